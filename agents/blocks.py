@@ -57,6 +57,25 @@ class Block:
             raise ValueError("the owners of this block have different widths; take them one by one")
         return self.values.reshape(len(self), self.width)
 
+    def width_of(self, owners: NDArray[np.int64]) -> int:
+        """Width of the vectors of some owners, which is the same for all of them."""
+        if self.uniform or not len(owners):
+            return self.width
+        return int(self.offsets[owners[0] + 1] - self.offsets[owners[0]])
+
+    def taken(self, owners: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(k, width) copies of the vectors of some owners, whose widths agree."""
+        if self.uniform:
+            return self.rows[owners]
+        return self.values[self.offsets[owners][:, None] + np.arange(self.width_of(owners))]
+
+    def put(self, owners: NDArray[np.int64], values: NDArray[np.float64]) -> None:
+        """Set the vectors of some owners, whose widths agree."""
+        if self.uniform:
+            self.rows[owners] = values
+        else:
+            self.values[self.offsets[owners][:, None] + np.arange(self.width_of(owners))] = values
+
     def of(self, owners: slice) -> NDArray[np.float64] | list[NDArray[np.float64]]:
         """Views of consecutive owners: a matrix where their widths agree, otherwise a list of vectors."""
         if self.uniform:

@@ -8,11 +8,11 @@ sessions, barriers, counting and the ledger; a protocol file is its mathematics.
 What an agent begins with is its ``start``; where no data enter, `Protocol.public_start` gives the starts of all agents
 at once, and no Python runs for each.
 
-A step is one text, ``step(me)``, that runs as Python and compiled (`hushnet.protocols.steps`). What does not fit such a
-text is a method with a `View` and an `Out` in its place, and runs as Python.
+A step is a function, ``step(me)``, of the record of one agent, or of many at once (`hushnet.protocols.steps`). What does
+not fit into one is a method with a `View` and an `Out` in its place.
 
 ==================  =====================================================  =========================================
-family              text                                                   methods
+family              function                                               methods
 ==================  =====================================================  =========================================
 passive broadcast   ``step``: the newest value of every neighbour is       ``wake``
                     there, and all of them get a message
@@ -45,16 +45,17 @@ from ..agents.objectives.objectives import Objective
 from ..agents.parameters import Parameters
 from ..agents.tables import Shard
 from .invariants import Declared, NoInvariant
-from .kernel import NO_LAW, Kernel, PairKernel, rank_of
 from .layout import Layout, MessageKind
 from .privacy.budget import PrintedNoise, Privacy
 from .privacy.mechanisms import Release
 from .public_start import PublicStart
 from .schedule import ScheduleParameters, expanded
-from .steps.names import Constants
+from .steps.names import Constants, Names
 from .steps.noise import NO_DATA, NO_NOISE, StepNoise
-from .steps.record import PythonSteps, text_in
-from .steps.text import check_arguments
+from .steps.partners import NO_LAW, rank_of
+from .steps.sending import Every
+from .steps.tables import StepTables
+from .steps.view_steps import ViewSteps, check_arguments, function_in
 from .surroundings import Surroundings
 from .traits import EXCHANGE_TEXTS, Traits, lacks
 from .view import Out, Problem, Sent, View
@@ -116,13 +117,18 @@ class Protocol(ABC):
     shared_parts: ClassVar[tuple[Literal["features", "labels"], ...]] = ()
     """Parts of a record that neighbouring data sets share, because they are among the `assumed_public`."""
     step: ClassVar[Callable[..., Any] | None] = None
-    """One text for a step, ``step(me)``, in place of `wake`; see `hushnet.protocols.steps`."""
+    """What makes a step, ``step(me)``, in place of `wake`; see `hushnet.protocols.steps`."""
     request: ClassVar[Callable[..., Any] | None] = None
-    """The text of a request, ``request(me, partner)``, in place of `make_request`; with `respond` and `complete`."""
+    """What makes a request, ``request(me, partner)``, in place of `make_request`; with `respond` and `complete`."""
     respond: ClassVar[Callable[..., Any] | None] = None
-    """The text of a response, ``respond(me, partner, heard)``, in place of `make_response`."""
+    """What makes a response, ``respond(me, partner, heard)``, in place of `make_response`."""
     complete: ClassVar[Callable[..., Any] | None] = None
-    """The text that completes an exchange, ``complete(me, partner, heard)``, in place of `complete_exchange`."""
+    """What completes an exchange, ``complete(me, partner, heard)``, in place of `complete_exchange`."""
+    decides: ClassVar[bool] = False
+    """Whether what a step sends, and whether it is an agent's last, depends on numbers beyond `sends` and
+    `most_steps`; its steps are then made one by one."""
+    asks_for_budget: ClassVar[bool] = False
+    """Whether its steps ask for their budget by themselves (`hushnet.protocols.steps.affords`)."""
     step_noise: StepNoise | None = None
     """What `hushnet.protocols.steps.perturbed` draws; set it in `prepare`."""
 
@@ -225,11 +231,11 @@ class Protocol(ABC):
         return self.first if issubclass(by_all, by_each) and not is_patched(self) else None
 
     def constants(self) -> Constants:
-        """What the texts of steps read beside blocks, parameters and data; by default nothing more."""
+        """What steps read beside blocks, parameters and data; by default nothing more."""
         return Constants()
 
     def release(self, view: View) -> Release:
-        """What an agent's next message reveals, where its text sends it.
+        """What an agent's next message reveals, where its step sends it.
 
         By default what `step_noise` says; without it, data without noise. It may depend on the agent and on its start,
         and on what comes later only by `step_noise`.
@@ -253,40 +259,63 @@ class Protocol(ABC):
         """Whether `local_data` gives anything else than it is given."""
         return type(self).local_data is not Protocol.local_data
 
-    @property
-    def notes_losses(self) -> bool:
-        """Whether the block ``model`` is what the recorder measures, on the task's own rows."""
-        return type(self).models is Protocol.models and not self.changes_rows
-
     @cached_property
-    def texts(self) -> Mapping[str, Callable[..., Any]]:
-        """The texts of its steps, of the kind that it runs with; empty if it has none of that kind."""
-        found = {name: text for name in self._methods if (text := text_in(type(self), name)) is not None}
-        for name, text in found.items():
-            check_arguments(name, text)
+    def step_functions(self) -> Mapping[str, Callable[..., Any]]:
+        """The functions that make its steps, of the kind that it runs with; empty if it has none of that kind."""
+        found = {name: function for name in self._methods if (function := function_in(type(self), name)) is not None}
+        for name, function in found.items():
+            check_arguments(name, function)
         return found
 
     @property
     def _methods(self) -> Mapping[str, str]:
-        """What makes a step: the name of each text, and of the method that it stands for."""
+        """What makes a step: the name of each function, and of the method that it stands for."""
         if self.traits_for(self.parameters).exchange == "pairwise":
-            return {text: method for method, text in EXCHANGE_TEXTS.items()}
+            return {function: method for method, function in EXCHANGE_TEXTS.items()}
         return {"step": "wake"}
 
     @property
-    def methods_beside_texts(self) -> tuple[str, ...]:
-        """The methods of its own that it makes steps by, although it has texts; empty if the texts are the steps."""
+    def methods_beside_steps(self) -> tuple[str, ...]:
+        """The methods of its own that it makes steps by, although it has functions for them."""
         methods = [*self._methods.values(), *(["partner"] if len(self._methods) > 1 else [])]
-        return tuple(name for name in methods if getattr(type(self), name) is not getattr(Protocol, name))
+        replaced = tuple(name for name in methods if getattr(type(self), name) is not getattr(Protocol, name))
+        return replaced or (("replaced",) if is_patched(self) else ())
+
+    def sends(self) -> Mapping[str, Every]:
+        """At which of its steps an agent sends which kind of message; a kind that is not named is sent at all of them.
+
+        The engine plans by it who hears what when, before any number is computed. Where that depends on numbers, the
+        protocol `decides`.
+        """
+        return {}
+
+    def most_steps(self) -> float | NDArray[np.float64] | None:
+        """How many steps agents take, or (n,) of each, after which they fall silent; without end by default."""
+        return None
+
+    def is_last(self, view: View) -> bool:
+        """Whether an agent falls silent after the step that it is making, by `most_steps`."""
+        most = self._most
+        return most is not None and view.updates + 1 >= (most if np.ndim(most) == 0 else most[view.agent])  # type: ignore[index]
 
     @cached_property
-    def steps(self) -> PythonSteps:
-        """The Python form of its texts."""
-        return PythonSteps(self, self.texts)
+    def _most(self) -> float | NDArray[np.float64] | None:
+        return self.most_steps()
+
+    def bind(self, state: State, *, unheard_is_own: bool) -> StepTables:
+        """Take the blocks of a run, which its steps are made on; the engine does this."""
+        tables = StepTables(Names(self), state, unheard_is_own=unheard_is_own)
+        self._steps = ViewSteps(self, self.step_functions, tables)
+        return tables
+
+    @property
+    def steps(self) -> ViewSteps:
+        """What makes its steps one by one, in a run."""
+        return self._steps
 
     def wake(self, view: View, out: Out) -> None:
-        """One step of an agent; by default what its text says, if it has one."""
-        if self.texts:
+        """One step of an agent; by default by its ``step``, if it has one."""
+        if self.step_functions:
             self.steps.wake(view, out)
 
     def receive(self, view: View, message: Message, out: Out) -> None:
@@ -326,8 +355,8 @@ class Protocol(ABC):
         """The caller's update from the callee's reply, which may come after other sessions of the caller."""
         self._steps_for("complete_exchange").complete(view, partner, vector)
 
-    def _steps_for(self, method: str) -> PythonSteps:
-        if EXCHANGE_TEXTS[method] not in self.texts:
+    def _steps_for(self, method: str) -> ViewSteps:
+        if EXCHANGE_TEXTS[method] not in self.step_functions:
             raise TypeError(lacks(type(self), method))
         return self.steps
 
@@ -335,15 +364,6 @@ class Protocol(ABC):
         """(n, p) models that the recorder measures; None where agents have no model of the task's shape."""
         block = state.agent.get("model")
         return block.rows if block is not None and block.uniform else None
-
-    def kernel(self, state: State) -> Kernel | PairKernel | None:
-        """A compiled form of the steps over the blocks of this run, if there is one; the same up to rounding.
-
-        `Kernel` for `wake`, `PairKernel` for `make_request`, `make_response` and `complete_exchange`. It serves objects
-        of the very class that defines it: a subclass runs its Python steps unless it defines `kernel` again, and so
-        vouches for it.
-        """
-        return None
 
     def objective(self) -> Objective | None:
         """The global objective that the protocol minimises, if it has one."""

@@ -184,6 +184,17 @@ class View:
                 self._received[kind] = [_read_only(array) for array in values]
         return self._received[kind]
 
+    def heard_at(self, kind: str) -> tuple[Any, NDArray[np.int64]]:
+        """The newest vectors of a kind over all edges of a run, and the (degree,) places of the agent's; -1: nothing.
+
+        A list of the agent's own vectors, by their places in it, where widths differ.
+        """
+        block, first = self._inbox.values[kind], self._slots.start
+        there = self._inbox.order[kind][self._slots] >= 0
+        if block.uniform:
+            return block.rows, np.where(there, np.arange(first, self._slots.stop), -1)
+        return list(self._newest(kind)), np.where(there, np.arange(len(there)), -1)
+
     def heard(self, kind: str) -> NDArray[np.bool_]:
         """(degree,) whether each neighbour was ever heard with this kind of message."""
         return self._inbox.order[kind][self._slots] >= 0

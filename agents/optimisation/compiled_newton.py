@@ -7,16 +7,11 @@ Cholesky's factorisation, which their positive definite matrices allow, in place
 from __future__ import annotations
 
 import math
-from functools import cache, partial
-from typing import Any
 
 import numpy as np
-from numba import types  # pyright: ignore[reportPrivateImportUsage]
-from numba.extending import intrinsic
 
-from ..compilation.callbacks import Callback, called_at
-from ..compilation.compiled import REASSOCIATED, compiled, inlined
-from ..compiled_losses import CompiledLoss
+from ..compilation.compiled import REASSOCIATED, compiled
+from ..loss_codes import bend_of, slope_of, summed
 from .newton import FLAT, LEAST_LENGTH
 
 MOST_STEPS = 100
@@ -164,107 +159,77 @@ def bent_solve(features, bends, curvature, right):  # pragma: no cover - compile
     return step
 
 
-def signature_of(rows: types.Type) -> Any:
-    """The signature of `minimiser_of` for features of a type."""
-    vector, number = types.float64[::1], types.float64
-    return vector(rows[:, ::1], vector, number, number, vector, vector, number)
-
-
-def _minimised_at(_context, _address, features, _labels, _weight, _curvature, _linear, _start, _tolerance):
-    return called_at(signature_of(features.dtype))
-
-
-minimised_at: Any = intrinsic(_minimised_at)
-"""``minimised_at(address, features, ...)`` calls a `minimiser_of` where it is, so that it is no part of the caller."""
-
-
-@cache
-def minimiser_of(loss: str, *, single: bool) -> Callback:
-    """The compiled form of `minimise_local` for one of hushnet's smooth losses, by its name.
-
-    It is compiled by itself, once for all steps, which call it at its address.
-
-    Parameters
-    ----------
-    loss : str
-    single : bool
-        Whether features are float32.
-
-    Returns
-    -------
-    Callback
-        ``minimise(features, labels, weight, curvature, linear, start, tolerance)`` gives the (p,) minimiser.
-    """
-    slope, bend, summed = CompiledLoss.of(loss)
-    part = partial(inlined, forceinline=False)  # too long to be put into steps
-
-    @part
-    def evaluate(features, labels, weight, curvature, linear, model, scores, gradient):  # pragma: no cover - compiled
-        """The value at a model; fills scores and gradient."""
-        rows, width = features.shape
+@compiled(fastmath=REASSOCIATED, error_model="numpy")
+def evaluate(
+    features, labels, weight, curvature, linear, model, loss, scores, gradient
+):  # pragma: no cover - compiled
+    """The value at a model; fills scores and gradient."""
+    rows, width = features.shape
+    for k in range(width):
+        gradient[k] = curvature * model[k] - linear[k]
+    for row in range(rows):
+        score = 0.0
         for k in range(width):
-            gradient[k] = curvature * model[k] - linear[k]
+            score += features[row, k] * model[k]
+        scores[row] = score
+        share = weight / rows * slope_of(loss, score, labels[row])
+        for k in range(width):
+            gradient[k] += share * features[row, k]
+    square, product = 0.0, 0.0
+    for k in range(width):
+        square += model[k] * model[k]
+        product += linear[k] * model[k]
+    return weight * (summed(loss, scores, labels, rows) / rows) + 0.5 * curvature * square - product
+
+
+@compiled(fastmath=REASSOCIATED, error_model="numpy")
+def size_of(vector):  # pragma: no cover - compiled
+    """Euclidean norm."""
+    total = 0.0
+    for k in range(len(vector)):
+        total += vector[k] * vector[k]
+    return math.sqrt(total)
+
+
+@compiled(fastmath=REASSOCIATED, error_model="numpy")
+def minimise(features, labels, weight, curvature, linear, start, tolerance, loss):  # pragma: no cover - compiled
+    """The (p,) minimiser of `minimise_local`, for one of hushnet's smooth losses by its number."""
+    rows, width = features.shape
+    if weight == 0.0 or rows == 0:
+        return linear / curvature
+    point, trial = start.copy(), np.empty(width)
+    scores, trial_scores, bends = np.empty(rows), np.empty(rows), np.empty(rows)
+    gradient, trial_gradient = np.empty(width), np.empty(width)
+    value = evaluate(features, labels, weight, curvature, linear, point, loss, scores, gradient)
+    first = size = size_of(gradient)
+    for _ in range(MOST_STEPS):
+        if size <= max(tolerance, 1e-13 * first):
+            break
         for row in range(rows):
-            score = 0.0
-            for k in range(width):
-                score += features[row, k] * model[k]
-            scores[row] = score
-            share = weight / rows * slope(score, labels[row])
-            for k in range(width):
-                gradient[k] += share * features[row, k]
-        square, product = 0.0, 0.0
+            bends[row] = weight / rows * bend_of(loss, scores[row], labels[row])
+        step = bent_solve(features, bends, curvature, -gradient)
+        decrease = 0.0
         for k in range(width):
-            square += model[k] * model[k]
-            product += linear[k] * model[k]
-        return weight * (summed(scores, labels, rows) / rows) + 0.5 * curvature * square - product
-
-    @part
-    def size_of(vector):  # pragma: no cover - compiled
-        total = 0.0
-        for k in range(len(vector)):
-            total += vector[k] * vector[k]
-        return math.sqrt(total)
-
-    def minimise(features, labels, weight, curvature, linear, start, tolerance):  # pragma: no cover - compiled
-        rows, width = features.shape
-        if weight == 0.0 or rows == 0:
-            return linear / curvature
-        point, trial = start.copy(), np.empty(width)
-        scores, trial_scores, bends = np.empty(rows), np.empty(rows), np.empty(rows)
-        gradient, trial_gradient = np.empty(width), np.empty(width)
-        value = evaluate(features, labels, weight, curvature, linear, point, scores, gradient)
-        first = size = size_of(gradient)
-        for _ in range(MOST_STEPS):
-            if size <= max(tolerance, 1e-13 * first):
-                break
-            for row in range(rows):
-                bends[row] = weight / rows * bend(scores[row], labels[row])
-            step = bent_solve(features, bends, curvature, -gradient)
-            decrease = 0.0
+            decrease += gradient[k] * step[k]
+        length = 1.0
+        while True:
             for k in range(width):
-                decrease += gradient[k] * step[k]
-            length = 1.0
-            while True:
-                for k in range(width):
-                    trial[k] = point[k] + length * step[k]
-                trial_value = evaluate(features, labels, weight, curvature, linear, trial, trial_scores, trial_gradient)
-                trial_size = size_of(trial_gradient)
-                # As in `newton`: near the minimum only the gradient can tell progress.
-                flat = not trial_value > value + FLAT * abs(value)
-                if trial_value <= value + 1e-4 * length * decrease or (flat and trial_size < 0.5 * size):
-                    break
-                if length < LEAST_LENGTH:
-                    break
-                length *= 0.5
-            if length < LEAST_LENGTH or (trial_size >= size and value - trial_value <= 1e-14 * abs(value)):
+                trial[k] = point[k] + length * step[k]
+            trial_value = evaluate(
+                features, labels, weight, curvature, linear, trial, loss, trial_scores, trial_gradient
+            )
+            trial_size = size_of(trial_gradient)
+            # As in `newton`: near the minimum only the gradient can tell progress.
+            flat = not trial_value > value + FLAT * abs(value)
+            if trial_value <= value + 1e-4 * length * decrease or (flat and trial_size < 0.5 * size):
                 break
-            value, size = trial_value, trial_size
-            point, trial = trial, point
-            scores, trial_scores = trial_scores, scores
-            gradient, trial_gradient = trial_gradient, gradient
-        return point
-
-    rows = types.float32 if single else types.float64
-    options: dict[str, Any] = {"fastmath": REASSOCIATED, "error_model": "numpy", "boundscheck": False}
-    what = f"Newton's method for the {loss.replace('_', ' ')} loss"
-    return Callback(signature_of(rows), minimise, what=what, **options)
+            if length < LEAST_LENGTH:
+                break
+            length *= 0.5
+        if length < LEAST_LENGTH or (trial_size >= size and value - trial_value <= 1e-14 * abs(value)):
+            break
+        value, size = trial_value, trial_size
+        point, trial = trial, point
+        scores, trial_scores = trial_scores, scores
+        gradient, trial_gradient = trial_gradient, gradient
+    return point

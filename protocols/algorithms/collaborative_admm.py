@@ -57,7 +57,7 @@ from ..base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Trait
 from ..invariants import EXACTLY, Declared, Instant, Invariant, NoInvariant, Where, by_row, largest
 from ..privacy.mechanisms import Release
 from ..schedule import RoundsSchedule
-from ..steps import Constants, as_written, heard_of, local_gradient, minimised
+from ..steps import Constants, batched, local_gradient, minimised, per_edge, received, segment_sum
 from ..surroundings import Surroundings, check_length
 from .coordinate_descent import Confidence, confidences
 from .model_propagation import ModelPropagation, ModelPropagationParameters
@@ -229,35 +229,33 @@ class CollaborativeAdmm(Protocol):
         return Release.plain(view.agent, view.now, "models and multipliers without noise")
 
     @staticmethod
-    def request(me: Any, partner: int) -> None:
+    @batched
+    def request(me: Any, _partner: Any) -> None:
         """Step 1 of the caller, and its message."""
         minimise(me)
-        offer(me, partner)
-        me.message = np.concatenate((me.offered[partner], me.dual_own[partner], me.dual_peer[partner]))
+        me.message = offer(me.here, me.model, me.rho)
 
     @staticmethod
-    def respond(me: Any, partner: int, heard: Array) -> None:
+    @batched
+    def respond(me: Any, _partner: Any, heard: Array) -> None:
         """Step 1 of the callee, its message, and steps 2 and 3."""
         minimise(me)
-        offer(me, partner)
-        me.message = np.concatenate((me.offered[partner], me.dual_own[partner], me.dual_peer[partner]))
-        settle(me, partner, heard)
+        me.message = offer(me.here, me.model, me.rho)
+        settle(me.here, heard, True, me.rho)
 
     @staticmethod
-    def complete(me: Any, partner: int, heard: Array) -> None:
+    @batched
+    def complete(me: Any, _partner: Any, heard: Array) -> None:
         """Steps 2 and 3 of the caller, with its step 1 as it was when it called."""
-        settle(me, partner, heard)
+        settle(me.here, heard, True, me.rho)
 
     @staticmethod
+    @batched
     def step(me: Any) -> None:
         """A round: steps 2 and 3 of the one before on all edges, then step 1 and its messages."""
-        for rank in range(me.degree):
-            if me.was_heard_exchange[rank]:
-                settle(me, rank, me.heard_exchange[rank])
+        settle(me, me.heard_exchange, me.was_heard_exchange, me.rho)
         minimise(me)
-        for rank in range(me.degree):
-            offer(me, rank)
-        me.message_exchange = np.concatenate((me.offered, me.dual_own, me.dual_peer), axis=1)
+        me.message_exchange = offer(me, per_edge(me, me.model), me.rho)
 
     def objective(self) -> Objective | None:
         """Objective (2) of Bellet et al.; for (7), which is twice (2) with half of mu, its half.
@@ -293,13 +291,11 @@ class CollaborativeAdmm(Protocol):
 
 
 def minimise(me: Any) -> None:
-    """Part of a text: step 1 for an agent's own model, its copies of the neighbours' models eliminated."""
-    for rank in range(me.degree):
-        if me.met[rank] == 0.0:
-            me.z_peer[rank] = heard_of(me, rank)
+    """Step 1 for an agent's own model, its copies of the neighbours' models eliminated."""
+    me.z_peer = np.where(me.met == 0.0, received(me), me.z_peer)
     centres = me.kappa * (me.z_peer - me.dual_peer / me.rho) + (me.rho * me.z_own - me.dual_own)
-    linear, curvature = centres.sum(axis=0), (me.kappa + me.rho).sum()
-    trust = me.mu_c * me.weights.sum() * me.confidence  # mu' = mu D_ii c_i
+    linear, curvature = segment_sum(me, centres), segment_sum(me, me.kappa + me.rho)
+    trust = me.mu_c * segment_sum(me, me.weights) * me.confidence  # mu' = mu D_ii c_i
     if me.local_steps == "exact":
         curvature += 2.0 * trust * me.regularisation
         me.model = minimised(me, trust, curvature, linear, me.model, PRECISION * curvature)
@@ -307,39 +303,45 @@ def minimise(me: Any) -> None:
     length = 1.0 / (curvature + trust * me.smoothness)
     for _ in range(me.local_steps):
         gradient = local_gradient(me, me.model)
-        me.model -= length * (trust * gradient + curvature * me.model - linear)
+        me.model = me.model - length * (trust * gradient + curvature * me.model - linear)
 
 
-def offer(me: Any, at: Any) -> None:
-    """Part of a text: copies of a neighbour's model, or of several, kept with the own model for steps 2 and 3."""
-    p, weight = len(me.model), me.edge_weight[at]
-    me.offered[at, :p] = me.model
-    me.offered[at, p:] = (weight * me.model + me.rho * me.z_peer[at] - me.dual_peer[at]) / (weight + me.rho)
-
-
-@as_written
-def settle(me: Any, at: Any, heard: Array) -> None:
-    """Part of a text: steps 2 and 3 on an edge, or on several, from what was offered and what the other end said.
+def offer(at: Any, model: Array, rho: float) -> Array:
+    """Keep copies of neighbours' models with the own model for steps 2 and 3; what the neighbours are told.
 
     Parameters
     ----------
-    me : record
-    at : int or mask
-        Ranks of neighbours.
+    at : record of agents and all of their edges, or of one edge each
+    model : (..., p) float64
+        The own model, for every edge.
+    rho : float
+    """
+    copy = (at.edge_weight * model + rho * at.z_peer - at.dual_peer) / (at.edge_weight + rho)
+    at.offered = np.concatenate((model, copy), axis=1)
+    return np.concatenate((at.offered, at.dual_own, at.dual_peer), axis=1)
+
+
+def settle(at: Any, heard: Array, met: Any, rho: float) -> None:
+    """Steps 2 and 3 on edges that have ``met``, from what was offered and what the other end said.
+
+    Parameters
+    ----------
+    at : record of agents and all of their edges, or of one edge each
     heard : (..., 4 p) float64
         Theta_i^i, Theta_i^j, Lambda_ei^i, Lambda_ei^j of the other ends.
+    met : (..., 1) bool
+    rho : float
     """
-    p = len(me.model)
-    own, copy = me.offered[at][..., :p], me.offered[at][..., p:]
-    theirs, their_copy, their_dual = heard[..., :p], heard[..., p : 2 * p], heard[..., 2 * p : 3 * p]
+    p = at.z_own.shape[-1]
+    own, copy = at.offered[:, :p], at.offered[:, p:]
+    theirs, their_copy, their_dual = heard[:, :p], heard[:, p : 2 * p], heard[:, 2 * p : 3 * p]
     # Sums of one term from either end, so that both ends round them in the same way.
-    z_own = 0.5 * ((me.dual_own[at] + heard[..., 3 * p :]) / me.rho + (own + their_copy))
-    z_peer = 0.5 * ((me.dual_peer[at] + their_dual) / me.rho + (copy + theirs))
-    me.dual_own[at] += me.rho * (own - z_own)
-    me.dual_peer[at] += me.rho * (copy - z_peer)
-    me.z_own[at] = z_own
-    me.z_peer[at] = z_peer
-    me.met[at] = 1.0
+    z_own = 0.5 * ((at.dual_own + heard[:, 3 * p :]) / rho + (own + their_copy))
+    z_peer = 0.5 * ((at.dual_peer + their_dual) / rho + (copy + theirs))
+    at.dual_own = np.where(met, at.dual_own + rho * (own - z_own), at.dual_own)
+    at.dual_peer = np.where(met, at.dual_peer + rho * (copy - z_peer), at.dual_peer)
+    at.z_own, at.z_peer = np.where(met, z_own, at.z_own), np.where(met, z_peer, at.z_peer)
+    at.met = np.where(met, 1.0, at.met)
 
 
 def _apart(instant: Instant) -> Array:

@@ -38,7 +38,7 @@ from ...agents.tasks.base import Task
 from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, PublicStart, Traits, View
 from ..invariants import Declared, Instant, Invariant, Where, ahead_by_one, by_row, largest, told_is_kept
 from ..privacy.mechanisms import Release
-from ..steps import Constants, heard_sum, minimised
+from ..steps import Constants, batched, heard_sum, minimised
 from ..surroundings import Surroundings, check_length, check_newton
 
 EXACT = 1e-10
@@ -132,6 +132,7 @@ class ConsensusAdmm(RoundsOfAdmm):
         self.iteration = Iteration(self.parameters, self.problem)
 
     @staticmethod
+    @batched
     def step(me: Any) -> None:
         """(11), (10), and broadcast."""
         move_dual(me)
@@ -188,24 +189,24 @@ def release_of_minimiser(view: View) -> Release:
 
 
 def move_dual(me: Any) -> None:
-    """Part of a text: (11) with the models of the round before; both ends of every edge have sent theirs."""
+    """(11) with the models of the round before; both ends of every edge have sent theirs."""
     me.before = me.model
     dual_step = me.dual_step * me.dual_step_growth ** (me.round - 2)
     me.dual += 0.5 * dual_step * (me.degree * me.model - heard_sum(me))
 
 
 def penalty_of(me: Any) -> float:
-    """Part of a text: eta_i(t) of the present round."""
+    """eta_i(t) of the present round."""
     return me.penalty * me.penalty_growth ** (me.round - 1)
 
 
 def curvature_of(me: Any, penalty: float) -> float:
-    """Part of a text: strong convexity rho/N + 2 eta_i V_i of the problem (10), apart from the loss."""
+    """strong convexity rho/N + 2 eta_i V_i of the problem (10), apart from the loss."""
     return me.share + 2 * penalty * me.degree
 
 
 def linear_of(me: Any, penalty: float) -> NDArray[np.float64]:
-    """Part of a text: b of (10) as a problem O(f, D_i) + eta V_i |f|^2 - b'f."""
+    """b of (10) as a problem O(f, D_i) + eta V_i |f|^2 - b'f."""
     return penalty * (me.degree * me.model + heard_sum(me)) - 2 * me.dual
 
 

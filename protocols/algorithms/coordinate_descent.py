@@ -45,7 +45,7 @@ from ..invariants import Declared, told_is_kept
 from ..noise import GradientNoise, active, check_all_rows, row_bounds
 from ..privacy.budget import Privacy
 from ..privacy.plans import allocation_weights
-from ..steps import Constants, average, local_gradient, perturbed
+from ..steps import average, batched, local_gradient, perturbed
 from ..surroundings import Surroundings, check_length, check_slope
 from .warm_start import PrivatePropagation, WarmStart, check_bound, check_minimiser, check_start
 
@@ -238,18 +238,17 @@ class CoordinateDescent(Protocol):
         mu_c = self.parameters.mu * self.confidence
         return {"mu_c": mu_c, "alpha": 1 / (1 + mu_c * self.smoothness)}
 
-    def constants(self) -> Constants:
+    def most_steps(self) -> float | None:
         """The number of an agent's updates."""
-        return Constants(run={"limit": math.inf if self.limit is None else self.limit})
+        return self.limit
 
     @staticmethod
-    def step(me: Any) -> bool:
+    @batched
+    def step(me: Any) -> None:
         """Update (4), or (6) with noise, and broadcast."""
         gradient = perturbed(me, local_gradient(me, me.model))
-        around = average(me) if me.degree > 0 else me.model
-        me.model = (1 - me.alpha) * me.model + me.alpha * (around - me.mu_c * gradient)
+        me.model = (1 - me.alpha) * me.model + me.alpha * (average(me) - me.mu_c * gradient)
         me.message = me.model
-        return me.updates + 1 >= me.limit
 
     def invariants(self) -> Declared:
         """An agent goes on from the very model that it has told, with its noise: theorem 1 relies on it."""

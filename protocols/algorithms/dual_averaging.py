@@ -43,7 +43,7 @@ from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, P
 from ..invariants import Declared, Instant, Invariant, Where, ahead_by_one, by_row, largest, told_is_kept
 from ..noise import check_all_rows
 from ..privacy.budget import Privacy
-from ..steps import Constants, add_scaled, perturbed, weighted_sum
+from ..steps import Constants, batched, perturbed, segment_sum, weighted_sum
 from ..surroundings import Surroundings, check_slope
 from .subgradient_noise import SamplingLaw, SubgradientNoise, check_theorem1, drawn_gradient, drawn_rows
 
@@ -146,23 +146,26 @@ class DualAveraging(Protocol):
         return PublicStart()
 
     def constants(self) -> Constants:
-        """Mixing weights of edges, the growth of the proximal weight, and the number of an agent's updates."""
+        """Mixing weights of edges, and the growth of the proximal weight."""
         return Constants(run=self.averaging.constants(), edge={"mixing": self.weights})
 
+    def most_steps(self) -> float | None:
+        """The number of an agent's updates."""
+        return self.averaging.limit
+
     @staticmethod
-    def step(me: Any) -> bool:
+    @batched
+    def step(me: Any) -> None:
         """Equations (4) and (5), a perturbed subgradient, and the message of the round."""
         t, rows = me.updates + 1, drawn_rows(me)
         me.before = me.sent
-        me.dual = (1 - me.mixing.sum()) * me.sent + weighted_sum(me, me.mixing)
+        me.dual = (1 - segment_sum(me, me.mixing)) * me.sent + weighted_sum(me, me.mixing)
         total = total_weight(me, t)
         weight = total - total_weight(me, t - 1)
         gradient = gradient_at(me, me.dual, weight, total, t, rows)
-        me.sent = me.dual
-        add_scaled(me.sent, weight, gradient)
-        add_scaled(me.put_in, weight, gradient)
+        me.sent = me.dual + weight * gradient
+        me.put_in = me.put_in + weight * gradient
         me.message = me.sent
-        return t >= me.limit
 
     def models(self, state: State) -> Array:
         """The output of algorithm 1: every agent's average of its models."""
@@ -222,17 +225,17 @@ class Averaging:
         return shard if radius is None else Shard(clip_rows(shard.features, radius), shard.labels)
 
     def constants(self) -> dict[str, float]:
-        """What `gradient_at` reads beside the parameters, and the number of an agent's updates."""
-        return {"growth": self.growth, "limit": math.inf if self.limit is None else float(self.limit)}
+        """What `gradient_at` reads beside the parameters."""
+        return {"growth": self.growth}
 
 
-def total_weight(me: Any, t: float) -> float:
-    """Part of a text: A(t), the weights of all steps until t."""
+def total_weight(me: Any, t: Any) -> Any:
+    """A(t), the weights of all steps until t."""
     return t * (t + 1) / 2 if me.step_weights == "linear" else 1.0 * t
 
 
-def gradient_at(me: Any, dual: Array, weight: float, total: float, t: float, rows: NDArray[np.int64] | None) -> Array:
-    """Part of a text: the model (2) of a dual, its share of the block ``average``, and the subgradient there.
+def gradient_at(me: Any, dual: Array, weight: Any, total: Any, t: Any, rows: Any) -> Array:
+    """the model (2) of a dual, its share of the block ``average``, and the subgradient there.
 
     Parameters
     ----------
@@ -251,8 +254,8 @@ def gradient_at(me: Any, dual: Array, weight: float, total: float, t: float, row
     (p,) float64
         The perturbed subgradient, of which the step's weight goes into the dual.
     """
-    model = dual / -(me.mu * total + me.gamma + me.growth * math.sqrt(t))
-    me.average += (weight / total) * (model - me.average)
+    model = dual / -(me.mu * total + me.gamma + me.growth * np.sqrt(t))
+    me.average = me.average + (weight / total) * (model - me.average)
     return perturbed(me, drawn_gradient(me, model, rows))
 
 

@@ -41,7 +41,7 @@ from ...agents.parameters import Positive
 from ..base import Layout, MessageKind, Out, Protocol, Traits, View
 from ..invariants import EXACTLY, Declared, Instant, Invariant, Where, by_row, largest
 from ..privacy.mechanisms import Release
-from ..steps import Constants, as_written, minimised
+from ..steps import Constants, batched, minimised, segment_sum
 from ..surroundings import Surroundings, check_newton
 from .consensus_admm import EXACT, LocalProblem, ProblemParameters, curvature_of, release_of_minimiser
 
@@ -96,7 +96,7 @@ class EdgeConsensusAdmm(Protocol):
     def start(self, view: View, out: Out) -> None:
         """Everything is 0; an agent without neighbours solves its own problem, and is done."""
         if not len(view.neighbours):
-            solve(self.steps.record(view))
+            self.steps.alone(view, solve)
             out.fall_silent()
 
     def constants(self) -> Constants:
@@ -108,24 +108,25 @@ class EdgeConsensusAdmm(Protocol):
         return release_of_minimiser(view)
 
     @staticmethod
-    def request(me: Any, partner: int) -> None:
+    @batched
+    def request(me: Any, _partner: Any) -> None:
         """The caller's local problem; its solution is kept for `complete`."""
         solve(me)
-        me.offered[partner] = me.model
-        me.message = me.model
+        me.here.offered = me.message = me.model
 
     @staticmethod
-    def respond(me: Any, partner: int, heard: Array) -> None:
+    @batched
+    def respond(me: Any, _partner: Any, heard: Array) -> None:
         """The callee's local problem, and its end of the edge."""
         solve(me)
-        me.offered[partner] = me.model
-        me.message = me.model
-        settle(me, partner, heard)
+        me.here.offered = me.message = me.model
+        settle(me, heard)
 
     @staticmethod
-    def complete(me: Any, partner: int, heard: Array) -> None:
+    @batched
+    def complete(me: Any, _partner: Any, heard: Array) -> None:
         """The caller's end of the edge, with its model as it was when it called."""
-        settle(me, partner, heard)
+        settle(me, heard)
 
     def objective(self) -> Objective:
         """The sum of all O(f_i, D_i), whose minimum under consensus is that of problem (1)."""
@@ -159,19 +160,18 @@ class EdgeConsensusAdmm(Protocol):
 
 
 def solve(me: Any) -> None:
-    """Part of a text: the local problem, from z_e and lambda_ij of all edges."""
-    linear = 2 * (me.penalty * me.between - me.dual).sum(axis=0)
+    """the local problem, from z_e and lambda_ij of all edges."""
+    linear = 2 * segment_sum(me, me.penalty * me.between - me.dual)
     curvature = curvature_of(me, me.penalty)
     me.model = minimised(me, me.loss_weight, curvature, linear, me.model, EXACT * me.loss_weight)
 
 
-@as_written
-def settle(me: Any, partner: int, theirs: Array) -> None:
-    """Part of a text: z_e and lambda_ij from two models, sums and differences of the same two numbers at either end."""
-    own = me.offered[partner]
-    me.between[partner] = 0.5 * (own + theirs)
-    me.dual[partner] += 0.5 * me.penalty * (own - theirs)
-    me.met[partner] += 1.0
+def settle(me: Any, theirs: Array) -> None:
+    """z_e and lambda_ij from two models, sums and differences of the same two numbers at either end."""
+    here = me.here
+    here.between = 0.5 * (here.offered + theirs)
+    here.dual += 0.5 * me.penalty * (here.offered - theirs)
+    here.met += 1.0
 
 
 def _of_edges(name: str, block: str, sign: float, source: str) -> Invariant:

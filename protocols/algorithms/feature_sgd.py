@@ -130,14 +130,14 @@ class FeatureSgd(Protocol):
 
 
 def descend(me: Any, number: int) -> None:
-    """Part of a text: the update of a batch, from the slopes that the centre sent."""
+    """the update of a batch, from the slopes that the centre sent."""
     gradient = sum_of_rows(me, me.heard_slopes[0], rows_of(me, number)) / me.batch
     gradient += me.ridge / me.size * me.model
     me.model -= me.step_size / (1 + me.decay * number) * gradient
 
 
 def rows_of(me: Any, number: int) -> NDArray[np.int64]:
-    """Part of a text: (B,) the rows of a batch."""
+    """(B,) the rows of a batch."""
     batch = int(me.batch)
     first = number * batch % int(me.size)
     return me.order[first : first + batch].astype(np.int64)

@@ -112,6 +112,7 @@ class FeatureSharing(Protocol):
     traits = Traits(trigger="round", inbox="per_round")
     protects = PARTY
     learns_from = "columns"
+    asks_for_budget = True
     observer = "the centre"
     model_released = False
 
@@ -208,7 +209,7 @@ class FeatureSharing(Protocol):
 
 
 def answer(me: Any) -> bool:
-    """Part of a text: equation (6) of a party, and (16) or clipping and noise; false if its budget is spent."""
+    """equation (6) of a party, and (16) or clipping and noise; false if its budget is spent."""
     if not affords(me):
         return False
     rows, heard = len(me.sent), me.heard_gap_and_dual[0]
@@ -225,12 +226,12 @@ def answer(me: Any) -> bool:
 
 
 def noisy_scores(me: Any, scores: Array) -> Array:
-    """Part of a text: clipped scores with noise in all directions; scores as they are without it."""
+    """clipped scores with noise in all directions; scores as they are without it."""
     return perturbed(me, clipped(scores, me.clip))
 
 
 def fitted(me: Any, target: Array) -> Array:
-    """Part of a text: (d,) argmin |D x - target|^2 + ratio |x|^2, which is (6) for ratio = lambda / rho.
+    """(d,) argmin |D x - target|^2 + ratio |x|^2, which is (6) for ratio = lambda / rho.
 
     Zeros without a factor (`factorised`).
     """
@@ -240,7 +241,7 @@ def fitted(me: Any, target: Array) -> Array:
 
 
 def collect(me: Any, last: bool) -> None:
-    """Part of a text: (7) and (8) at the centre once all parties have stepped, and the message for the next step."""
+    """(7) and (8) at the centre once all parties have stepped, and the message for the next step."""
     total = heard_sum(me)
     if last:
         dual_step(me, total)
@@ -248,7 +249,7 @@ def collect(me: Any, last: bool) -> None:
 
 
 def dual_step(me: Any, total: Array) -> None:
-    """Part of a text: equations (7) and (8) at the centre, for the sum of the parties' scores."""
+    """equations (7) and (8) at the centre, for the sum of the parties' scores."""
     me.z = rows_minimised(me, me.rho, me.y + me.rho * total)
     me.y += me.rho * (total - me.z)
 

@@ -15,7 +15,6 @@ treated as public. The objective that is recorded is (2) on the agents' true exa
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 from typing_extensions import override
@@ -27,7 +26,6 @@ from ...agents.tables import Shard
 from ..base import Layout, MessageKind, Out, Problem, View
 from ..invariants import Declared, told_is_kept
 from ..privacy.mechanisms import Release
-from ..steps import Constants
 from ..surroundings import Surroundings, check_length
 from .coordinate_descent import Confidence, CoordinateDescent, assumed_of, check_smooth, confidences
 from .local_dp import LocalDP, LocalDPParameters
@@ -117,10 +115,9 @@ class LocalDPDescent(LocalDP):
         out.send("model", view.state["model"], out.public("the start does not depend on data"))
 
     @override
-    def constants(self) -> Constants:
+    def most_steps(self) -> float | None:
         """The number of an agent's updates."""
-        limit = self.parameters.updates
-        return Constants(run={"limit": math.inf if limit is None else limit})
+        return self.parameters.updates
 
     step = staticmethod(CoordinateDescent.step)
 

@@ -47,7 +47,7 @@ from ..noise import active, check_all_rows
 from ..privacy.budget import Privacy
 from ..privacy.mechanisms import Release
 from ..schedule import ExchangeSchedule
-from ..steps import Constants, add_scaled, average, heard_of
+from ..steps import Constants, average, batched, received, segment_sum
 from ..surroundings import Surroundings, check_length
 from .coordinate_descent import Confidence, assumed_of, confidences
 from .output_perturbation import OutputNoise, check_output_noise, output_noise
@@ -217,29 +217,33 @@ class ModelPropagation(Protocol):
         return self.problem.graph.weights if self.parameters.partners == "weighted" else NO_LAW
 
     @staticmethod
+    @batched
     def step(me: Any) -> None:
         """Update on the newest of all neighbours, and tell them: (5) in rounds, Bellet's (16) otherwise."""
         if me.closed_form:
             return
-        if me.degree > 0:
-            me.model = (average(me) + me.mu_c * me.solitary) / (1 + me.mu_c)
+        updated = (average(me) + me.mu_c * me.solitary) / (1 + me.mu_c)
+        me.model = np.where(me.degree > 0, updated, me.model)
         me.message = me.model
 
     @staticmethod
-    def request(me: Any, partner: int) -> None:
+    @batched
+    def request(me: Any, _partner: Any) -> None:
         """Show the own model."""
         me.message = me.model
 
     @staticmethod
-    def respond(me: Any, partner: int, heard: NDArray[np.float64]) -> None:
+    @batched
+    def respond(me: Any, _partner: Any, heard: NDArray[np.float64]) -> None:
         """Show the own model as it is before the update, then make the update (6)."""
         me.message = me.model
-        _meet(me, partner, heard)
+        _meet(me, heard)
 
     @staticmethod
-    def complete(me: Any, partner: int, heard: NDArray[np.float64]) -> None:
+    @batched
+    def complete(me: Any, _partner: Any, heard: NDArray[np.float64]) -> None:
         """Make the update (6)."""
-        _meet(me, partner, heard)
+        _meet(me, heard)
 
     def invariants(self) -> Declared:
         """Models and copies are averages of solitary models, whatever is late, lost or absent."""
@@ -275,15 +279,12 @@ class ModelPropagation(Protocol):
         return assumed_of(self.parameters.confidence)
 
 
-def _meet(me: Any, partner: int, heard: NDArray[np.float64]) -> None:
+def _meet(me: Any, heard: NDArray[np.float64]) -> None:
     """Equation (6) with a neighbour's model and with what is known of the others."""
-    me.copy[partner] = heard
-    me.met[partner] = 1.0
-    around = np.zeros(len(me.model))
-    for rank in range(me.degree):
-        theirs = me.copy[rank] if me.met[rank] > 0.0 else heard_of(me, rank)
-        add_scaled(around, me.weights[rank], theirs)
-    me.model = (around / me.weights.sum() + me.mu_c * me.solitary) / (1 + me.mu_c)
+    me.here.copy, me.here.met = heard, 1.0
+    theirs = np.where(me.met > 0.0, me.copy, received(me))
+    around = segment_sum(me, me.weights * theirs) / segment_sum(me, me.weights)
+    me.model = (around + me.mu_c * me.solitary) / (1 + me.mu_c)
 
 
 def _confidences(confidence: Literal["uniform"] | Confidence, task: Task) -> NDArray[np.float64]:

@@ -43,7 +43,7 @@ from ..base import Problem, View
 from ..noise import UNBOUNDED
 from ..privacy.budget import Target
 from ..privacy.mechanisms import Release
-from ..steps import perturbed_minimiser
+from ..steps import batched, perturbed_minimiser
 from ..steps.noise import StepNoise
 from ..surroundings import Surroundings, check_length
 from .consensus_admm import (
@@ -120,6 +120,7 @@ class PerturbedAdmm(RoundsOfAdmm):
         self.step_noise = RoundNoise(self)
 
     @staticmethod
+    @batched
     def step(me: Any) -> None:
         """(11), (25), and broadcast."""
         move_dual(me)
@@ -127,8 +128,7 @@ class PerturbedAdmm(RoundsOfAdmm):
         linear, curvature = linear_of(me, penalty), curvature_of(me, penalty)
         tolerance, influence = EXACT * me.loss_weight, 2 * penalty * me.degree
         me.model = perturbed_minimiser(me, me.loss_weight, curvature, linear, me.model, tolerance, influence)
-        if me.degree > 0:
-            me.message = me.model
+        me.message = me.model
 
     def release(self, view: View) -> Release:
         """The release of an agent's next model."""

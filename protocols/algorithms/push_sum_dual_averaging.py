@@ -36,6 +36,7 @@ with nobody to give to would be a release that no message is charged for, so the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -51,7 +52,7 @@ from ...agents.tables import Shard
 from ..base import Layout, MessageKind, Problem, Protocol, PublicStart
 from ..invariants import Declared, Instant, Invariant, by_row, largest
 from ..noise import check_all_rows
-from ..steps import Constants, add_scaled, affords, heard_of, post_processed, take_in
+from ..steps import Constants, affords, batched, per_edge, post_processed, segment_sum
 from ..surroundings import Surroundings, check_slope
 from .dual_averaging import Averaging, AveragingParameters, gradient_at, total_weight
 from .subgradient_noise import drawn_rows
@@ -77,6 +78,7 @@ class PushSumDualAveraging(Protocol):
 
     Parameters = PushSumDualAveragingParameters
     parameters: PushSumDualAveragingParameters
+    asks_for_budget = True
 
     @classmethod
     @override
@@ -123,23 +125,25 @@ class PushSumDualAveraging(Protocol):
         return PublicStart({"mass": mass, "put_in": mass})
 
     def constants(self) -> Constants:
-        """What a step reads beside the parameters."""
-        return Constants(run=self.averaging.constants())
+        """What a step reads beside the parameters, and the number of an agent's updates."""
+        limit = self.averaging.limit
+        return Constants(run={**self.averaging.constants(), "limit": math.inf if limit is None else float(limit)})
 
     @staticmethod
-    def step(me: Any) -> bool:
+    @batched
+    def step(me: Any) -> Any:
         """Take in, step, give, and tell."""
         rows = drawn_rows(me)
         answered = taken_in(me)
-        if answered.any() or me.degree == 0:
-            if not affords(me):
-                return True
-            advance(me, rows)
-            give(me, answered)
-        else:
-            post_processed(me)
+        giving = (segment_sum(me, answered) > 0.0) | (me.degree == 0)
+        some = me.where(giving)
+        if giving.any() and not affords(some):
+            return True
+        advance(some, rows)
+        give(me, answered & (per_edge(me, giving) != 0))
+        post_processed(me.where(~giving))
         me.message = me.given
-        return me.progress[1] >= me.limit
+        return me.progress[:, 1:] >= me.limit
 
     def models(self, state: State) -> Array:
         """Every agent's average of its models, with the weights of its steps."""
@@ -187,45 +191,39 @@ class PushSumDualAveraging(Protocol):
 
 
 def taken_in(me: Any) -> NDArray[np.bool_]:
-    """Part of a text: add what neighbours have given since the last step; (degree,) whom to give to in turn.
+    """Add what neighbours have given since the last step; (degree, 1) whom to give to in turn.
 
     Whoever gives anything gives some of w, so a total of w that is the same says that the whole total is.
     """
-    answered = np.zeros(me.degree, dtype=np.bool_)
-    for rank in range(me.degree):
-        total = heard_of(me, rank)
-        more = total[-1] > me.taken[rank, -1]
-        answered[rank] = more or me.given[rank, -1] == 0.0
-        if more:
-            take_in(me.mass, total, me.taken[rank])
-    return answered
+    totals = me.heard
+    more = totals[:, -1:] > me.taken[:, -1:]
+    me.mass = me.mass + segment_sum(me, np.where(more, totals - me.taken, 0.0))
+    me.taken = np.where(more, totals, me.taken)
+    return more | (me.given[:, -1:] == 0.0)
 
 
-def advance(me: Any, rows: NDArray[np.int64] | None) -> None:
-    """Part of a text: the model, and the weighted subgradient there, which is added to the mass.
+def advance(me: Any, rows: Any) -> None:
+    """The model, and the weighted subgradient there, which is added to the mass.
 
     A step at the time of the step before (at time 0) weighs nothing: what is given then was in the mass before.
     """
-    if me.now == me.progress[0]:
-        post_processed(me)
-        return
+    moves = me.now != me.progress[:, :1]
+    post_processed(me.where(~moves))
+    me = me.where(moves)
     total = total_weight(me, me.now)
-    dual = me.mass[:-1] / me.mass[-1]
-    weight = total - total_weight(me, me.progress[0])
-    gradient = gradient_at(me, dual, weight, total, me.now, rows)
-    add_scaled(me.mass[:-1], weight, gradient)
-    add_scaled(me.put_in[:-1], weight, gradient)
-    me.progress[0] = me.now
-    me.progress[1] += 1.0
+    dual = me.mass[:, :-1] / me.mass[:, -1:]
+    weight = total - total_weight(me, me.progress[:, :1])
+    gradient = weight * gradient_at(me, dual, weight, total, me.now, rows)
+    more = np.concatenate((gradient, np.zeros_like(weight)), axis=1)
+    me.mass, me.put_in = me.mass + more, me.put_in + more
+    me.progress = np.concatenate((me.now, me.progress[:, 1:] + 1.0), axis=1)
 
 
 def give(me: Any, answered: NDArray[np.bool_]) -> None:
-    """Part of a text: a share of the mass to each of those that have answered."""
+    """A share of the mass to each of those that have answered."""
     share = me.mass / (1 + me.degree)
-    for rank in range(me.degree):
-        if answered[rank]:
-            add_scaled(me.given[rank], 1.0, share)
-    add_scaled(me.mass, -1.0 * answered.sum(), share)
+    me.given = me.given + np.where(answered, per_edge(me, share), 0.0)
+    me.mass = me.mass - segment_sum(me, answered) * share
 
 
 def _under_way(state: State, graph: Graph) -> Array:

@@ -95,6 +95,8 @@ class StaleFeatureSharing(Protocol):
     parameters: StaleFeatureSharingParameters
     protects = PARTY
     learns_from = "columns"
+    asks_for_budget = True
+    decides = True
     observer = "the centre"
     model_released = False
 
@@ -199,7 +201,7 @@ class StaleFeatureSharing(Protocol):
 
 
 def oldest(me: Any) -> float:
-    """Part of a text: the number of the step that the oldest scores answer."""
+    """the number of the step that the oldest scores answer."""
     number = me.step[0]
     for rank in range(me.degree):
         number = min(number, heard_of(me, rank)[-1])
@@ -207,7 +209,7 @@ def oldest(me: Any) -> float:
 
 
 def aim(me: Any) -> None:
-    """Part of a text: (7) and (8) at the centre, and the next target t_m of each party."""
+    """(7) and (8) at the centre, and the next target t_m of each party."""
     me.total = heard_sum(me)[:-1]
     dual_step(me, me.total)
     me.step[0] += 1.0
@@ -218,7 +220,7 @@ def aim(me: Any) -> None:
 
 
 def answer(me: Any, target: Array) -> None:
-    """Part of a text: a party's x_m and s_m for a target, whose last number is that of the centre's step."""
+    """a party's x_m and s_m for a target, whose last number is that of the centre's step."""
     me.model = fitted(me, target[:-1])
     me.sent[:-1] = noisy_scores(me, scores_of(me, me.model))
     me.sent[-1] = target[-1]

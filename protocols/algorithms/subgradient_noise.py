@@ -29,7 +29,7 @@ from ..privacy.calibration import smallest_multiplier
 from ..privacy.composition import gaussian_epsilon
 from ..privacy.ledger import charge_of
 from ..privacy.mechanisms import Norm, Release
-from ..steps import draw_each, draw_rows, loss_gradient
+from ..steps import draw_each, draw_rows, loss_gradient, sample_size
 from ..steps.noise import NO_DATA, NO_NOISE, StepNoise
 
 SamplingLaw = Literal["uniform", "poisson", "full"]
@@ -149,25 +149,26 @@ class SubgradientNoise(StepNoise):
         return Amount(multiplier, sensitivity, gaussian_epsilon(1 / multiplier, delta), delta)
 
 
-def drawn_rows(me: Any) -> NDArray[np.int64] | None:
-    """Part of a text: ranks of the examples drawn for a step, None for all of them.
+def drawn_rows(me: Any) -> Any:
+    """ranks of the examples drawn for a step, None for all of them.
 
     A step draws first, so that the memory of the rows comes while it mixes.
     """
     if me.sampling == "full":
         return None
     if me.sampling == "poisson":
-        return draw_each(me, min(me.batch, me.rows) / max(me.rows, 1))
+        return draw_each(me, np.minimum(me.batch, me.rows) / np.maximum(me.rows, 1))
     return draw_rows(me, me.batch)
 
 
 def drawn_gradient(me: Any, model: NDArray[np.float64], rows: Any) -> NDArray[np.float64]:
-    """Part of a text: (p,) mean subgradient of what `drawn_rows` gave, each row's clipped where noise relies on it.
+    """(p,) mean subgradient of what `drawn_rows` gave, each row's clipped where noise relies on it.
 
     A Poisson draw of k examples counts k / batch times their mean, so that it is unbiased; of none, zeros.
     """
     if me.sampling == "poisson":
-        return len(rows) / max(min(me.batch, me.rows), 1) * loss_gradient(me, model, rows)
+        share = sample_size(me, rows) / np.maximum(np.minimum(me.batch, me.rows), 1)
+        return share * loss_gradient(me, model, rows)
     return loss_gradient(me, model, rows)
 
 

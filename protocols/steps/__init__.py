@@ -1,18 +1,17 @@
-"""Steps as one text: a plain function of the agent's own record ``me``, run as Python or compiled.
+"""Steps as functions of a record ``me``, of one agent or of a batch of agents.
 
 A protocol's ``step(me)`` (or ``request``, ``respond`` and ``complete`` of an exchange) says what an agent computes and
-sends. What ``me`` has is listed in `hushnet.protocols.steps.names`; the words below are what such a text may call
-besides NumPy and `math`, each with a compiled form of its own.
+sends. What ``me`` has is listed in `hushnet.protocols.steps.names`; the operators below are ordinary functions of it, as
+is everything else that a step may call: it is Python. A step that is marked `batched` gets many agents at once, whose
+steps do not depend on each other: their vectors are rows, and their numbers columns.
 """
 
 from __future__ import annotations
 
 from .names import Constants
-from .solves import minimised, perturbed_minimiser
-from .words import (
+from .operators import (
     add_scaled,
     affords,
-    as_written,
     average,
     bends,
     clipped,
@@ -22,23 +21,32 @@ from .words import (
     heard_sum,
     local_gradient,
     loss_gradient,
+    minimised,
+    per_edge,
     perturbed,
+    perturbed_minimiser,
     post_processed,
+    received,
     rows_minimised,
+    sample_size,
     scores_of,
+    segment_sum,
     slopes,
     solved_by,
     sum_of_rows,
     take_in,
     weighted_sum,
 )
+from .sending import Every
+from .view_steps import batched
 
 __all__ = [
     "Constants",
+    "Every",
     "add_scaled",
     "affords",
-    "as_written",
     "average",
+    "batched",
     "bends",
     "clipped",
     "draw_each",
@@ -48,11 +56,15 @@ __all__ = [
     "local_gradient",
     "loss_gradient",
     "minimised",
+    "per_edge",
     "perturbed",
     "perturbed_minimiser",
     "post_processed",
+    "received",
     "rows_minimised",
+    "sample_size",
     "scores_of",
+    "segment_sum",
     "slopes",
     "solved_by",
     "sum_of_rows",

@@ -1,4 +1,4 @@
-"""What compiled steps reveal, and what that costs: the same charges as their Python form makes."""
+"""What planned steps reveal, and what that costs: the same charges as steps make that are made one by one."""
 
 from __future__ import annotations
 
@@ -9,21 +9,25 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from ...agents.errors import StepFailure
 from ...agents.tables import Shard
-from ..kernel import PLAIN, Charges
 from ..privacy.ledger import UNLIMITED, Ledger, charge_of
 from ..privacy.mechanisms import Release
 from .authors import place
 from .noise import NO_NOISE, UNPERTURBED
 from .surroundings import StepSurroundings
-from .word_form import NoForm
+
+PLAIN = 1
+"""What a message reveals: data without noise."""
+
+
+class NotPlanned(Exception):
+    """Why a protocol's steps are made one by one; one sentence."""
 
 
 class ScaleMismatch(StepFailure):
-    """A protocol's release names another noise scale than its `StepNoise.scales`, from which compiled steps draw."""
+    """A protocol's release names another noise scale than its `StepNoise.scales`, from which planned steps draw."""
 
 
 class _Unreadable(Exception):
@@ -33,7 +37,7 @@ class _Unreadable(Exception):
 @final
 @dataclass(frozen=True, slots=True)
 class StagedView:
-    """What a release may read of an agent's view: that of which a compiled step's charge is made, after the step.
+    """What a release may read of an agent's view: that of which a planned step's charge is made, after the step.
 
     Parameters
     ----------
@@ -62,15 +66,13 @@ class StagedView:
 
 
 @final
-class StepCharges(Charges):
-    """Charges of the steps of one protocol's texts.
+class StepCharges:
+    """Charges of the planned steps of one protocol.
 
     Parameters
     ----------
     protocol : Protocol
     around : StepSurroundings
-    draws : float
-        How often a step may draw noise.
 
     Attributes
     ----------
@@ -79,7 +81,7 @@ class StepCharges(Charges):
     noisy : bool
         Whether steps draw noise.
     plain_bits, undrawn_bits : (n,) int64
-        `hushnet.protocols.kernel.PLAIN` for agents whose messages reveal their data without noise: always, or if their
+        `PLAIN` for agents whose messages reveal their data without noise: always, or if their
         step has drawn none.
     affordable : (n,) int64
         How many steps an agent's budget allows.
@@ -91,13 +93,14 @@ class StepCharges(Charges):
         How often steps have drawn noise for what they then sent.
     """
 
-    def __init__(self, protocol: Any, around: StepSurroundings, draws: float) -> None:
+    def __init__(self, protocol: Any, around: StepSurroundings) -> None:
         self.protocol, self.around = protocol, around
         agents, privacy, noise = protocol.problem.task.agents, protocol.privacy, protocol.step_noise
         self.private = privacy is not None and not privacy.noiseless
         self.noisy = noise is not None and noise.mechanism is not None
-        if self.noisy and draws > 1 and around.ledger.limited:
-            raise NoForm("its text may draw noise more than once in a step, and its budget counts draws")
+        self.mechanism = noise.mechanism or "" if noise is not None else ""
+        if self.noisy:
+            _check_draws(self.mechanism)
         self.plain_bits, self.undrawn_bits = np.zeros((2, agents), dtype=np.int64)
         self.affordable = np.full(agents, UNLIMITED)
         self._seen: dict[int, tuple[Shard, NDArray[np.int64]]] = {}  # data and neighbours of agents that draw noise
@@ -107,29 +110,52 @@ class StepCharges(Charges):
         if self.noisy and noise is not None:
             self.scales, self.growth = np.ascontiguousarray(noise.scales(), dtype=np.float64), noise.growth
             if self.growth is not None and (self.scales.shape[1] != 1 or protocol.privacy.budget is not None):
-                raise NoForm("its noise grows without end, and stages or a budget limit it")
+                raise NotPlanned("its noise grows without end, and stages or a budget limit it")
             if not (self.scales[protocol.problem.task.train.counts > 0] > 0.0).all():
-                raise NoForm("some of its noise has the scale 0")
+                raise NotPlanned("some of its noise has the scale 0")
             self._try_release()
         self.draws = np.zeros(self.scales.shape, dtype=np.int64)
         self._settled = self.draws.copy()
         self._afforded: dict[Any, int] = {}
+
+    def scales_at(self, agents: NDArray[np.int64], updates: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(B,) noise scales of agents' next steps after so many.
+
+        Raises
+        ------
+        ValueError
+            If noise grows from step to step, and one of an agent's steps has drawn none.
+        """
+        if self.growth is None:
+            return self.scales[agents, np.minimum(updates, self.scales.shape[1] - 1)]
+        return self.scales[agents, 0] * self.growth[agents] ** updates
+
+    def count(self, agents: NDArray[np.int64], updates: NDArray[np.int64], drawn: NDArray[np.int64]) -> None:
+        """Count the noise that steps have drawn for what somebody hears."""
+        heard = drawn * (self.protocol.problem.graph.degrees[agents] > 0)
+        if self.growth is not None and (self.draws[agents, 0] != updates)[heard > 0].any():
+            raise ValueError("its noise grows from step to step, and one of its steps has drawn none")
+        self.draws[agents, np.minimum(updates, self.scales.shape[1] - 1)] += heard
+
+    def plain(self, agents: NDArray[np.int64], drawn: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """(B,) whether what steps say reveals data without noise, that have drawn noise so often."""
+        return (self.plain_bits[agents] | (self.undrawn_bits[agents] * (drawn == 0))) != 0
 
     def _try_release(self) -> None:
         """Refuse a release that depends on more than a `StagedView` has.
 
         Raises
         ------
-        NoForm
+        NotPlanned
         """
         for agent in np.flatnonzero(self.protocol.problem.task.train.counts > 0)[:1].tolist():
             try:
                 self._staged(agent, 0, 0.0)
             except _Unreadable as missing:
                 line = traceback.extract_tb(missing.__traceback__)[-2]
-                raise NoForm(
+                raise NotPlanned(
                     f"its release reads view.{missing} ({place(line.filename, line.lineno or 0)}); releases of "
-                    "compiled steps depend on agent, data, neighbours and updates"
+                    "planned steps depend on agent, data, neighbours and updates"
                 ) from None
 
     def _staged(self, agent: int, stage: int, now: float) -> Release:
@@ -139,7 +165,6 @@ class StepCharges(Charges):
             seen = view.data, view.neighbours
         return self.protocol.release(StagedView(agent, now, *seen, stage))
 
-    @override
     def started(self, agent: int) -> None:
         """What an agent's messages reveal does not change after its start, but by its stage.
 
@@ -166,7 +191,6 @@ class StepCharges(Charges):
         charges = [charge_of(self._at(agent, stage, view.now)) for stage in stages] or [charge_of(release)]
         self.affordable[agent] = ledger.affordable(agent, charges, self._afforded)
 
-    @override
     def all_started(self, agents: NDArray[np.int64]) -> None:
         if not self.protocol.releases_rows_plainly or self.around.ledger.limited:
             super().all_started(agents)
@@ -196,7 +220,7 @@ class StepCharges(Charges):
         return release
 
     def _check_scale(self, agent: int, stage: int, release: Release) -> None:
-        """Refuse a release of another scale than that of the noise which compiled steps draw.
+        """Refuse a release of another scale than that of the noise which planned steps draw.
 
         Raises
         ------
@@ -211,11 +235,10 @@ class StepCharges(Charges):
         if not same:
             raise ScaleMismatch(
                 f"the noise of agent {agent} at stage {stage} has the scale {scale:.17g} by the scales() of "
-                f"{type(self.protocol).__name__}'s noise, and its release says {release.scale:.17g}; compiled steps "
+                f"{type(self.protocol).__name__}'s noise, and its release says {release.scale:.17g}; planned steps "
                 "draw the first and are charged the second, so they must agree"
             )
 
-    @override
     def charge(self, ledger: Ledger, agent: int, times: int, now: float) -> None:
         """Charge a step; noise that was drawn at the start is charged once."""
         if self.undrawn_bits[agent]:
@@ -225,7 +248,6 @@ class StepCharges(Charges):
         else:
             ledger.add(Release.plain(agent, now, self._reasons[agent]), times)
 
-    @override
     def settle(self, ledger: Ledger, now: float) -> None:
         due = self.draws - self._settled
         for agent, stage in np.argwhere(due).tolist():
@@ -235,3 +257,20 @@ class StepCharges(Charges):
             for number in range(int(self._settled[agent, 0]), int(self.draws[agent, 0])):
                 ledger.add(self._at(agent, number, now), 1)
         self._settled[:] = self.draws
+
+
+def _check_draws(mechanism: str) -> None:
+    """Refuse noise that is not drawn by kernels, or not as NumPy draws it.
+
+    Raises
+    ------
+    NotPlanned
+    """
+    from ...agents import streams
+    from .draw_kernels import LAWS
+
+    if mechanism not in LAWS:
+        raise NotPlanned(f"{mechanism} noise is drawn by its own Python")
+    why = streams.disagreement(LAWS[mechanism])
+    if why is not None:
+        raise NotPlanned(why)

@@ -1,110 +1,229 @@
-"""The Python form of a text: the record ``me`` of one agent, and a step as `Protocol.wake` and the exchange make it."""
+"""The record ``me`` of a step: of one agent, or of a batch of agents whose steps do not depend on each other.
+
+What either has is listed in `hushnet.protocols.steps.names`. Of one agent, blocks are views that are written in place.
+Of a batch, what a step names is gathered into arrays whose first axis is the agents or their edges, and blocks are
+written back when the step is over.
+"""
 
 from __future__ import annotations
 
-import inspect
-import traceback
-from collections.abc import Callable, Collection, Mapping
-from types import TracebackType
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...agents.errors import HushnetError, Objection, StepFailure
-from ..privacy.mechanisms import Release
-from ..view import POST_PROCESSING, Out, View
-from .authors import place
-from .names import MESSAGE, Names
-from .noise import UNPERTURBED
-from .text import outside, takes_record, texts_of, used_fields
-from .words import affords, received
+from .heard_kernels import gathered
+from .names import MESSAGE
+from .sources import Source
+from .tables import StepTables
 
 Array = NDArray[np.float64]
+Ranks = NDArray[np.int64]
 
 
-class Me:
-    """An agent's own things by name, for one step after the other; assignment writes in place.
-
-    What never changes, and arrays that are written in place, are plain attributes; blocks of one number are read anew.
-    Numbers are NumPy's: beyond their range they become infinite, as in the compiled form, where Python's would raise.
+class Record:
+    """What records of one agent and of a batch have in common, for operators.
 
     Parameters
     ----------
-    names : Names
-    view : View
-        The agent's.
+    tables : StepTables
+    source : Source
+    agents : (B,) int64
     """
 
-    def __init__(self, names: Names, view: View) -> None:
-        one = names.is_number
-        put = self.__dict__
-        put["_names"], put["_view"] = names, view
-        put["_numbers"] = {name: block for name, block in view.state.items() if one(name)}
-        put["_blocks"] = {
-            **view.state,
-            **{name: cast(Array, block)[:, 0] if one(name) else block for name, block in view.edge.items()},
-        }
-        put["_widths"] = {kind: names.width(kind, view.agent) for kind in names.kinds}
-        put.update(_fixed_fields(names, view))
-        put.update({name: block for name, block in put["_blocks"].items() if name not in put["_numbers"]})
-        self._begin(None, {}, ())
+    _tables: StepTables
+    _source: Source
+    _agents: Ranks
+    _is_batch: bool
+    _messages: Mapping[str, str]
+    _said: dict[str, Array]
 
-    def _begin(self, release: Release | None, messages: Mapping[str, str], heard: Collection[str]) -> None:
-        """Begin a step that may send messages, by name and kind, and that reads these fields of what was heard."""
-        put, view, names = self.__dict__, self._view, self._names
-        put["_messages"], put["_release"], put["_told"], put["_follows"] = messages, release, {}, False
-        put["updates"], put["tick"], put["round"], put["now"] = view.updates, view.tick, view.updates + 1, view.now
-        for name in heard:
-            if name in names.heard:
-                put[name] = np.array(received(self, names.heard[name]))
-            else:
-                put[name] = view.heard(names.was_heard[name])
+    def _unknown(self, name: str) -> AttributeError:
+        return AttributeError(f"an agent has no {name!r}; it has {', '.join(self._tables.names.all)}")
+
+    def _matrix(self, values: Any, width: int | None = None) -> Array:
+        """(B, width) float64, contiguous, of what a step has of its agents."""
+        rows = np.ascontiguousarray(values, dtype=np.float64)
+        if not rows.flags.writeable:
+            rows = rows.copy()
+        if not self._is_batch:
+            rows = rows.reshape(1, -1)
+        if rows.ndim != 2 or len(rows) != len(self._agents) or (width is not None and rows.shape[1] != width):
+            wanted = f"({len(self._agents)}, {width or 'k'})" if self._is_batch else f"({width or 'k'},)"
+            raise ValueError(f"the shape {np.shape(values)} is not {wanted}")
+        return rows
+
+    def _column(self, values: Any) -> Array:
+        """(B,) float64 of a number, or of a number for each agent."""
+        return np.broadcast_to(np.asarray(values, dtype=np.float64).reshape(-1), (len(self._agents),))
+
+    def _given(self, rows: Array) -> Array:
+        """What a step is given of (B, width) values."""
+        return rows if self._is_batch else rows[0]
+
+    def _sent_kind(self, name: str) -> str:
+        kind = self._messages.get(name)
+        if kind is None:
+            raise AttributeError(f"nothing is sent here, so there is no me.{name}")
+        return kind
+
+    def _heard(self, kind: str) -> tuple[Any, Ranks, Ranks, Array]:
+        """A pool, what of it was heard over each edge, where agents' edges begin, and what stands for the rest."""
+        tables = self._tables
+        widths = tables.names.heard_widths[kind]
+        width = int(widths[self._agents[0]] if len(self._agents) else widths.max(initial=0))
+        pool, index, starts = self._source.heard_at(kind, width)
+        mirror = tables.mirror(kind)
+        own = np.zeros((len(self._agents), width)) if mirror is None else self._matrix(getattr(self, mirror))
+        return pool, index, starts, own
+
+    def _received(self, kind: str) -> Array:
+        """(R, width) what was heard over each edge."""
+        pool, index, starts, own = self._heard(kind)
+        out = np.empty((len(index), own.shape[1]))
+        gathered(pool, index, starts, own, out)
+        return out
+
+
+class Meeting:
+    """What an agent, or each agent of a batch, has of the edge over which it meets a neighbour: `Record.here`.
+
+    Parameters
+    ----------
+    me : Record
+    edges : (B,) int64
+        Directed edges.
+    places : (B,) int64
+        Where they are among the edges of the batch.
+    """
+
+    def __init__(self, me: Record, edges: Ranks, places: Ranks) -> None:
+        self.__dict__.update(_me=me, _edges=edges, _places=places, _named={})
 
     def __getattr__(self, name: str) -> Any:
-        """A block of one number."""
+        """A block, a constant or a weight of the edge."""
+        me = self._me
+        tables = me._tables
+        if name in tables.state.edge:
+            known = me._of_edges(name)
+            found = tables.state.edge[name].taken(self._edges) if known is None else known[self._places]
+            self._named[name] = found
+        elif name in tables.names.per_edge:
+            found = tables.names.per_edge[name][self._edges]
+        elif name == "weight":
+            found = tables.graph.weights[self._edges]
+        else:
+            raise AttributeError(f"an edge has no {name!r}; it has {', '.join(tables.state.edge)} and weight")
+        if found.ndim == 1:
+            found = found[:, None]
+        self.__dict__[name] = found
+        return found
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Put another value in the place of a block of the edge."""
+        blocks = self._me._tables.state.edge
+        if name not in blocks:
+            raise AttributeError(f"me.here.{name} is not for a step to change")
+        out = np.empty((len(self._edges), blocks[name].width_of(self._edges)))
+        out[:] = value
+        self.__dict__[name] = self._named[name] = out
+
+    def _write_back(self) -> None:
+        for name, values in self._named.items():
+            self._me._tables.state.edge[name].put(self._edges, values)
+
+
+class One(Record):
+    """One agent at its steps, one after the other; assignment writes in place.
+
+    What never changes, and arrays that are written in place, are plain attributes; blocks of one number are read anew.
+    Numbers are NumPy's: beyond their range they become infinite, where Python's would raise.
+
+    Parameters
+    ----------
+    tables : StepTables
+    source : Source
+    agent : int
+    """
+
+    def __init__(self, tables: StepTables, source: Source, agent: int) -> None:
+        put, names, state, edges = self.__dict__, tables.names, tables.state, tables.graph.edges_of(agent)
+        put.update(_tables=tables, _source=source, _agents=np.array([agent]), _is_batch=False, _messages={}, _said={})
+        one = names.is_number
+        blocks = {name: block[agent] for name, block in state.agent.items()}
+        put["_numbers"] = {name: block for name, block in blocks.items() if one(name)}
+        for name, block in state.edge.items():
+            own = block.of(edges)
+            blocks[name] = own[:, 0] if one(name) else cast(Any, own)
+        put["_blocks"] = blocks
+        put["_widths"] = {kind: names.width(kind, agent) for kind in names.kinds}
+        put.update(_fixed_fields(tables, agent, edges))
+        put.update({name: block for name, block in blocks.items() if name not in put["_numbers"]})
+
+    def _begin(self, messages: Mapping[str, str], updates: int, tick: int, now: float) -> None:
+        """Begin a step that may send messages, by name and kind."""
+        put = self.__dict__
+        put["_messages"], put["_said"] = messages, {}
+        put["updates"], put["tick"], put["round"], put["now"] = updates, tick, updates + 1, now
+        for name in put.pop("_passing", ()):
+            del put[name]
+
+    def __getattr__(self, name: str) -> Any:
+        """A block of one number, what was heard, or the own rows."""
         block = self.__dict__["_numbers"].get(name)
-        if block is None:
-            raise AttributeError(f"an agent has no {name!r}; it has {', '.join(self.__dict__['_names'].all)}")
-        return block[0]
+        if block is not None:
+            return block[0]
+        names, put = self._tables.names, self.__dict__
+        if name in names.heard:
+            found: Any = self._received(names.heard[name])
+        elif name in names.was_heard:
+            kind = names.was_heard[name]
+            found = self._source.heard_at(kind, 0)[1] >= 0
+        elif name in ("features", "labels"):
+            shard = self._source.shard(int(self._agents[0])).read_only
+            put["features"], put["labels"] = shard.features, shard.labels
+            return put[name]
+        else:
+            raise self._unknown(name)
+        put[name] = found
+        put.setdefault("_passing", []).append(name)
+        return found
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Write into a block, or say what is to be sent."""
         block = self._blocks.get(name)
         if block is not None:
-            block[:] = value
-        elif name == MESSAGE or name in self._names.messages:
-            self._told[name] = self._copied(name, value)
+            if block is not value:
+                block[:] = value
+        elif name == MESSAGE or name in self._tables.names.messages:
+            self._said[name] = self._copied(name, value)
         else:
             raise AttributeError(f"me.{name} is not for a step to change")
 
     def _copied(self, name: str, value: Any) -> Array:
         """A copy of what is assigned to a message."""
-        kind = self._messages.get(name)
-        if kind is None:
-            raise AttributeError(f"nothing is sent here, so there is no me.{name}")
-        width, addressed = self._widths[kind], self._names.layout.messages[kind].addressed
-        if width == 0 and self._names.is_partial(kind):
-            raise ValueError(self._names.unsent(kind))
-        message = np.empty((len(self._view.neighbours), width) if addressed else width)
+        kind, names = self._sent_kind(name), self._tables.names
+        width = self._widths[kind]
+        if width == 0 and names.is_partial(kind):
+            raise ValueError(names.unsent(kind))
+        message = np.empty((self.degree, width) if names.layout.messages[kind].addressed else width)
         message[:] = value
         return message
 
 
-def _fixed_fields(names: Names, view: View) -> dict[str, Any]:
+def _fixed_fields(tables: StepTables, agent: int, edges: slice) -> dict[str, Any]:
     """What of an agent never changes."""
-    agent, edges = view.agent, names.protocol.problem.graph.edges_of(view.agent)
+    names = tables.names
     return {
         **{name: np.float64(value) if isinstance(value, float) else value for name, value in names.parameters.items()},
         **{name: _fixed(array) for name, array in names.run.items()},
         **{name: _fixed(array[agent]) for name, array in names.per_agent.items()},
         **{name: _fixed(array[edges]) for name, array in names.per_edge.items()},
-        "features": view.data.features,
-        "labels": view.data.labels,
-        "rows": len(view.data.labels),
-        "weights": view.weights,
-        "degree": len(view.neighbours),
-        "regularisation": np.float64(view.regularisation),
+        "rows": int(tables.counts[agent]),
+        "weights": _fixed(tables.graph.weights[edges]),
+        "degree": edges.stop - edges.start,
+        "regularisation": np.float64(tables.task.regularisation[agent]),
         "agent": agent,
     }
 
@@ -118,137 +237,199 @@ def _fixed(array: Any) -> Any:
     return view
 
 
-class PythonSteps:
-    """The Python form of one protocol's texts.
+class Batch(Record):
+    """Agents that make one step each at once: (B, ...) of agents, (R, ...) of their edges in order.
 
     Parameters
     ----------
-    protocol : Protocol
-    texts : mapping of str to callable
-        By name: ``step``, or ``request``, ``respond`` and ``complete``.
-
-    Raises
-    ------
-    TextError
-        If a text names what a record does not have.
+    tables : StepTables
+    source : Source
+    agents : (B,) int64
+        Whose blocks have equal widths.
+    messages : mapping of str to str
+        What may be sent, by name and kind.
+    passing : mapping of str to (B, 1) array
+        ``updates``, ``tick``, ``round`` and ``now``.
     """
 
-    def __init__(self, protocol: Any, texts: Mapping[str, Callable[..., Any]]) -> None:
-        self.protocol, self.texts = protocol, texts
-        self.names = Names(protocol)
-        self._files: set[str] = set()
-        self._asks = False
-        self._hears: dict[str, set[str]] = {}
-        for name, function in texts.items():
-            parts = texts_of(function)
-            self._files |= {one.file for one in parts}
-            known = [outside(one.function, one.names) for one in parts]
-            self._asks |= any(value is affords for one in known for value in one.values())
-            used = (used_fields(one, self.names) for one in parts if takes_record(one.function))
-            heard = {*self.names.heard, *self.names.was_heard}
-            self._hears[name] = {field for fields in used for field in fields & heard}
-        self._records: dict[int, Me] = {}
+    def __init__(
+        self, tables: StepTables, source: Source, agents: Ranks, messages: Mapping[str, str], passing: Mapping[str, Any]
+    ) -> None:
+        put = self.__dict__
+        put.update(_tables=tables, _source=source, _agents=agents, _is_batch=True, _messages=messages, _said={})
+        put["_gathered"] = {}
+        put.update(passing)
 
-    def wake(self, view: View, out: Out) -> None:
-        """One step of an agent, as `Protocol.wake`."""
-        release = self.protocol.release(view)
-        if not self._asks and not out.reserve(release):
-            out.fall_silent()
-            return
-        me = self._record(view)
-        me.__dict__["_reserve"] = out.reserve
-        over = self._run("step", me, release, self.names.messages if self.names.kinds else {})
-        for name in self.names.messages:
-            if name in me._told:
-                self._send(me, name, me._told[name], release, out)
-        if over:
-            out.fall_silent()
+    def __getattr__(self, name: str) -> Any:
+        """Whatever a step names for the first time, gathered."""
+        found = self._gather(name)
+        self.__dict__[name] = found
+        return found
 
-    def _send(self, me: Me, name: str, message: NDArray[np.float64], release: Release, out: Out) -> None:
-        """Send a message to all neighbours, or to each its own."""
-        view, kind, under = me._view, self.names.messages[name], self._sent_under(release, me)
-        if not self.names.layout.messages[kind].addressed:
-            out.send(kind, message, under)
-            return
-        for neighbour, own in zip(view.neighbours.tolist(), message, strict=True):
-            out.send(kind, own, under, to=neighbour)
+    def _of_edges(self, name: str) -> Array | None:
+        """A block of all edges, if the step has named it."""
+        return self._gathered.get(name)
 
-    def request(self, view: View, partner: int, out: Out) -> None:
-        """Open an exchange, as `Protocol.make_request`."""
-        self._half("request", view, partner, out)
+    def _gather(self, name: str) -> Any:
+        tables, agents = self._tables, self._agents
+        names = tables.names
+        if name in tables.state.agent:
+            found = self._gathered[name] = tables.state.agent[name].taken(agents)
+        elif name in tables.state.edge:
+            found = self._gathered[name] = tables.state.edge[name].taken(self._edges)
+            if "here" in self.__dict__ and name in self.here._named:
+                found[self._partner] = self.here._named[name]
+        elif name in names.run:
+            return _fixed(names.run[name])
+        elif name in names.per_agent:
+            found = names.per_agent[name][agents]
+            found = found[:, None] if found.ndim == 1 else found
+        elif name in names.per_edge:
+            found = names.per_edge[name][self._edges]
+            found = found[:, None] if found.ndim == 1 else found
+        elif name in names.heard:
+            found = self._received(names.heard[name])
+        elif name in names.was_heard:
+            found = self._source.heard_at(names.was_heard[name], 0)[1][:, None] >= 0
+        elif name in names.parameters:
+            value = names.parameters[name]
+            return np.float64(value) if isinstance(value, float) else value
+        else:
+            found = self._own(name)
+        return found
 
-    def respond(self, view: View, partner: int, vector: NDArray[np.float64], out: Out) -> None:
-        """The callee's half, as `Protocol.make_response`."""
-        self._half("respond", view, partner, out, vector)
+    def _own(self, name: str) -> Any:
+        """What every agent has."""
+        tables, agents = self._tables, self._agents
+        if name == "_edges":
+            first, counts = tables.graph.offsets[agents], self._degrees
+            before = np.cumsum(counts) - counts
+            return np.repeat(first - before, counts) + np.arange(counts.sum())
+        if name == "_degrees":
+            return tables.graph.degrees[agents]
+        if name == "_edge_starts":
+            return np.concatenate([[0], np.cumsum(self._degrees)])
+        if name == "degree":
+            return self._degrees[:, None]
+        if name == "rows":
+            return tables.counts[agents][:, None]
+        if name == "regularisation":
+            return tables.task.regularisation[agents][:, None]
+        if name == "weights":
+            return tables.graph.weights[self._edges][:, None]
+        if name == "agent":
+            return agents[:, None]
+        raise self._unknown(name)
 
-    def complete(self, view: View, partner: int, vector: NDArray[np.float64]) -> None:
-        """The caller's half, as `Protocol.complete_exchange`."""
-        self._run("complete", self._record(view), None, {}, partner, vector)
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Put another value in the place of a block, or say what is to be sent."""
+        state = self._tables.state
+        if name in state.agent or name in state.edge:
+            self.__dict__[name] = self._gathered[name] = self._full(name, value)
+        elif name == MESSAGE or name in self._tables.names.messages:
+            self._said[name] = self._copied(name, value)
+        else:
+            raise AttributeError(f"me.{name} is not for a step to change")
 
-    def _half(self, name: str, view: View, partner: int, out: Out, *heard: NDArray[np.float64]) -> None:
-        release, me = self.protocol.release(view), self._record(view)
-        if not out.reserve(release):
-            out.fall_silent()
-            return
-        kind = "request" if name == "request" else "reply"
-        self._run(name, me, release, {MESSAGE: kind}, partner, *heard)
-        if MESSAGE not in me._told:
-            raise self._failure(view, name, f"{name} sends exactly one message, and has not assigned me.message")
-        out.send(kind, me._told[MESSAGE], self._sent_under(release, me), to=int(view.neighbours[partner]))
+    def _full(self, name: str, value: Any) -> Array:
+        """A value as wide and as long as its block."""
+        if value is self._gathered.get(name):
+            return value
+        state = self._tables.state
+        of_agents = name in state.agent
+        block = state.agent[name] if of_agents else state.edge[name]
+        owners = self._agents if of_agents else self._edges
+        shape = (len(owners), block.width_of(owners))
+        return self._broadcast(name, value, shape)
 
-    def _sent_under(self, release: Release, me: Me) -> Release:
-        """What a message is charged as: without noise if its step was to draw some, and has not."""
-        view = me._view
-        if me._follows and not release.draws:
-            return Release.public(view.agent, view.now, POST_PROCESSING, recipients=len(view.neighbours))
-        if self.protocol.step_noise is not None and release.noisy and not release.draws:
-            return Release.plain(view.agent, view.now, UNPERTURBED)
-        return release
+    def _copied(self, name: str, value: Any) -> Array:
+        kind, names = self._sent_kind(name), self._tables.names
+        width = int(names.sent_widths[kind][self._agents[0]])
+        if width == 0 and names.is_partial(kind):
+            raise ValueError(names.unsent(kind))
+        addressed = names.layout.messages[kind].addressed
+        return self._broadcast(name, value, (len(self._edges) if addressed else len(self._agents), width))
 
-    def record(self, view: View, release: Release | None = None) -> Me:
-        """The record of an agent, for a step or start in Python that calls what texts are made of.
+    @staticmethod
+    def _broadcast(name: str, value: Any, shape: tuple[int, int]) -> Array:
+        out = np.empty(shape)
+        try:
+            out[:] = value
+        except ValueError:
+            raise ValueError(f"me.{name} is {shape} here, and was given {np.shape(value)}") from None
+        return out
+
+    def where(self, mask: Any) -> Part:
+        """The same record for some of the agents: what is assigned there is written for them alone.
 
         Parameters
         ----------
-        view : View
-        release : Release, optional
-            What `perturbed` draws noise for.
+        mask : (B, 1) bool
         """
-        me = self._record(view)
-        me._begin(release, {}, ())
-        return me
+        rows = np.flatnonzero(np.broadcast_to(np.reshape(mask, -1), len(self._agents)))
+        return Part(self, rows)
 
-    def _record(self, view: View) -> Me:
-        me = self._records.get(view.agent)
-        if me is None:
-            me = self._records[view.agent] = Me(self.names, view)
-        return me
+    def _meet(self, edges: Ranks) -> None:
+        """Meet a neighbour each, over (B,) directed edges."""
+        first = self._tables.graph.offsets[self._agents]
+        self.__dict__["_partner"] = places = self._edge_starts[:-1] + edges - first
+        self.__dict__["here"] = Meeting(self, edges, places)
 
-    def _run(self, name: str, me: Me, release: Release | None, messages: Mapping[str, str], *arguments: Any) -> Any:
-        me._begin(release, messages, self._hears[name])
-        try:
-            return self.texts[name](me, *arguments)
-        except (HushnetError, Objection):
-            raise
-        except Exception as error:
-            where = self._line_of(error.__traceback__)
-            what = f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
-            raise self._failure(me._view, name, f"{where}: {what}" if where else what) from error
-
-    def _failure(self, view: View, name: str, why: str) -> StepFailure:
-        who = self.protocol.problem.task.ids[view.agent]
-        return StepFailure(
-            f"agent {who!r} at time {view.now:.6g}, after {view.updates} updates: the {name} of "
-            f"{type(self.protocol).__name__} failed at {why}"
-        )
-
-    def _line_of(self, trace: TracebackType | None) -> str:
-        """The last line of the author's that an error came from."""
-        lines = [one for one in traceback.extract_tb(trace) if one.filename in self._files]
-        return place(lines[-1].filename, lines[-1].lineno or 0) if lines else ""
+    def _write_back(self) -> None:
+        """Write what the step has named of blocks."""
+        state = self._tables.state
+        for name, values in self._gathered.items():
+            if name in state.agent:
+                state.agent[name].put(self._agents, values)
+            else:
+                state.edge[name].put(self._edges, values)
+        if "here" in self.__dict__:
+            self.here._write_back()
 
 
-def text_in(kind: type, name: str) -> Callable[..., Any] | None:
-    """A class's text of this name, with or without ``@staticmethod``; None if it has none."""
-    found = inspect.getattr_static(kind, name, None)
-    return getattr(found, "__func__", found)
+class Part(Batch):
+    """Some agents of a batch, at the same step.
+
+    Blocks that are named are copies, which nobody may write into: what is assigned takes their place in the batch.
+
+    Parameters
+    ----------
+    whole : Batch
+    rows : (B',) int64
+        Places of the agents in the batch.
+    """
+
+    def __init__(self, whole: Batch, rows: Ranks) -> None:
+        passing = {name: getattr(whole, name)[rows] for name in ("updates", "tick", "round", "now")}
+        super().__init__(whole._tables, whole._source.part(rows), whole._agents[rows], {}, passing)
+        self.__dict__.update(_whole=whole, _rows=rows)
+
+    @property
+    def _edge_rows(self) -> Ranks:
+        """(R',) places of the agents' edges among those of the batch."""
+        starts = self._whole._edge_starts[self._rows]
+        before = np.cumsum(self._degrees) - self._degrees
+        return np.repeat(starts - before, self._degrees) + np.arange(self._degrees.sum())
+
+    def _gather(self, name: str) -> Any:
+        state = self._tables.state
+        if name in state.agent:
+            found = getattr(self._whole, name)[self._rows]
+        elif name in state.edge:
+            found = getattr(self._whole, name)[self._edge_rows]
+        else:
+            return super()._gather(name)
+        found.flags.writeable = False
+        return found
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Put another value in the place of the agents' part of a block."""
+        state = self._tables.state
+        if name not in state.agent and name not in state.edge:
+            raise AttributeError(f"me.{name} is not for a part of the agents to change")
+        whole = getattr(self._whole, name)
+        if not whole.flags.writeable:
+            setattr(self._whole, name, whole)
+            whole = getattr(self._whole, name)
+        whole[self._rows if name in state.agent else self._edge_rows] = value
+        self.__dict__.pop(name, None)

@@ -122,6 +122,7 @@ class Bench:
         self.traits = protocol.traits_for(parameters)
         self.layout = self.protocol.layout()
         self.state = State(AGENTS, len(self.graph.heads), self.layout.agent, self.layout.edge)
+        self.protocol.bind(self.state, unheard_is_own=True)
         self.inbox = Inbox(self.graph, {kind: spec.width for kind, spec in self.layout.messages.items()})
         self.data = [_copied(self.protocol.local_data(i, self.task.shard(i))) for i in range(AGENTS)]
         self.views = [

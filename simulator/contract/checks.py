@@ -19,7 +19,7 @@ from ...agents.errors import InputError, LimitReached
 from ...protocols.base import Protocol, ProtocolParameters, Sent
 from ...protocols.privacy.mechanisms import Release, noises
 from ...protocols.steps.charges import ScaleMismatch
-from ...protocols.steps.record import text_in
+from ...protocols.steps.view_steps import function_in
 from ...protocols.traits import EXCHANGE_TEXTS, lacks
 from ...protocols.view import POST_PROCESSING
 from ..network.latency import Constant
@@ -108,7 +108,7 @@ def holds_columns(protocol: type[Protocol], parameters: ProtocolParameters) -> b
 
 def made_of_texts(protocol: type[Protocol]) -> bool:
     """Whether a protocol has texts, whose compiled form is to be replayed as well as the Python one."""
-    return any(text_in(protocol, name) is not None for name in ("step", *EXCHANGE_TEXTS.values()))
+    return any(function_in(protocol, name) is not None for name in ("step", *EXCHANGE_TEXTS.values()))
 
 
 def check_starts(protocol: type[Protocol], parameters: ProtocolParameters) -> None:

@@ -34,7 +34,7 @@ def make_request(world: World, caller: Agent, busy: Callable[[int], bool]) -> tu
         return None
     if world.observer:
         world.observer.woke(world, caller)
-    world.effort.interrupter.step(world.steps.make_request, view, partner, out)
+    world.effort.interrupter.step(world.protocol.make_request, view, partner, out)
     world.stepped("request", view, out)
     caller.silent = out.silent
     world.check_finite(caller, out)
@@ -47,7 +47,7 @@ def make_reply(world: World, callee: Agent, edge: int, vector: NDArray[np.float6
     callee.reactions += 1
     view, out = world.open(callee)
     rank = edge - world.setting.graph.edges_of(callee.index).start
-    world.effort.interrupter.step(world.steps.make_response, view, rank, vector, out)
+    world.effort.interrupter.step(world.protocol.make_response, view, rank, vector, out)
     world.stepped("respond", view, out)
     callee.silent = callee.silent or out.silent
     world.check_finite(callee, out)
@@ -59,7 +59,7 @@ def take_reply(world: World, caller: Agent, edge: int, vector: NDArray[np.float6
     caller.reactions += 1
     view, out = world.open(caller)
     rank = edge - world.setting.graph.edges_of(caller.index).start
-    world.effort.interrupter.step(world.steps.complete_exchange, view, rank, vector)
+    world.effort.interrupter.step(world.protocol.complete_exchange, view, rank, vector)
     world.stepped("complete", view, out)
     world.check_finite(caller, out)
 

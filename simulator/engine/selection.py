@@ -90,21 +90,18 @@ class BatchedEngine(Engine):
     ----------
     why : str
         Why it is this engine, for the summary.
-    compiled : bool
-        Whether to use the protocol's compiled step, if it has one.
+    plans : bool
+        Whether to plan steps, where their protocol admits it.
     """
 
-    def __init__(self, why: str = "", *, compiled: bool = True) -> None:
+    def __init__(self, why: str = "", *, plans: bool = True) -> None:
         super().__init__(why)
-        self.compiled = compiled
+        self.plans = plans
 
     @override
     def foresee(self, world: World) -> tuple[str, StepForm]:
-        from .batched.step_forms import foreseen, said_form
-
-        if self._reacting(world):
-            return "batched", said_form(world, "", compiled=False)
-        return "batched", foreseen(world)
+        driver = self.driver(world)
+        return "batched", driver.form
 
     @staticmethod
     def _reacting(world: World) -> bool:
@@ -124,15 +121,15 @@ class BatchedEngine(Engine):
         from .batched.lazy_rounds import LazyRounds
 
         if world.sessions is not None:
-            return Exchanges(world, compiled=self.compiled)
+            return Exchanges(world, plans=self.plans)
         if self._reacting(world):
             return EventfulBroadcasts(world)
         if world.in_rounds is None:
-            return Broadcasts(world, compiled=self.compiled)
+            return Broadcasts(world, plans=self.plans)
         calm = world.setting.network.lossless and world.setting.always_up and world.observer is None
         if calm and world.in_rounds.patience is None and not repeats(world.in_rounds, unfailing=True):
-            return LazyRounds(world, compiled=self.compiled)
-        return EventfulRounds(world, compiled=self.compiled)
+            return LazyRounds(world, plans=self.plans)
+        return EventfulRounds(world, plans=self.plans)
 
 
 def engine_for(name: Name, world: World, *, debug: bool = False) -> Engine:

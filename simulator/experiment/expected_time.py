@@ -12,7 +12,7 @@ from dataclasses import replace
 from ...agents.compilation.compiled import form_of
 from ...protocols import catalog
 from ...protocols.base import Protocol, ProtocolParameters
-from ...protocols.steps.record import text_in
+from ...protocols.steps.view_steps import function_in
 from ..language.scenario import Scenario
 from .step_times import Form, Size, Steps, StepTimes, noise_of, way_of
 
@@ -70,15 +70,15 @@ def has_steps(protocol: type[Protocol]) -> bool:
     """Whether agents of a protocol do anything once they have started."""
     methods = ("wake", "receive", "make_request")
     written = any(getattr(protocol, name) is not getattr(Protocol, name) for name in methods)
-    return written or any(text_in(protocol, name) is not None for name in ("step", "request"))
+    return written or any(function_in(protocol, name) is not None for name in ("step", "request"))
 
 
 def expected_form(scenario: Scenario, protocol: type[Protocol]) -> Form:
     """How steps will probably run: compiled if the protocol has texts of them, or a compiled step of its own."""
     if scenario.engine == "event" or scenario.debug:
         return "event"
-    texts = any(text_in(protocol, name) is not None for name in ("step", "request"))
-    return "compiled" if texts or "kernel" in vars(protocol) else "Python"
+    texts = any(function_in(protocol, name) is not None for name in ("step", "request"))
+    return "compiled" if texts else "Python"
 
 
 def round_length(scenario: Scenario, degree: float) -> float:

@@ -1,28 +1,19 @@
-"""The objective at record instants, finished from what compiled steps compute anyway.
-
-To read everybody's data once takes as long as many steps do. But a gradient step needs the scores of its own rows at
-the model that it finds, and that is the model which all recordings since the agent's last step have seen. So a
-recording only asks; the next step leaves its loss (`hushnet.protocols.kernel.Compiled.cached_losses`), and by the next
-recording only the data of those who have not stepped meanwhile are left to be read.
-"""
+"""The objective of one run, read at one instant after another and held against its minimum."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...agents.errors import Inconsistency, InputError
-from ...agents.objectives.objectives import Models, Objective, mean_losses
+from ...agents.objectives.objectives import Models, Objective
 
 if TYPE_CHECKING:
     from ..world.world import World
 
 BELOW = 1e-9
 """How far rounding may carry a value below the minimum, relative to 1 + its size."""
-NEVER = -1
-"""Updates of an agent that has not started."""
 
 
 @final
@@ -38,45 +29,17 @@ class ObjectiveReading:
     def __init__(self, objective: Objective, world: World) -> None:
         self.objective, self.world = objective, world
         self.task = world.setting.task
-        self._seen = np.full(self.task.agents, NEVER - 1)
-        self._value: float | None = None
-        self._rest, self._weights, self._models = 0.0, np.empty(0), np.empty((0, 0))
+        self._value = 0.0
         self._mean: Models | None = None
         self._holds_squares = False
 
     def begin(self, models: Models) -> None:
-        """Read the objective at the (n, p) models of this instant, as far as that is possible now.
-
-        The array has to be the world's own: what steps have left open is read when the value is asked for.
-        """
+        """Read the objective at the (n, p) models of this instant."""
         self._mean = models.mean(axis=0) if self.objective.minimum_over == "agreeing" else None
-        cached_losses = self.world.cached_losses
-        parts = self.objective.split(models) if cached_losses is not None else None
-        if cached_losses is None or parts is None:
-            self._value = self.objective.value(models)
-            return
-        self._value, self._models = None, models
-        self._rest, self._weights = parts
-        started = self.world.started
-        updates = np.where(started, self.world.updates, NEVER)
-        changed = updates != self._seen
-        cached_losses[changed] = np.nan
-        self._seen = updates
-        # A start may change a model, and notes nothing.
-        self._read(np.flatnonzero(changed & ~started), cached_losses)
-
-    @property
-    def finished(self) -> bool:
-        """Whether the last reading needs nothing more."""
-        return self._value is not None
+        self._value = self.objective.value(models)
 
     def value(self) -> float:
         """The objective at the instant of the last `begin`."""
-        if self._value is None:
-            cached_losses = self.world.cached_losses
-            assert cached_losses is not None
-            self._read(np.flatnonzero(np.isnan(cached_losses)), cached_losses)
-            self._value = self._rest + float(self._weights @ cached_losses)
         return self._value
 
     def check(self, minimum: float) -> None:
@@ -121,7 +84,3 @@ class ObjectiveReading:
             "and the objective's minimum cannot be found; scale the rows",
             field=("task",),
         )
-
-    def _read(self, agents: NDArray[np.int64], cached_losses: NDArray[np.float64]) -> None:
-        if len(agents):
-            cached_losses[agents] = mean_losses(self.task, self._models, agents)

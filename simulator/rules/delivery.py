@@ -22,6 +22,7 @@ from ..tables.run import (
     DELAY_CODE,
     DELAY_FIRST,
     DELAY_SECOND,
+    KEEPS_ROWS,
     LINE,
     LOSS_BAD,
     LOSS_CHANCE,
@@ -57,10 +58,10 @@ MESSAGE = int(Purpose.MESSAGE)
 
 @rule
 def release_version(run: RunTables, row: int):
-    """One reference to a version less; the last one gives it back."""
+    """One reference to a version less; the last one gives it back, unless steps may still have to read it."""
     line = LINE * row
     run.references[line] -= 1
-    if run.references[line] == 0:
+    if run.references[line] == 0 and run.constants[KEEPS_ROWS] == 0.0:
         run.free_rows[run.counts[FREE_ROWS]] = row
         run.counts[FREE_ROWS] += 1
 

@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import math
 
-from ...protocols.kernel import COMPLETING, REQUESTING, RESPONDING
 from ..network.network import KINDS
 from ..tables.run import LINE, MOST_VECTORS, RunTables
 from ..tables.sessions import (
@@ -44,6 +43,7 @@ from ..tables.sessions import (
     ANSWERS,
     ASKED,
     CLOSING,
+    COMPLETING,
     EDGE,
     ENDED,
     ENOUGH,
@@ -62,7 +62,9 @@ from ..tables.sessions import (
     REPEATS,
     REPLY,
     REQUEST,
+    REQUESTING,
     REQUESTS,
+    RESPONDING,
     ROW,
     SKIPPED,
     TICK,

@@ -23,8 +23,9 @@ from typing import Any, NamedTuple
     MOST_VECTORS,
     MOST_UPDATES,
     EVENTS_BEFORE_LOOK,
+    KEEPS_ROWS,
     CONSTANTS,
-) = range(15)
+) = range(16)
 """Places in `RunTables.constants`."""
 LINE = 8
 """Numbers of a version's line: its entries are at ``LINE * row``."""
@@ -36,8 +37,6 @@ WAKE_UP = 2
 """Numbers of a wake-up's part of a line: its entries are at ``WAKE_UP * place``."""
 CHILDREN = 4
 """Of a wake-up in the heap: so many fill a line."""
-FORESEEN_AGENT, FORESEEN_PLACE, FORESEEN_SLOTS, FORESEEN_COPIES = range(4)
-"""Places in `RunTables.foreseen`; copies are at the last one and beyond."""
 CLOCK_CODE, JITTER, RANDOM_PHASE, RECORD_EVERY, ENDS_BY_TIME, CLOCK_CONSTANTS = range(6)
 """Places in `RunTables.clock`."""
 
@@ -52,7 +51,8 @@ class RunTables(NamedTuple):
         Code and two parameters of the delay; loss probability, or the mean durations and loss probabilities of a link's
         states (0 if it has none); bytes per time unit (or infinite); whether vectors are copied into the inbox; limits
         of activations, vectors (infinite: none) and an agent's updates (-1: none); events up to which windows may go
-        on before somebody looks at the run's limits.
+        on before somebody looks at the run's limits; whether rows that nothing refers to are kept until planned steps
+        that read them are made.
     key : (2,) uint64
     offsets, heads, reverse, numbers
         The graph, and the stable numbers of the agents.
@@ -80,12 +80,6 @@ class RunTables(NamedTuple):
         lower bound; 0 once ``arrival`` is exact.
     awaited : (S + 1,) int64
         Room for the slots of an agent for which copies are under way; S is the most slots that an agent has.
-    foreseen : (S + FORESEEN_COPIES,) int64
-        Of the next wake-up, while another one goes on: the agent, where in the heap the way of the next sift leads to,
-        how many slots are looked at, and for each of them the copy whose memory was asked for last (-1: none). Empty
-        in worlds whose memory is near (`hushnet.simulator.engine.batched.foresight`).
-    read : (k, READ_COLUMNS) int64
-        What an agent's step reads by agent (`hushnet.agents.compilation.address_table.AddressTable.read`).
     receivers : (D,) uint64
         Room for the stable numbers of those who are sent a message; D is the largest degree.
     copy_draws : (3, D) float64
@@ -150,8 +144,6 @@ class RunTables(NamedTuple):
     brackets: Any
     uniform: Any
     awaited: Any
-    foreseen: Any
-    read: Any
     receivers: Any
     copy_draws: Any
     known: Any

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 REQUEST, REPLY, REFUSAL = range(3)
 """Kinds of copies."""
+REQUESTING, RESPONDING, COMPLETING = range(1, 4)
+"""Phases of a session: its opening, and both halves of the exchange."""
 (
     COPIES,
     FREE_COPIES,

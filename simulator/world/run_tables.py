@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ...agents.compilation.address_table import READ_COLUMNS
 from ...agents.graph import Graph
 from ...protocols.base import Layout
 from ..network.clocks import RECORDED
@@ -29,7 +28,6 @@ from ..tables.run import (
     DELAY_FIRST,
     DELAY_SECOND,
     ENDS_BY_TIME,
-    FORESEEN_COPIES,
     LINE,
     LOSS_BAD,
     LOSS_CHANCE,
@@ -57,11 +55,6 @@ AGENTS = {
 }
 HEAP = {"heap_time": np.float64, "heap_agent": np.int64}
 """Columns of what versions, copies under way, agents and their wake-ups are known by."""
-NEAR = 2**18
-"""Numbers that stay in a near cache, of slots and versions together: asking for them before they are needed costs time
-(`hushnet.simulator.engine.batched.foresight`)."""
-SLOT_NUMBERS = 8
-"""Numbers that a slot is known by, about."""
 
 
 def wake_ups(agents: int) -> dict[str, Any]:
@@ -92,7 +85,6 @@ def make_run_tables(
     degree = int(np.max(np.diff(graph.offsets), initial=0))
     slots, most = edges * kinds, degree * kinds
     rows, nodes, width = 4 * agents + 64, edges + 64, max(widths, default=1)
-    far = SLOT_NUMBERS * slots + rows * width > NEAR
     bandwidth = network.parameters.bandwidth
     constants = np.zeros(CONSTANTS)
     constants[BANDWIDTH] = bandwidth or math.inf
@@ -134,8 +126,6 @@ def make_run_tables(
         brackets=np.empty((0, 2)),
         uniform=np.empty(0),
         awaited=np.zeros(most + 1, dtype=np.int64),
-        read=np.zeros((0, READ_COLUMNS), dtype=np.int64),
-        foreseen=np.zeros(FORESEEN_COPIES + most if far else 0, dtype=np.int64),
         receivers=np.zeros(degree, dtype=np.uint64),
         copy_draws=np.zeros((3, degree)),
         **inbox.slots,

@@ -1,14 +1,7 @@
-"""The form in which the steps of a run are made: compiled, or in Python.
+"""The form in which the steps of a run are made: in batches of agents, after they were planned, or one by one.
 
-Three things are told apart:
-
-- what is *asked for* follows from the scenario (its engine, and whether it is to be debugged) and from whether numba is
-  switched off. It is part of a run's id, so that the results of one form are never given back for another.
-- what is *there* follows from the texts, the protocol, the kinds of data and network, and the versions of code and
-  libraries, which are parts of the id as well. Only numba knows whether it compiles a text, and says so by compiling
-  it. It is asked whatever was compiled before and however long that takes; what the store of compiled code has, code or
-  refusals, is kept under all that it depends on, so it only saves time.
-- what *ran* is in the manifest, with the reason.
+What is *asked for* follows from the scenario (its engine, and whether it is to be debugged), and is part of a run's id,
+for sums are rounded otherwise. What *ran* is in the manifest, with the reason.
 """
 
 from __future__ import annotations
@@ -16,9 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from numba.core import config
-
-Form = Literal["compiled", "python"]
+Form = Literal["batches", "planned", "one by one"]
 
 
 @dataclass(frozen=True)
@@ -27,10 +18,10 @@ class StepForm:
 
     Parameters
     ----------
-    form : {"compiled", "python"}
+    form : {"batches", "planned", "one by one"}
+        In batches of agents; planned, and made one after the other; or one by one, when each is due.
     why : str
-        Why it is Python, in one sentence, with the author's line where a text's own line stands in the way; or what is
-        still open about a form that nobody has compiled yet.
+        Why they are made one by one, in one sentence.
     """
 
     form: Form
@@ -39,26 +30,20 @@ class StepForm:
     @property
     def text(self) -> str:
         """The form in words, for a summary."""
-        step = "compiled step" if self.form == "compiled" else "Python step"
-        return f"{step}, {self.why}" if self.form == "compiled" and self.why else _because(step, self.why)
+        words = {"batches": "steps in batches", "planned": "planned steps", "one by one": "steps one by one"}
+        return f"{words[self.form]}, because {self.why}" if self.why else words[self.form]
 
-    def as_dict(self, asked: Form) -> dict[str, Any]:
+    def as_dict(self, asked: str) -> dict[str, Any]:
         """The form as a mapping for manifests, with what was asked for."""
         return {"asked": asked, "steps": self.form, "why": self.why}
 
 
-def asked_form(engine: str, *, debug: bool) -> Form:
-    """The form that a scenario asks for.
+def asked_form(engine: str, *, debug: bool) -> str:
+    """The form that a scenario asks for: ``planned`` where steps admit it, or ``one by one``.
 
     Parameters
     ----------
     engine : {"auto", "event", "batched"}
     debug : bool
     """
-    # Numba's own name of its environment variable NUMBA_DISABLE_JIT.
-    switched_off = config.DISABLE_JIT  # pyright: ignore[reportAttributeAccessIssue]
-    return "python" if debug or engine == "event" or switched_off else "compiled"
-
-
-def _because(step: str, why: str) -> str:
-    return f"{step}, because {why}" if why else step
+    return "one by one" if debug or engine == "event" else "planned"

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import simpy
@@ -38,6 +37,7 @@ from ..tables.sessions import SessionTables
 from . import rounds, sessions
 from .effort import Effort
 from .notes import Notebook
+from .rewind import Rewind
 from .step_form import StepForm
 from .stop_condition import Reactions, StopCondition
 from .traffic import Traffic
@@ -64,6 +64,8 @@ class World:
         Why no epsilon of the protocol is verified, see `Ledger`.
     unlooked : mapping of int to str
         Agents whose epsilon is not verified, and why, see `Ledger`.
+    again : Rewind, optional
+        Why the run is made once more.
 
     Attributes
     ----------
@@ -73,9 +75,12 @@ class World:
         In which form steps are made, once that is known.
     remarks : tuple of str
         What the run's summary should say of that.
-    steps : Protocol, or what stands for it
-        Whose ``wake``, ``make_request``, ``make_response`` and ``complete_exchange`` make steps that are made one by
-        one: the protocol, unless an engine has put the compiled form of its texts there.
+    step_tables : StepTables
+        What steps read beside the record of an agent.
+    one_by_one : str
+        Why steps cannot be planned, found out by an earlier attempt; empty if they can.
+    exact_end : int
+        Which of all planned steps ends the run, from 1 on; 0 if none is known to.
     env : simpy.Environment
         The event loop.
     ahead : float
@@ -86,8 +91,6 @@ class World:
         The state of rounds, where an engine keeps it; replaced when there is need for more room.
     sessions : SessionTables, optional
         The state of pairwise exchanges, if agents exchange in pairs; likewise.
-    cached_losses : (n,) float, optional
-        Losses that compiled steps note where they are asked to; see `hushnet.protocols.kernel.Compiled`.
     private : bool
         Whether noise protects data, so that nothing ends the run but what is sent.
     started : (n,) bool
@@ -112,6 +115,7 @@ class World:
         watch: Watch | None = None,
         unproved: str = "",
         unlooked: Mapping[int, str] = MappingProxyType({}),
+        again: Rewind | None = None,
     ) -> None:
         self.setting, self.recorder, self.observer, self.watch = setting, recorder, observer, watch
         self.record_time, self.record_activations = every, activations
@@ -129,9 +133,11 @@ class World:
             problem = replace(problem, assumed=watch.assumed)
         self.protocol = protocol_class(parameters, problem)
         self.setting = setting = replace(setting, stop=setting.stop.counted(self.protocol.epoch))
-        self.steps: Any = self.protocol
         self.layout: Layout = self.protocol.layout()
         self.state = State(graph.agents, len(graph.heads), self.layout.agent, self.layout.edge)
+        unheard_is_own = setting.network.start != "zero"
+        self.step_tables = self.protocol.bind(self.state, unheard_is_own=unheard_is_own)
+        self.one_by_one, self.exact_end = (again.why, again.number) if again is not None else ("", 0)
         privacy = self.protocol.privacy
         self.ledger = Ledger(
             graph.agents,
@@ -168,7 +174,6 @@ class World:
                 exchange,
                 repeat=sessions.callers_repeat(self.traits, self.layout),
             )
-        self.cached_losses: NDArray[np.float64] | None = None
         self.engine = ""
         self.form: StepForm | None = None
         self.remarks: tuple[str, ...] = ()
@@ -305,7 +310,7 @@ class World:
         view, out = self.open(agent)
         if self.traits.inbox == "every":
             view.messages, self.inbox.pending[agent.index] = self.inbox.pending[agent.index], []
-        self.effort.interrupter.step(self.steps.wake, view, out)
+        self.effort.interrupter.step(self.protocol.wake, view, out)
         self._made("wake", agent, view, out)
         return out
 

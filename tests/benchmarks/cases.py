@@ -8,15 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 from hushnet.agents.availability import Always, OnOff
-from hushnet.agents.blocks import State
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
-from hushnet.protocols.kernel import Kernel, PairKernel
-from hushnet.protocols.steps import local_gradient
+from hushnet.protocols.steps import batched, local_gradient
 from hushnet.simulator.language.message_window import MessageWindow
 from hushnet.simulator.network.clocks import Poisson
 from hushnet.simulator.network.network import NetworkParameters
@@ -24,7 +22,6 @@ from hushnet.simulator.network.randomness import Draws
 from hushnet.simulator.network.setting import Setting, Stop
 from hushnet.simulator.recording.message_log import MessageLog
 
-from .hand import coordinate_descent_step, gossip_step
 
 Family = Literal["broadcast", "gossip", "rounds"]
 ENGINES = ("batched", "event", "naive")
@@ -191,41 +188,28 @@ class Gossip(Protocol):
         """Start at zero, which every agent knows."""
 
     @staticmethod
-    def request(me: Any, partner: int) -> None:
+    @batched
+    def request(me: Any, _partner: Any) -> None:
         """Call with the own model."""
         me.message = me.model
 
     @staticmethod
-    def respond(me: Any, partner: int, heard: Any) -> None:
+    @batched
+    def respond(me: Any, _partner: Any, heard: Any) -> None:
         """Answer with the own model, then learn."""
         me.message = me.model
         _learn(me, heard)
 
     @staticmethod
-    def complete(me: Any, partner: int, heard: Any) -> None:
+    @batched
+    def complete(me: Any, _partner: Any, heard: Any) -> None:
         """Average with the other's model and step down the own gradient."""
         _learn(me, heard)
 
 
 def _learn(me: Any, heard: Any) -> None:
-    me.model += (heard - me.model) / 2
-    me.model -= STEP_SIZE * local_gradient(me, me.model)
-
-
-class HandGossip(Gossip):
-    """The same, compiled by hand."""
-
-    def kernel(self, state: State) -> PairKernel:
-        """See `hand.gossip_step`."""
-        return gossip_step.make_kernel(self.problem.task, state, STEP_SIZE)
-
-
-class HandCoordinateDescent(CoordinateDescent):
-    """Coordinate descent, compiled by hand."""
-
-    def kernel(self, state: State) -> Kernel:
-        """See `hand.coordinate_descent_step`."""
-        return coordinate_descent_step.make_kernel(self.problem.task, self.problem.graph, state, self.limit)
+    model = me.model + (heard - me.model) / 2
+    me.model = model - STEP_SIZE * local_gradient(me, model)
 
 
 def protocol_of(family: Family, patience: float | None = None) -> tuple[type[Protocol], ProtocolParameters]:

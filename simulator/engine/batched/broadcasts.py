@@ -27,8 +27,8 @@ class Broadcasts(WakeWindows):
     Parameters
     ----------
     world : World
-    compiled : bool
-        Whether to use the protocol's compiled step, if it has one.
+    plans : bool
+        Whether to plan steps, where their protocol admits it.
     """
 
     late = True
@@ -49,7 +49,7 @@ class Broadcasts(WakeWindows):
             self._look_ahead(top, limit)
         window = windows.run_late_window if len(self.transport.tables.brackets) else windows.run_window
         announce(window, "the batched engine")
-        return self.in_window(window, min(limit, self.presence.drawn), forced, *self._call)
+        return window(self.transport.tables, min(limit, self.presence.drawn), forced, *self._call)
 
     def _look_ahead(self, top: float, limit: float) -> None:
         """Know availability some way beyond the next wake-up, and forget what lies behind."""

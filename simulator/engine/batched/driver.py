@@ -11,7 +11,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import simpy
@@ -21,21 +21,20 @@ from typing_extensions import override
 from ....agents.agent import Agent
 from ....agents.availability import Timeline
 from ....agents.errors import StepFailure
-from ....protocols.base import Out, View
-from ....protocols.kernel import Compiled, Kernel, PairKernel
+from ....protocols.steps.charges import NotPlanned
 from ...rules import lazy
 from ...tables import tallies
 from ...tables.priorities import AVAILABILITY
-from ...tables.run import EVENTS_BEFORE_LOOK, RECORD_EVERY
+from ...tables.run import EVENTS_BEFORE_LOOK, KEEPS_ROWS, RECORD_EVERY
+from ...world.step_form import Form, StepForm
 from ...world.stop_condition import TIME_UP
 from ...world.world import World
 from ..driver import Driver
 from ..timed_event import At
 from .availability_arrays import AvailabilityArrays
 from .changes import Changes, changes_of
-from .step_forms import kernel_of, said_form, watched_steps
-
-Form = TypeVar("Form", Kernel, PairKernel)
+from .plan import EXACT
+from .planned_steps import planned_steps
 
 
 class Pause(Enum):
@@ -49,21 +48,19 @@ class Pause(Enum):
 class BatchedDriver(Driver):
     """A driver whose events are run by compiled windows.
 
-    An observer is told of all that happens up to the end of a window, which ends after every step; of a compiled step
+    An observer is told of all that happens up to the end of a window, which ends after every step; of a planned step
     after it was made.
 
     Parameters
     ----------
     world : World
-    compiled : bool
-        Whether to use the protocol's compiled step, if it has one.
+    plans : bool
+        Whether to plan steps and make them later, where their protocol admits it.
 
     Attributes
     ----------
-    kernel : Compiled or None
-        The protocol's compiled step, if it is used.
-    compiled : bool
-        Whether it is; a watched one is not, for it is called for each step.
+    planned : PlannedSteps, PlannedExchanges or None
+        What makes planned steps; None where steps are made one by one.
     presence : AvailabilityArrays or None
         When agents are up; None until the run begins.
     empty : str
@@ -75,30 +72,59 @@ class BatchedDriver(Driver):
     empty = ""
     late = False
 
-    def __init__(self, world: World, *, compiled: bool) -> None:
+    def __init__(self, world: World, *, plans: bool) -> None:
         super().__init__(world)
-        self.kernel, watched, why = None, None, ""
-        if compiled and world.watch is None:
-            self.kernel, why = kernel_of(world)
-        elif compiled:
-            watched, why = watched_steps(world)
-            world.steps = watched or world.protocol
-        self.compiled = compiled = self.kernel is not None
-        if compiled:
+        self.planned, why = None, "as asked"
+        if plans:
+            try:
+                self.planned, why = self.plan_of(world), ""
+            except NotPlanned as reason:
+                why = str(reason)
+        if self.planned is not None:
             world.views.keep_weakly()
-        form = "compiled" if compiled or watched else "Python"
-        self.form = said_form(world, why, compiled=form == "compiled")
-        self.engine = f"batched ({form} step{', watched' if watched else ''}{f', because {why}' if why else ''})"
-        if why:
-            world.remarks = (f"{why}, so its steps run in Python",)
+        self.form = StepForm(_form_of(self.planned), why)
+        self.engine = f"batched ({self.form.text})"
+        if world.one_by_one:
+            world.remarks = (f"{why}, so its steps are made one by one",)
         self.presence: AvailabilityArrays | None = None
         self._in_step = False
         self._clock_ends: dict[int, simpy.Event] = {}
         self._charged = np.zeros(len(world.agents), dtype=np.int64)
         self._all_charged = False
-        if self.kernel is not None and len(self.kernel.cached_losses):
-            world.cached_losses = self.kernel.cached_losses
-        self.transport.set_limits(world.setting.stop, record=world.recorded_steps, compiled=compiled)
+        self.transport.set_limits(world.setting.stop, record=world.recorded_steps, compiled=self.planned is not None)
+        if self.planned is not None:
+            self.transport.tables.constants[KEEPS_ROWS] = 1.0
+            self.planned.plan.counts[EXACT] = world.exact_end
+
+    @staticmethod
+    def plan_of(world: World) -> Any:
+        """What makes a world's planned steps.
+
+        Raises
+        ------
+        NotPlanned
+        """
+        return planned_steps(world)
+
+    def make_planned(self) -> None:
+        """Make all steps that are planned."""
+        if self.planned is not None:
+            self.planned.make()
+
+    def end_as_before(self) -> None:
+        """Make the planned steps, of which the last one has failed in an earlier attempt at the run.
+
+        Raises
+        ------
+        StepFailure
+            If it does not fail this time.
+        """
+        self.make_planned()
+        kind = type(self.world.protocol).__name__
+        raise StepFailure(
+            f"at time {self.world.now:.6g}: a step of {kind} failed, and did not when the run was made once more; it "
+            "depends on more than the seed"
+        )
 
     @override
     def steps(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
@@ -109,12 +135,12 @@ class BatchedDriver(Driver):
     def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
         self.transport.notes.begin(self.world, empty=self.empty, late=self.late)
         run, env = self.transport.tables, self.world.env
-        if self.compiled and self.transport.notes.told:
+        if self.planned is not None and self.transport.notes.told:
             run.clock[RECORD_EVERY] = 1.0
         run.joins[:], run.leaves[:] = joins, leaves
         run.alone[:] = (run.joins > 0) | (run.leaves < np.inf)
         self.presence = self.follow(timelines)
-        if self.compiled:
+        if self.planned is not None:
             self.transport.inbox.refresh = self.transport.copy_out
         for index in np.flatnonzero(run.alone).tolist():
             self._clock_ends[index] = env.event()
@@ -135,12 +161,12 @@ class BatchedDriver(Driver):
     def start_present(self, agents: NDArray[np.int64]) -> None:
         """Make all starts at once where no Python has to look at any."""
         world = self.world
-        start = world.protocol.starts_at_once if self.kernel is not None else None
-        if self.kernel is None or start is None or not world.starts_together(start):
+        start = world.protocol.starts_at_once if self.planned is not None else None
+        if self.planned is None or start is None or not world.starts_together(start):
             super().start_present(agents)
             return
         world.start_together(start, agents)
-        self.kernel.charges.all_started(agents)
+        self.planned.charges.all_started(agents)
 
     @override
     def starting(self, agent: Agent) -> None:
@@ -155,8 +181,8 @@ class BatchedDriver(Driver):
     @override
     def ready(self, agent: Agent) -> None:
         """What was charged for the start is no longer there for steps."""
-        if self.kernel is not None:
-            self.kernel.charges.started(agent.index)
+        if self.planned is not None:
+            self.planned.charges.started(agent.index)
 
     @override
     def turn(self, agent: Agent) -> None:
@@ -168,15 +194,16 @@ class BatchedDriver(Driver):
         """What a step sends without delay arrives after the record or the end that the step itself brings about."""
         if self.presence is None:
             return
+        self.make_planned()
         self.transport.tables = run = self.presence.draw(self.world.now, self.transport.tables)
         after_step = self._in_step or (final and self.world.ended != TIME_UP)
         self.deliver_pending(self.world.now, int(run.counts[tallies.BARRIER]) if after_step else lazy.EVER)
         self.transport.notes.tell()
         if final:
             self.transport.notes.keep()
-        if self.compiled:
+        if self.planned is not None:
             self._charge(final=final)
-        if self.compiled and final:
+        if self.planned is not None and final:
             for agent in self.world.agents.made.values():
                 agent.updates = int(run.updates[agent.index])
 
@@ -193,62 +220,13 @@ class BatchedDriver(Driver):
         """Run the compiled events strictly before a time, and the first one anyway if forced; how to go on."""
 
     @abstractmethod
-    def at_work(self) -> tuple[int, float, str]:
-        """Which agent's compiled step a window is making, when, and what kind of step it is."""
-
-    def in_window(self, function: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
-        """Call a compiled window.
-
-        Raises
-        ------
-        StepFailure
-            If the protocol's compiled step raises anything; what it has written until then is part of no record.
-        """
-        try:
-            return function(self.transport.tables, *arguments)
-        except Exception as error:
-            if not self.compiled:
-                raise
-            index, now, step = self.at_work()
-            self.stopped_at(now)
-            self.world.activations = int(self.transport.tables.counts[tallies.ACTIVATIONS])
-            self.again_in_python(index)
-            name, updates = type(self.world.protocol).__name__, int(self.transport.tables.updates[index])
-            raise StepFailure(
-                f"agent {self.world.setting.task.ids[index]!r} at time {now:.6g}: the compiled {step} of {name} raised "
-                f"{type(error).__name__} ({' '.join(str(error).split()) or 'no message'}) after {updates} updates; "
-                "mend it, or use engine: event to run the Python step"
-            ) from error
-
-    def again_in_python(self, index: int) -> None:
-        """Make the step of a text again that failed compiled: Python knows the author's line.
-
-        What the compiled step has written until then stays; no record is taken of it.
-
-        Raises
-        ------
-        StepFailure
-            With that line.
-        """
-        world, agent = self.world, self.world.agents[index]
-        if not world.protocol.texts:
-            return
-        run = self.transport.tables
-        agent.tick, agent.updates = int(run.ticks[index]), int(run.updates[index])
-        view, out = world.open(agent)
-        self.text_again(view, out)
-
-    @abstractmethod
-    def text_again(self, view: View, out: Out) -> None:
-        """Run the text of the step that a window is making, in Python."""
-
-    @abstractmethod
     def deliver_pending(self, now: float, barrier: int) -> None:
         """Settle all arrivals by ``now``, apart from what was sent after the order ``barrier`` at this instant."""
 
     def tell(self, until: float, barrier: int = lazy.EVER) -> None:
         """Tell an observer, unless it is a notebook, of all that happens up to a time; see `deliver_pending`."""
         if self.transport.notes.told and self.presence is not None and until < math.inf:
+            self.make_planned()
             self.transport.tables = self.presence.draw(until, self.transport.tables)
             self.deliver_pending(until, barrier)
             self.transport.notes.tell()
@@ -301,27 +279,21 @@ class BatchedDriver(Driver):
         self._in_step = False
 
     def _charge(self, *, final: bool) -> None:
-        """Charge compiled messages: an agent's first at once, which makes its epsilon infinite; the rest at the end."""
-        assert self.kernel is not None
-        self.kernel.charges.settle(self.world.ledger, self.world.now)
+        """Charge planned messages: an agent's first at once, which makes its epsilon infinite; the rest at the end."""
+        assert self.planned is not None
+        self.planned.charges.settle(self.world.ledger, self.world.now)
         if self._all_charged and not final:
             return
         charged = self.transport.tables.charged
         due = charged - self._charged
         for index in np.flatnonzero(due if final else (due > 0) & (self._charged == 0)).tolist():
-            self.kernel.charges.charge(self.world.ledger, index, int(due[index]), self.world.now)
+            self.planned.charges.charge(self.world.ledger, index, int(due[index]), self.world.now)
             self._charged[index] = charged[index]
         self._all_charged = bool((self._charged > 0).all())
 
 
-def checked(kernel: Compiled | None, kind: type[Form], complaint: str) -> Form | None:
-    """A compiled step of the kind that a schedule runs.
-
-    Raises
-    ------
-    ValueError
-        With this complaint, if it is of another kind.
-    """
-    if kernel is not None and not isinstance(kernel, kind):
-        raise ValueError(complaint)
-    return kernel
+def _form_of(planned: Any) -> Form:
+    """The form of steps."""
+    if planned is None:
+        return "one by one"
+    return "batches" if planned.batched else "planned"

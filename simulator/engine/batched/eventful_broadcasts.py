@@ -15,7 +15,6 @@ from typing_extensions import override
 
 from ....agents.agent import Agent
 from ....agents.compilation.dispatchers import announce
-from ....protocols.base import Protocol
 from ...tables.broadcasts import FREE_COPIES, IS_SILENT, NOW
 from ...tables.room import extended
 from ...world.world import World
@@ -43,11 +42,7 @@ class EventfulBroadcasts(WakeWindows):
     """
 
     def __init__(self, world: World) -> None:
-        super().__init__(world, compiled=False)
-        traits, kind = world.traits, type(world.protocol)
-        if kind.kernel is not Protocol.kernel:
-            what = "reacts to single messages" if traits.trigger == "message" else "reads every message"
-            world.remarks = (f"{kind.__name__} {what} that it is sent, so its steps run in Python",)
+        super().__init__(world, plans=False)
         self.state = BroadcastState(world)
         self.transport.carry = self._carry
         none = np.zeros((0, agendas.COLUMNS), dtype=np.int64)
@@ -69,11 +64,6 @@ class EventfulBroadcasts(WakeWindows):
         return min(filter(None, (arrival, wake)), default=None)
 
     @override
-    def at_work(self) -> tuple[int, float, str]:
-        """Nobody is at work: there is no compiled step."""
-        return -1, float(self.state.tables.now[NOW]), "step"
-
-    @override
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
         """Run a window, which ends where availability is not known."""
         assert self.presence is not None
@@ -83,7 +73,7 @@ class EventfulBroadcasts(WakeWindows):
             self.transport.tables = self.presence.forget(min(following[0], limit), run)
         announce(broadcast_events.run_broadcast_events, "the broadcasts of the batched engine")
         arguments = self.state.tables, self.agenda, min(limit, self.presence.drawn), forced
-        return self.in_window(broadcast_events.run_broadcast_events, *arguments)
+        return broadcast_events.run_broadcast_events(self.transport.tables, *arguments)
 
     @override
     def handle(self, why: int, index: int) -> Pause:

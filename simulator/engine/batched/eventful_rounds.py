@@ -43,25 +43,20 @@ class EventfulRounds(WakeWindows):
     Parameters
     ----------
     world : World
-    compiled : bool
-        Whether to use the protocol's compiled step, if it has one.
+    plans : bool
+        Whether to plan steps, where their protocol admits it.
 
     Attributes
     ----------
     state : RoundState
     agenda : Agenda
         Replaced when there is need for more room.
-
-    Raises
-    ------
-    ValueError
-        If the protocol's compiled form is one of an exchange.
     """
 
     empty = EMPTY
 
-    def __init__(self, world: World, *, compiled: bool = True) -> None:
-        super().__init__(world, compiled=compiled)
+    def __init__(self, world: World, *, plans: bool = True) -> None:
+        super().__init__(world, plans=plans)
         self.state = RoundState(world)
         self._changes: Changes | None = None
         self.agenda = Agenda(
@@ -115,17 +110,13 @@ class EventfulRounds(WakeWindows):
             ahead *= 2
 
     @override
-    def at_work(self) -> tuple[int, float, str]:
-        return int(self.tables.counts[tables.STEPPING]), float(self.tables.now[0]), "step"
-
-    @override
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
         """Run a window, which ends where availability is not known."""
         announce(round_events.run_round_events, "the rounds of the batched engine")
         assert self._changes is not None
         limit = min(limit, math.nextafter(self._changes.known_until, math.inf))
         arguments = self.tables, self.agenda, limit, forced, self.state.room, *self._call
-        return self.in_window(round_events.run_round_events, *arguments)
+        return round_events.run_round_events(self.transport.tables, *arguments)
 
     @override
     def handle(self, why: int, index: int) -> Pause:

@@ -1,8 +1,8 @@
 """Whole windows of pairwise exchange in one compiled call: everything strictly before the next event of anybody else.
 
-Events are arrivals, timers and wake-ups, in the order of `hushnet.simulator.tables.priorities`. The same function
-serves a protocol with a compiled exchange, which it calls, and one in plain Python: then it returns wherever half of an
-exchange is to be made, and does what follows from it when it is called again.
+Events are arrivals, timers and wake-ups, in the order of `hushnet.simulator.tables.priorities`. Halves of exchanges are
+planned where they do not decide by numbers. Otherwise the function returns wherever one is to be made, and does what
+follows from it when it is called again.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ....agents.compilation.callbacks import compiled_callback
 from ....agents.compilation.compiled import compiled
-from ....protocols.kernel import COMPLETING, PLAIN, REQUESTING, RESPONDING, UNBOUNDED, rank_of
-from ....protocols.steps.signatures import EXCHANGE
+from ....protocols.steps.partners import rank_of
 from ...network.randomness import Purpose, draw_one
-from ...rules.clocks import count_step, is_news, used_up
+from ...rules.clocks import count_step, used_up
 from ...rules.delivery import take_row
 from ...rules.lazy import is_up
 from ...rules.notes import note_step
@@ -25,6 +23,7 @@ from ...tables.notes import TOLD
 from ...tables.priorities import ARRIVAL, TIMER, WAKE
 from ...tables.run import RunTables
 from ...tables.sessions import (
+    COMPLETING,
     COPIES,
     EDGE,
     ENDED,
@@ -34,6 +33,8 @@ from ...tables.sessions import (
     LATE,
     NOW,
     PHASE,
+    REQUESTING,
+    RESPONDING,
     ROW,
     SKIPPED,
     TIMERS,
@@ -41,7 +42,8 @@ from ...tables.sessions import (
     SessionTables,
 )
 from ...tables.tallies import FREE_ROWS, HEAP, NOTES, OBSERVED, UNFINISHED, WAKES
-from .windows import COUNTED, DIVERGED, FULL, IDLE, LOOK, REACHED, charge, clock_over, is_event, put_back
+from .plan import Plan, add_half, fits, has_to_end
+from .windows import COUNTED, ENDS, FULL, IDLE, LOOK, REACHED, clock_over, is_event, put_back
 
 PARTNER = int(Purpose.PARTNER)
 ROOM = 8
@@ -49,26 +51,6 @@ ROOM = 8
 HALF, CHECK = 100, 101
 """Why a window ended, beside the reasons of `windows`: half of an exchange is to be made, or an
 observer told of it; the world has something to check."""
-
-
-@compiled_callback(EXCHANGE)
-def no_exchange(
-    _phase: int,
-    _agent: int,
-    _tick: int,
-    _now: float,
-    _updates: int,
-    _edge: int,
-    _first: int,
-    _last: int,
-    _known: Any,
-    _pool: Any,
-    _heard: Any,
-    _message: Any,
-    _table: Any,
-):
-    """Stands for the compiled exchange of a protocol that has none."""
-    return 0  # pragma: no cover - compiled
 
 
 @compiled(_nrt=False)
@@ -83,7 +65,7 @@ def upcoming(run: RunTables, tables: SessionTables):  # pragma: no cover - compi
 
 
 @compiled(forceinline=True, _nrt=False)
-def wake_up(run: RunTables, tables: SessionTables, compiled_half: bool, law: Any):  # pragma: no cover - compiled
+def wake_up(run: RunTables, tables: SessionTables, planned: bool, law: Any):  # pragma: no cover - compiled
     """A tick of the clock on top of the heap: its agent calls somebody, if it can."""
     agent, now = run.heap_agent[0], tables.times[NOW]
     run.ticks[agent] += 1
@@ -91,7 +73,7 @@ def wake_up(run: RunTables, tables: SessionTables, compiled_half: bool, law: Any
     tables.times[LATE] = now
     if run.silent[agent] or not is_up(run, agent, now, True) or not free_edges(run, tables, agent):
         return
-    if compiled_half:
+    if planned:
         first, last = run.offsets[agent], run.offsets[agent + 1]
         uniform = draw_one(run.key[0], run.key[1], run.numbers[agent], 0, run.ticks[agent], PARTNER, 0)[0]
         tables.counts[EDGE] = first + rank_of(uniform, last - first, law[first:last] if len(law) else law)
@@ -103,42 +85,18 @@ def wake_up(run: RunTables, tables: SessionTables, compiled_half: bool, law: Any
 
 
 @compiled(forceinline=True, _nrt=False)
-def make_half(run: RunTables, tables: SessionTables, step: Any, table: Any):  # pragma: no cover - compiled
-    """Make half of an exchange; whether what it has written is finite."""
-    phase, edge, row = tables.counts[PHASE], tables.counts[EDGE], tables.counts[ROW]
+def plan_half(run: RunTables, tables: SessionTables, plan: Plan, kinds: int):  # pragma: no cover - compiled
+    """Plan half of an exchange, which reads what its agent knows of some first kinds."""
+    phase, edge, heard, wrote = tables.counts[PHASE], tables.counts[EDGE], tables.counts[ROW], -1
     acting = run.reverse[edge] if phase == RESPONDING else edge
-    agent, partner = tail_of(run, acting), run.heads[acting]
-    heard = run.pool[0][:0]
-    if phase != REQUESTING:
-        heard = run.pool[row][: tables.widths[0 if phase == RESPONDING else 1, partner]]
-    message = run.pool[0][:0]
+    agent = tail_of(run, acting)
+    if phase == REQUESTING:
+        heard = -1
     if phase != COMPLETING:
         width = tables.widths[0 if phase == REQUESTING else 1, agent]
-        row = take_row(run, 0.0, 0, 0, 8 * width + tables.rules[HEADER])
-        message = run.pool[row][:width]
-    first, last = run.offsets[agent], run.offsets[agent + 1]
-    said = step(
-        phase,
-        agent,
-        run.ticks[agent],
-        tables.times[NOW],
-        run.updates[agent],
-        acting,
-        first,
-        last,
-        run.known,
-        run.pool,
-        heard,
-        message,
-        table,
-    )
-    if said & UNBOUNDED:
-        return False
-    if phase != COMPLETING:
-        tables.counts[ROW] = row
-        if said & PLAIN and is_news(run, agent, row, len(message)):
-            charge(run, agent, row)
-    return True
+        wrote = take_row(run, 0.0, 0, 0, 8 * width + tables.rules[HEADER])
+        tables.counts[ROW] = wrote
+    add_half(run, plan, phase, agent, acting, heard, wrote, tables.times[NOW], kinds)
 
 
 @compiled(forceinline=True, _nrt=False)
@@ -164,25 +122,29 @@ def run_exchanges(
     tables: SessionTables,
     limit: float,
     forced: bool,
-    compiled_half: bool,
-    step: Any,
-    table: Any,
+    planned: bool,
+    plan: Plan,
+    kinds: int,
     law: Any,
 ):  # pragma: no cover - compiled
     """Run events strictly before ``limit``, and the first one anyway if ``forced``; why it stopped, and which agent."""
-    counts = tables.counts
+    counts, reads = tables.counts, kinds * (len(run.awaited) - 1)
     while True:
         if counts[PHASE]:
             edge = counts[EDGE]
-            if compiled_half and not make_half(run, tables, step, table):
-                return DIVERGED, tail_of(run, run.reverse[edge] if counts[PHASE] == RESPONDING else edge)
-            if carry_on(run, tables) and compiled_half and count_step(run, tail_of(run, edge)):
+            if planned:
+                plan_half(run, tables, plan, kinds)
+                if has_to_end(plan):
+                    return ENDS, -1
+            if carry_on(run, tables) and planned and count_step(run, tail_of(run, edge)):
                 return COUNTED, tail_of(run, edge)
         why, agent = settle_clocks(run, tables)
         if why != REACHED:
             return why, agent
         if counts[ENOUGH] or counts[WORN]:
             return CHECK, -1
+        if planned and not fits(plan, reads):
+            return FULL, -1
         if run.counts[FREE_ROWS] == 0 or counts[FREE_COPIES] == 0 or counts[TIMERS] == len(tables.timer_due):
             return FULL, -1
         if run.counts[OBSERVED] and len(run.notes) - run.counts[NOTES] < ROOM:
@@ -207,6 +169,6 @@ def run_exchanges(
             tables.times[LATE] = now
             look_after(run, tables, drop_timer(tables))
         else:
-            wake_up(run, tables, compiled_half, law)
-        if counts[PHASE] and (not compiled_half or (counts[PHASE] == REQUESTING and run.counts[OBSERVED] == TOLD)):
+            wake_up(run, tables, planned, law)
+        if counts[PHASE] and (not planned or (counts[PHASE] == REQUESTING and run.counts[OBSERVED] == TOLD)):
             return HALF, run.heap_agent[0] if counts[PHASE] == REQUESTING else -1

@@ -12,30 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from ....agents.compilation.address_table import AddressTable
-from ....agents.compilation.callbacks import as_callback
 from ....agents.compilation.dispatchers import announce
-from ....protocols.base import Out, View
-from ....protocols.kernel import COMPLETING, NO_LAW, REQUESTING, RESPONDING, PairKernel, PlainCharges
-from ....protocols.steps.signatures import EXCHANGE
+from ....protocols.steps.partners import NO_LAW
 from ...network.randomness import check_transmission
 from ...rules.forms import PlainRules
 from ...rules.sessions import busy
 from ...tables import sessions, tallies
 from ...tables.priorities import WAKE
-from ...tables.sessions import SessionTables
+from ...tables.sessions import REQUESTING, RESPONDING, SessionTables
 from ...world.sessions import REFUSAL, with_more_copies
 from ...world.world import World
 from ..request_handlers import make_reply, make_request, take_reply
 from . import exchange_windows, windows
-from .driver import BatchedDriver, Pause, checked
+from .driver import BatchedDriver, Pause
+from .plan import empty_plan
 
 _upcoming, _busy = map(PlainRules(), (exchange_windows.upcoming, busy))
-PHASES = {REQUESTING: "request", RESPONDING: "respond", COMPLETING: "complete"}
-"""Halves of an exchange in words, and its opening."""
-
-NO_KERNEL = PairKernel(exchange_windows.no_exchange, AddressTable(), PlainCharges(""))
-"""Stands for the compiled exchange of a protocol that has none."""
 
 
 @final
@@ -45,27 +37,20 @@ class Exchanges(BatchedDriver):
     Parameters
     ----------
     world : World
-    compiled : bool
-        Whether to use the protocol's compiled exchange, if it has one.
-
-    Raises
-    ------
-    ValueError
-        If the protocol's compiled form is not one of an exchange.
+    plans : bool
+        Whether to plan halves of exchanges, where their protocol admits it.
     """
 
     empty = REFUSAL
 
-    def __init__(self, world: World, *, compiled: bool = True) -> None:
-        super().__init__(world, compiled=compiled)
-        complaint = f"{type(world.protocol).__name__} exchanges pairwise, so its kernel must be a PairKernel"
-        kernel = checked(self.kernel, PairKernel, complaint)
-        self._call = self._arguments(kernel or NO_KERNEL)
-
-    def _arguments(self, kernel: PairKernel) -> tuple[Any, ...]:
-        """What a window is called with besides run, sessions and its limit."""
-        law = np.ascontiguousarray(kernel.law, dtype=np.float64) if len(kernel.law) else NO_LAW
-        return self.compiled, as_callback(kernel.step, EXCHANGE), kernel.table.values, law
+    def __init__(self, world: World, *, plans: bool = True) -> None:
+        super().__init__(world, plans=plans)
+        law, plan, kinds = NO_LAW, empty_plan(0, 0, 0, 0), 0
+        if self.planned is not None:
+            plan, kinds = self.planned.plan, self.planned.kinds
+            given = world.protocol.partner_law()
+            law = np.ascontiguousarray(given, dtype=np.float64) if len(given) else NO_LAW
+        self._call: tuple[Any, ...] = self.planned is not None, plan, kinds, law
 
     @property
     def sessions(self) -> SessionTables:
@@ -89,29 +74,6 @@ class Exchanges(BatchedDriver):
         return float(time), int(priority) + (int(self.transport.tables.heap_agent[0]) if priority == WAKE else 0)
 
     @override
-    def at_work(self) -> tuple[int, float, str]:
-        """Which half of an exchange is being made."""
-        run, counts = self.transport.tables, self.sessions.counts
-        edge, phase = int(counts[sessions.EDGE]), int(counts[sessions.PHASE])
-        agent = int(run.heads[edge] if phase == RESPONDING else run.heads[run.reverse[edge]])
-        return agent, float(self.sessions.times[sessions.NOW]), f"{PHASES.get(phase, 'part')} of an exchange"
-
-    @override
-    def text_again(self, view: View, out: Out) -> None:
-        counts, graph, protocol = self.sessions.counts, self.world.setting.graph, self.world.protocol
-        phase, edge = int(counts[sessions.PHASE]), int(counts[sessions.EDGE])
-        acting = int(graph.reverse[edge]) if phase == RESPONDING else edge
-        partner = acting - int(graph.edges_of(view.agent).start)
-        if phase == REQUESTING:
-            protocol.make_request(view, partner, out)
-            return
-        vector = self._heard(0 if phase == RESPONDING else 1, int(graph.heads[acting]))
-        if phase == RESPONDING:
-            protocol.make_response(view, partner, vector, out)
-        else:
-            protocol.complete_exchange(view, partner, vector)
-
-    @override
     def deliver_pending(self, now: float, barrier: int) -> None:
         """Deliver nothing: arrivals are events here."""
 
@@ -126,11 +88,14 @@ class Exchanges(BatchedDriver):
         run.counts[tallies.ACTIVE], run.counts[tallies.SHORT] = stop.active, stop.short
         announce(exchange_windows.run_exchanges, "the batched engine")
         until = min(limit, self.presence.drawn)
-        why, index = self.in_window(exchange_windows.run_exchanges, self.sessions, until, forced, *self._call)
+        arguments = self.sessions, until, forced, *self._call
+        why, index = exchange_windows.run_exchanges(self.transport.tables, *arguments)
         stop.active, stop.short = int(run.counts[tallies.ACTIVE]), int(run.counts[tallies.SHORT])
         self.stopped_at(float(self.sessions.times[sessions.NOW]))
-        if self.compiled:
+        if self.planned is not None:
             self.world.activations = int(run.counts[tallies.ACTIVATIONS])
+        if self.transport.notes.told:
+            self.make_planned()
         self.transport.notes.tell()
         if why != exchange_windows.HALF:
             self._check()
@@ -161,9 +126,8 @@ class Exchanges(BatchedDriver):
             return Pause.WAIT
         elif why == windows.FINISHED:
             world.stop_condition.check()
-        elif why == windows.DIVERGED:
-            world.agents[index].updates = int(run.updates[index])
-            world.check_finite(world.agents[index])
+        elif why == windows.ENDS:
+            self.end_as_before()
         elif why == windows.LOOK:
             self.look()
         elif why == windows.IDLE:
@@ -171,10 +135,10 @@ class Exchanges(BatchedDriver):
         return Pause.WAIT if why == windows.REACHED else Pause.GO_ON
 
     def _half(self, index: int) -> None:
-        """Make the half of an exchange that a window stopped at; of a compiled call, the observer has been told."""
+        """Make the half of an exchange that a window stopped at; of a planned call, the observer has been told."""
         counts = self.sessions.counts
         phase, edge = int(counts[sessions.PHASE]), int(counts[sessions.EDGE])
-        if phase == REQUESTING and self.compiled:
+        if phase == REQUESTING and self.planned is not None:
             return  # the observer was told of it
         if phase == REQUESTING:
             self._offer(index)
@@ -229,6 +193,7 @@ class Exchanges(BatchedDriver):
 
     def _make_room(self) -> None:
         """See to it that the next event's version, copy and timer fit in."""
+        self.make_planned()
         self.transport.make_room(1, 0)
         self.transport.notes.make_room(exchange_windows.ROOM)
         old, counts = self.sessions, self.sessions.counts

@@ -39,22 +39,17 @@ class LazyRounds(WakeWindows):
     Parameters
     ----------
     world : World
-    compiled : bool
-        Whether to use the protocol's compiled step, if it has one.
+    plans : bool
+        Whether to plan steps, where their protocol admits it.
 
     Attributes
     ----------
     rounds : LosslessRounds or None
         What agents wait for, and what is under way between them; None until the run begins.
-
-    Raises
-    ------
-    ValueError
-        If the protocol's compiled form is one of an exchange.
     """
 
-    def __init__(self, world: World, *, compiled: bool = True) -> None:
-        super().__init__(world, compiled=compiled)
+    def __init__(self, world: World, *, plans: bool = True) -> None:
+        super().__init__(world, plans=plans)
         self.rounds: LosslessRounds | None = None
         self.header = world.network.size(0)
         self.transport.carry = self._carry
@@ -70,7 +65,7 @@ class LazyRounds(WakeWindows):
     @override
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
         announce(round_windows.run_rounds, "the batched engine")
-        return self.in_window(round_windows.run_rounds, self.rounds, limit, forced, self.header, *self._call)
+        return round_windows.run_rounds(self.transport.tables, self.rounds, limit, forced, self.header, *self._call)
 
     @override
     def make_room(self) -> None:

@@ -11,7 +11,6 @@ import math
 from typing import Any
 
 from ....agents.compilation.compiled import compiled
-from ....protocols.kernel import UNBOUNDED
 from ...rules.clocks import count_step, used_up
 from ...rules.round_messages import finish_saying, say, say_all
 from ...rules.rounds import (
@@ -29,10 +28,11 @@ from ...tables.rounds import DONE, ENOUGH, FREE_COPIES, FREE_RECORDS, STALLED, S
 from ...tables.run import RunTables
 from ...tables.tallies import FREE_ROWS, NOTES, OBSERVED, UNFINISHED, WAKES
 from .agenda import LOAD, NOWHERE, TICKS, TIME, TIMERS, Agenda, drop_first, first_of, next_source, take_effects
+from .plan import UNMADE, Plan, fits, has_to_end
 from .windows import (
     AWAKE,
     COUNTED,
-    DIVERGED,
+    ENDS,
     FINISHED,
     FULL,
     IDLE,
@@ -40,7 +40,7 @@ from .windows import (
     REACHED,
     draw_nothing,
     is_counted,
-    make_step,
+    plan_step,
     send_said,
 )
 
@@ -50,10 +50,13 @@ repeated more often than there are draws for it."""
 
 
 @compiled(forceinline=True, _nrt=False)
-def has_room(run: RunTables, tables: RoundTables, agenda: Agenda, room: Any, most: int):  # pragma: no cover - compiled
+def has_room(
+    run: RunTables, tables: RoundTables, agenda: Agenda, plan: Plan, room: Any, most: int, planned: bool
+):  # pragma: no cover - compiled
     """Whether whatever the next event brings about fits in."""
     return (
         run.counts[FREE_ROWS] > most
+        and (not planned or fits(plan, room + most))
         and tables.counts[FREE_RECORDS] >= room
         and tables.counts[FREE_COPIES] >= room
         and len(agenda.ring) - agenda.size[TIMERS] >= room
@@ -71,15 +74,17 @@ def say_to_all(
 
 
 @compiled(forceinline=True, _nrt=False)
-def step_and_say(
-    run: RunTables, tables: RoundTables, agent: int, step: Any, table: Any, ports: Any, rows: Any
+def plan_and_say(
+    run: RunTables, tables: RoundTables, agent: int, plan: Plan, ports: Any, rows: Any
 ):  # pragma: no cover - compiled
-    """Let an agent make its compiled step and say its round; what the step says of itself."""
-    said = make_step(run, agent, tables.now[0], step, table, ports, rows)
-    if said & UNBOUNDED == 0:
-        send_said(run, tables, agent, said, ports, rows, draw_nothing, say_to_all)
-        if run.offsets[agent + 1] > run.offsets[agent]:
-            finish_saying(run, tables, agent)
+    """Plan an agent's step and say its round; what is known of it."""
+    said = plan_step(run, plan, agent, tables.now[0], ports, rows)
+    if said & UNMADE == 0 and has_to_end(plan):
+        return said
+    if said & UNMADE == 0:
+        send_said(run, tables, agent, ports, rows, draw_nothing, say_to_all)
+    if run.offsets[agent + 1] > run.offsets[agent]:
+        finish_saying(run, tables, agent)
     return said
 
 
@@ -91,9 +96,8 @@ def run_round_events(
     limit: float,
     forced: bool,
     room: Any,
-    compiled_step: bool,
-    step: Any,
-    table: Any,
+    planned: bool,
+    plan: Plan,
     ports: Any,
     rows: Any,
 ):  # pragma: no cover - compiled
@@ -117,7 +121,7 @@ def run_round_events(
             return FINISHED, agent, now
         if counts[ENOUGH]:
             return SENT_ENOUGH, agent, now
-        if not has_room(run, tables, agenda, room, len(rows)):
+        if not has_room(run, tables, agenda, plan, room, len(rows), planned):
             return FULL, agent, now
         source = next_source(agenda)
         if source == NOWHERE:
@@ -144,11 +148,11 @@ def run_round_events(
             on_available(run, tables, subject, what == UP, what == GONE)
         elif on_round_end(run, tables, subject):
             counts[STEPPING], run.counts[UNFINISHED] = subject, 1
-            if not compiled_step:
+            if not planned:
                 return AWAKE, subject, now
-            said = step_and_say(run, tables, subject, step, table, ports, rows)
-            if said & UNBOUNDED:
-                return DIVERGED, subject, now
+            said = plan_and_say(run, tables, subject, plan, ports, rows)
+            if said & UNMADE == 0 and has_to_end(plan):
+                return ENDS, subject, now
             due = is_counted(said) and count_step(run, subject)
 
 

@@ -9,25 +9,25 @@ import math
 from typing import Any
 
 from ....agents.compilation.compiled import compiled
-from ....protocols.kernel import UNBOUNDED, UNSAID
 from ...rules.clocks import count_step, used_up
 from ...rules.delivery import draw_copies
 from ...tables.run import RunTables
-from ...tables.tallies import BARRIER, FREE_ROWS, HEAP, ORDER, UNFINISHED, WAKES
+from ...tables.tallies import BARRIER, HEAP, ORDER, UNFINISHED, WAKES
 from .lossless_rounds import LosslessRounds, close_round, open_step, say_nothing, send_said_messages
+from .plan import UNMADE, UNSAID, Plan, has_to_end
 from .wake_heap import take_top
 from .windows import (
     AWAKE,
     COUNTED,
-    DIVERGED,
+    ENDS,
     FULL,
     IDLE,
     LOOK,
     REACHED,
     clock_over,
+    has_room,
     is_counted,
-    make_step,
-    rows_needed,
+    plan_step,
     send_said,
 )
 
@@ -39,9 +39,8 @@ def run_rounds(
     limit: float,
     forced: bool,
     header: int,
-    compiled_step: bool,
-    step: Any,
-    table: Any,
+    planned: bool,
+    plan: Plan,
     ports: Any,
     rows: Any,
 ):  # pragma: no cover - compiled
@@ -68,8 +67,8 @@ def run_rounds(
         if used_up(run):
             return LOOK, agent, now
         degree = run.offsets[agent + 1] - run.offsets[agent]
-        if compiled_step and (
-            counts[FREE_ROWS] < rows_needed(run, agent, ports)
+        if planned and (
+            not has_room(run, plan, agent, ports)
             or len(rounds.late_arrival) - rounds.late[0] < degree * max(1, len(ports))
         ):
             return FULL, agent, now
@@ -78,12 +77,13 @@ def run_rounds(
         counts[WAKES] += 1
         counts[BARRIER], counts[UNFINISHED] = counts[ORDER], 1
         open_step(run, rounds, agent, now)
-        if not compiled_step:
+        if not planned:
             return AWAKE, agent, now
-        said = make_step(run, agent, now, step, table, ports, rows)
-        if said & UNBOUNDED:
-            return DIVERGED, agent, now
-        send_said(run, rounds, agent, said, ports, rows, draw_copies, send_said_messages)
+        said = plan_step(run, plan, agent, now, ports, rows)
+        if said & UNMADE == 0 and has_to_end(plan):
+            return ENDS, agent, now
+        if said & UNMADE == 0:
+            send_said(run, rounds, agent, ports, rows, draw_copies, send_said_messages)
         if said & UNSAID:
             say_nothing(run, rounds, agent, now, header)
         if is_counted(said) and count_step(run, agent):

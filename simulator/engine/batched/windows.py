@@ -1,7 +1,9 @@
 """Whole windows of wake-ups in one compiled call: everything strictly before the next event of anybody else.
 
-The same function serves a protocol with a compiled step, which it calls, and one in plain Python: then it returns at
-every wake-up with the agent's inbox up to date, and puts the agent back on its clock when it is called again.
+Steps whose sending does not depend on numbers are planned: who steps, what it has heard by then, and where what it says
+is going to be; the numbers follow later (`hushnet.simulator.engine.batched.planned_steps`). Where steps decide by
+numbers, the same function returns at every wake-up with the agent's inbox up to date, and puts the agent back on its
+clock when it is called again.
 """
 
 from __future__ import annotations
@@ -11,13 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ....agents.compilation.callbacks import compiled_callback
 from ....agents.compilation.compiled import compiled
-from ....protocols.kernel import ADDRESSED, KIND, PLAIN, SAID, SILENT, SIZE, UNBOUNDED, UNSAID, VECTORS, WIDTH
-from ....protocols.steps.signatures import STEP
-from ...rules.clocks import count_step, end_clock, is_news, next_time, used_up
+from ...rules.clocks import count_step, end_clock, next_time, used_up
 from ...rules.delivery import count_message, draw_copies, hold_version, release_version, take_row
-from ...rules.lazy import EVER, deliver_pending, send_copies, slots_with_copies, up_since
+from ...rules.lazy import EVER, deliver_pending, kinds_of, send_copies, slots_with_copies, up_since
 from ...rules.notes import note_step
 from ...tables.run import LINE, RunTables
 from ...tables.tallies import (
@@ -31,30 +30,28 @@ from ...tables.tallies import (
     UNFINISHED,
     WAKES,
 )
-from .foresight import fetch_copies, fetch_versions, is_far, look_ahead
+from .plan import (
+    ADDRESSED,
+    KIND,
+    SAID,
+    SILENT,
+    SIZE,
+    UNMADE,
+    UNSAID,
+    VECTORS,
+    Plan,
+    add_step,
+    fits,
+    has_to_end,
+    is_due,
+)
 from .wake_heap import add, order_heap, sift_down, take_top
 
-REACHED, IDLE, FULL, AWAKE, COUNTED, OVER, FINISHED, DIVERGED, LOOK = range(9)
+REACHED, IDLE, FULL, AWAKE, COUNTED, OVER, FINISHED, LOOK, ENDS = range(9)
 """Why a window ended: its limit was reached; no clock ticks any more; more room is needed; an agent has to step; a
 number of activations, vectors or updates was reached; the clock of an agent with a process of its own has ended; the
-last clock has ended; a state is not finite; the run's limits are to be looked at before anything else happens."""
-
-
-@compiled_callback(STEP)
-def no_step(
-    _agent: int,
-    _tick: int,
-    _now: float,
-    _updates: int,
-    _first: int,
-    _last: int,
-    _known: Any,
-    _pool: Any,
-    _rows: Any,
-    _table: Any,
-):
-    """Stands for the compiled step of a protocol that has none."""
-    return 0  # pragma: no cover - compiled
+last clock has ended; the run's limits are to be looked at before anything else happens; the
+last step that was planned ends the run."""
 
 
 @compiled
@@ -144,24 +141,24 @@ def take_rows(run: RunTables, agent: int, now: float, ports: Any, rows: Any):  #
 
 
 @compiled(forceinline=True, _nrt=False)
-def make_step(
-    run: RunTables, agent: int, now: float, step: Any, table: Any, ports: Any, rows: Any
-):  # pragma: no cover - compiled
-    """Let an agent make its compiled step, which writes what it says into rows; what the step says of itself."""
+def plan_step(run: RunTables, plan: Plan, agent: int, now: float, ports: Any, rows: Any):  # pragma: no cover - compiled
+    """Plan an agent's step, which writes what it says into rows; what is known of it already.
+
+    That is whether it is the agent's last, and whether it says anything.
+    """
+    updates, said = run.updates[agent], UNSAID
+    if updates >= plan.affordable[agent]:
+        run.silent[agent] = True
+        return SILENT | UNSAID | UNMADE
+    for port in range(len(ports)):
+        ports[port, SAID] = is_due(plan, port, agent, updates)
+        if ports[port, SAID]:
+            said = 0
     take_rows(run, agent, now, ports, rows)
     note_step(run, agent, now)
-    said = step(
-        agent,
-        run.ticks[agent],
-        now,
-        run.updates[agent],
-        run.offsets[agent],
-        run.offsets[agent + 1],
-        run.known,
-        run.pool,
-        rows,
-        table,
-    )
+    add_step(run, plan, agent, now, rows[: rows_needed(run, agent, ports)])
+    if updates + 1 >= plan.most[agent]:
+        said |= SILENT
     run.silent[agent] = (said & SILENT) != 0
     return said
 
@@ -173,34 +170,18 @@ def is_counted(said: int):  # pragma: no cover - compiled
 
 
 @compiled(forceinline=True, _nrt=False)
-def charge(run: RunTables, agent: int, row: int):  # pragma: no cover - compiled
-    """Charge an agent for a version without noise, and keep it to compare later ones with."""
-    run.charged[agent] += 1
-    hold_version(run, run.paid, agent, row)
-
-
-@compiled(forceinline=True, _nrt=False)
-def charge_plain(run: RunTables, agent: int, row: int, width: int, due: bool):  # pragma: no cover - compiled
-    """Charge an agent for a version without noise, if it is due and any news; whether it still is due."""
-    if not due or not is_news(run, agent, row, width):
-        return due
-    charge(run, agent, row)
-    return False
-
-
-@compiled(forceinline=True, _nrt=False)
 def send_said(
-    run: RunTables, tables: Any, agent: int, said: int, ports: Any, rows: Any, draw: Any, send: Any
+    run: RunTables, tables: Any, agent: int, ports: Any, rows: Any, draw: Any, send: Any
 ):  # pragma: no cover - compiled
-    """Send what a step has said: all messages of a step are one release, which is charged at most once.
+    """Send what a step says, whose vectors its plan will write.
 
     Over all edges, ``draw(run, agent, edges, tick, kind)`` comes before ``send(run, tables, agent, edges, kind, row,
     drawn)`` over all or each of them, which is told the place of its first edge among all.
     """
     first, last = run.offsets[agent], run.offsets[agent + 1]
-    due, place = said & PLAIN != 0, 0
+    place = 0
     for port in range(len(ports)):
-        kind, width, apart = ports[port, KIND], ports[port, WIDTH], ports[port, ADDRESSED] != 0
+        kind, apart = ports[port, KIND], ports[port, ADDRESSED] != 0
         last_said = kind * len(run.ticks) + agent
         if ports[port, SAID]:
             draw(run, agent, range(first, last), run.ticks[agent], kind)
@@ -208,7 +189,6 @@ def send_said(
             row = rows[place]
             place += 1
             if last > first and ports[port, SAID]:
-                due = charge_plain(run, agent, row, width, due)
                 if not apart:
                     hold_version(run, run.latest, last_said, row)
                 begin, end = (first + rank, first + rank + 1) if apart else (first, last)
@@ -223,34 +203,13 @@ def draw_nothing(_run: RunTables, _agent: int, _edges: Any, _tick: int, _kind: i
 
 
 @compiled(forceinline=True, _nrt=False)
-def step_and_send(
-    run: RunTables, late: Any, agent: int, now: float, step: Any, table: Any, ports: Any, rows: Any, far: bool
-):  # pragma: no cover - compiled
-    """Let an agent make its compiled step and send what it says; what the step says of itself.
-
-    In a world that is ``far``, the memory of the next wake-up is asked for meanwhile.
-    """
-    if far:
-        fetch_versions(run)
-    said = make_step(run, agent, now, step, table, ports, rows)
-    if far:
-        fetch_copies(run)
-    if said & UNBOUNDED == 0:
-        send_said(run, late, agent, said, ports, rows, draw_copies, send_copies)
-    if far:
-        fetch_copies(run)
-    return said
-
-
-@compiled(forceinline=True, _nrt=False)
 def run_wakes(
     run: RunTables,
     late: Any,
     limit: float,
     forced: bool,
-    compiled_step: bool,
-    step: Any,
-    table: Any,
+    planned: bool,
+    plan: Plan,
     ports: Any,
     rows: Any,
 ):  # pragma: no cover - compiled
@@ -258,7 +217,7 @@ def run_wakes(
 
     Whether delays are drawn ``late`` is a constant of whoever calls: most worlds then have no code for it.
     """
-    counts, far = run.counts, is_far(run)
+    counts = run.counts
     while True:
         if counts[UNFINISHED]:
             agent, now = run.heap_agent[0], run.heap_time[0]
@@ -274,9 +233,7 @@ def run_wakes(
         if counted and used_up(run):
             return LOOK, agent, now
         first, last = run.offsets[agent], run.offsets[agent + 1]
-        if compiled_step and (
-            counts[FREE_ROWS] < rows_needed(run, agent, ports) or counts[FREE_NODES] < (last - first) * len(ports)
-        ):
+        if planned and not (has_room(run, plan, agent, ports) and counts[FREE_NODES] >= (last - first) * len(ports)):
             return FULL, agent, now
         if counts[OBSERVED] and not has_note_room(run, (last - first) * len(ports)):
             return FULL, agent, now
@@ -287,30 +244,37 @@ def run_wakes(
         since = up_since(run, agent, now)
         if run.silent[agent] or since == math.inf:
             continue
-        if far:
-            look_ahead(run, len(ports))
         for k in range(slots_with_copies(run, first, last)):
             deliver_pending(run, late, run.awaited[k], agent, now, since, EVER)
-        if not compiled_step:
+        if not planned:
             return AWAKE, agent, now
-        said = step_and_send(run, late, agent, now, step, table, ports, rows, far)
-        if said & UNBOUNDED:
-            return DIVERGED, agent, now
+        said = plan_step(run, plan, agent, now, ports, rows)
+        if said & UNMADE == 0 and has_to_end(plan):
+            return ENDS, agent, now
+        if said & UNMADE == 0:
+            send_said(run, late, agent, ports, rows, draw_copies, send_copies)
         if is_counted(said) and count_step(run, agent):
             return COUNTED, agent, now
 
 
+@compiled(forceinline=True, _nrt=False)
+def has_room(run: RunTables, plan: Plan, agent: int, ports: Any):  # pragma: no cover - compiled
+    """Whether a step of an agent fits into the plan, and its versions into the pool."""
+    needed, degree = rows_needed(run, agent, ports), run.offsets[agent + 1] - run.offsets[agent]
+    return run.counts[FREE_ROWS] >= needed and fits(plan, degree * kinds_of(run) + needed)
+
+
 @compiled(_nrt=False)
 def run_window(
-    run: RunTables, limit: float, forced: bool, compiled_step: bool, step: Any, table: Any, ports: Any, rows: Any
+    run: RunTables, limit: float, forced: bool, planned: bool, plan: Plan, ports: Any, rows: Any
 ):  # pragma: no cover - compiled
     """Run wake-ups as `run_wakes` does; every delay is drawn when a copy is sent."""
-    return run_wakes(run, False, limit, forced, compiled_step, step, table, ports, rows)
+    return run_wakes(run, False, limit, forced, planned, plan, ports, rows)
 
 
 @compiled(_nrt=False)
 def run_late_window(
-    run: RunTables, limit: float, forced: bool, compiled_step: bool, step: Any, table: Any, ports: Any, rows: Any
+    run: RunTables, limit: float, forced: bool, planned: bool, plan: Plan, ports: Any, rows: Any
 ):  # pragma: no cover - compiled
     """Run wake-ups as `run_wakes` does; delays are drawn when they have to be known."""
-    return run_wakes(run, True, limit, forced, compiled_step, step, table, ports, rows)
+    return run_wakes(run, True, limit, forced, planned, plan, ports, rows)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from ....agents.agent import Agent
-from ....protocols.kernel import COMPLETING, REQUESTING, RESPONDING
+from ...tables.sessions import COMPLETING, REQUESTING, RESPONDING
 from ...network.randomness import check_transmission
 from ...rules.sessions import busy, carry_on, follow_up, free_edges, look_after, take_copy
 from ...tables import sessions as columns

@@ -1,0 +1,537 @@
+"""The operators that steps are written with: the same functions for the record of one agent and of a batch of agents.
+
+Shapes are those of one agent; in a batch, vectors of an agent are (B, p), its numbers (B, 1), and values over its edges
+(R, ...), all edges of the batch's agents in order. An agent's row has the same bits alone and in any batch.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...agents import losses
+from ...agents.clipping import clip_rows
+from ...agents.loss_codes import UNKNOWN
+from ...agents.optimisation.solvers import minimise_local
+from ...agents.optimisation.splitting import minimise_rows
+from ...agents.tables import Shard
+from .heard_kernels import averages, segment_sums, weighted_sums
+from .record import Part, Record
+from .row_kernels import gradients, gradients_at, minimisers
+
+Array = NDArray[np.float64]
+Ranks = NDArray[np.int64]
+
+OTHER_COUNT = "there are more or fewer values than rows"
+OTHER_LENGTH = "what is added to a sum has another length"
+OTHER_LENGTHS = "a sum, the total that was told, and what was taken in of it have different lengths"
+OTHER_SIZE = "a factor has as many numbers as the square of what it is to solve for"
+
+
+class Sample:
+    """Rows that were drawn for each agent of a batch.
+
+    Attributes
+    ----------
+    ranks : (K,) int64
+        Ranks among each agent's own rows, one agent after the other.
+    starts : (B + 1,) int64
+        Where each agent's begin.
+    """
+
+    def __init__(self, ranks: Ranks, starts: Ranks) -> None:
+        self.ranks, self.starts = ranks, starts
+
+    def of(self, rows: Ranks) -> Sample:
+        """Those of some of the agents, by their places in the batch."""
+        counts, first = np.diff(self.starts)[rows], self.starts[:-1][rows]
+        before = np.cumsum(counts) - counts
+        places = np.repeat(first - before, counts) + np.arange(counts.sum())
+        return Sample(self.ranks[places], np.concatenate([[0], np.cumsum(counts)]))
+
+
+# What was heard.
+
+
+def received(me: Record, kind: str | None = None) -> Array:
+    """(degree, width) the neighbours' newest vectors of a kind, by default the first, as `View.received`.
+
+    Who sends none of a kind that others send is there with zeros.
+    """
+    return me._received(kind or me._tables.first_kind)
+
+
+def average(me: Record) -> Array:
+    """Weighted mean of the neighbours' newest vectors, sum_j W_ij v_j / sum_j W_ij.
+
+    Returns
+    -------
+    (width,) float64
+        Who was never heard counts as the agent's own block (`MessageKind.mirrors`), or as zeros; so does everybody
+        where an agent has no neighbours.
+    """
+    pool, index, starts, own = me._heard(me._tables.first_kind)
+    out = np.empty_like(own)
+    averages(pool, index, starts, me._agents, *me._tables.edges, own, out)
+    return me._given(out)
+
+
+def heard_of(me: Record, rank: int) -> Array:
+    """(width,) the newest vector of one neighbour, by its rank; the own block or zeros if it was never heard.
+
+    Only of one agent.
+    """
+    pool, index, _, own = me._heard(me._tables.first_kind)
+    row = index[rank]
+    return np.array(pool[row][: own.shape[1]]) if row >= 0 else own[0].copy()
+
+
+def heard_sum(me: Record) -> Array:
+    """(width,) sum of the neighbours' newest vectors, with the own block or zeros for those that were never heard."""
+    return weighted_sum(me, 1.0)
+
+
+def weighted_sum(me: Record, weights: Any) -> Array:
+    """Sum of the neighbours' newest vectors with weights of its own, as `heard_sum`.
+
+    Parameters
+    ----------
+    me : record
+    weights : (degree,) float64
+        In a batch, (R, 1).
+
+    Returns
+    -------
+    (width,) float64
+    """
+    pool, index, starts, own = me._heard(me._tables.first_kind)
+    given = np.asarray(weights, dtype=np.float64)
+    if given.ndim and given.size != len(index):
+        raise ValueError(OTHER_COUNT)
+    out = np.empty_like(own)
+    weighted_sums(pool, index, starts, np.ascontiguousarray(np.broadcast_to(given.reshape(-1), len(index))), own, out)
+    return me._given(out)
+
+
+def segment_sum(me: Record, values: Array) -> Array:
+    """(width,) sum over an agent's edges of (degree, width) values; zeros without neighbours."""
+    rows = np.ascontiguousarray(values, dtype=np.float64)
+    starts = me._edge_starts if me._is_batch else np.array([0, len(rows)])
+    if rows.ndim != 2 or len(rows) != starts[-1]:
+        raise ValueError(f"the shape {np.shape(values)} is not ({starts[-1]}, k)")
+    out = np.empty((len(me._agents), rows.shape[1]))
+    segment_sums(rows, starts, out)
+    return me._given(out)
+
+
+def per_edge(me: Record, values: Any) -> Array:
+    """(degree, width) an agent's vector once for each of its edges; its number, likewise (degree, 1)."""
+    if not me._is_batch:
+        return np.broadcast_to(values, (me.degree, np.size(values)))
+    rows = np.asarray(values)
+    return np.repeat(np.broadcast_to(rows, (len(me._agents), rows.shape[-1])), me._degrees, axis=0)
+
+
+# The own loss.
+
+
+def local_gradient(me: Record, model: Array) -> Array:
+    """Gradient of the agent's local objective at a model: of its mean loss, and 2 lambda_i of the model.
+
+    Where the protocol's noise relies on clipping, every example's gradient is clipped as it asks
+    (`hushnet.protocols.steps.noise.StepNoise.clip`).
+
+    Parameters
+    ----------
+    me : record
+    model : (p,) float64
+
+    Returns
+    -------
+    (p,) float64
+        Zeros for an agent without rows.
+    """
+    tables = me._tables
+    decays = tables.decays[me._agents]
+    if tables.code == UNKNOWN:
+        return _gradient_by_shards(me, model, decays / 2.0, None)
+    features, labels, offsets, agents = me._source.rows()
+    models = me._matrix(model, features.shape[1])
+    out = np.empty_like(models)
+    gradients(features, labels, offsets, agents, models, decays, tables.code, *tables.clip, out)
+    return me._given(out)
+
+
+def loss_gradient(me: Record, model: Array, rows: Any = None) -> Array:
+    """Gradient of the mean loss over some of the agent's rows, without regulariser; clipped as by `local_gradient`.
+
+    Parameters
+    ----------
+    me : record
+    model : (p,) float64
+    rows : (k,) int64 or Sample, optional
+        Ranks among the agent's own rows, as `draw_rows` and `draw_each` give them; all of them by default.
+
+    Returns
+    -------
+    (p,) float64
+        Zeros for no rows.
+    """
+    tables = me._tables
+    if tables.code == UNKNOWN:
+        return _gradient_by_shards(me, model, np.zeros(len(me._agents)), rows)
+    features, labels, offsets, agents = me._source.rows()
+    models = me._matrix(model, features.shape[1])
+    out = np.empty_like(models)
+    if rows is None:
+        gradients(features, labels, offsets, agents, models, np.zeros(len(models)), tables.code, *tables.clip, out)
+    else:
+        ranks, starts = _ranks_of(me, rows)
+        gradients_at(features, labels, offsets, agents, models, ranks, starts, tables.code, *tables.clip, out)
+    return me._given(out)
+
+
+def _ranks_of(me: Record, rows: Any) -> tuple[Ranks, Ranks]:
+    """Ranks of rows from the first, and where each agent's begin.
+
+    Raises
+    ------
+    IndexError
+        If an agent has no such row.
+    """
+    if isinstance(rows, Sample):
+        own = rows.of(me._rows) if isinstance(me, Part) and len(rows.starts) - 1 != len(me._agents) else rows
+        return own.ranks, own.starts
+    given, count = np.asarray(rows), me.rows
+    if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
+        raise IndexError(f"rows are named by a vector of integers, and not by {given.dtype} of shape {given.shape}")
+    if given.size and not (-count <= given.min() and given.max() < count):
+        raise IndexError(f"the agent has {count} rows, and there is none of rank {given[~_within(given, count)][0]}")
+    return np.ascontiguousarray(np.where(given < 0, given + count, given), dtype=np.int64), np.array([0, len(given)])
+
+
+def _within(ranks: Any, count: int) -> Any:
+    return (ranks >= -count) & (ranks < count)
+
+
+def _gradient_by_shards(me: Record, model: Array, regularisation: Array, rows: Any) -> Array:
+    """Gradients agent by agent, of losses and data that kernels do not know."""
+    tables, models = me._tables, me._matrix(model)
+    ranks, starts = (None, None) if rows is None else _ranks_of(me, rows)
+    out, noise = np.empty_like(models), tables.protocol.step_noise
+    for b, agent in enumerate(me._agents.tolist()):
+        shard = me._source.shard(agent)
+        if ranks is not None and starts is not None:
+            own = ranks[starts[b] : starts[b + 1]]
+            shard = Shard(shard.features[own], shard.labels[own])
+        given = models[b], shard, tables.loss, float(regularisation[b])
+        if noise is not None and noise.clip is not None:
+            out[b] = losses.clipped_gradient(*given, *noise.clip)
+        else:
+            out[b] = losses.local_gradient(*given)
+    return me._given(out)
+
+
+def minimised(me: Record, weight: Any, curvature: Any, linear: Array, start: Array, tolerance: Any) -> Array:
+    """The minimiser of an agent's mean loss between a quadratic and a linear term.
+
+    It minimises weight * mean_k phi(x_k . f, y_k) + (curvature / 2) |f|^2 - linear . f over the agent's own rows
+    (`hushnet.agents.optimisation.solvers.minimise_local`).
+
+    Parameters
+    ----------
+    me : record
+    weight : float
+        >= 0.
+    curvature : float
+        > 0.
+    linear, start : (p,) float64
+        ``start`` changes the effort, not the result.
+    tolerance : float
+        Norm of the gradient that counts as none, > 0.
+
+    Returns
+    -------
+    (p,) float64
+    """
+    terms = (me._column(weight), me._column(curvature), me._column(tolerance))
+    return me._given(_minimised(me, *terms, me._matrix(linear), me._matrix(start)))
+
+
+def _minimised(
+    me: Record, weights: Array, curvatures: Array, tolerances: Array, linear: Array, starts: Array
+) -> Array:
+    tables, out = me._tables, np.empty(np.shape(linear))
+    if tables.code != UNKNOWN and tables.loss.smooth:
+        features, labels, offsets, agents = me._source.rows()
+        if linear.shape[1] != features.shape[1] or starts.shape != linear.shape:
+            raise ValueError(OTHER_COUNT)
+        given = (np.ascontiguousarray(one) for one in (weights, curvatures, linear, starts, tolerances))
+        minimisers(features, labels, offsets, agents, *given, tables.code, out)
+        return out
+    for b, agent in enumerate(me._agents.tolist()):
+        out[b], _ = minimise_local(
+            me._source.shard(agent),
+            tables.loss,
+            weight=float(weights[b]),
+            curvature=float(curvatures[b]),
+            linear=linear[b],
+            start=starts[b],
+            tolerance=float(tolerances[b]),
+        )
+    return out
+
+
+# What is drawn.
+
+
+def perturbed(me: Record, vector: Array) -> Array:
+    """A vector with the noise of this step's release, which is charged with the step's message.
+
+    Parameters
+    ----------
+    me : record
+    vector : (p,) float64
+
+    Returns
+    -------
+    (p,) float64
+        The vector itself without privacy, or for an agent without rows.
+    """
+    return me._given(me._source.perturb(me._matrix(vector)))
+
+
+def perturbed_minimiser(
+    me: Record, weight: Any, curvature: Any, linear: Array, start: Array, tolerance: Any, influence: Any
+) -> Array:
+    """`minimised` with the noise b of this step's release in the linear term: linear - influence * b.
+
+    That is objective perturbation (`hushnet.protocols.privacy.mechanisms.Release.perturb_objective`), charged with the
+    step's message.
+
+    Parameters
+    ----------
+    me : record
+    weight, curvature, linear, start, tolerance
+        As of `minimised`.
+    influence : float
+        > 0 where there is noise.
+
+    Returns
+    -------
+    (p,) float64
+    """
+    weights, curvatures, tolerances = me._column(weight), me._column(curvature), me._column(tolerance)
+    starts = me._matrix(start)
+    return me._given(
+        me._source.perturb_objective(
+            weights,
+            curvatures,
+            me._matrix(linear),
+            me._column(influence),
+            lambda moved: _minimised(me, weights, curvatures, tolerances, moved, starts),
+        )
+    )
+
+
+def draw_rows(me: Record, count: int) -> Any:
+    """Ranks of rows of the agent's own, drawn without replacement.
+
+    Parameters
+    ----------
+    me : record
+    count : int
+        > 0; at most all rows are drawn.
+
+    Returns
+    -------
+    (k,) int64
+        In a batch, a `Sample`.
+    """
+    ranks, starts = me._source.choose(int(count))
+    return Sample(ranks, starts) if me._is_batch else ranks
+
+
+def draw_each(me: Record, share: Any) -> Any:
+    """Ranks of rows of the agent's own, each drawn with this probability, independently: (k,) int64, ascending."""
+    ranks, starts = me._source.choose_each(me._column(share))
+    return Sample(ranks, starts) if me._is_batch else ranks
+
+
+def sample_size(me: Record, rows: Any) -> Any:
+    """How many rows were drawn."""
+    return np.diff(_ranks_of(me, rows)[1])[:, None] if isinstance(rows, Sample) else len(rows)
+
+
+def affords(me: Record) -> bool:
+    """Set budget aside for this step's release; false if the agent cannot afford it.
+
+    Every step begins so, and an agent that cannot afford it falls silent, unless the protocol says that its steps ask
+    for themselves (`Protocol.asks_for_budget`): such a step asks before it draws, and its other steps need no budget.
+    """
+    return me._source.affords()
+
+
+def post_processed(me: Record) -> None:
+    """Say that what this step sends follows from what was released and heard before, so that it costs nothing.
+
+    What a step draws is charged all the same. The replay of the contract shows whether it is so.
+    """
+    me._source.follow()
+
+
+# Sums in place.
+
+
+def add_scaled(total: Array, weight: float, vector: Array) -> None:
+    """Add a multiple of a vector to a sum in place: ``total += weight * vector``.
+
+    Parameters
+    ----------
+    total, vector : (p,) float64
+        The same vector, or two that do not overlap.
+    weight : float
+
+    Raises
+    ------
+    ValueError
+        If their lengths differ.
+    """
+    if len(vector) != len(total):
+        raise ValueError(OTHER_LENGTH)
+    total += weight * vector
+
+
+def take_in(total: Array, told: Array, taken: Array) -> None:
+    """Take in a running total: add what it has grown by since it was last taken in, and note it as taken in.
+
+    Where a sender tells the total of all that it has ever given, and a receiver takes in what is new of it, nothing is
+    lost with messages that are lost or overtake each other (running sums: Hadjicostis, Vaidya and Dominguez-Garcia
+    2016).
+
+    Parameters
+    ----------
+    total : (p,) float64
+        What ``told - taken`` is added to, in place.
+    told : (p,) float64
+        The newest total heard of.
+    taken : (p,) float64
+        The total when it was last taken in; becomes ``told``. The three do not overlap.
+
+    Raises
+    ------
+    ValueError
+        If their lengths differ.
+    """
+    if not len(total) == len(told) == len(taken):
+        raise ValueError(OTHER_LENGTHS)
+    total += told - taken
+    taken[:] = told
+
+
+# The own rows, of one agent.
+
+
+def _check_count(given: Any, wanted: int) -> None:
+    """Refuse another number of values than there are rows: NumPy would repeat a single one."""
+    if np.shape(given) != (wanted,):
+        raise ValueError(OTHER_COUNT)
+
+
+def slopes(me: Any, scores: Array, rows: Ranks | None = None) -> Array:
+    """(m,) derivatives of the task's loss with respect to the scores of the agent's own rows.
+
+    Parameters
+    ----------
+    me : record
+    scores : (m,) float64
+    rows : (m,) int64, optional
+        Ranks among the agent's own rows whose scores these are; all of them by default.
+    """
+    labels = me.labels if rows is None else me.labels[rows]
+    _check_count(scores, len(labels))
+    return me._tables.loss.slope(scores, labels)
+
+
+def bends(me: Any, scores: Array) -> Array:
+    """(m,) second derivatives of the task's loss with respect to the scores of the agent's own rows."""
+    _check_count(scores, len(me.labels))
+    return me._tables.loss.second_slope(scores, me.labels)
+
+
+def scores_of(me: Any, model: Array, rows: Ranks | None = None) -> Array:
+    """(m,) products of the agent's own rows, or of those with these ranks, with a model."""
+    return (me.features if rows is None else me.features[rows]) @ model
+
+
+def sum_of_rows(me: Any, weights: Array, rows: Ranks | None = None) -> Array:
+    """(p,) sum of the agent's own rows, or of those with these ranks, each times a weight."""
+    return weights @ (me.features if rows is None else me.features[rows])
+
+
+def rows_minimised(me: Any, curvature: float, linear: Array) -> Array:
+    """The minimisers of phi(z, y_k) + (curvature / 2) z^2 - linear_k z, one scalar problem for each of the own rows.
+
+    By `hushnet.agents.optimisation.splitting.minimise_rows`; for smooth losses of bounded slope.
+
+    Parameters
+    ----------
+    me : record
+    curvature : float
+        > 0.
+    linear : (m,) float64
+
+    Returns
+    -------
+    (m,) float64
+    """
+    _check_count(linear, len(me.labels))
+    return minimise_rows(me._tables.loss, me.labels, curvature=curvature, linear=linear)
+
+
+def clipped(vector: Array, bound: float) -> Array:
+    """A vector scaled down to an l2 norm if it is longer, as `hushnet.agents.clipping.clip_rows` has it.
+
+    Parameters
+    ----------
+    vector : (k,) float64
+        Zeros take its place if it is not finite. In a batch, (B, k).
+    bound : float
+        > 0; infinite to leave vectors as they are.
+
+    Returns
+    -------
+    (k,) float64
+    """
+    if math.isinf(bound):
+        return vector
+    rows = np.asarray(vector, dtype=np.float64)
+    return clip_rows(rows, bound) if rows.ndim == 2 else clip_rows(rows[None, :], bound)[0]
+
+
+def solved_by(factor: Array, right: Array) -> Array:
+    """The solution of L L' x = right, by the lower Cholesky factor of a positive definite matrix.
+
+    Parameters
+    ----------
+    factor : (k k,) float64
+        L row after row, as a block of an agent keeps it; what is above its diagonal is not read.
+    right : (k,) float64
+
+    Returns
+    -------
+    (k,) float64
+
+    Raises
+    ------
+    ValueError
+        If the factor has another size.
+    """
+    from scipy.linalg import cho_solve
+
+    if len(factor) != len(right) ** 2:
+        raise ValueError(OTHER_SIZE)
+    return cho_solve((factor.reshape(len(right), -1), True), right, check_finite=False)

@@ -1,0 +1,90 @@
+"""What the steps of one run read beside the record of an agent: blocks, constants, rows, and how they are clipped."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...agents.blocks import State
+from ...agents.loss_codes import UNKNOWN, code_of
+from ...agents.tables import Shard
+from .names import Names
+from .row_kernels import NORMS
+
+Array = NDArray[np.float64]
+
+
+class StepTables:
+    """Everything that does not change from step to step.
+
+    Parameters
+    ----------
+    names : Names
+        Of a protocol.
+    state : State
+        The run's blocks.
+    unheard_is_own : bool
+        Whether a neighbour that was never heard shows the agent's own block.
+    """
+
+    def __init__(self, names: Names, state: State, *, unheard_is_own: bool) -> None:
+        self.names, self.protocol, self.state, self.unheard_is_own = names, names.protocol, state, unheard_is_own
+        self.task, self.graph = names.protocol.problem.task, names.protocol.problem.graph
+        self.loss = self.task.loss
+        self.first_kind = next(iter(names.kinds), "")
+
+    @cached_property
+    def code(self) -> int:
+        """The number of the loss for kernels; `UNKNOWN` where rows have to be read agent by agent."""
+        return UNKNOWN if self.task.columns is not None else code_of(self.loss)
+
+    @cached_property
+    def rows(self) -> tuple[Any, Array, NDArray[np.int64]]:
+        """Features, labels and offsets of all agents' rows, as their steps see them."""
+        train = self.task.train
+        if not self.protocol.changes_rows:
+            return read_only(train.features), read_only(train.labels), read_only(train.offsets)
+        own = [self.protocol.local_data(agent, train.shard(agent)) for agent in range(len(train.counts))]
+        offsets = np.cumsum([0, *(len(one) for one in own)]).astype(np.int64)
+        features, labels = np.concatenate([one.stored for one in own]), np.concatenate([one.labels for one in own])
+        return read_only(features), read_only(labels), read_only(offsets)
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """(n,) rows of each agent."""
+        return np.diff(self.rows[2]) if self.task.columns is None else self.task.train.counts
+
+    def shard(self, agent: int) -> Shard:
+        """An agent's own rows, as its steps see them."""
+        return self.protocol.local_data(agent, self.task.shard(agent))
+
+    @cached_property
+    def edges(self) -> tuple[NDArray[np.int64], Array]:
+        """(n + 1,) where agents' edges begin, and (E,) their weights."""
+        return read_only(self.graph.offsets), read_only(self.graph.weights)
+
+    @cached_property
+    def decays(self) -> Array:
+        """(n,) factors of the regulariser's gradients."""
+        return 2.0 * np.asarray(self.task.regularisation, dtype=np.float64)
+
+    @cached_property
+    def clip(self) -> tuple[int, float]:
+        """Number of the norm to which gradients of examples are clipped, and the bound; 0 without one."""
+        noise = self.protocol.step_noise
+        clip = noise.clip if noise is not None else None
+        return (0, 0.0) if clip is None else (NORMS[clip[0]], float(clip[1]))
+
+    def mirror(self, kind: str) -> str | None:
+        """The block that stands for what was never heard of a kind; None for zeros."""
+        return self.names.layout.messages[kind].mirrors if self.unheard_is_own else None
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A contiguous read-only view: kernels are compiled once for arrays that nobody writes."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view

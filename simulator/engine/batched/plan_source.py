@@ -1,0 +1,252 @@
+"""What planned steps read and draw: versions that their plan names, and streams at their own tick."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from ....agents.stream_keys import WORDS, new_stream
+from ....agents.tables import Shard
+from ....protocols.steps.charges import StepCharges
+from ....protocols.steps.draw_kernels import MECHANISMS, begin_streams, choose_each, choose_rows, fill_noise
+from ....protocols.steps.sources import Nobody, Source
+from ....protocols.steps.tables import StepTables
+from .plan import Plan
+
+Array = NDArray[np.float64]
+Ranks = NDArray[np.int64]
+DRAWN_BEFORE = "rows are drawn for a whole batch, before a part of it is taken"
+
+
+@final
+class PlanSource(Source):
+    """Steps of a plan, one or several at once.
+
+    Parameters
+    ----------
+    tables : StepTables
+    charges : StepCharges
+    seed : int
+        Root seed of the run's draws.
+    numbers : (n,) uint64
+        The agents' stable ids.
+
+    Attributes
+    ----------
+    drawn : (B,) int64
+        How often noise was drawn for each step.
+    follows : (B,) bool
+        Whether each step says that what it sends follows from what was released and heard.
+    """
+
+    def __init__(self, tables: StepTables, charges: StepCharges, seed: int, numbers: NDArray[np.uint64]) -> None:
+        self.tables, self.charges = tables, charges
+        self._seed, self._numbers = seed, numbers.astype(np.int64)
+        self._degrees = tables.graph.degrees
+        self._kinds = {kind: rank for rank, kind in enumerate(tables.names.kinds)}
+        self._purposes: dict[str, NDArray[np.uint64]] = {}
+        self._mechanism = MECHANISMS.get(charges.mechanism, -1)
+        self._most_rows = int(tables.counts.max(initial=0))
+
+    def begin(self, plan: Plan, pool: Array, agents: Ranks, steps: Any) -> None:
+        """Begin some steps of a plan, of agents that are all different.
+
+        Parameters
+        ----------
+        plan : Plan
+        pool : (R, width) float64
+            Where versions are.
+        agents : (B,) int64
+        steps : (B,) STEP
+        """
+        self._reads, self._pool, self.agents, self.steps = plan.reads, pool, agents, steps
+        self.drawn, self.follows = np.zeros(len(agents), dtype=np.int64), np.zeros(len(agents), dtype=bool)
+        self._streams: dict[str, NDArray[np.uint64]] = {}
+        self._heard: dict[str, Ranks] = {}
+        for name in ("starts", "updates"):
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def starts(self) -> Ranks:
+        """(B + 1,) where each agent's edges begin."""
+        starts = np.zeros(len(self.agents) + 1, dtype=np.int64)
+        np.cumsum(self._degrees[self.agents], out=starts[1:])
+        return starts
+
+    @cached_property
+    def updates(self) -> Ranks:
+        """(B,) steps that each agent has completed."""
+        return np.ascontiguousarray(self.steps["updates"])
+
+    @override
+    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks]:
+        if kind not in self._heard:
+            degrees, rank, starts = self._degrees[self.agents], self._kinds[kind], self.starts
+            first = self.steps["first"] + rank * degrees
+            if len(degrees) == 1:
+                self._heard[kind] = self._reads[int(first[0]) : int(first[0] + degrees[0])]
+            else:
+                places = np.repeat(first - starts[:-1], degrees) + np.arange(starts[-1])
+                self._heard[kind] = self._reads[places]
+        return self._pool, self._heard[kind], self.starts
+
+    @override
+    def rows(self) -> tuple[Any, Array, Ranks, Ranks]:
+        return *self.tables.rows, self.agents
+
+    @override
+    def shard(self, agent: int) -> Shard:
+        return self.tables.shard(agent)
+
+    # Draws.
+
+    def _stream(self, purpose: str) -> NDArray[np.uint64]:
+        """(B, WORDS) streams of the steps; asked twice, they go on."""
+        streams = self._streams.get(purpose)
+        if streams is None:
+            if purpose not in self._purposes:
+                self._purposes[purpose] = new_stream(self._seed, purpose)
+            streams = self._streams[purpose] = np.empty((len(self.agents), WORDS), dtype=np.uint64)
+            ticks, numbers = np.ascontiguousarray(self.steps["tick"]), self._numbers[self.agents]
+            reactions = np.ascontiguousarray(self.steps["reactions"])
+            begin_streams(self._purposes[purpose], ticks, numbers, reactions, streams)
+        return streams
+
+    @property
+    def _noisy(self) -> NDArray[np.bool_]:
+        """(B,) whose release has noise."""
+        return self.charges.undrawn_bits[self.agents] != 0
+
+    def noise(self, width: int, rows: Ranks | None = None) -> Array:
+        """(B, width) noise of the steps' releases, or of some of them alone, which is counted."""
+        noisy, out = self._noisy, np.empty((len(self.agents), width))
+        if rows is not None:
+            asked = np.zeros(len(noisy), dtype=bool)
+            asked[rows] = True
+            noisy &= asked
+        scales = self.charges.scales_at(self.agents, self.updates)
+        fill_noise(self._stream("noise"), self._mechanism, scales, noisy, out)
+        self.drawn += noisy
+        return out
+
+    def check_dimension(self, width: int) -> None:
+        """Refuse another width than the steps' releases declare."""
+        declared = self.tables.protocol.step_noise.dimension
+        if declared and width != declared:
+            raise ValueError("the vector to be perturbed has not the dimension that the release declares")
+
+    @override
+    def perturb(self, values: Array) -> Array:
+        if not self.charges.noisy:
+            return values
+        self.check_dimension(values.shape[1])
+        return values + self.noise(values.shape[1])
+
+    @override
+    def perturb_objective(
+        self, weights: Array, curvatures: Array, linear: Array, influences: Array, minimise: Callable[[Array], Array]
+    ) -> Array:
+        if not self.charges.noisy:
+            return minimise(linear)
+        return minimise(linear - influences[:, None] * self.noise(linear.shape[1]))
+
+    @override
+    def choose(self, count: int) -> tuple[Ranks, Ranks]:
+        rows = self.tables.counts[self.agents]
+        starts = np.zeros(len(rows) + 1, dtype=np.int64)
+        np.cumsum(np.minimum(rows, count), out=starts[1:])
+        ranks = np.empty(int(starts[-1]), dtype=np.int64)
+        choose_rows(self._stream("sampling"), rows, starts, ranks)
+        return ranks, starts
+
+    @override
+    def choose_each(self, shares: Array) -> tuple[Ranks, Ranks]:
+        rows = self.tables.counts[self.agents]
+        starts, ranks = np.empty(len(rows) + 1, dtype=np.int64), np.empty(int(rows.sum()), dtype=np.int64)
+        uniforms = np.empty(self._most_rows)
+        choose_each(self._stream("sampling"), rows, np.ascontiguousarray(shares), uniforms, ranks, starts)
+        return ranks[: starts[-1]], starts
+
+    @override
+    def affords(self) -> bool:
+        """Say yes: steps whose budget may run out are not planned."""
+        return True
+
+    @override
+    def follow(self) -> None:
+        self.follows[:] = True
+
+    @override
+    def part(self, rows: Ranks) -> Source:
+        return PlanPart(self, rows) if len(rows) else Nobody(self)
+
+
+@final
+class PlanPart(Source):
+    """Some of the steps that a `PlanSource` has begun.
+
+    Parameters
+    ----------
+    whole : PlanSource
+    rows : (B',) int64
+        Their places among these.
+    """
+
+    def __init__(self, whole: PlanSource, rows: Ranks) -> None:
+        self._whole, self._rows = whole, rows
+
+    @override
+    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks]:
+        pool, index, starts = self._whole.heard_at(kind, width)
+        counts, first = np.diff(starts)[self._rows], starts[:-1][self._rows]
+        own = np.concatenate([[0], np.cumsum(counts)])
+        return pool, index[np.repeat(first - own[:-1], counts) + np.arange(own[-1])], own
+
+    @override
+    def rows(self) -> tuple[Any, Array, Ranks, Ranks]:
+        return *self._whole.tables.rows, self._whole.agents[self._rows]
+
+    @override
+    def shard(self, agent: int) -> Shard:
+        return self._whole.shard(agent)
+
+    @override
+    def perturb(self, values: Array) -> Array:
+        if not self._whole.charges.noisy:
+            return values
+        self._whole.check_dimension(values.shape[1])
+        return values + self._whole.noise(values.shape[1], self._rows)[self._rows]
+
+    @override
+    def perturb_objective(
+        self, weights: Array, curvatures: Array, linear: Array, influences: Array, minimise: Callable[[Array], Array]
+    ) -> Array:
+        if not self._whole.charges.noisy:
+            return minimise(linear)
+        noise = self._whole.noise(linear.shape[1], self._rows)[self._rows]
+        return minimise(linear - influences[:, None] * noise)
+
+    @override
+    def choose(self, count: int) -> tuple[Ranks, Ranks]:
+        raise ValueError(DRAWN_BEFORE)
+
+    @override
+    def choose_each(self, shares: Array) -> tuple[Ranks, Ranks]:
+        raise ValueError(DRAWN_BEFORE)
+
+    @override
+    def affords(self) -> bool:
+        return self._whole.affords()
+
+    @override
+    def follow(self) -> None:
+        self._whole.follows[self._rows] = True
+
+    @override
+    def part(self, rows: Ranks) -> Source:
+        return PlanPart(self._whole, self._rows[rows]) if len(rows) else Nobody(self)

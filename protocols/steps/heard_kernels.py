@@ -12,7 +12,7 @@ from ...agents.compilation.compiled import REASSOCIATED, compiled
 
 
 def _kernel(function: Any) -> Any:
-    return compiled(function, fastmath=REASSOCIATED, error_model="numpy")
+    return compiled(function, fastmath=REASSOCIATED, error_model="numpy", _nrt=False)
 
 
 @_kernel

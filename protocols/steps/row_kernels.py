@@ -24,7 +24,7 @@ NORMS = {"": 0, "l1": 1, "l2": 2}
 
 
 def _kernel(function: Any) -> Any:
-    return compiled(function, fastmath=REASSOCIATED, error_model="numpy")
+    return compiled(function, fastmath=REASSOCIATED, error_model="numpy", _nrt=False)
 
 
 def _small(function: Any) -> Any:
@@ -68,15 +68,24 @@ def shortened(norm, slope, row, bound):  # pragma: no cover - compiled
 
 
 @_small
-def add_row(x, label, model, loss, norm, bound, scale, out):  # pragma: no cover - compiled
-    """Add a multiple of one example's gradient, clipped if there is a norm, to a vector."""
+def add_row(x, label, model, loss, scale, out):  # pragma: no cover - compiled
+    """Add a multiple of one example's gradient to a vector."""
     score = 0.0
     for k in range(len(model)):
         score += x[k] * model[k]
-    slope, unit = slope_of(loss, score, label), 1.0
-    if norm:
-        slope, unit = shortened(norm, slope, x, bound)
-    share = scale * slope
+    share = scale * slope_of(loss, score, label)
+    for k in range(len(model)):
+        out[k] += share * x[k]
+
+
+@_small
+def add_clipped_row(x, label, model, loss, norm, bound, scale, out):  # pragma: no cover - compiled
+    """Add a multiple of one example's clipped gradient to a vector."""
+    score = 0.0
+    for k in range(len(model)):
+        score += x[k] * model[k]
+    share, unit = shortened(norm, slope_of(loss, score, label), x, bound)
+    share *= scale
     if unit == 1.0:
         for k in range(len(model)):
             out[k] += share * x[k]
@@ -93,8 +102,13 @@ def gradients(features, labels, offsets, agents, models, decays, loss, norm, bou
         model, own, decay = models[b], out[b], decays[b] if last > first else 0.0
         for k in range(len(own)):
             own[k] = decay * model[k]
-        for row in range(first, last):
-            add_row(features[row], labels[row], model, loss, norm, bound, 1.0 / (last - first), own)
+        scale = 1.0 / max(last - first, 1)
+        if norm:
+            for row in range(first, last):
+                add_clipped_row(features[row], labels[row], model, loss, norm, bound, scale, own)
+        else:
+            for row in range(first, last):
+                add_row(features[row], labels[row], model, loss, scale, own)
 
 
 @_kernel
@@ -103,14 +117,18 @@ def gradients_at(
 ):  # pragma: no cover - compiled
     """Fill (B, p) with gradients of mean losses over the rows of agent b that ranks[starts[b]:starts[b + 1]] name."""
     for b in range(len(agents)):
-        first, own = offsets[agents[b]], out[b]
+        first, own, model = offsets[agents[b]], out[b], models[b]
         own[:] = 0.0
+        scale = 1.0 / max(starts[b + 1] - starts[b], 1)
         for place in range(starts[b], starts[b + 1]):
             row = first + ranks[place]
-            add_row(features[row], labels[row], models[b], loss, norm, bound, 1.0 / (starts[b + 1] - starts[b]), own)
+            if norm:
+                add_clipped_row(features[row], labels[row], model, loss, norm, bound, scale, own)
+            else:
+                add_row(features[row], labels[row], model, loss, scale, own)
 
 
-@_kernel
+@compiled(fastmath=REASSOCIATED, error_model="numpy")
 def minimisers(
     features, labels, offsets, agents, weights, curvatures, linear, starts, tolerances, loss, out
 ):  # pragma: no cover - compiled

@@ -37,11 +37,11 @@ def fast_world(
     protocol: type[Protocol],
     parameters: ProtocolParameters,
     *,
-    compiled: bool = True,
+    plans: bool = True,
     **options: Any,
 ) -> World:
     """A world for the batched engine."""
-    return prepared(World(setting, protocol, parameters, **options), BatchedEngine(compiled=compiled))
+    return prepared(World(setting, protocol, parameters, **options), BatchedEngine(plans=plans))
 
 
 def build_world(

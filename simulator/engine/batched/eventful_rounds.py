@@ -134,6 +134,7 @@ class EventfulRounds(WakeWindows):
 
     @override
     def make_room(self) -> None:
+        self.make_planned()
         self.state.make_room()
         self.transport.make_room(len(self.rows) + 2, 0)
         self.transport.notes.make_room(self.state.room)

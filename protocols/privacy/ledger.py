@@ -207,10 +207,6 @@ class Ledger:
         counts[entry] = counts.get(entry, 0) + times
         self._totals[release.agent] += times
 
-    def settled(self, release: Release) -> None:
-        """Note that all draws for a release were charged by `add`, so that sending it asks for nothing more."""
-        self._committed[release] = max(1, release.draws)
-
     @property
     def limited(self) -> bool:
         """Whether a release may be refused."""

@@ -108,10 +108,6 @@ class Led(Recording):
         forced = noted[rank].noisy if rank < len(noted) else draw.noisy
         return super().drew(replace(draw, noisy=forced))
 
-    def forced(self, agent: int) -> Sequence[Array]:
-        """The other run's values."""
-        return self.recording.values_from(agent, len(self.draws[agent]))
-
     def solution(self, release: Release, solution: Array) -> Array:
         """The other run's minimiser."""
         rank, noted = len(self.draws[release.agent]), self.recording.draws[release.agent]

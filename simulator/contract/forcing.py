@@ -99,10 +99,6 @@ class Forcing(Recording):
         """What was prepared from the usual data, if that is held fixed."""
         return super().assumed(name, deepcopy(self.recording.constants.get(name, value)) if self.held else value)
 
-    def forced(self, agent: int) -> Sequence[NDArray[np.float64]]:
-        """What was noted of the agent's next draws."""
-        return self.recording.values_from(agent, len(self.draws[agent]))
-
     def solution(self, release: Release, solution: NDArray[np.float64]) -> NDArray[np.float64]:
         """The minimiser that was noted: what differs is the noise that implies it, and the Jacobian there."""
         rank, noted = len(self.draws[release.agent]), self.recording.draws[release.agent]

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from ...protocols.base import Out, View
 from ...protocols.privacy.mechanisms import Implied, LogJacobian, Release, Solve, WatchedStream
-from ...protocols.steps.tape import MOST
 from ..world.watchers import Phase
 from .draws import SOLVED, Draw, Step, difference, distance, law_of, protects_nothing
 from .violation import ContractViolation
@@ -83,10 +82,6 @@ class Recording:
                 f"{self.agent(before[1])}" + (" in another step" if before[:2] == asked[:2] else "")
             )
         return WatchedStream(stream, self)
-
-    def forced(self, agent: int) -> Sequence[NDArray[np.float64]]:
-        """Values that an agent's next draws are forced to take: none, unless a run is led."""
-        return ()
 
     def noisy(self, release: Release, exact: NDArray[np.float64], noisy: NDArray[np.float64]) -> NDArray[np.float64]:
         """Note the noise that was added to a value."""
@@ -154,10 +149,6 @@ class Recording:
         self._drawn_for[draw.release] += 1
         self._drawn_with[law_of(draw.release)] += 1
         return draw.noisy.copy()
-
-    def values_from(self, agent: int, rank: int) -> list[NDArray[np.float64]]:
-        """What came out of an agent's draws from the one of this rank on, as far as a step may need it."""
-        return [draw.noisy for draw in self.draws[agent][rank : rank + MOST]]
 
     def stepped(self, phase: Phase, view: View, out: Out) -> None:
         """Note a step with all that it sends, and check its noise."""

@@ -20,7 +20,6 @@ import math
 from typing import Any, NamedTuple
 
 from ...agents.compilation.compiled import compiled
-from ...agents.compilation.fetching import prefetch
 from ..network.latency import delay_of
 from ..network.randomness import lasting
 from ..tables.run import DELAY_CODE, DELAY_FIRST, DELAY_SECOND, LINE, SLOT, RunTables
@@ -196,15 +195,13 @@ def deliver_pending(
 def slots_with_copies(run: RunTables, first: int, last: int):  # pragma: no cover - compiled
     """Write into ``awaited`` the slots of some edges for which copies are under way; how many they are.
 
-    The memory of the newest copies is asked for. There is no branch in it that a processor would have to guess, and
-    would guess wrong half of the time.
+    There is no branch in it that a processor would have to guess, and would guess wrong half of the time.
     """
     edges, kinds, found = len(run.heads), kinds_of(run), 0
     for edge in range(first, last):
         for kind in range(kinds):
             slot = kind * edges + edge
             run.awaited[found] = slot
-            prefetch(run.arrival, run.first_node[SLOT * slot])
             found += run.first_node[SLOT * slot] >= 0
     return found
 

@@ -53,8 +53,7 @@ class Observer(Structural):
 class Watch(Watcher, Structural):
     """What sees every random stream, every draw of noise, and every step before anything of it leaves.
 
-    Steps are then made one by one: in Python, or by the compiled form of a text, which tells of its draws after the
-    step (`hushnet.protocols.steps.tape`). So what a watch puts in place of a noisy value, it has to know before.
+    Steps are then made one by one.
 
     Delays, losses and absences are draws that no step changes, so two runs whose steps look the same here are the same
     to everybody on the wire.
@@ -66,10 +65,6 @@ class Watch(Watcher, Structural):
 
     def stream(self, stream: np.random.Generator, purpose: str, agent: int) -> np.random.Generator:
         """The stream that an agent is given in place of its own; it has to draw the same numbers."""
-        ...
-
-    def forced(self, agent: int) -> Sequence[NDArray[np.float64]]:
-        """What `noisy` and `solved` are going to return for the next draws of an agent; nothing if that is open."""
         ...
 
     def stepped(self, phase: Phase, view: View, out: Out) -> None:

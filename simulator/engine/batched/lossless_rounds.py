@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....agents.compilation.compiled import compiled
-from ....agents.compilation.fetching import prefetch_row
 from ....agents.graph import Graph
 from ...network.network import KINDS
 from ...rules.clocks import next_time
@@ -179,7 +178,6 @@ def open_step(run: RunTables, rounds: LosslessRounds, agent: int, now: float):  
             row = versions[slot]
             if row >= 0:
                 versions[slot] = -1
-                prefetch_row(run.pool, row)  # which the step is about to read
                 know(run, slot, row)
 
 

@@ -160,9 +160,7 @@ def bent_solve(features, bends, curvature, right):  # pragma: no cover - compile
 
 
 @compiled(fastmath=REASSOCIATED, error_model="numpy")
-def evaluate(
-    features, labels, weight, curvature, linear, model, loss, scores, gradient
-):  # pragma: no cover - compiled
+def evaluate(features, labels, weight, curvature, linear, model, loss, scores, gradient):  # pragma: no cover - compiled
     """The value at a model; fills scores and gradient."""
     rows, width = features.shape
     for k in range(width):

@@ -261,9 +261,7 @@ def minimised(me: Record, weight: Any, curvature: Any, linear: Array, start: Arr
     return me._given(_minimised(me, *terms, me._matrix(linear), me._matrix(start)))
 
 
-def _minimised(
-    me: Record, weights: Array, curvatures: Array, tolerances: Array, linear: Array, starts: Array
-) -> Array:
+def _minimised(me: Record, weights: Array, curvatures: Array, tolerances: Array, linear: Array, starts: Array) -> Array:
     tables, out = me._tables, np.empty(np.shape(linear))
     if tables.code != UNKNOWN and tables.loss.smooth:
         features, labels, offsets, agents = me._source.rows()

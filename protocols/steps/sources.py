@@ -104,7 +104,12 @@ class ViewSource(Source):
     @cached_property
     def _rows(self) -> tuple[Any, Array, Ranks, Ranks]:
         data = self.view.data
-        return read_only(data.stored), read_only(data.labels), read_only(np.array([0, len(data)])), np.zeros(1, np.int64)
+        return (
+            read_only(data.stored),
+            read_only(data.labels),
+            read_only(np.array([0, len(data)])),
+            np.zeros(1, np.int64),
+        )
 
     @override
     def shard(self, agent: int) -> Shard:
@@ -126,9 +131,7 @@ class ViewSource(Source):
         self, weights: Array, curvatures: Array, linear: Array, influences: Array, minimise: Callable[[Array], Array]
     ) -> Array:
         weight, curvature, influence = float(weights[0]), float(curvatures[0]), float(influences[0])
-        implied, log_jacobian = inverse_of(
-            self.view.data, self.tables.loss, weight, curvature, linear[0], influence
-        )
+        implied, log_jacobian = inverse_of(self.view.data, self.tables.loss, weight, curvature, linear[0], influence)
         found = self._given.perturb_objective(
             lambda noise: minimise(linear - influence * noise[None])[0],
             implied,

@@ -70,7 +70,9 @@ class ViewSteps:
         if not self.protocol.asks_for_budget and not out.reserve(release):
             out.fall_silent()
             return
-        me, source, over = self._run("step", view, release, out.reserve, self.names.messages if self.names.kinds else {})
+        me, source, over = self._run(
+            "step", view, release, out.reserve, self.names.messages if self.names.kinds else {}
+        )
         for name, kind in self.names.messages.items():
             if name in me._said:
                 self._send(view, kind, me, me._said[name], self._sent_under(release, source), out)

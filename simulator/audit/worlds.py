@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,7 @@ from ...protocols.base import Out, Protocol, ProtocolParameters, View
 from ...protocols.privacy.mechanisms import Release
 from ..contract.draws import Draw
 from ..contract.transcript import Recording
-from ..engine.selection import Engine, Name, engine_for
+from ..engine.selection import Engine, Name, engine_for, run_exactly
 from ..experiment.plan import Experiment, Run, naming_fields
 from ..network.randomness import Draws
 from ..network.setting import Setting
@@ -68,10 +68,12 @@ class Subject:
 
     def run(self, task: Task, *, seed: int | None = None, watch: Watch | None = None) -> World:
         """A world after its run."""
-        world, engine = self.made(self.on(task, seed), watch)
+        setting = self.on(task, seed)
         with quietly(self.key):
-            engine.run(world)
-        return world
+            return run_exactly(
+                lambda again: World(setting, self.protocol, self.parameters, watch=watch, again=again),
+                lambda world: engine_for(self.engine, world),
+            )
 
     def record(self, task: Task, *, seed: int | None = None) -> tuple[World, Recording]:
         """A run, and what could be observed of it."""

@@ -16,9 +16,10 @@ from ...agents.inbox import Inbox, Message
 from ...agents.tables import Shard
 from ...protocols.base import Out, Problem, Protocol, ProtocolParameters, Sent, View
 from ...protocols.privacy.mechanisms import AgentStream, Release
-from ..engine.selection import Engine, EventEngine
+from ..engine.selection import Engine, EventEngine, run_exactly
 from ..network.randomness import Draws, Purpose
 from ..network.setting import Setting
+from ..world.rewind import Rewind
 from ..world.world import World
 from .small_settings import (
     AGENTS,
@@ -283,12 +284,14 @@ def run_small(
     InputError
         If it refuses that world too.
     """
-    try:
-        world = admitted_world(small(**fields), protocol, parameters)
-    except InputError:
-        world = admitted_world(small(**{**fields, "empty": False}), protocol, parameters)
-    (engine or EventEngine()).run(world)
-    return world
+
+    def make(again: Rewind | None) -> World:
+        try:
+            return admitted_world(small(**fields), protocol, parameters, again=again)
+        except InputError:
+            return admitted_world(small(**{**fields, "empty": False}), protocol, parameters, again=again)
+
+    return run_exactly(make, lambda _: engine or EventEngine())
 
 
 def _copied(shard: Shard) -> Shard:

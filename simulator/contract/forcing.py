@@ -11,7 +11,7 @@ do not, it sends from there on what was noted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any

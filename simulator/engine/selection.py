@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Literal, final
 
 from typing_extensions import override
 
 from ...agents.errors import InputError
 from ..network.laws import forms_of
+from ..world.rewind import Rewind
 from ..world.rounds import repeats
 from ..world.step_form import StepForm
 from ..world.world import World
@@ -174,3 +176,28 @@ def refusal(world: World, why: str) -> InputError:
         f"{world.protocol.parameters.kind!r} cannot run on the batched engine: {why}; use engine: auto",
         field=("engine",),
     )
+
+
+def run_exactly(make: Callable[[Rewind | None], World], engine: Callable[[World], Engine]) -> World:
+    """Run a world to its end, once more where its plan has gone beyond the step that ends it.
+
+    Parameters
+    ----------
+    make : callable
+        ``make(again)`` gives a world that was not run, with new recorders and observers; it is passed on to `World`.
+    engine : callable
+        The engine for a world.
+
+    Returns
+    -------
+    World
+        After its run; raises like `hushnet.simulator.engine.driver.Driver.run`.
+    """
+    again: Rewind | None = None
+    while True:
+        world = make(again)
+        try:
+            engine(world).run(world)
+            return world
+        except Rewind as rewind:
+            again = Rewind(rewind.number, rewind.why or world.one_by_one)

@@ -13,12 +13,15 @@ from threadpoolctl import threadpool_limits
 from ...agents.errors import Divergence, HushnetError, LimitReached, Stall, StepFailure
 from ..analysis.results import RunResult
 from ..contract.verdict import Verdict
-from ..engine.selection import engine_for
+from ..engine.selection import Engine, engine_for, run_exactly
 from ..metrics.trace import HitWindow, Row
 from ..network.graphs import describe
 from ..recording.first_hit import FirstHit
+from ..recording.message_log import MessageLog
 from ..recording.privacy_statement import privacy_statement
+from ..recording.recorder import Recorder
 from ..storage.provenance import code_version, commit, libraries
+from ..world.rewind import Rewind
 from ..world.step_form import asked_form
 from ..world.world import World
 from .plan import Experiment, Run, naming_fields
@@ -51,15 +54,12 @@ def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None]
     """
     began, worked = time.perf_counter(), time.process_time()
     with naming_fields(run.protocol), threadpool_limits(1), np.errstate(all="ignore"):
-        remarks = Remarks(on_sample)
-        recorder = experiment.recorder(run, remarks)
-        log = experiment.message_log(run)
-        world = experiment.world(run, recorder, log)
-        failure = None
+        attempt, failure = _Attempt(experiment, run, on_sample), None
         try:
-            engine_for(run.point.scenario.engine, world, debug=run.point.scenario.debug).run(world)
+            run_exactly(attempt.make, attempt.engine)
         except tuple(FAILURES.values()) as error:
             failure = error
+        world, recorder, log, remarks = attempt.world, attempt.recorder, attempt.log, attempt.remarks
         ledger = world.ledger.to_frame()
         ledger["agent"] = [str(world.setting.task.ids[int(agent)]) for agent in ledger["agent"]]
         trace, agents = recorder.trace(), recorder.agents(world)
@@ -79,6 +79,31 @@ def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None]
         "activations_per_second": world.activations / max(seconds, 1e-9),
     }
     return RunResult(manifest, trace, agents, ledger, extras={} if log is None else {"messages": log.table(world)})
+
+
+class _Attempt:
+    """A run with all that looks at it, made anew for every attempt."""
+
+    world: World
+    recorder: Recorder
+    log: MessageLog | None
+    remarks: Remarks
+
+    def __init__(self, experiment: Experiment, run: Run, on_sample: Callable[[World], None] | None) -> None:
+        self._experiment, self._run, self._on_sample = experiment, run, on_sample
+
+    def make(self, again: Rewind | None) -> World:
+        """The world of an attempt."""
+        self.remarks = Remarks(self._on_sample)
+        self.recorder = self._experiment.recorder(self._run, self.remarks)
+        self.log = self._experiment.message_log(self._run)
+        self.world = self._experiment.world(self._run, self.recorder, self.log, again)
+        return self.world
+
+    def engine(self, world: World) -> Engine:
+        """The engine that the scenario asks for."""
+        scenario = self._run.point.scenario
+        return engine_for(scenario.engine, world, debug=scenario.debug)
 
 
 def first_hit(
@@ -102,11 +127,17 @@ def first_hit(
         Empty where no activation within the window meets the target: a record may see what arrived after the last one.
     """
     with naming_fields(run.protocol), threadpool_limits(1), np.errstate(all="ignore"), suppress(*FAILURES.values()):
-        looking = FirstHit(experiment.recorder(run), window, on_sample)
-        world = experiment.world(run, looking)
-        world.record_time, world.record_activations = None, window.after or window.stride
-        engine_for(run.point.scenario.engine, world, debug=run.point.scenario.debug).run(world)
-        return looking.rows
+        found: list[FirstHit] = []
+
+        def make(again: Rewind | None) -> World:
+            found.append(FirstHit(experiment.recorder(run), window, on_sample))
+            world = experiment.world(run, found[-1], again=again)
+            world.record_time, world.record_activations = None, window.after or window.stride
+            return world
+
+        scenario = run.point.scenario
+        run_exactly(make, lambda world: engine_for(scenario.engine, world, debug=scenario.debug))
+        return found[-1].rows
     return []
 
 

@@ -46,6 +46,7 @@ from ..storage.provenance import (
 )
 from ..storage.user_code import source_hash
 from ..world.notes import Notebook
+from ..world.rewind import Rewind
 from ..world.step_form import asked_form
 from ..world.watchers import Observer, Sampler
 from ..world.world import World
@@ -283,7 +284,13 @@ class Experiment:
             limits=scenario.limits.limits(),
         )
 
-    def world(self, run: Run, recorder: Sampler | None = None, observer: Observer | Notebook | None = None) -> World:
+    def world(
+        self,
+        run: Run,
+        recorder: Sampler | None = None,
+        observer: Observer | Notebook | None = None,
+        again: Rewind | None = None,
+    ) -> World:
         """The world of a run, ready to go."""
         if self._data(run).size > LARGE:
             gc.collect()  # a world's parts refer to each other
@@ -299,6 +306,7 @@ class Experiment:
             observer=observer,
             unproved=self.verdict(run).unproved,
             unlooked=self.verdict(run).unlooked,
+            again=again,
         )
 
     def message_log(self, run: Run) -> MessageLog | None:

@@ -22,17 +22,19 @@ from threadpoolctl import threadpool_limits
 from ...agents.errors import AuditFailure, InputError
 from ...agents.graph import Graph
 from ...agents.tasks.base import Task
-from ..engine.selection import engine_for
+from ..engine.selection import engine_for, run_exactly
 from ..experiment import FAILURES, Experiment, Run
 from ..experiment.plan import naming_fields
 from ..experiment.sources import FOLDER, brought, kept_files
 from ..language.loading import LoadedScenario, load
 from ..language.message_window import MessageWindow
 from ..recording.message_log import MessageLog
+from ..recording.recorder import Recorder
 from ..storage.dataset import Entry
 from ..storage.files import Frame, checksum, json_text, parquet, read_arrow, write_text
 from ..storage.provenance import code_version
 from ..storage.run_folder import TRACE_SCHEMA, modern
+from ..world.rewind import Rewind
 from ..world.world import World
 from .difference import first_difference
 
@@ -121,6 +123,7 @@ def rerun(
 def _made(experiment: Experiment, run: Run, entry: Entry, window: tuple[float, float], agents: int | None) -> Rerun:
     task, graph = experiment.data(run)
     looks: list[tuple[float, NDArray[np.float64]]] = []
+    scenario = run.point.scenario
     private = bool(entry.manifest.get("privacy"))
 
     def look(world: World) -> None:
@@ -130,15 +133,20 @@ def _made(experiment: Experiment, run: Run, entry: Entry, window: tuple[float, f
         if models is not None:
             looks.append((world.now, np.array(models, dtype=np.float64)))
 
-    recorder = experiment.recorder(run, look)
     wanted = MessageWindow(agents=max(min(agents or task.agents, task.agents), 2), between=list(window))
-    log = MessageLog(wanted, task.ids, graph)
-    world = experiment.world(run, recorder, log)
-    scenario = run.point.scenario
+    made: list[tuple[World, Recorder, MessageLog]] = []
+
+    def make(again: Rewind | None) -> World:
+        looks.clear()
+        recorder, log = experiment.recorder(run, look), MessageLog(wanted, task.ids, graph)
+        made.append((experiment.world(run, recorder, log, again), recorder, log))
+        return made[-1][0]
+
     try:
-        engine_for(scenario.engine, world, debug=scenario.debug).run(world)
+        run_exactly(make, lambda world: engine_for(scenario.engine, world, debug=scenario.debug))
     except tuple(FAILURES.values()):
         pass  # it ended so when it was recorded, too, or its trace differs
+    world, recorder, log = made[-1]
     trace = recorder.trace()
     _compare(trace, entry)
     kept = [] if private else looks[:: max(1, -(-len(looks) // MOST_LOOKS))]

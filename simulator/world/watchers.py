@@ -6,12 +6,10 @@ that is how one run is forced along the transcript of another (`hushnet.simulato
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 from typing import Protocol as Structural
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...agents.agent import Agent
 from ...agents.inbox import Message

@@ -8,6 +8,7 @@ from hushnet.protocols.base import Protocol, ProtocolParameters
 from hushnet.simulator.engine.driver import Driver
 from hushnet.simulator.engine.selection import BatchedEngine, Engine, EventEngine, Name, engine_for
 from hushnet.simulator.network.setting import Setting
+from hushnet.simulator.world.rewind import Rewind
 from hushnet.simulator.world.rounds import durations
 from hushnet.simulator.world.sessions import OpenSession, open_sessions
 from hushnet.simulator.world.world import World
@@ -27,9 +28,15 @@ def driver_of(world: World) -> Driver:
 
 
 def drive(world: World) -> World:
-    """Run a world to its end."""
-    driver_of(world).run()
-    return world
+    """Run a world to its end; one whose plan has gone beyond the step that ends it stands for the one made again."""
+    while True:
+        try:
+            driver_of(world).run()
+            return world
+        except Rewind as rewind:
+            make, engine = vars(world)["made"]
+            again = Rewind(rewind.number, rewind.why or world.one_by_one)
+            vars(world).update(vars(prepared(make(again), engine)), made=(make, engine))
 
 
 def fast_world(
@@ -41,7 +48,11 @@ def fast_world(
     **options: Any,
 ) -> World:
     """A world for the batched engine."""
-    return prepared(World(setting, protocol, parameters, **options), BatchedEngine(plans=plans))
+    engine = BatchedEngine(plans=plans)
+    make = lambda again: World(setting, protocol, parameters, again=again, **options)  # noqa: E731
+    world = prepared(make(None), engine)
+    vars(world)["made"] = make, engine
+    return world
 
 
 def build_world(

@@ -156,7 +156,9 @@ def has_to_end(plan: Plan):  # pragma: no cover - compiled
 
 
 @compiled(_nrt=False)
-def order_by_level(plan: Plan, degrees: Any, kinds: int, marks: Any, order: Any, bounds: Any):  # pragma: no cover - compiled
+def order_by_level(
+    plan: Plan, degrees: Any, kinds: int, marks: Any, order: Any, bounds: Any
+):  # pragma: no cover - compiled
     """Order steps by level: one more than the highest of the agent's step before and of those whose versions it reads.
 
     Parameters

@@ -153,19 +153,22 @@ class PlannedSteps:
         total = int(self.plan.counts[STEPS])
         if not total:
             return
+        plain = np.zeros(total, dtype=bool)
         try:
-            plain = self._make_batches(total) if self.batched else self._make_each(total)
+            if self.batched:
+                self._make_batches(total, plain)
+            else:
+                self._make_each(total, plain)
+        finally:  # also of the steps before one that fails, which ends the run
             charge_plain(self.world.transport.tables, self.plan, self.ports, self.kinds, plain)
-        finally:
             self.plan.counts[[STEPS, READS]] = 0
         take_rows_back(self.world.transport.tables)
 
     # One after the other.
 
-    def _make_each(self, total: int) -> NDArray[np.bool_]:
+    def _make_each(self, total: int, plain: NDArray[np.bool_]) -> None:
         plan, source, charges, world = self.plan, self.source, self.charges, self.world
         pool, interrupted = world.transport.tables.pool, world.effort.interrupter.step
-        plain = np.zeros(total, dtype=bool)
         fields = ("agent", "phase", "updates", "tick", "now", "edge", "heard")
         columns = [plan.steps[name][:total].tolist() for name in fields]
         first = self.tables.graph.offsets
@@ -195,8 +198,8 @@ class PlannedSteps:
             plain[w] = charges.plain(me._agents, source.drawn)[0] and not source.follows[0]
             vectors = me._said.values() if world.private else me._blocks.values()
             if not all(_finite(vector) for vector in vectors):
+                plain[w] = False
                 self._end(w, None, me)
-        return plain
 
     def _messages(self, phase: int) -> Mapping[str, str]:
         """What a step may send, by name and kind."""
@@ -242,7 +245,7 @@ class PlannedSteps:
 
     # In batches.
 
-    def _make_batches(self, total: int) -> NDArray[np.bool_]:
+    def _make_batches(self, total: int, plain: NDArray[np.bool_]) -> None:
         plan, run = self.plan, self.world.transport.tables
         order, bounds = np.empty(total, dtype=np.int64), np.zeros(total + 2, dtype=np.int64)
         marks = (
@@ -251,7 +254,7 @@ class PlannedSteps:
             np.empty(total, dtype=np.int64),
         )
         top = order_by_level(plan, self.degrees, self.kinds, marks, order, bounds)
-        plain, end, failed = np.zeros(total, dtype=bool), total, None
+        end, failed = total, None
         for level in range(1, top + 1):
             for places in self._apart(order[bounds[level - 1] : bounds[level]]):
                 if end < total:
@@ -264,7 +267,6 @@ class PlannedSteps:
                     end, failed = found.place, found.error
         if end < total:
             self._end(end, failed)
-        return plain
 
     def _apart(self, places: Ranks) -> list[Ranks]:
         """Steps of one level by their functions, and by the widths of their agents' blocks."""
@@ -462,9 +464,16 @@ def _ports(tables: StepTables, world: World, around: StepSurroundings, *, pairs:
         if len(set(widths[widths > 0].tolist())) > 1:
             raise NotPlanned("its messages have different widths")
         if around.some_join and what.addressed and not pairs:
-            raise NotPlanned("it sends every neighbour something else, and who joins late is told what it was sent last")
+            raise NotPlanned(
+                "it sends every neighbour something else, and who joins late is told what it was sent last"
+            )
         width = int(widths.max(initial=0))
-        port[KIND], port[ADDRESSED], port[VECTORS], port[WIDTH] = names.kinds.index(kind), what.addressed, what.vectors, width
+        port[KIND], port[ADDRESSED], port[VECTORS], port[WIDTH] = (
+            names.kinds.index(kind),
+            what.addressed,
+            what.vectors,
+            width,
+        )
         port[SIZE] = world.network.size(width)
     return ports
 
@@ -495,4 +504,3 @@ def _groups(tables: StepTables) -> Ranks | None:
     if not widths:
         return None
     return np.unique(np.stack(widths), axis=1, return_inverse=True)[1].reshape(-1)
-

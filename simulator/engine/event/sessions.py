@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from ....agents.agent import Agent
-from ...tables.sessions import COMPLETING, REQUESTING, RESPONDING
 from ...network.randomness import check_transmission
 from ...rules.sessions import busy, carry_on, follow_up, free_edges, look_after, take_copy
 from ...tables import sessions as columns
 from ...tables import tallies
 from ...tables.priorities import ARRIVAL, TIMER
-from ...tables.sessions import SessionTables
+from ...tables.sessions import COMPLETING, REQUESTING, RESPONDING, SessionTables
 from ...world.sessions import REFUSAL, with_more_copies
 from ...world.world import World
 from ..request_handlers import make_reply, make_request, take_reply

@@ -192,8 +192,10 @@ class StepCharges:
         self.affordable[agent] = ledger.affordable(agent, charges, self._afforded)
 
     def all_started(self, agents: NDArray[np.int64]) -> None:
+        """`started` of several agents."""
         if not self.protocol.releases_rows_plainly or self.around.ledger.limited:
-            super().all_started(agents)
+            for agent in agents.tolist():
+                self.started(agent)
             return
         holds = self.protocol.problem.task.train.counts[agents] > 0
         self.plain_bits[agents] = np.where(holds, PLAIN, 0)
@@ -249,6 +251,7 @@ class StepCharges:
             ledger.add(Release.plain(agent, now, self._reasons[agent]), times)
 
     def settle(self, ledger: Ledger, now: float) -> None:
+        """Charge the noise that steps have drawn since the last time."""
         due = self.draws - self._settled
         for agent, stage in np.argwhere(due).tolist():
             if self.growth is None:

@@ -61,7 +61,7 @@ def received(me: Record, kind: str | None = None) -> Array:
 
     Who sends none of a kind that others send is there with zeros.
     """
-    return me._received(kind or me._tables.first_kind)
+    return me.received_(kind or me.tables_.first_kind)
 
 
 def average(me: Record) -> Array:
@@ -73,10 +73,10 @@ def average(me: Record) -> Array:
         Who was never heard counts as the agent's own block (`MessageKind.mirrors`), or as zeros; so does everybody
         where an agent has no neighbours.
     """
-    pool, index, starts, own = me._heard(me._tables.first_kind)
+    pool, index, starts, own = me.heard_(me.tables_.first_kind)
     out = np.empty_like(own)
-    averages(pool, index, starts, me._agents, *me._tables.edges, own, out)
-    return me._given(out)
+    averages(pool, index, starts, me.agents_, *me.tables_.edges, own, out)
+    return me.given_(out)
 
 
 def heard_of(me: Record, rank: int) -> Array:
@@ -84,7 +84,7 @@ def heard_of(me: Record, rank: int) -> Array:
 
     Only of one agent.
     """
-    pool, index, _, own = me._heard(me._tables.first_kind)
+    pool, index, _, own = me.heard_(me.tables_.first_kind)
     row = index[rank]
     return np.array(pool[row][: own.shape[1]]) if row >= 0 else own[0].copy()
 
@@ -107,32 +107,32 @@ def weighted_sum(me: Record, weights: Any) -> Array:
     -------
     (width,) float64
     """
-    pool, index, starts, own = me._heard(me._tables.first_kind)
+    pool, index, starts, own = me.heard_(me.tables_.first_kind)
     given = np.asarray(weights, dtype=np.float64)
     if given.ndim and given.size != len(index):
         raise ValueError(OTHER_COUNT)
     out = np.empty_like(own)
     weighted_sums(pool, index, starts, np.ascontiguousarray(np.broadcast_to(given.reshape(-1), len(index))), own, out)
-    return me._given(out)
+    return me.given_(out)
 
 
 def segment_sum(me: Record, values: Array) -> Array:
     """(width,) sum over an agent's edges of (degree, width) values; zeros without neighbours."""
     rows = np.ascontiguousarray(values, dtype=np.float64)
-    starts = me._edge_starts if me._is_batch else np.array([0, len(rows)])
+    starts = me.edge_starts_ if me.is_batch_ else np.array([0, len(rows)])
     if rows.ndim != 2 or len(rows) != starts[-1]:
         raise ValueError(f"the shape {np.shape(values)} is not ({starts[-1]}, k)")
-    out = np.empty((len(me._agents), rows.shape[1]))
+    out = np.empty((len(me.agents_), rows.shape[1]))
     segment_sums(rows, starts, out)
-    return me._given(out)
+    return me.given_(out)
 
 
 def per_edge(me: Record, values: Any) -> Array:
     """(degree, width) an agent's vector once for each of its edges; its number, likewise (degree, 1)."""
-    if not me._is_batch:
+    if not me.is_batch_:
         return np.broadcast_to(values, (me.degree, np.size(values)))
     rows = np.asarray(values)
-    return np.repeat(np.broadcast_to(rows, (len(me._agents), rows.shape[-1])), me._degrees, axis=0)
+    return np.repeat(np.broadcast_to(rows, (len(me.agents_), rows.shape[-1])), me.degrees_, axis=0)
 
 
 # The own loss.
@@ -154,15 +154,15 @@ def local_gradient(me: Record, model: Array) -> Array:
     (p,) float64
         Zeros for an agent without rows.
     """
-    tables = me._tables
-    decays = tables.decays[me._agents]
+    tables = me.tables_
+    decays = tables.decays[me.agents_]
     if tables.code == UNKNOWN:
         return _gradient_by_shards(me, model, decays / 2.0, None)
-    features, labels, offsets, agents = me._source.rows()
-    models = me._matrix(model, features.shape[1])
+    features, labels, offsets, agents = me.source_.rows()
+    models = me.matrix_(model, features.shape[1])
     out = np.empty_like(models)
     gradients(features, labels, offsets, agents, models, decays, tables.code, *tables.clip, out)
-    return me._given(out)
+    return me.given_(out)
 
 
 def loss_gradient(me: Record, model: Array, rows: Any = None) -> Array:
@@ -180,18 +180,18 @@ def loss_gradient(me: Record, model: Array, rows: Any = None) -> Array:
     (p,) float64
         Zeros for no rows.
     """
-    tables = me._tables
+    tables = me.tables_
     if tables.code == UNKNOWN:
-        return _gradient_by_shards(me, model, np.zeros(len(me._agents)), rows)
-    features, labels, offsets, agents = me._source.rows()
-    models = me._matrix(model, features.shape[1])
+        return _gradient_by_shards(me, model, np.zeros(len(me.agents_)), rows)
+    features, labels, offsets, agents = me.source_.rows()
+    models = me.matrix_(model, features.shape[1])
     out = np.empty_like(models)
     if rows is None:
         gradients(features, labels, offsets, agents, models, np.zeros(len(models)), tables.code, *tables.clip, out)
     else:
         ranks, starts = _ranks_of(me, rows)
         gradients_at(features, labels, offsets, agents, models, ranks, starts, tables.code, *tables.clip, out)
-    return me._given(out)
+    return me.given_(out)
 
 
 def _ranks_of(me: Record, rows: Any) -> tuple[Ranks, Ranks]:
@@ -203,7 +203,7 @@ def _ranks_of(me: Record, rows: Any) -> tuple[Ranks, Ranks]:
         If an agent has no such row.
     """
     if isinstance(rows, Sample):
-        own = rows.of(me._rows) if isinstance(me, Part) and len(rows.starts) - 1 != len(me._agents) else rows
+        own = rows.of(me.rows_) if isinstance(me, Part) and len(rows.starts) - 1 != len(me.agents_) else rows
         return own.ranks, own.starts
     given, count = np.asarray(rows), me.rows
     if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
@@ -219,11 +219,11 @@ def _within(ranks: Any, count: int) -> Any:
 
 def _gradient_by_shards(me: Record, model: Array, regularisation: Array, rows: Any) -> Array:
     """Gradients agent by agent, of losses and data that kernels do not know."""
-    tables, models = me._tables, me._matrix(model)
+    tables, models = me.tables_, me.matrix_(model)
     ranks, starts = (None, None) if rows is None else _ranks_of(me, rows)
     out, noise = np.empty_like(models), tables.protocol.step_noise
-    for b, agent in enumerate(me._agents.tolist()):
-        shard = me._source.shard(agent)
+    for b, agent in enumerate(me.agents_.tolist()):
+        shard = me.source_.shard(agent)
         if ranks is not None and starts is not None:
             own = ranks[starts[b] : starts[b + 1]]
             shard = Shard(shard.features[own], shard.labels[own])
@@ -232,7 +232,7 @@ def _gradient_by_shards(me: Record, model: Array, regularisation: Array, rows: A
             out[b] = losses.clipped_gradient(*given, *noise.clip)
         else:
             out[b] = losses.local_gradient(*given)
-    return me._given(out)
+    return me.given_(out)
 
 
 def minimised(me: Record, weight: Any, curvature: Any, linear: Array, start: Array, tolerance: Any) -> Array:
@@ -257,22 +257,22 @@ def minimised(me: Record, weight: Any, curvature: Any, linear: Array, start: Arr
     -------
     (p,) float64
     """
-    terms = (me._column(weight), me._column(curvature), me._column(tolerance))
-    return me._given(_minimised(me, *terms, me._matrix(linear), me._matrix(start)))
+    terms = (me.column_(weight), me.column_(curvature), me.column_(tolerance))
+    return me.given_(_minimised(me, *terms, me.matrix_(linear), me.matrix_(start)))
 
 
 def _minimised(me: Record, weights: Array, curvatures: Array, tolerances: Array, linear: Array, starts: Array) -> Array:
-    tables, out = me._tables, np.empty(np.shape(linear))
+    tables, out = me.tables_, np.empty(np.shape(linear))
     if tables.code != UNKNOWN and tables.loss.smooth:
-        features, labels, offsets, agents = me._source.rows()
+        features, labels, offsets, agents = me.source_.rows()
         if linear.shape[1] != features.shape[1] or starts.shape != linear.shape:
             raise ValueError(OTHER_COUNT)
         given = (np.ascontiguousarray(one) for one in (weights, curvatures, linear, starts, tolerances))
         minimisers(features, labels, offsets, agents, *given, tables.code, out)
         return out
-    for b, agent in enumerate(me._agents.tolist()):
+    for b, agent in enumerate(me.agents_.tolist()):
         out[b], _ = minimise_local(
-            me._source.shard(agent),
+            me.source_.shard(agent),
             tables.loss,
             weight=float(weights[b]),
             curvature=float(curvatures[b]),
@@ -299,7 +299,7 @@ def perturbed(me: Record, vector: Array) -> Array:
     (p,) float64
         The vector itself without privacy, or for an agent without rows.
     """
-    return me._given(me._source.perturb(me._matrix(vector)))
+    return me.given_(me.source_.perturb(me.matrix_(vector)))
 
 
 def perturbed_minimiser(
@@ -322,14 +322,14 @@ def perturbed_minimiser(
     -------
     (p,) float64
     """
-    weights, curvatures, tolerances = me._column(weight), me._column(curvature), me._column(tolerance)
-    starts = me._matrix(start)
-    return me._given(
-        me._source.perturb_objective(
+    weights, curvatures, tolerances = me.column_(weight), me.column_(curvature), me.column_(tolerance)
+    starts = me.matrix_(start)
+    return me.given_(
+        me.source_.perturb_objective(
             weights,
             curvatures,
-            me._matrix(linear),
-            me._column(influence),
+            me.matrix_(linear),
+            me.column_(influence),
             lambda moved: _minimised(me, weights, curvatures, tolerances, moved, starts),
         )
     )
@@ -349,14 +349,14 @@ def draw_rows(me: Record, count: int) -> Any:
     (k,) int64
         In a batch, a `Sample`.
     """
-    ranks, starts = me._source.choose(int(count))
-    return Sample(ranks, starts) if me._is_batch else ranks
+    ranks, starts = me.source_.choose(int(count))
+    return Sample(ranks, starts) if me.is_batch_ else ranks
 
 
 def draw_each(me: Record, share: Any) -> Any:
     """Ranks of rows of the agent's own, each drawn with this probability, independently: (k,) int64, ascending."""
-    ranks, starts = me._source.choose_each(me._column(share))
-    return Sample(ranks, starts) if me._is_batch else ranks
+    ranks, starts = me.source_.choose_each(me.column_(share))
+    return Sample(ranks, starts) if me.is_batch_ else ranks
 
 
 def sample_size(me: Record, rows: Any) -> Any:
@@ -370,7 +370,7 @@ def affords(me: Record) -> bool:
     Every step begins so, and an agent that cannot afford it falls silent, unless the protocol says that its steps ask
     for themselves (`Protocol.asks_for_budget`): such a step asks before it draws, and its other steps need no budget.
     """
-    return me._source.affords()
+    return me.source_.affords()
 
 
 def post_processed(me: Record) -> None:
@@ -378,7 +378,7 @@ def post_processed(me: Record) -> None:
 
     What a step draws is charged all the same. The replay of the contract shows whether it is so.
     """
-    me._source.follow()
+    me.source_.follow()
 
 
 # Sums in place.
@@ -451,13 +451,13 @@ def slopes(me: Any, scores: Array, rows: Ranks | None = None) -> Array:
     """
     labels = me.labels if rows is None else me.labels[rows]
     _check_count(scores, len(labels))
-    return me._tables.loss.slope(scores, labels)
+    return me.tables_.loss.slope(scores, labels)
 
 
 def bends(me: Any, scores: Array) -> Array:
     """(m,) second derivatives of the task's loss with respect to the scores of the agent's own rows."""
     _check_count(scores, len(me.labels))
-    return me._tables.loss.second_slope(scores, me.labels)
+    return me.tables_.loss.second_slope(scores, me.labels)
 
 
 def scores_of(me: Any, model: Array, rows: Ranks | None = None) -> Array:
@@ -487,7 +487,7 @@ def rows_minimised(me: Any, curvature: float, linear: Array) -> Array:
     (m,) float64
     """
     _check_count(linear, len(me.labels))
-    return minimise_rows(me._tables.loss, me.labels, curvature=curvature, linear=linear)
+    return minimise_rows(me.tables_.loss, me.labels, curvature=curvature, linear=linear)
 
 
 def clipped(vector: Array, bound: float) -> Array:

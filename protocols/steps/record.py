@@ -32,55 +32,55 @@ class Record:
     agents : (B,) int64
     """
 
-    _tables: StepTables
-    _source: Source
-    _agents: Ranks
-    _is_batch: bool
-    _messages: Mapping[str, str]
-    _said: dict[str, Array]
+    tables_: StepTables
+    source_: Source
+    agents_: Ranks
+    is_batch_: bool
+    messages_: Mapping[str, str]
+    said_: dict[str, Array]
 
     def _unknown(self, name: str) -> AttributeError:
-        return AttributeError(f"an agent has no {name!r}; it has {', '.join(self._tables.names.all)}")
+        return AttributeError(f"an agent has no {name!r}; it has {', '.join(self.tables_.names.all)}")
 
-    def _matrix(self, values: Any, width: int | None = None) -> Array:
+    def matrix_(self, values: Any, width: int | None = None) -> Array:
         """(B, width) float64, contiguous, of what a step has of its agents."""
         rows = np.ascontiguousarray(values, dtype=np.float64)
         if not rows.flags.writeable:
             rows = rows.copy()
-        if not self._is_batch:
+        if not self.is_batch_:
             rows = rows.reshape(1, -1)
-        if rows.ndim != 2 or len(rows) != len(self._agents) or (width is not None and rows.shape[1] != width):
-            wanted = f"({len(self._agents)}, {width or 'k'})" if self._is_batch else f"({width or 'k'},)"
+        if rows.ndim != 2 or len(rows) != len(self.agents_) or (width is not None and rows.shape[1] != width):
+            wanted = f"({len(self.agents_)}, {width or 'k'})" if self.is_batch_ else f"({width or 'k'},)"
             raise ValueError(f"the shape {np.shape(values)} is not {wanted}")
         return rows
 
-    def _column(self, values: Any) -> Array:
+    def column_(self, values: Any) -> Array:
         """(B,) float64 of a number, or of a number for each agent."""
-        return np.broadcast_to(np.asarray(values, dtype=np.float64).reshape(-1), (len(self._agents),))
+        return np.broadcast_to(np.asarray(values, dtype=np.float64).reshape(-1), (len(self.agents_),))
 
-    def _given(self, rows: Array) -> Array:
+    def given_(self, rows: Array) -> Array:
         """What a step is given of (B, width) values."""
-        return rows if self._is_batch else rows[0]
+        return rows if self.is_batch_ else rows[0]
 
     def _sent_kind(self, name: str) -> str:
-        kind = self._messages.get(name)
+        kind = self.messages_.get(name)
         if kind is None:
             raise AttributeError(f"nothing is sent here, so there is no me.{name}")
         return kind
 
-    def _heard(self, kind: str) -> tuple[Any, Ranks, Ranks, Array]:
+    def heard_(self, kind: str) -> tuple[Any, Ranks, Ranks, Array]:
         """A pool, what of it was heard over each edge, where agents' edges begin, and what stands for the rest."""
-        tables = self._tables
+        tables = self.tables_
         widths = tables.names.heard_widths[kind]
-        width = int(widths[self._agents[0]] if len(self._agents) else widths.max(initial=0))
-        pool, index, starts = self._source.heard_at(kind, width)
+        width = int(widths[self.agents_[0]] if len(self.agents_) else widths.max(initial=0))
+        pool, index, starts = self.source_.heard_at(kind, width)
         mirror = tables.mirror(kind)
-        own = np.zeros((len(self._agents), width)) if mirror is None else self._matrix(getattr(self, mirror))
+        own = np.zeros((len(self.agents_), width)) if mirror is None else self.matrix_(getattr(self, mirror))
         return pool, index, starts, own
 
-    def _received(self, kind: str) -> Array:
+    def received_(self, kind: str) -> Array:
         """(R, width) what was heard over each edge."""
-        pool, index, starts, own = self._heard(kind)
+        pool, index, starts, own = self.heard_(kind)
         out = np.empty((len(index), own.shape[1]))
         gathered(pool, index, starts, own, out)
         return out
@@ -99,20 +99,20 @@ class Meeting:
     """
 
     def __init__(self, me: Record, edges: Ranks, places: Ranks) -> None:
-        self.__dict__.update(_me=me, _edges=edges, _places=places, _named={})
+        self.__dict__.update(_me=me, edges_=edges, places_=places, named_={})
 
     def __getattr__(self, name: str) -> Any:
         """A block, a constant or a weight of the edge."""
         me = self._me
-        tables = me._tables
+        tables = me.tables_
         if name in tables.state.edge:
-            known = me._of_edges(name)
-            found = tables.state.edge[name].taken(self._edges) if known is None else known[self._places]
-            self._named[name] = found
+            known = me.of_edges_(name)
+            found = tables.state.edge[name].taken(self.edges_) if known is None else known[self.places_]
+            self.named_[name] = found
         elif name in tables.names.per_edge:
-            found = tables.names.per_edge[name][self._edges]
+            found = tables.names.per_edge[name][self.edges_]
         elif name == "weight":
-            found = tables.graph.weights[self._edges]
+            found = tables.graph.weights[self.edges_]
         else:
             raise AttributeError(f"an edge has no {name!r}; it has {', '.join(tables.state.edge)} and weight")
         if found.ndim == 1:
@@ -122,16 +122,17 @@ class Meeting:
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Put another value in the place of a block of the edge."""
-        blocks = self._me._tables.state.edge
+        blocks = self._me.tables_.state.edge
         if name not in blocks:
             raise AttributeError(f"me.here.{name} is not for a step to change")
-        out = np.empty((len(self._edges), blocks[name].width_of(self._edges)))
+        out = np.empty((len(self.edges_), blocks[name].width_of(self.edges_)))
         out[:] = value
-        self.__dict__[name] = self._named[name] = out
+        self.__dict__[name] = self.named_[name] = out
 
-    def _write_back(self) -> None:
-        for name, values in self._named.items():
-            self._me._tables.state.edge[name].put(self._edges, values)
+    def write_back_(self) -> None:
+        """Write what the step has named of blocks."""
+        for name, values in self.named_.items():
+            self._me.tables_.state.edge[name].put(self.edges_, values)
 
 
 class One(Record):
@@ -149,62 +150,62 @@ class One(Record):
 
     def __init__(self, tables: StepTables, source: Source, agent: int) -> None:
         put, names, state, edges = self.__dict__, tables.names, tables.state, tables.graph.edges_of(agent)
-        put.update(_tables=tables, _source=source, _agents=np.array([agent]), _is_batch=False, _messages={}, _said={})
+        put.update(tables_=tables, source_=source, agents_=np.array([agent]), is_batch_=False, messages_={}, said_={})
         one = names.is_number
         blocks = {name: block[agent] for name, block in state.agent.items()}
-        put["_numbers"] = {name: block for name, block in blocks.items() if one(name)}
+        put["numbers_"] = {name: block for name, block in blocks.items() if one(name)}
         for name, block in state.edge.items():
             own = block.of(edges)
             blocks[name] = own[:, 0] if one(name) else cast(Any, own)
-        put["_blocks"] = blocks
-        put["_widths"] = {kind: names.width(kind, agent) for kind in names.kinds}
+        put["blocks_"] = blocks
+        put["widths_"] = {kind: names.width(kind, agent) for kind in names.kinds}
         put.update(_fixed_fields(tables, agent, edges))
-        put.update({name: block for name, block in blocks.items() if name not in put["_numbers"]})
+        put.update({name: block for name, block in blocks.items() if name not in put["numbers_"]})
 
-    def _begin(self, messages: Mapping[str, str], updates: int, tick: int, now: float) -> None:
+    def begin_(self, messages: Mapping[str, str], updates: int, tick: int, now: float) -> None:
         """Begin a step that may send messages, by name and kind."""
         put = self.__dict__
-        put["_messages"], put["_said"] = messages, {}
+        put["messages_"], put["said_"] = messages, {}
         put["updates"], put["tick"], put["round"], put["now"] = updates, tick, updates + 1, now
-        for name in put.pop("_passing", ()):
+        for name in put.pop("passing_", ()):
             del put[name]
 
     def __getattr__(self, name: str) -> Any:
         """A block of one number, what was heard, or the own rows."""
-        block = self.__dict__["_numbers"].get(name)
+        block = self.__dict__["numbers_"].get(name)
         if block is not None:
             return block[0]
-        names, put = self._tables.names, self.__dict__
+        names, put = self.tables_.names, self.__dict__
         if name in names.heard:
-            found: Any = self._received(names.heard[name])
+            found: Any = self.received_(names.heard[name])
         elif name in names.was_heard:
             kind = names.was_heard[name]
-            found = self._source.heard_at(kind, 0)[1] >= 0
+            found = self.source_.heard_at(kind, 0)[1] >= 0
         elif name in ("features", "labels"):
-            shard = self._source.shard(int(self._agents[0])).read_only
+            shard = self.source_.shard(int(self.agents_[0])).read_only
             put["features"], put["labels"] = shard.features, shard.labels
             return put[name]
         else:
             raise self._unknown(name)
         put[name] = found
-        put.setdefault("_passing", []).append(name)
+        put.setdefault("passing_", []).append(name)
         return found
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Write into a block, or say what is to be sent."""
-        block = self._blocks.get(name)
+        block = self.blocks_.get(name)
         if block is not None:
             if block is not value:
                 block[:] = value
-        elif name == MESSAGE or name in self._tables.names.messages:
-            self._said[name] = self._copied(name, value)
+        elif name == MESSAGE or name in self.tables_.names.messages:
+            self.said_[name] = self._copied(name, value)
         else:
             raise AttributeError(f"me.{name} is not for a step to change")
 
     def _copied(self, name: str, value: Any) -> Array:
         """A copy of what is assigned to a message."""
-        kind, names = self._sent_kind(name), self._tables.names
-        width = self._widths[kind]
+        kind, names = self._sent_kind(name), self.tables_.names
+        width = self.widths_[kind]
         if width == 0 and names.is_partial(kind):
             raise ValueError(names.unsent(kind))
         message = np.empty((self.degree, width) if names.layout.messages[kind].addressed else width)
@@ -256,8 +257,8 @@ class Batch(Record):
         self, tables: StepTables, source: Source, agents: Ranks, messages: Mapping[str, str], passing: Mapping[str, Any]
     ) -> None:
         put = self.__dict__
-        put.update(_tables=tables, _source=source, _agents=agents, _is_batch=True, _messages=messages, _said={})
-        put["_gathered"] = {}
+        put.update(tables_=tables, source_=source, agents_=agents, is_batch_=True, messages_=messages, said_={})
+        put["gathered_"] = {}
         put.update(passing)
 
     def __getattr__(self, name: str) -> Any:
@@ -266,31 +267,31 @@ class Batch(Record):
         self.__dict__[name] = found
         return found
 
-    def _of_edges(self, name: str) -> Array | None:
+    def of_edges_(self, name: str) -> Array | None:
         """A block of all edges, if the step has named it."""
-        return self._gathered.get(name)
+        return self.gathered_.get(name)
 
     def _gather(self, name: str) -> Any:
-        tables, agents = self._tables, self._agents
+        tables, agents = self.tables_, self.agents_
         names = tables.names
         if name in tables.state.agent:
-            found = self._gathered[name] = tables.state.agent[name].taken(agents)
+            found = self.gathered_[name] = tables.state.agent[name].taken(agents)
         elif name in tables.state.edge:
-            found = self._gathered[name] = tables.state.edge[name].taken(self._edges)
-            if "here" in self.__dict__ and name in self.here._named:
-                found[self._partner] = self.here._named[name]
+            found = self.gathered_[name] = tables.state.edge[name].taken(self.edges_)
+            if "here" in self.__dict__ and name in self.here.named_:
+                found[self.partner_] = self.here.named_[name]
         elif name in names.run:
             return _fixed(names.run[name])
         elif name in names.per_agent:
             found = names.per_agent[name][agents]
             found = found[:, None] if found.ndim == 1 else found
         elif name in names.per_edge:
-            found = names.per_edge[name][self._edges]
+            found = names.per_edge[name][self.edges_]
             found = found[:, None] if found.ndim == 1 else found
         elif name in names.heard:
-            found = self._received(names.heard[name])
+            found = self.received_(names.heard[name])
         elif name in names.was_heard:
-            found = self._source.heard_at(names.was_heard[name], 0)[1][:, None] >= 0
+            found = self.source_.heard_at(names.was_heard[name], 0)[1][:, None] >= 0
         elif name in names.parameters:
             value = names.parameters[name]
             return np.float64(value) if isinstance(value, float) else value
@@ -300,55 +301,55 @@ class Batch(Record):
 
     def _own(self, name: str) -> Any:
         """What every agent has."""
-        tables, agents = self._tables, self._agents
-        if name == "_edges":
-            first, counts = tables.graph.offsets[agents], self._degrees
+        tables, agents = self.tables_, self.agents_
+        if name == "edges_":
+            first, counts = tables.graph.offsets[agents], self.degrees_
             before = np.cumsum(counts) - counts
             return np.repeat(first - before, counts) + np.arange(counts.sum())
-        if name == "_degrees":
+        if name == "degrees_":
             return tables.graph.degrees[agents]
-        if name == "_edge_starts":
-            return np.concatenate([[0], np.cumsum(self._degrees)])
+        if name == "edge_starts_":
+            return np.concatenate([[0], np.cumsum(self.degrees_)])
         if name == "degree":
-            return self._degrees[:, None]
+            return self.degrees_[:, None]
         if name == "rows":
             return tables.counts[agents][:, None]
         if name == "regularisation":
             return tables.task.regularisation[agents][:, None]
         if name == "weights":
-            return tables.graph.weights[self._edges][:, None]
+            return tables.graph.weights[self.edges_][:, None]
         if name == "agent":
             return agents[:, None]
         raise self._unknown(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Put another value in the place of a block, or say what is to be sent."""
-        state = self._tables.state
+        state = self.tables_.state
         if name in state.agent or name in state.edge:
-            self.__dict__[name] = self._gathered[name] = self._full(name, value)
-        elif name == MESSAGE or name in self._tables.names.messages:
-            self._said[name] = self._copied(name, value)
+            self.__dict__[name] = self.gathered_[name] = self._full(name, value)
+        elif name == MESSAGE or name in self.tables_.names.messages:
+            self.said_[name] = self._copied(name, value)
         else:
             raise AttributeError(f"me.{name} is not for a step to change")
 
     def _full(self, name: str, value: Any) -> Array:
         """A value as wide and as long as its block."""
-        if value is self._gathered.get(name):
+        if value is self.gathered_.get(name):
             return value
-        state = self._tables.state
+        state = self.tables_.state
         of_agents = name in state.agent
         block = state.agent[name] if of_agents else state.edge[name]
-        owners = self._agents if of_agents else self._edges
+        owners = self.agents_ if of_agents else self.edges_
         shape = (len(owners), block.width_of(owners))
         return self._broadcast(name, value, shape)
 
     def _copied(self, name: str, value: Any) -> Array:
-        kind, names = self._sent_kind(name), self._tables.names
-        width = int(names.sent_widths[kind][self._agents[0]])
+        kind, names = self._sent_kind(name), self.tables_.names
+        width = int(names.sent_widths[kind][self.agents_[0]])
         if width == 0 and names.is_partial(kind):
             raise ValueError(names.unsent(kind))
         addressed = names.layout.messages[kind].addressed
-        return self._broadcast(name, value, (len(self._edges) if addressed else len(self._agents), width))
+        return self._broadcast(name, value, (len(self.edges_) if addressed else len(self.agents_), width))
 
     @staticmethod
     def _broadcast(name: str, value: Any, shape: tuple[int, int]) -> Array:
@@ -366,25 +367,25 @@ class Batch(Record):
         ----------
         mask : (B, 1) bool
         """
-        rows = np.flatnonzero(np.broadcast_to(np.reshape(mask, -1), len(self._agents)))
+        rows = np.flatnonzero(np.broadcast_to(np.reshape(mask, -1), len(self.agents_)))
         return Part(self, rows)
 
-    def _meet(self, edges: Ranks) -> None:
+    def meet_(self, edges: Ranks) -> None:
         """Meet a neighbour each, over (B,) directed edges."""
-        first = self._tables.graph.offsets[self._agents]
-        self.__dict__["_partner"] = places = self._edge_starts[:-1] + edges - first
+        first = self.tables_.graph.offsets[self.agents_]
+        self.__dict__["partner_"] = places = self.edge_starts_[:-1] + edges - first
         self.__dict__["here"] = Meeting(self, edges, places)
 
-    def _write_back(self) -> None:
+    def write_back_(self) -> None:
         """Write what the step has named of blocks."""
-        state = self._tables.state
-        for name, values in self._gathered.items():
+        state = self.tables_.state
+        for name, values in self.gathered_.items():
             if name in state.agent:
-                state.agent[name].put(self._agents, values)
+                state.agent[name].put(self.agents_, values)
             else:
-                state.edge[name].put(self._edges, values)
+                state.edge[name].put(self.edges_, values)
         if "here" in self.__dict__:
-            self.here._write_back()
+            self.here.write_back_()
 
 
 class Part(Batch):
@@ -401,22 +402,22 @@ class Part(Batch):
 
     def __init__(self, whole: Batch, rows: Ranks) -> None:
         passing = {name: getattr(whole, name)[rows] for name in ("updates", "tick", "round", "now")}
-        super().__init__(whole._tables, whole._source.part(rows), whole._agents[rows], {}, passing)
-        self.__dict__.update(_whole=whole, _rows=rows)
+        super().__init__(whole.tables_, whole.source_.part(rows), whole.agents_[rows], {}, passing)
+        self.__dict__.update(whole_=whole, rows_=rows)
 
     @property
-    def _edge_rows(self) -> Ranks:
+    def edge_rows_(self) -> Ranks:
         """(R',) places of the agents' edges among those of the batch."""
-        starts = self._whole._edge_starts[self._rows]
-        before = np.cumsum(self._degrees) - self._degrees
-        return np.repeat(starts - before, self._degrees) + np.arange(self._degrees.sum())
+        starts = self.whole_.edge_starts_[self.rows_]
+        before = np.cumsum(self.degrees_) - self.degrees_
+        return np.repeat(starts - before, self.degrees_) + np.arange(self.degrees_.sum())
 
     def _gather(self, name: str) -> Any:
-        state = self._tables.state
+        state = self.tables_.state
         if name in state.agent:
-            found = getattr(self._whole, name)[self._rows]
+            found = getattr(self.whole_, name)[self.rows_]
         elif name in state.edge:
-            found = getattr(self._whole, name)[self._edge_rows]
+            found = getattr(self.whole_, name)[self.edge_rows_]
         else:
             return super()._gather(name)
         found.flags.writeable = False
@@ -424,12 +425,12 @@ class Part(Batch):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Put another value in the place of the agents' part of a block."""
-        state = self._tables.state
+        state = self.tables_.state
         if name not in state.agent and name not in state.edge:
             raise AttributeError(f"me.{name} is not for a part of the agents to change")
-        whole = getattr(self._whole, name)
+        whole = getattr(self.whole_, name)
         if not whole.flags.writeable:
-            setattr(self._whole, name, whole)
-            whole = getattr(self._whole, name)
-        whole[self._rows if name in state.agent else self._edge_rows] = value
+            setattr(self.whole_, name, whole)
+            whole = getattr(self.whole_, name)
+        whole[self.rows_ if name in state.agent else self.edge_rows_] = value
         self.__dict__.pop(name, None)

@@ -74,8 +74,8 @@ class ViewSteps:
             "step", view, release, out.reserve, self.names.messages if self.names.kinds else {}
         )
         for name, kind in self.names.messages.items():
-            if name in me._said:
-                self._send(view, kind, me, me._said[name], self._sent_under(release, source), out)
+            if name in me.said_:
+                self._send(view, kind, me, me.said_[name], self._sent_under(release, source), out)
         if over or self.protocol.is_last(view):
             out.fall_silent()
 
@@ -106,11 +106,11 @@ class ViewSteps:
             return
         kind = "request" if name == "request" else "reply"
         me, source, _ = self._run(name, view, release, out.reserve, {MESSAGE: kind}, partner, *heard)
-        if MESSAGE not in me._said:
+        if MESSAGE not in me.said_:
             why = f"{name} sends exactly one message, and has not assigned me.message"
             raise failure_of(self.protocol, view.agent, view.now, view.updates, name, why)
         under = self._sent_under(release, source)
-        out.send(kind, me._said[MESSAGE].reshape(-1), under, to=int(view.neighbours[partner]))
+        out.send(kind, me.said_[MESSAGE].reshape(-1), under, to=int(view.neighbours[partner]))
 
     def _sent_under(self, release: Release, source: ViewSource) -> Release:
         """What a message is charged as: without noise if its step was to draw some, and has not."""
@@ -132,7 +132,7 @@ class ViewSteps:
         """
         me, source = self._record(view)
         source.begin(release, None)
-        me._begin({}, view.updates, view.tick, view.now)
+        me.begin_({}, view.updates, view.tick, view.now)
         return me
 
     def alone(self, view: View, function: Callable[[Batch], Any]) -> None:
@@ -141,7 +141,7 @@ class ViewSteps:
         source.begin(None, None)
         batch = self._batch(view, source, {})
         function(batch)
-        batch._write_back()
+        batch.write_back_()
 
     def _batch(self, view: View, source: ViewSource, messages: Mapping[str, str]) -> Batch:
         passing = {"updates": view.updates, "tick": view.tick, "round": view.updates + 1, "now": view.now}
@@ -175,11 +175,11 @@ class ViewSteps:
                 if name == "step":
                     over = bool(np.any(step(batch)))
                 else:
-                    batch._meet(np.array([self.tables.graph.offsets[view.agent] + arguments[0]]))
-                    step(batch, batch._partner, *(vector[None] for vector in arguments[1:]))
-                batch._write_back()
+                    batch.meet_(np.array([self.tables.graph.offsets[view.agent] + arguments[0]]))
+                    step(batch, batch.partner_, *(vector[None] for vector in arguments[1:]))
+                batch.write_back_()
                 return me, source, over
-            one._begin(messages, view.updates, view.tick, view.now)
+            one.begin_(messages, view.updates, view.tick, view.now)
             return me, source, step(one, *arguments)
         except (HushnetError, Objection):
             raise

@@ -101,7 +101,7 @@ def is_due(plan: Plan, port: int, agent: int, updates: int):  # pragma: no cover
 
 @compiled(forceinline=True, _nrt=False)
 def begin_step(run: RunTables, plan: Plan, agent: int, now: float, kinds: int):  # pragma: no cover - compiled
-    """Plan a step of an agent, which reads what it knows of some first kinds; where its reads end. There must be room."""
+    """Plan a step of an agent, which reads what it knows of some first kinds; where its reads end."""
     counts = plan.counts
     step, place = plan.steps[counts[STEPS]], counts[READS]
     counts[TOTAL] += 1

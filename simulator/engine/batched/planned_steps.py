@@ -176,8 +176,8 @@ class PlannedSteps:
             me = self._records.get(agent)
             if me is None:
                 me = self._records[agent] = One(self.tables, source, agent)
-            source.begin(plan, pool, me._agents, plan.steps[w : w + 1])
-            me._begin(self._messages(phase), updates, tick, now)
+            source.begin(plan, pool, me.agents_, plan.steps[w : w + 1])
+            me.begin_(self._messages(phase), updates, tick, now)
             given: tuple[Any, ...] = ()
             if phase:
                 partner = edge - int(first[agent])
@@ -194,9 +194,9 @@ class PlannedSteps:
             if charges.noisy:
                 if source.drawn[0] > 1 and world.ledger.limited:
                     self._contradicted("it draws noise more than once in a step, and its budget counts draws")
-                charges.count(me._agents, source.updates, source.drawn)
-            plain[w] = charges.plain(me._agents, source.drawn)[0] and not source.follows[0]
-            vectors = me._said.values() if world.private else me._blocks.values()
+                charges.count(me.agents_, source.updates, source.drawn)
+            plain[w] = charges.plain(me.agents_, source.drawn)[0] and not source.follows[0]
+            vectors = me.said_.values() if world.private else me.blocks_.values()
             if not all(_finite(vector) for vector in vectors):
                 plain[w] = False
                 self._end(w, None, me)
@@ -220,10 +220,10 @@ class PlannedSteps:
 
     def _say(self, w: int, me: One, phase: int) -> None:
         """Put what a step says where its plan has it."""
-        plan, agent, pool = self.plan, int(me._agents[0]), self.world.transport.tables.pool
+        plan, agent, pool = self.plan, int(me.agents_[0]), self.world.transport.tables.pool
         if phase:
             if phase != COMPLETING:
-                message = me._said.get(MESSAGE)
+                message = me.said_.get(MESSAGE)
                 if message is None:
                     who = agent, me.now, me.updates
                     why = f"{self._name(phase)} sends exactly one message, and has not assigned me.message"
@@ -236,7 +236,7 @@ class PlannedSteps:
             rows = degree if self.ports[port, ADDRESSED] else 1
             period = plan.period[port, agent]
             due = period > 0 and updates % period == plan.phase[port, agent]
-            message = me._said.get(name)
+            message = me.said_.get(name)
             if due != (message is not None) and degree:
                 self._contradicted(f"it {'did not send' if due else 'sent'} {name} at an agent's step {updates + 1}")
             if message is not None and due:
@@ -314,23 +314,23 @@ class PlannedSteps:
             if np.any(self.functions[0](batch)):
                 self._contradicted("it ended an agent's steps")
             return batch
-        batch._meet(steps["edge"])
+        batch.meet_(steps["edge"])
         given: tuple[Any, ...] = ()
         if phase != REQUESTING:
             kind = "request" if phase == RESPONDING else "reply"
             width = int(self.names.sent_widths[kind][graph.heads[steps["edge"][0]]])
             given = (pool[steps["heard"], :width],)
-        self.functions[phase - 1](batch, batch._partner, *given)
-        if phase != COMPLETING and MESSAGE not in batch._said:
+        self.functions[phase - 1](batch, batch.partner_, *given)
+        if phase != COMPLETING and MESSAGE not in batch.said_:
             raise ValueError(f"{self._name(phase)} sends exactly one message, and has not assigned me.message")
         return batch
 
     def _written(self, places: Ranks, batch: Batch) -> NDArray[np.bool_]:
         """Write what some steps have computed; whether what each says reveals data without noise."""
-        agents, source, steps = batch._agents, self.source, self.source.steps
-        batch._write_back()
+        agents, source, steps = batch.agents_, self.source, self.source.steps
+        batch.write_back_()
         if self.pairs:
-            message = batch._said.get(MESSAGE)
+            message = batch.said_.get(MESSAGE)
             if message is not None:
                 self.world.transport.tables.pool[steps["wrote"], : message.shape[1]] = message
         else:
@@ -343,11 +343,11 @@ class PlannedSteps:
 
     def _say_all(self, batch: Batch) -> None:
         """Put what some steps say where their plan has it."""
-        source, plan, agents = self.source, self.plan, batch._agents
-        pool, degrees, updates = self.world.transport.tables.pool, self.degrees[batch._agents], source.updates
+        source, plan, agents = self.source, self.plan, batch.agents_
+        pool, degrees, updates = self.world.transport.tables.pool, self.degrees[batch.agents_], source.updates
         place = source.steps["first"] + self.kinds * degrees
         for port, name in enumerate(self.names.messages):
-            message, apart = batch._said.get(name), self.ports[port, ADDRESSED] != 0
+            message, apart = batch.said_.get(name), self.ports[port, ADDRESSED] != 0
             period = plan.period[port, agents]
             due = (period > 0) & (updates % np.maximum(period, 1) == plan.phase[port, agents])
             if message is None:
@@ -364,19 +364,19 @@ class PlannedSteps:
 
     def _unbounded(self, batch: Batch) -> NDArray[np.bool_]:
         """(B,) whose step has written a number that is not finite; in a private run, has sent one."""
-        state, bad = self.world.state, np.zeros(len(batch._agents), dtype=bool)
+        state, bad = self.world.state, np.zeros(len(batch.agents_), dtype=bool)
         if self.world.private:
-            values = batch._said
+            values = batch.said_
             of_edges = {name for name in values if self.names.is_apart(name)}
         else:
-            values = batch._gathered
+            values = batch.gathered_
             of_edges = values.keys() & state.edge.keys()
         for name, array in values.items():
             if _finite(array):
                 continue
             rows = ~np.isfinite(array).all(axis=1)
             if name in of_edges:
-                bad[np.repeat(np.arange(len(bad)), batch._degrees)[rows]] = True
+                bad[np.repeat(np.arange(len(bad)), batch.degrees_)[rows]] = True
             else:
                 bad |= rows
         return bad
@@ -415,9 +415,9 @@ class PlannedSteps:
         record: Record | None = me
         if record is None:
             record = batch = self._computed(np.array([place]))
-            batch._write_back()
+            batch.write_back_()
         kinds = self._messages(int(step["phase"]))
-        said = ((kinds[name], rows) for name, rows in record._said.items() if not _finite(rows))
+        said = ((kinds[name], rows) for name, rows in record.said_.items() if not _finite(rows))
         kind, rows = next(said, ("", np.zeros((1, 1))))
         rows = rows.reshape(-1, rows.shape[-1])
         agent = world.agents[int(step["agent"])]

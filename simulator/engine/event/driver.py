@@ -81,7 +81,7 @@ class EventDriver(Driver):
     """
 
     engine = "event"
-    form = StepForm("python", "the event engine runs plain Python")
+    form = StepForm("one by one", "the event engine makes each when it is due")
     empty = ""
 
     def __init__(self, world: World, **laws: Callable[..., Any]) -> None:

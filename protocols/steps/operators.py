@@ -19,7 +19,7 @@ from ...agents.optimisation.solvers import minimise_local
 from ...agents.optimisation.splitting import minimise_rows
 from ...agents.tables import Shard
 from .heard_kernels import averages, segment_sums, weighted_sums
-from .record import Part, Record
+from .record import Part, Record, segments
 from .row_kernels import gradients, gradients_at, minimisers
 
 Array = NDArray[np.float64]
@@ -40,17 +40,24 @@ class Sample:
         Ranks among each agent's own rows, one agent after the other.
     starts : (B + 1,) int64
         Where each agent's begin.
+    me : record
+        For which they were drawn.
     """
 
-    def __init__(self, ranks: Ranks, starts: Ranks) -> None:
-        self.ranks, self.starts = ranks, starts
+    def __init__(self, ranks: Ranks, starts: Ranks, me: Record) -> None:
+        self.ranks, self.starts, self.me = ranks, starts, me
 
-    def of(self, rows: Ranks) -> Sample:
-        """Those of some of the agents, by their places in the batch."""
-        counts, first = np.diff(self.starts)[rows], self.starts[:-1][rows]
-        before = np.cumsum(counts) - counts
-        places = np.repeat(first - before, counts) + np.arange(counts.sum())
-        return Sample(self.ranks[places], np.concatenate([[0], np.cumsum(counts)]))
+    def of(self, me: Record) -> tuple[Ranks, Ranks]:
+        """Ranks and where each agent's begin, for a part of the agents."""
+        rows = None
+        while me is not self.me:
+            if not isinstance(me, Part):
+                raise ValueError("these rows were drawn by another step")
+            rows, me = me.rows_ if rows is None else me.rows_[rows], me.whole_
+        if rows is None:
+            return self.ranks, self.starts
+        counts = np.diff(self.starts)[rows]
+        return self.ranks[segments(self.starts[:-1][rows], counts)], np.concatenate([[0], np.cumsum(counts)])
 
 
 # What was heard.
@@ -205,8 +212,7 @@ def _ranks_of(me: Record, rows: Any) -> tuple[Ranks, Ranks]:
         If an agent has no such row.
     """
     if isinstance(rows, Sample):
-        own = rows.of(me.rows_) if isinstance(me, Part) and len(rows.starts) - 1 != len(me.agents_) else rows
-        return own.ranks, own.starts
+        return rows.of(me)
     given, count = np.asarray(rows), me.rows
     if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
         raise IndexError(f"rows are named by a vector of integers, and not by {given.dtype} of shape {given.shape}")
@@ -352,13 +358,13 @@ def draw_rows(me: Record, count: int) -> Any:
         In a batch, a `Sample`.
     """
     ranks, starts = me.source_.choose(int(count))
-    return Sample(ranks, starts) if me.is_batch_ else ranks
+    return Sample(ranks, starts, me) if me.is_batch_ else ranks
 
 
 def draw_each(me: Record, share: Any) -> Any:
     """Ranks of rows of the agent's own, each drawn with this probability, independently: (k,) int64, ascending."""
     ranks, starts = me.source_.choose_each(me.column_(share))
-    return Sample(ranks, starts) if me.is_batch_ else ranks
+    return Sample(ranks, starts, me) if me.is_batch_ else ranks
 
 
 def sample_size(me: Record, rows: Any) -> Any:

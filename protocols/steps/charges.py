@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from ...agents.authors import place
 from ...agents.errors import StepFailure
 from ...agents.tables import Shard
 from ..kernel import PLAIN, Charges
 from ..privacy.ledger import UNLIMITED, Ledger, charge_of
 from ..privacy.mechanisms import Release
-from .authors import place
 from .noise import NO_NOISE, UNPERTURBED
 from .surroundings import StepSurroundings
 from .word_form import NoForm

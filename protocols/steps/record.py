@@ -11,10 +11,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ...agents.errors import HushnetError, Objection, StepFailure
+from ...agents.authors import place
+from ...agents.errors import INTERRUPTED, HushnetError, Objection, StepFailure, words_of
 from ..privacy.mechanisms import Release
 from ..view import POST_PROCESSING, Out, View
-from .authors import place
 from .names import MESSAGE, Names
 from .noise import UNPERTURBED
 from .text import outside, takes_record, texts_of, used_fields
@@ -72,7 +72,7 @@ class Me:
         """Write into a block, or say what is to be sent."""
         block = self._blocks.get(name)
         if block is not None:
-            block[:] = value
+            block[:] = numbers(name, value)
         elif name == MESSAGE or name in self._names.messages:
             self._told[name] = self._copied(name, value)
         else:
@@ -87,8 +87,23 @@ class Me:
         if width == 0 and self._names.is_partial(kind):
             raise ValueError(self._names.unsent(kind))
         message = np.empty((len(self._view.neighbours), width) if addressed else width)
-        message[:] = value
+        message[:] = numbers(name, value)
         return message
+
+
+def numbers(name: str, value: Any) -> Any:
+    """What is assigned to a field, if it is real numbers: NumPy would take None for NaN, and text for what it spells.
+
+    Raises
+    ------
+    TypeError
+        If it is anything else.
+    """
+    kind = np.asarray(value).dtype
+    if kind.kind not in "biuf":
+        what = f"an array of {kind}" if isinstance(value, np.ndarray) else f"{type(value).__name__}"
+        raise TypeError(f"me.{name} takes real numbers, not {what}")
+    return value
 
 
 def _fixed_fields(names: Names, view: View) -> dict[str, Any]:
@@ -228,11 +243,11 @@ class PythonSteps:
         me._begin(release, messages, self._hears[name])
         try:
             return self.texts[name](me, *arguments)
-        except (HushnetError, Objection):
+        except (HushnetError, Objection, *INTERRUPTED):
             raise
-        except Exception as error:
+        except BaseException as error:  # a class of an author's own may derive from it
             where = self._line_of(error.__traceback__)
-            what = f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
+            what = f"{type(error).__name__}: {words_of(error)}"
             raise self._failure(me._view, name, f"{where}: {what}" if where else what) from error
 
     def _failure(self, view: View, name: str, why: str) -> StepFailure:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
+from ...agents.authors import place
 from ...agents.errors import InputError
-from .authors import place
 from .names import Names
 
 ME = "me"

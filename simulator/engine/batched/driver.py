@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from ....agents.agent import Agent
 from ....agents.availability import Timeline
-from ....agents.errors import StepFailure
+from ....agents.errors import StepFailure, words_of
 from ....protocols.base import Out, View
 from ....protocols.kernel import Compiled, Kernel, PairKernel
 from ...rules import lazy
@@ -216,7 +216,7 @@ class BatchedDriver(Driver):
             name, updates = type(self.world.protocol).__name__, int(self.transport.tables.updates[index])
             raise StepFailure(
                 f"agent {self.world.setting.task.ids[index]!r} at time {now:.6g}: the compiled {step} of {name} raised "
-                f"{type(error).__name__} ({' '.join(str(error).split()) or 'no message'}) after {updates} updates; "
+                f"{type(error).__name__} ({words_of(error)}) after {updates} updates; "
                 "mend it, or use engine: event to run the Python step"
             ) from error
 

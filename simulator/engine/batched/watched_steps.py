@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ....agents.errors import HushnetError, StepFailure
+from ....agents.errors import HushnetError, StepFailure, words_of
 from ....protocols.base import Out, View
 from ....protocols.kernel import COMPLETING, KIND, PLAIN, REQUESTING, RESPONDING, SAID, SILENT, WIDTH, Compiled, Kernel
 from ....protocols.privacy.mechanisms import Release
@@ -132,7 +132,7 @@ class WatchedSteps:
             who, name = self.world.setting.task.ids[view.agent], type(self.world.protocol).__name__
             raise StepFailure(
                 f"agent {who!r} at time {view.now:.6g}: the compiled {what} of {name} raised "
-                f"{type(error).__name__} ({' '.join(str(error).split()) or 'no message'}) after {view.updates} updates"
+                f"{type(error).__name__} ({words_of(error)}) after {view.updates} updates"
             ) from error
 
     def _told(self, view: View) -> Release:

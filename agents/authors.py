@@ -71,11 +71,11 @@ def contained() -> Iterator[list[tuple[threading.Thread, str]]]:
             raise SystemExit(status)
         leave(status)
 
-    def begin_noted(thread: threading.Thread) -> None:
-        if (threading.get_ident(), os.getpid()) == here and not thread.daemon:
+    def begin_noted(self: threading.Thread) -> None:
+        if (threading.get_ident(), os.getpid()) == here and not self.daemon:
             stack = traceback.extract_stack()
-            started.append((thread, last_place((one.filename, one.lineno or 0) for one in stack)))
-        begin(thread)
+            started.append((self, last_place((one.filename, one.lineno or 0) for one in stack)))
+        begin(self)
 
     os._exit, threading.Thread.start = leave_run, begin_noted
     try:
@@ -88,8 +88,9 @@ def contained() -> Iterator[list[tuple[threading.Thread, str]]]:
 def complain_plainly() -> None:
     """Have an error that nobody can catch, in a thread, in ``__del__`` or at exit, told in one line on standard error.
 
-    For processes of our own, whose streams somebody reads.
+    For processes of our own, whose streams somebody reads. What has been told of a line is told once.
     """
+    known: set[str] = set()
 
     def tell(error: BaseException | None, doing: str) -> None:
         if error is None or isinstance(error, (SystemExit, *INTERRUPTED)) or sys.stderr is None or sys.stderr.closed:
@@ -97,7 +98,8 @@ def complain_plainly() -> None:
         where = author_place(error)
         said = f"warning: {where}{': ' * bool(where)}{type(error).__name__} {doing}: {words_of(error)}\n"
         with suppress(OSError, ValueError):
-            sys.stderr.write(said)
+            sys.stderr.write("" if said in known else said)
+        known.add(said)
 
     sys.unraisablehook = lambda met: tell(met.exc_value, "that nobody can catch")
     threading.excepthook = lambda met: tell(met.exc_value, "in a thread of its own")

@@ -40,7 +40,7 @@ def script() -> NoReturn:
     code = main()
     if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
         for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):
+            with suppress(OSError, ValueError, AttributeError):
                 stream.flush()
         os._exit(code)
     sys.exit(code)

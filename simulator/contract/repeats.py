@@ -34,7 +34,7 @@ from ...agents.errors import INTERRUPTED, words_of
 from ...agents.files import read_bytes
 from ...protocols import catalog
 from ...protocols.base import Out, Protocol, ProtocolParameters, View
-from ...protocols.privacy.mechanisms import AgentStream, Release
+from ...protocols.privacy.mechanisms import AgentStream, Implied, LogJacobian, Release, Solve
 from ..engine.selection import Engine, EventEngine
 from ..network.setting import Setting
 from ..world.watchers import Phase, Watch
@@ -106,7 +106,15 @@ class Steps:
         """Leave noise as it is."""
         return noisy
 
-    def solved(self, release: Release, solution: NDArray[np.float64], *_: Any) -> NDArray[np.float64]:
+    def solved(
+        self,
+        release: Release,
+        solution: NDArray[np.float64],
+        noise: NDArray[np.float64],
+        implied: Implied,
+        log_jacobian: LogJacobian,
+        solve: Solve | None,
+    ) -> NDArray[np.float64]:
         """Leave a minimiser as it is."""
         return solution
 
@@ -263,11 +271,11 @@ def _elsewhere(
     import cloudpickle
 
     with tempfile.TemporaryDirectory() as folder:
-        kept, said = Path(folder) / "steps.json", Path(folder) / "said.txt"
+        kept = Path(folder) / "steps.json"
         given = pickle.dumps((sys.path, tuple(files), base, str(kept), cloudpickle.dumps((protocol, parameters))))
         seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
         threads = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
-        with said.open("wb") as stream:
+        with tempfile.TemporaryFile() as stream:
             ended = subprocess.run(
                 [sys.executable, "-m", __name__],
                 input=given,
@@ -276,6 +284,8 @@ def _elsewhere(
                 env={**os.environ, **threads, "PYTHONHASHSEED": seed},
                 check=False,
             )
+            stream.seek(max(stream.seek(0, os.SEEK_END) - MOST_SAID, 0))
+            said = stream.read().decode(errors="replace")
         if not kept.exists():
             return Repeated("deadly", last_words(said, ended.returncode))
         found = json.loads(read_bytes(kept))
@@ -288,9 +298,8 @@ DUMPED = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in ', re.MULTIL
 """A line of what `faulthandler` writes."""
 
 
-def last_words(path: Path, code: int | None = None) -> str:
+def last_words(said: str, code: int | None = None) -> str:
     """What a process has written before it ended, in a sentence: the author's line, and why."""
-    said = path.read_bytes()[-MOST_SAID:].decode(errors="replace") if path.is_file() else ""
     _, fatal, dump = said.rpartition("Fatal Python error: ")
     current = dump.partition("Current thread")[2] or dump
     lines = [(found["file"], int(found["line"])) for found in DUMPED.finditer(current)]

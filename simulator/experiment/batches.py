@@ -17,6 +17,7 @@ import cloudpickle
 
 from ...agents.authors import complain_plainly, contained
 from ...agents.errors import HushnetError, InputError
+from ...agents.files import read_bytes
 from ...protocols import catalog
 from ...protocols.user_files import is_file
 from ..contract.repeats import last_words
@@ -148,9 +149,9 @@ def _tried(experiment: Experiment, planned: PlannedRun, heartbeat: Heartbeat) ->
 def quarantined(experiment: Experiment, planned: PlannedRun, deaths: int, heartbeat: Heartbeat) -> RunOutcome:
     """The answer about a run that is not tried again because workers die of it."""
     path = heartbeat.words(planned.name)
-    said = path.read_bytes().decode(errors="replace") if path.exists() else ""
+    said = read_bytes(path).decode(errors="replace") if path.exists() else ""
     times = f"killed its worker {deaths} time{'' if deaths == 1 else 's'}"
-    why = last_words(path) if said else "a crash in compiled code, or too little memory"
+    why = last_words(said) if said else "a crash in compiled code, or too little memory"
     error = f"{times} ({why})"
     keep_failure(experiment, planned, f"{error}\n\n{said}")
     return RunOutcome(None, FAILED, error=error)

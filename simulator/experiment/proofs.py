@@ -15,6 +15,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
+from ...agents.authors import contained
 from ...agents.errors import INTERRUPTED, words_of
 from ...protocols.user_files import is_file
 from ..contract.repeats import repeated
@@ -104,7 +105,8 @@ def judge(experiment: Experiment, run: Run) -> Verdict:
 
     try:
         engine = "event" if scenario.debug else scenario.engine
-        return judged(protocol, parameters, experiment.setting(run), make, engine)
+        with contained():
+            return judged(protocol, parameters, experiment.setting(run), make, engine)
     except INTERRUPTED:
         raise
     except BaseException as error:  # the run itself will say so

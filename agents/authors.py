@@ -36,11 +36,12 @@ def is_authors(file: str) -> bool:
 
 def author_place(error: BaseException) -> str:
     """The last line of an author's own file that an error, or its cause, came from; empty if there is none."""
-    seen = {id(error)}
-    while error.__cause__ is not None and id(error.__cause__) not in seen:
-        error = error.__cause__
-        seen.add(id(error))
-    return last_place((one.filename, one.lineno or 0) for one in traceback.extract_tb(error.__traceback__))
+    chain = [error]
+    while (cause := chain[-1].__cause__) is not None and cause not in chain:
+        chain.append(cause)
+    stacks = (traceback.extract_tb(one.__traceback__) for one in reversed(chain))
+    places = (last_place((one.filename, one.lineno or 0) for one in stack) for stack in stacks)
+    return next(filter(None, places), "")
 
 
 def last_place(lines: Iterable[tuple[str, int]]) -> str:

@@ -28,6 +28,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from ...agents.authors import class_place, contained, is_authors, last_place, place
 from ...agents.errors import INTERRUPTED, words_of
@@ -49,6 +50,8 @@ MOST_LINES = 50_000
 MOST_SAID = 2**16
 """Bytes of what a process has written last that are looked at."""
 MOST_NESTED = 3
+FAILED = "failure"
+"""Phase of what stands after the last step of a run that has raised an error."""
 
 Line = tuple[str, int, str]
 """A file, a line that was run there, and a digest of the variables after it."""
@@ -196,13 +199,13 @@ def one_run(protocol: type[Protocol], parameters: ProtocolParameters, *, reading
     setting = replace(settings[0], limits=replace(settings[0].limits, seconds=SECONDS))
     steps = Steps(setting.task.ids)
     try:
-        with contained(), steps.reading() if reading else nullcontext():
+        with contained(), threadpool_limits(1), steps.reading() if reading else nullcontext():
             world, engine = make(setting, steps)
             engine.run(world)
     except INTERRUPTED:
         raise
     except BaseException as error:  # that it fails is found where its runs are made
-        steps.steps.append(Step("", 0.0, "failure", type(error).__name__, []))
+        steps.steps.append(Step("", 0.0, FAILED, type(error).__name__, []))
     return steps.steps
 
 
@@ -241,7 +244,9 @@ def _compared(protocol: type[Protocol], parameters: ProtocolParameters, files: S
     if rank is None:
         return Repeated("same")
     steps = [run[rank] for run in (first, there, second) if rank < len(run)]
-    at = next((step for step in steps if step.phase != "failure"), None)
+    if FAILED in {step.phase for step in there[rank : rank + 1]} - {step.phase for step in first[rank : rank + 1]}:
+        return Repeated("unknown")  # for want of a terminal, or of a debugger
+    at = next((step for step in steps if step.phase != FAILED), None)
     when = f" first at agent {at.agent!r}, time {at.now:.6g}" if at else ""
     where = _line(there, second, rank) or class_place(protocol)
     return Repeated("differs", f"{where}: not deterministic: two runs with the same seed differ{when}")
@@ -281,7 +286,7 @@ def _elsewhere(
                 input=given,
                 stdout=subprocess.DEVNULL,
                 stderr=stream,
-                env={**os.environ, **threads, "PYTHONHASHSEED": seed},
+                env={**os.environ, **threads, "PYTHONHASHSEED": seed, "PYTHONBREAKPOINT": "0"},
                 check=False,
             )
             stream.seek(max(stream.seek(0, os.SEEK_END) - MOST_SAID, 0))

@@ -41,7 +41,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .authors import place
+from ...agents.authors import place
+from ...agents.errors import words_of
 
 OWN = ("features", "labels", "rows", "weights", "degree", "regularisation", "agent")
 """What every agent has, and nobody writes."""
@@ -93,7 +94,8 @@ class Names:
             self.per_edge = {name: _per(name, value, len(graph.heads), "edges") for name, value in made.edge.items()}
         except (AttributeError, TypeError, ValueError) as error:
             code = type(protocol).constants.__code__
-            wrong = str(error) if isinstance(made, Constants) else f"must give Constants, not {type(made).__name__}"
+            unlike = f"must give Constants, not {type(made).__name__}"
+            wrong = words_of(error) if isinstance(made, Constants) else unlike
             raise TypeError(f"{place(code.co_filename, code.co_firstlineno)}: {wrong}") from error
         self.parameters = {name: getattr(protocol.parameters, name) for name in type(protocol.parameters).model_fields}
         for name in ("kind", "label", "schedule", "tuned", "privacy"):

@@ -165,7 +165,7 @@ class One(Record):
         block = self.blocks_.get(name)
         if block is not None:
             if block is not value:
-                block[:] = value
+                block[:] = numbers(name, value)
         elif name == MESSAGE or name in self.tables_.names.messages:
             self.said_[name] = self._copied(name, value)
         else:
@@ -178,7 +178,7 @@ class One(Record):
         if width == 0 and names.is_partial(kind):
             raise ValueError(names.unsent(kind))
         message = np.empty((self.degree, width) if names.layout.messages[kind].addressed else width)
-        message[:] = value
+        message[:] = numbers(name, value)
         return message
 
 
@@ -393,6 +393,21 @@ class Meeting:
         self._me.__dict__.pop(name, None)  # which reads anew what is known of all edges
 
 
+def numbers(name: str, value: Any) -> Any:
+    """What is assigned to a field, if it is real numbers: NumPy would take None for NaN, and text for what it spells.
+
+    Raises
+    ------
+    TypeError
+        If it is anything else.
+    """
+    kind = (value if isinstance(value, np.ndarray) else np.asarray(value)).dtype
+    if kind.kind not in "biuf":
+        what = f"an array of {kind}" if isinstance(value, np.ndarray) else f"{type(value).__name__}"
+        raise TypeError(f"me.{name} takes real numbers, not {what}")
+    return value
+
+
 def broadcast(name: str, value: Any, shape: tuple[int, int]) -> Array:
     """A copy of a value in a shape.
 
@@ -402,6 +417,7 @@ def broadcast(name: str, value: Any, shape: tuple[int, int]) -> Array:
         If it does not fit.
     """
     out = np.empty(shape)
+    numbers(name, value)
     try:
         out[:] = value
     except ValueError:

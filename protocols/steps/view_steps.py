@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...agents.errors import HushnetError, InputError, Objection, StepFailure
+from ...agents.authors import author_place, place
+from ...agents.errors import INTERRUPTED, HushnetError, InputError, Objection, StepFailure, words_of
 from ..privacy.mechanisms import Release
 from ..view import POST_PROCESSING, Out, View
-from .authors import author_place, place
 from .names import MESSAGE
 from .noise import UNPERTURBED
 from .record import Batch, One, Record
@@ -35,10 +35,12 @@ def is_batched(step: Callable[..., Any]) -> bool:
     return getattr(step, "is_batched", False)
 
 
-def failure_of(protocol: Any, agent: int, now: float, updates: int, name: str, error: Exception | str) -> StepFailure:
+def failure_of(
+    protocol: Any, agent: int, now: float, updates: int, name: str, error: BaseException | str
+) -> StepFailure:
     """What is said of a step that raised an error, or has not done what it has to: who, when, and the author's line."""
-    if isinstance(error, Exception):
-        what = f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
+    if isinstance(error, BaseException):
+        what = f"{type(error).__name__}: {words_of(error)}"
         if isinstance(error, ValueError) and "read-only" in str(error):
             what += "; what a step reads of a batch are copies: assign what changes, as in me.x = me.x + 1"
         where = author_place(error)
@@ -183,9 +185,9 @@ class ViewSteps:
                 return me, source, over
             one.begin_(messages, view.updates, view.tick, view.now)
             return me, source, step(one, *arguments)
-        except (HushnetError, Objection):
+        except (HushnetError, Objection, *INTERRUPTED):
             raise
-        except Exception as error:
+        except BaseException as error:  # a class of an author's own may derive from it
             raise failure_of(self.protocol, view.agent, view.now, view.updates, name, error) from error
 
 

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from ...agents.compilation.dispatchers import is_compiling, spent_compiling
+from ...agents.errors import Interruption
 
 Made = TypeVar("Made")
 
@@ -24,7 +25,7 @@ AGAIN = 1.0
 """Seconds after which a step is interrupted once more that has caught what was raised."""
 
 
-class Overdue(BaseException):
+class Overdue(Interruption):
     """Raised inside a step whose run has had its processor time; no error that a step may catch as one of its own."""
 
 

@@ -14,8 +14,8 @@ from typing import Any, NoReturn, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ....agents.errors import HushnetError, Objection, StepFailure
-from ....protocols.steps.authors import place as place_of
+from ....agents.authors import place as place_of
+from ....agents.errors import INTERRUPTED, HushnetError, Objection, StepFailure
 from ....protocols.steps.charges import NotPlanned, StepCharges
 from ....protocols.steps.names import MESSAGE
 from ....protocols.steps.record import Batch, One, Record, segments
@@ -181,10 +181,10 @@ class PlannedSteps:
             me.begin_(self._messages(phase), updates, tick, now)
             try:
                 over = self.functions[max(phase - 1, 0)](me, *self._given(w, agent, phase))
-            except (HushnetError, Objection):
+            except (HushnetError, Objection, *INTERRUPTED):
                 plain[w:] = False
                 raise
-            except Exception as error:
+            except BaseException as error:  # a class of an author's own may derive from it
                 plain[w:] = False
                 self._end(w, failure_of(self.protocol, agent, now, updates, self._name(phase), error))
             if over and not phase:
@@ -302,9 +302,9 @@ class PlannedSteps:
         """
         try:
             batch = self._computed(places)
-        except (HushnetError, Objection):
+        except (HushnetError, Objection, *INTERRUPTED):
             raise
-        except Exception as error:
+        except BaseException as error:
             self._name_failure(places, error)
             raise
         bad = self._unbounded(batch)
@@ -397,18 +397,18 @@ class PlannedSteps:
 
     # What ends a plan.
 
-    def _name_failure(self, places: Ranks, error: Exception) -> None:
+    def _name_failure(self, places: Ranks, error: BaseException) -> None:
         """Find which of some steps fails by itself; the first of them in their order."""
         for place in np.sort(places).tolist():
             try:
                 self._computed(np.array([place]))
-            except (HushnetError, Objection):
+            except (HushnetError, Objection, *INTERRUPTED):
                 raise
-            except Exception as own:
+            except BaseException as own:
                 raise _Failed(place, self._failure(place, own)) from own
         raise self._failure(int(places[0]), error, f" of {len(places)} agents at once") from error
 
-    def _failure(self, place: int, error: Exception, of: str = "") -> HushnetError:
+    def _failure(self, place: int, error: BaseException, of: str = "") -> HushnetError:
         step = self.plan.steps[place]
         who = int(step["agent"]), float(step["now"]), int(step["updates"])
         return failure_of(self.protocol, *who, self._name(int(step["phase"])) + of, error)

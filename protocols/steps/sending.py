@@ -22,3 +22,8 @@ class Every:
 
     period: int | NDArray[np.int64] = 1
     phase: int | NDArray[np.int64] = 0
+
+    def is_due(self, agent: int, updates: int) -> bool:
+        """Whether an agent sends at its step after so many others."""
+        period, phase = (int(one if np.ndim(one) == 0 else one[agent]) for one in (self.period, self.phase))  # type: ignore[index]
+        return period > 0 and updates % period == phase

@@ -26,9 +26,11 @@ LATE = {"latency": {"kind": "exponential", "mean": 0.4}}
 AWAY = OnOff(kind="on_off", online=0.8, mean_down=2.0)
 
 
-def random_task(rng: np.random.Generator, *, loss: str, dimension: int | None = None, single: bool = False) -> Task:
-    """A task of 4 to 8 agents with 0 to 9 rows, whose rows are in the unit ball."""
-    agents, p = int(rng.integers(4, 9)), dimension or int(rng.integers(1, 6))
+def random_task(
+    rng: np.random.Generator, *, loss: str, dimension: int | None = None, single: bool = False, agents: int = 0
+) -> Task:
+    """A task of so many agents, by default 4 to 8, with 0 to 9 rows, whose rows are in the unit ball."""
+    agents, p = agents or int(rng.integers(4, 9)), dimension or int(rng.integers(1, 6))
     counts = rng.integers(0, 10, agents)
     counts[1] = 7
     owners = np.repeat(np.arange(agents), counts)

@@ -254,13 +254,17 @@ class Batch(Record):
     def __setattr__(self, name: str, value: Any) -> None:
         """Put another value in the place of a block, or say what is to be sent."""
         state = self.tables_.state
-        block = state.agent.get(name) or state.edge.get(name)
-        if block is not None:
+        if name in state.agent or name in state.edge:
             if value is self.assigned_.get(name):
                 return
-            owners = self.agents_ if name in state.agent else self.edges_
+            of_agents = name in state.agent
+            block, owners = (state.agent[name], self.agents_) if of_agents else (state.edge[name], self.edges_)
             shape = (len(owners), block.width_of(owners))
             self.__dict__[name] = self.assigned_[name] = broadcast(name, value, shape)
+            here = self.__dict__.get("here")
+            if here is not None and not of_agents:  # reads anew what is known of all edges
+                here.assigned_.pop(name, None)
+                here.__dict__.pop(name, None)
         elif name == MESSAGE or name in self.tables_.names.messages:
             self.said_[name] = self._copied(name, value)
         else:
@@ -273,6 +277,14 @@ class Batch(Record):
             raise ValueError(names.unsent(kind))
         addressed = names.layout.messages[kind].addressed
         return broadcast(name, value, (int(self.degrees_.sum()) if addressed else len(self.agents_), width))
+
+    def _unknown(self, name: str) -> AttributeError:
+        if name in ("features", "labels"):
+            return AttributeError(
+                f"a batch has no {name!r}, for agents have different numbers of rows; operators read them, and so do "
+                "steps of single agents"
+            )
+        return super()._unknown(name)
 
     def where(self, mask: Any) -> Part:
         """The same record for some of the agents: what is assigned there is written for them alone.
@@ -429,6 +441,8 @@ def loaders_of(tables: StepTables) -> dict[str, Callable[[Batch], Any]]:
         "weights": lambda me: graph.weights[me.edges_][:, None],
         "agent": lambda me: me.agents_[:, None],
     }
+    if "step" in tables.protocol.step_functions:
+        del found["here"], found["partner_"]
     for name, value in names.parameters.items():
         known = np.float64(value) if isinstance(value, float) else value
         found[name] = partial(_constant, known)

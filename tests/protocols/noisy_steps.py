@@ -128,15 +128,15 @@ class NoisyPairsTogether(NoisyPairs):
 
     @staticmethod
     @batched
-    def request(me, partner):
-        NoisyPairs.request(me, partner)
+    def request(me):
+        NoisyPairs.request(me, None)
 
     @staticmethod
     @batched
-    def respond(me, partner, heard):
-        NoisyPairs.respond(me, partner, heard)
+    def respond(me, heard):
+        NoisyPairs.respond(me, None, heard)
 
     @staticmethod
     @batched
-    def complete(me, partner, heard):
-        NoisyPairs.complete(me, partner, heard)
+    def complete(me, heard):
+        NoisyPairs.complete(me, None, heard)

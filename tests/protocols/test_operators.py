@@ -8,7 +8,6 @@ import itertools
 import numpy as np
 import pytest
 from hushnet.agents.clipping import clip_rows, norms
-from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES, clipped_gradient
 from hushnet.agents.losses import local_gradient as gradient_of
 from hushnet.agents.optimisation.solvers import minimise_local
@@ -17,6 +16,7 @@ from hushnet.agents.tables import Shard
 from hushnet.protocols.steps import (
     add_scaled,
     average,
+    batched,
     bends,
     clipped,
     draw_each,
@@ -40,62 +40,32 @@ from hushnet.protocols.steps import (
     take_in,
     weighted_sum,
 )
-from hushnet.protocols.steps.record import Batch, One
-from hushnet.simulator.engine.batched.plan import STEP
+from hushnet.simulator.engine.selection import EventEngine
+from hushnet.simulator.world.world import World
 
-from ..engine.driving import drive, driver_of, fast_world
-from .noisy_steps import BOUND, MECHANISMS, NoisyParameters, NoisyTogether
+from ..engine.driving import drive, fast_world, prepared
+from .noisy_steps import BOUND, Noisy, NoisyParameters
 from .random_worlds import random_graph, random_setting, random_task
 
-AGENTS, ROWS = 11, 40
-TICK, UPDATES, NOW = 7, 3, 9.5
+AGENTS = 11
 
 
-class Steps:
-    """Steps of all agents at once, that have heard anything from anybody.
+def setting_of(loss, features=None):
+    """Eleven agents, of which the first has no data and the last no neighbours."""
+    rng = np.random.default_rng(5)
+    task = random_task(rng, loss=loss, dimension=4, agents=AGENTS)
+    if features is not None:
+        train = dataclasses.replace(task.train, features=features(task.train.features))
+        task = dataclasses.replace(task, train=train)
+    made = random_setting(5, loss=loss, easy=True)()
+    stop = dataclasses.replace(made.stop, time=6.0)
+    return dataclasses.replace(made, task=task, graph=random_graph(rng, AGENTS, alone=True), stop=stop)
 
-    Parameters
-    ----------
-    loss : str
-    **fields
-        Of `NoisyParameters`.
-    """
 
-    def __init__(self, loss="logistic", *, features=None, **fields):
-        rng = np.random.default_rng(5)
-        task = random_task(rng, loss=loss, dimension=4, agents=AGENTS)
-        if features is not None:
-            train = dataclasses.replace(task.train, features=features(task.train.features))
-            task = dataclasses.replace(task, train=train)
-        graph = random_graph(rng, AGENTS, alone=True)
-        setting = dataclasses.replace(random_setting(5, loss=loss, easy=True)(), task=task, graph=graph)
-        if features is None:
-            setting = dataclasses.replace(setting, stop=dataclasses.replace(setting.stop, time=2.0))
-        world = drive(fast_world(setting, NoisyTogether, NoisyParameters(**fields)))
-        assert world.engine == "batched (steps in batches)"
-        self.world, self.graph, self.task, planned = world, graph, task, driver_of(world).planned
-        self.tables, self.source = planned.tables, planned.source
-        self.steps = np.zeros(AGENTS, dtype=STEP)
-        self.steps["agent"], self.steps["tick"], self.steps["updates"] = np.arange(AGENTS), TICK, UPDATES
-        self.steps["first"], self.steps["now"] = graph.offsets[:-1], NOW
-        self.plan = planned.plan._replace(reads=rng.integers(-1, ROWS, len(graph.heads)))
-        self.pool = rng.normal(size=(ROWS, 4))
-
-    def batch(self, agents):
-        """The record of some agents."""
-        agents = np.array(agents)
-        steps = self.steps[agents]
-        self.source.begin(self.plan, self.pool, agents, steps)
-        passing = {"updates": UPDATES, "tick": TICK, "round": UPDATES + 1, "now": NOW}
-        columns = {name: np.full((len(agents), 1), value) for name, value in passing.items()}
-        return Batch(self.tables, self.source, agents, {"message": "model"}, columns)
-
-    def one(self, agent):
-        """The record of one agent."""
-        me = One(self.tables, self.source, agent)
-        self.source.begin(self.plan, self.pool, me.agents_, self.steps[agent : agent + 1])
-        me.begin_({"message": "model"}, UPDATES, TICK, NOW)
-        return me
+def run(kind, *, event=False, loss="logistic", features=None, **fields):
+    """A world after its run."""
+    given = setting_of(loss, features), kind, NoisyParameters(**fields)
+    return drive(prepared(World(*given), EventEngine()) if event else fast_world(*given))
 
 
 OPERATORS = {
@@ -107,16 +77,54 @@ OPERATORS = {
     "loss_gradient": lambda me: loss_gradient(me, 2 * me.model),
     "loss_gradient of drawn rows": lambda me: loss_gradient(me, me.model, draw_rows(me, 2)),
     "loss_gradient of one drawn row": lambda me: loss_gradient(me, me.model, draw_rows(me, 1)),
-    "loss_gradient of each": lambda me: loss_gradient(me, me.model, draw_each(me, 1 / (1 + me.rows))),
-    "sample_size": lambda me: sample_size(me, draw_each(me, 0.5)) * np.ones(1),
+    "loss_gradient of rows drawn each": lambda me: loss_gradient(me, me.model, draw_each(me, 1 / (1 + me.rows))),
+    "size of a drawn sample": lambda me: sample_size(me, draw_each(me, 0.5)),
     "minimised": lambda me: minimised(me, 1.0, 0.5 + me.degree, average(me), me.model, 1e-9),
     "perturbed": lambda me: perturbed(me, me.model) + perturbed(me, me.model),
     "perturbed_minimiser": lambda me: perturbed_minimiser(me, 1.0, 0.5, average(me), me.model, 1e-9, 0.3),
     "clipped": lambda me: clipped(me.model, 0.5),
 }
-SIZES = [[4], [2, 9], [10, 0, 3, 7, 1, 8, 5], list(range(AGENTS))]
+IN_PARTS = [one for name, one in OPERATORS.items() if "draw" not in name]
+"""Rows are drawn for a whole batch."""
+SIZES = set()
 
 
+class All(Noisy):
+    """Keeps what all operators come to, of one agent."""
+
+    def layout(self):
+        p, found = self.problem.task.dimension, len(OPERATORS) * self.problem.task.dimension
+        made = super().layout()
+        return dataclasses.replace(made, agent={"model": p, "found": found, "part": found})
+
+    def start(self, view, out):
+        view.state["model"][:] = 1.0 + view.agent
+        super().start(view, out)
+
+    @staticmethod
+    def step(me):
+        me.found = np.concatenate([one(me) * np.ones(4) for one in OPERATORS.values()])
+        if me.agent % 3 == 1:
+            me.part = np.concatenate([one(me) * np.ones(4) for one in IN_PARTS])
+        me.model = (average(me) + perturbed(me, me.model)) / (2 + me.updates)
+        me.message = me.model
+
+
+class AllTogether(All):
+    """The same of a batch."""
+
+    @staticmethod
+    @batched
+    def step(me):
+        SIZES.add(len(me.model))
+        me.found = np.concatenate([one(me) * np.ones(4) for one in OPERATORS.values()], axis=1)
+        part = me.where(me.agent % 3 == 1)
+        part.part = np.concatenate([one(part) * np.ones(4) for one in IN_PARTS], axis=1)
+        me.model = (average(me) + perturbed(me, me.model)) / (2 + me.updates)
+        me.message = me.model
+
+
+@pytest.mark.parametrize("schedule", ["async", "rounds"])
 @pytest.mark.parametrize(
     ("loss", "fields"),
     [
@@ -126,67 +134,76 @@ SIZES = [[4], [2, 9], [10, 0, 3, 7, 1, 8, 5], list(range(AGENTS))]
         ("smoothed_hinge", {"mechanism": "gamma", "norm": None}),
     ],
 )
-def test_a_row_of_a_batch_has_the_bits_that_it_has_alone(loss, fields):
-    steps = Steps(loss, **fields)
-    for name, operator in OPERATORS.items():
-        alone = [np.atleast_1d(operator(steps.one(agent))) for agent in range(AGENTS)]
-        assert np.any(np.concatenate(alone)), name
-        for agents in SIZES:
-            found = operator(steps.batch(agents))
-            np.testing.assert_array_equal(found, np.stack([alone[agent] for agent in agents]), err_msg=name)
-        part = steps.batch(range(AGENTS)).where(steps.batch(range(AGENTS)).agent % 3 == 1)
-        if "draw" not in name and "each" not in name and name != "sample_size":
-            expected = np.stack([alone[agent] for agent in range(1, AGENTS, 3)])
-            np.testing.assert_array_equal(operator(part), expected, err_msg=name)
+def test_a_row_of_a_batch_has_the_bits_that_it_has_alone_on_either_engine(loss, fields, schedule):
+    SIZES.clear()
+    alone = run(All, event=True, loss=loss, schedule={"kind": schedule}, **fields).state.agent
+    for kind in (All, AllTogether):
+        for event in (False, True):
+            world = run(kind, event=event, loss=loss, schedule={"kind": schedule}, **fields)
+            for name in ("model", "found", "part"):
+                np.testing.assert_array_equal(world.state.agent[name].rows, alone[name].rows, err_msg=name)
+    assert {1} < SIZES
+    assert max(SIZES) >= 7
+    assert np.isfinite(alone["found"].rows).all()
+    assert (np.abs(alone["found"].rows.reshape(AGENTS, -1, 4)).sum(axis=(0, 2)) > 0).all()
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_noise_of_a_batch_is_that_of_its_agents(mechanism):
-    steps = Steps(mechanism=mechanism)
-    alone = np.stack([perturbed(steps.one(agent), np.zeros(4)) for agent in range(AGENTS)])
-    assert (np.any(alone, axis=1) == (steps.task.train.counts > 0)).all()
-    for agents in SIZES:
-        np.testing.assert_array_equal(perturbed(steps.batch(agents), np.zeros((len(agents), 4))), alone[agents])
+class Checks(All):
+    """Computes again with NumPy what operators come to."""
 
-
-def test_operators_are_what_they_say():
-    steps = Steps(mechanism=None, norm=None)
-    for agent in range(AGENTS):
-        me, shard = steps.one(agent), steps.task.train.shard(agent)
-        edges, loss = steps.graph.edges_of(agent), steps.task.loss
-        index, weights = steps.plan.reads[edges], steps.graph.weights[edges]
-        heard = np.where(index[:, None] >= 0, steps.pool[index], me.model)
-        np.testing.assert_array_equal(me.heard, heard)
-        np.testing.assert_array_equal(me.was_heard, index >= 0)
-        close = {"rtol": 1e-12, "atol": 1e-12}
+    @staticmethod
+    def step(me):
+        task, close = TASK["task"], {"rtol": 1e-12, "atol": 1e-12}
+        shard, loss, model, heard = Shard(me.features, me.labels), task.loss, me.model, me.heard
+        np.testing.assert_array_equal(heard[~me.was_heard], np.broadcast_to(model, (sum(~me.was_heard), 4)))
         np.testing.assert_allclose(heard_sum(me), heard.sum(axis=0), **close)
-        if len(weights):
-            np.testing.assert_allclose(average(me), weights @ heard / weights.sum(), **close)
+        np.testing.assert_allclose(weighted_sum(me, me.weights), me.weights @ heard, **close)
+        np.testing.assert_allclose(segment_sum(me, heard), heard.sum(axis=0), **close)
+        if me.degree:
+            np.testing.assert_allclose(average(me), me.weights @ heard / me.weights.sum(), **close)
             np.testing.assert_array_equal(heard_of(me, -1), heard[-1])
-        np.testing.assert_allclose(weighted_sum(me, weights), weights @ heard, **close)
-        decay = steps.task.regularisation[agent]
-        np.testing.assert_allclose(local_gradient(me, me.model), gradient_of(me.model, shard, loss, decay), **close)
-        np.testing.assert_allclose(loss_gradient(me, me.model), gradient_of(me.model, shard, loss, 0.0), **close)
-        expected, _ = minimise_local(
-            shard, loss, weight=1.0, curvature=0.5, linear=me.model, start=me.model, tolerance=1e-10
-        )
-        found = minimised(me, 1.0, 0.5, me.model, np.zeros(4), 1e-10)
-        np.testing.assert_allclose(found, expected, atol=1e-9)
-        assert len(draw_rows(me, 2)) == min(2, len(shard))
-        assert set(draw_each(me, 0.5).tolist()) <= set(range(len(shard)))
-        if not len(shard):
-            continue
-        ranks, scores = np.array([0, -1, 0]), shard.features @ me.model
-        np.testing.assert_allclose(scores_of(me, me.model, ranks), scores[ranks], **close)
-        np.testing.assert_allclose(sum_of_rows(me, scores), shard.features.T @ scores, **close)
-        np.testing.assert_allclose(slopes(me, scores), loss.slope(scores, shard.labels), **close)
-        np.testing.assert_allclose(bends(me, scores), loss.second_slope(scores, shard.labels), **close)
-        sample = Shard(shard.features[ranks], shard.labels[ranks])
-        found = loss_gradient(me, me.model, ranks)
-        np.testing.assert_allclose(found, gradient_of(me.model, sample, loss, 0.0), **close)
+        gradient = gradient_of(model, shard, loss, me.regularisation)
+        np.testing.assert_allclose(local_gradient(me, model), gradient, **close)
+        found = minimised(me, 1.0, 0.5, model, np.zeros(4), 1e-10)
+        terms = {"weight": 1.0, "curvature": 0.5, "linear": model, "start": model, "tolerance": 1e-10}
+        np.testing.assert_allclose(found, minimise_local(shard, loss, **terms)[0], atol=1e-9)
+        assert len(draw_rows(me, 2)) == sample_size(me, draw_rows(me, 2)) == min(2, me.rows)
+        assert set(draw_each(me, 0.5).tolist()) <= set(range(me.rows))
+        if me.rows:
+            ranks, scores = np.array([0, -1, 0]), me.features @ model
+            np.testing.assert_allclose(scores_of(me, model, ranks), scores[ranks], **close)
+            np.testing.assert_allclose(sum_of_rows(me, scores), me.features.T @ scores, **close)
+            np.testing.assert_allclose(slopes(me, scores), loss.slope(scores, me.labels), **close)
+            np.testing.assert_allclose(bends(me, scores), loss.second_slope(scores, me.labels), **close)
+            sample = Shard(me.features[ranks], me.labels[ranks])
+            np.testing.assert_allclose(loss_gradient(me, model, ranks), gradient_of(model, sample, loss, 0.0), **close)
+            linear = np.geomspace(1e-3, 1e3, me.rows)
+            each = rows_minimised(me, 0.3, linear)
+            np.testing.assert_array_equal(each, minimise_rows(loss, me.labels, curvature=0.3, linear=linear))
+            assert (abs(slopes(me, each) + 0.3 * each - linear) <= 1e-9 + 1e-13 * linear).all()
+        me.model = average(me) / 2 + 1.0
+        me.message = me.model
+
+
+TASK = {"task": setting_of("logistic").task}
+
+
+@pytest.mark.parametrize("event", [False, True])
+def test_operators_come_to_what_they_say(event):
+    assert run(Checks, event=event, mechanism=None, norm=None).activations > 30
 
 
 EXTREME = [np.nan, np.inf, -1.0, 0.0, 3.0, 1e155, -1e-200]
+
+
+class Gradients(Noisy):
+    """Keeps the gradient at a model of its own."""
+
+    @staticmethod
+    @batched
+    def step(me):
+        me.model = loss_gradient(me, np.arange(1.0, 5.0) + me.agent)
+        me.message = perturbed(me, 0.0 * me.model)
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
@@ -200,15 +217,14 @@ def test_examples_are_clipped_whatever_their_rows_and_count_as_zero_without_a_di
         made[:, :2] = rows[places % len(rows)]
         return made
 
-    steps = Steps(loss, features=wild, mechanism="gaussian", norm=norm)
-    models = np.random.default_rng(1).normal(size=(AGENTS, 4))
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        found = loss_gradient(steps.batch(range(AGENTS)), models)
-        assert np.isfinite(found).all()
+        world = run(Gradients, loss=loss, features=wild, mechanism="gaussian", norm=norm)
+        found, task = world.state.agent["model"].rows, world.setting.task
         for agent in range(AGENTS):
-            shard = steps.task.train.shard(agent)
-            expected = clipped_gradient(models[agent], shard, LOSSES[loss], 0.0, norm, BOUND)
+            shard = task.train.shard(agent)
+            expected = clipped_gradient(np.arange(1.0, 5.0) + agent, shard, task.loss, 0.0, norm, BOUND)
             np.testing.assert_allclose(found[agent], expected, rtol=1e-12, atol=1e-15)
+    assert np.isfinite(found).all()
 
 
 WRONG = {
@@ -243,22 +259,41 @@ TOGETHER = {
 }
 
 
-@pytest.fixture(scope="module")
-def steps():
-    return Steps()
+class Misfits(Noisy):
+    """Gives operators what they cannot take."""
+
+    @staticmethod
+    def step(me):
+        if me.agent == 1:  # which has seven rows, and neighbours
+            for name, call in WRONG.items():
+                with pytest.raises((ValueError, IndexError)):
+                    pytest.fail(f"{name} came to {call(me, 4, 7)}")
+        me.message = perturbed(me, me.model)
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_what_does_not_fit_one_agent_is_refused(name, steps):
-    agent = 1  # which has seven rows
-    with pytest.raises((ValueError, IndexError)):
-        WRONG[name](steps.one(agent), 4, 7)
+class MisfitsTogether(Noisy):
+    """The same of a batch."""
+
+    @staticmethod
+    @batched
+    def step(me):
+        if len(me.model) > 3:
+            SIZES.add(len(me.model))
+            for name, call in TOGETHER.items():
+                with pytest.raises(ValueError, match=r"shape|values"):
+                    pytest.fail(f"{name} came to {call(me)}")
+        me.message = perturbed(me, me.model)
 
 
-@pytest.mark.parametrize("name", TOGETHER)
-def test_what_does_not_fit_a_batch_is_refused(name, steps):
-    with pytest.raises(ValueError, match=r"shape|values"):
-        TOGETHER[name](steps.batch(range(AGENTS)))
+@pytest.mark.parametrize("event", [False, True])
+def test_what_does_not_fit_an_agent_is_refused(event):
+    assert run(Misfits, event=event).updates[1] > 0
+
+
+def test_what_does_not_fit_a_batch_is_refused():
+    SIZES.clear()
+    run(MisfitsTogether)
+    assert SIZES
 
 
 @pytest.mark.parametrize("bound", [0.5, 2.0, 1e-60, 1e150, np.inf])
@@ -271,14 +306,6 @@ def test_vectors_are_clipped_and_never_stay_longer(bound):
         else:
             np.testing.assert_array_equal(found, clip_rows(given[None, :], bound)[0])
             assert norms(found[None, :])[0] <= bound
-
-
-def test_rows_are_minimised_one_by_one(steps):
-    me = steps.one(1)
-    linear = np.random.default_rng(4).normal(size=7) * 10.0 ** np.arange(-3, 4)
-    found = rows_minimised(me, 0.3, linear)
-    np.testing.assert_array_equal(found, minimise_rows(steps.task.loss, me.labels, curvature=0.3, linear=linear))
-    assert (abs(slopes(me, found) + 0.3 * found - linear) <= 1e-9 + 1e-13 * abs(linear)).all()
 
 
 def test_a_factor_solves_and_has_to_fit():

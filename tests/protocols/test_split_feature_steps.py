@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ from .columns import split_task, star
 from .random_worlds import AWAY, LATE, check_engines_agree
 
 SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 30))]
-PLANNED = "batched (planned steps)"
+PLANNED, ONE_BY_ONE = "batched (planned steps)", "batched (steps one by one, because "
 
 
 def random_columns(seed: int, *, time: float = 25.0) -> Callable[[], Setting]:
@@ -111,6 +112,14 @@ def stale_parameters(seed: int) -> StaleFeatureSharingParameters:
     return StaleFeatureSharingParameters.model_validate({"kind": "stale_feature_sharing", **fields})
 
 
+def engine_of(spec: Any) -> str:
+    """How steps are made, as far as the protocol and its budget say."""
+    if spec.kind == "stale_feature_sharing":
+        return f"{ONE_BY_ONE}StaleFeatureSharing decides by numbers what a step sends"
+    limited = spec.kind == "feature_sharing" and spec.privacy is not None and spec.privacy.updates is not None
+    return f"{ONE_BY_ONE}FeatureSharing asks for its budget" if limited else PLANNED
+
+
 GRADIENTS = pytest.param(FeatureSgd, FeatureSgdByWake, sgd_parameters, id="minibatch-gradients")
 SHARING = pytest.param(FeatureSharing, FeatureSharingByWake, sharing_parameters, id="sharing")
 STALE = pytest.param(StaleFeatureSharing, StaleFeatureSharingByWake, stale_parameters, id="stale-sharing")
@@ -120,7 +129,8 @@ ALL = pytest.mark.parametrize(("protocol", "by_wake", "parameters"), [GRADIENTS,
 @ALL
 @pytest.mark.parametrize("seed", SEEDS)
 def test_engines_agree_in_random_worlds(seed, protocol, by_wake, parameters):
-    world = check_engines_agree(random_columns(seed), protocol, parameters(seed), engine=PLANNED)
+    spec = parameters(seed)
+    world = check_engines_agree(random_columns(seed), protocol, spec, engine=engine_of(spec))
     assert world.activations >= 10
 
 

@@ -445,8 +445,10 @@ class _Failed(Exception):
         self.place, self.error = place, error
 
 
-def _finite(values: Array) -> bool:
+def _finite(values: Array | list[Array]) -> bool:
     """Whether all numbers are; the sum of squares is, then, unless it overflows."""
+    if isinstance(values, list):  # edges of one agent that differ in width
+        return all(map(_finite, values))
     return math.isfinite(np.vdot(values, values)) or bool(np.isfinite(values).all())
 
 

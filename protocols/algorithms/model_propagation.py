@@ -42,7 +42,7 @@ from ...agents.tables import Shard
 from ...agents.tasks.base import Task
 from ..base import Layout, MessageKind, Out, Problem, Protocol, ProtocolParameters, Traits, View
 from ..invariants import Declared, Instant, Invariant, NoInvariant, largest, told_is_kept
-from ..kernel import NO_LAW
+from ..steps.partners import NO_LAW
 from ..noise import active, check_all_rows
 from ..privacy.budget import Privacy
 from ..privacy.mechanisms import Release

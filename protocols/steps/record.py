@@ -303,8 +303,10 @@ class Batch(Record):
         ----------
         mask : (B, 1) bool
         """
-        rows = np.flatnonzero(np.broadcast_to(np.reshape(mask, -1), len(self.agents_)))
-        return Part(self, rows)
+        given, count = np.reshape(mask, -1), len(self.agents_)
+        if given.size not in (1, count):
+            raise ValueError(f"me.where takes a mask of {count} agents, and not one of shape {np.shape(mask)}")
+        return Part(self, np.flatnonzero(np.broadcast_to(given, count)))
 
     def write_back_(self) -> None:
         """Write what the step has assigned to blocks."""
@@ -478,11 +480,11 @@ def _constant(value: Any, _: Batch) -> Any:
 
 
 def _rows_of(array: Array, me: Batch) -> Array:
-    return array[me.agents_]
+    return _fixed(array[me.agents_])
 
 
 def _edges_of(array: Array, me: Batch) -> Array:
-    return array[me.edges_]
+    return _fixed(array[me.edges_])
 
 
 def _heard_of(kind: str, me: Batch) -> Array:

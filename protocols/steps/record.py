@@ -44,6 +44,8 @@ class Record:
     said_: dict[str, Array]
 
     def _unknown(self, name: str) -> AttributeError:
+        if name in self.tables_.names.messages:
+            return AttributeError(f"me.{name} is assigned as a whole, and never read")
         return AttributeError(f"an agent has no {name!r}; it has {', '.join(self.tables_.names.all)}")
 
     def matrix_(self, values: Any, width: int | None = None) -> Array:

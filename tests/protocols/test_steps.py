@@ -193,7 +193,7 @@ class Several(Mine):
         return {"start": Every(0), "share": Every(3, 2), "sum": Every(2)}
 
     def most_steps(self):
-        return 8
+        return 7
 
     def start(self, view, out):
         view.state["model"][:] = view.agent
@@ -221,7 +221,7 @@ class Several(Mine):
 @pytest.mark.parametrize("schedule", ["rounds", {"kind": "rounds", "patience": 1.5}])
 def test_steps_in_rounds_send_several_kinds_and_something_else_to_every_neighbour(network, schedule):
     world = both(Several, {"schedule": schedule}, network=network, time=60.0)
-    assert (world.updates == 8).all()
+    assert (world.updates == 7).all()
     assert np.ptp(world.state.agent["seen"].values) > 0.0
 
 

@@ -282,12 +282,13 @@ class PlannedSteps:
             for places in self._cut(order[bounds[level - 1] : bounds[level]]):
                 if end < total:
                     places = places[places < end]
-                if not len(places):
-                    continue
-                try:
-                    plain[places] = self._make_batch(places)
-                except _Failed as found:
-                    end, failed = found.place, found.error
+                while len(places):
+                    try:
+                        plain[places] = self._make_batch(places)
+                        break
+                    except _Failed as found:
+                        end, failed = found.place, found.error
+                        places = places[places < end]  # which nothing of has been written yet
         if end < total:
             self._end(end, failed)
 

@@ -73,9 +73,7 @@ def makes_batches(protocol: type[Protocol]) -> bool:
     return any(function is not None and is_batched(function) for function in functions)
 
 
-def check_batches(
-    protocol: type[Protocol], parameters: ProtocolParameters, *, seconds: float = Limits.seconds
-) -> None:
+def check_batches(protocol: type[Protocol], parameters: ProtocolParameters, *, seconds: float = Limits.seconds) -> None:
     """A step that is made for many agents at once gives each of them the bits that it has alone, in any batch.
 
     Parameters

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.blocks import State
-from ...agents.errors import InputError, LimitReached
+from ...agents.errors import LimitReached
 from ...protocols.base import Protocol, ProtocolParameters, Sent
 from ...protocols.privacy.mechanisms import Release, noises
 from ...protocols.steps.charges import ScaleMismatch

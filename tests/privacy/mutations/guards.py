@@ -17,7 +17,7 @@ from hushnet.simulator.contract import (
     checks,
     protocol_parameters,
 )
-from hushnet.simulator.contract.batches import check_batches
+from hushnet.simulator.contract.planned import check_planned
 
 from .cases import CASES, ENGINES, subject_of
 from .declarations import Form, Guard, Mutation
@@ -54,7 +54,7 @@ def by_contract(mutation: Mutation, form: Form) -> str | None:
         try:
             if form == "planned":
                 check_replay(case.protocol, parameters, engine=ENGINES[form])
-                check_batches(case.protocol, parameters)
+                check_planned(case.protocol, parameters)
                 check_engines(case.protocol, parameters)
             else:
                 check_contract(case.protocol, parameters)
@@ -66,7 +66,7 @@ def by_contract(mutation: Mutation, form: Form) -> str | None:
 def _apart(plant: Plant, mutation: Mutation) -> None:
     """Plant a mistake, and leave out what would compare it with planned steps."""
     mutation.plant(plant)
-    for name in ("check_batches", "check_alone", "check_engines"):
+    for name in ("check_planned", "check_alone", "check_engines"):
         plant.put(checks, name, lambda *_: None)
 
 

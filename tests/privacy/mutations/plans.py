@@ -10,7 +10,7 @@ from hushnet.simulator.engine.batched import plan_source
 from .declarations import mistake
 
 
-def _noise(plant, change):
+def planned_noise(plant, change):
     """Change the law and scale of planned noise: ``change(mechanism, scales)`` gives what is drawn instead."""
 
     def around(fill):
@@ -22,13 +22,13 @@ def _noise(plant, change):
 @mistake("scale", case="descent-gaussian", guard="contract", form="planned")
 def planned_scale_halved(plant):
     """Noise of planned steps has half of its scale."""
-    _noise(plant, lambda mechanism, scales: (mechanism, scales / 2))
+    planned_noise(plant, lambda mechanism, scales: (mechanism, scales / 2))
 
 
 @mistake("scale", case="descent", guard="contract", form="planned")
 def planned_laplace_a_tenth_smaller(plant):
     """Laplace noise of planned steps has .9 of its scale."""
-    _noise(plant, lambda mechanism, scales: (mechanism, 0.9 * scales if mechanism == LAPLACE else scales))
+    planned_noise(plant, lambda mechanism, scales: (mechanism, 0.9 * scales if mechanism == LAPLACE else scales))
 
 
 @mistake("scale", case="descent", guard="contract", form="planned")
@@ -38,7 +38,7 @@ def planned_gaussian_for_laplace(plant):
     def change(mechanism, scales):
         return (GAUSSIAN, scales * np.sqrt(2.0)) if mechanism == LAPLACE else (mechanism, scales)
 
-    _noise(plant, change)
+    planned_noise(plant, change)
 
 
 def _streams(plant, change):

@@ -23,10 +23,10 @@ from ...protocols.traits import EXCHANGE_TEXTS, lacks
 from ...protocols.view import POST_PROCESSING
 from ..network.latency import Constant
 from ..network.network import NetworkParameters
-from .batches import check_batches
 from .bench import Bench, protocol_parameters, run_small
 from .draws import difference
 from .networks import check_alone, check_engines, check_networks
+from .planned import check_planned
 from .replay import check_listed
 from .small_settings import AGENTS, SEED, disturb, holds_columns, split_setting
 from .small_worlds import check_replay
@@ -55,9 +55,9 @@ def check_contract(protocol: type[Protocol], parameters: Mapping[str, Any] | Pro
         If a start or a step reads or writes what is not its own, a message marked public depends on data, a message
         marked noisy does not depend on noise, constants of a private protocol come from data that are not listed as
         assumed public, sent vectors can be changed afterwards, zero noise differs from no noise, a run fails on some
-        network, a step for many agents at once depends on who is in its batch, the engines disagree, a run on
-        neighbouring data cannot be led along the same transcript, or its releases name another scale than the noise
-        that its planned steps draw.
+        network, planned steps differ from those that are made one by one or depend on who is in their batch, the
+        engines disagree, a run on neighbouring data cannot be led along the same transcript, or its releases name
+        another scale than the noise that its planned steps draw.
     """
     try:
         return _checked(protocol, protocol_parameters(protocol, parameters))
@@ -79,7 +79,7 @@ def _checked(protocol: type[Protocol], checked: ProtocolParameters) -> tuple[str
     check_sent_vectors(protocol, checked)
     refused = check_networks(protocol, checked)
     check_zero_noise(protocol, checked)
-    check_batches(protocol, checked)
+    check_planned(protocol, checked)
     check_alone(protocol, checked)
     check_engines(protocol, checked)
     check_replay(protocol, checked)

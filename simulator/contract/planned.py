@@ -1,7 +1,8 @@
-"""Steps that are made for many agents at once: what one of them does must not depend on who is in its batch."""
+"""Planned steps: they do what they do one by one, where that is looked at, whoever is in a batch with them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, final
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from ...agents.availability import Always
-from ...agents.errors import HushnetError
+from ...agents.errors import HushnetError, LimitReached
 from ...protocols.base import Protocol, ProtocolParameters
 from ...protocols.steps.view_steps import function_in, is_batched
 from ...protocols.traits import EXCHANGE_TEXTS
@@ -49,8 +50,8 @@ class Cut(Engine):
     def __init__(self, widest: int | None = None, *, turned: bool = False) -> None:
         super().__init__()
         self.widest, self.turned = widest, turned
-        self.text = "in batches" if widest is None else f"in batches of {widest}"
-        self.text += " in another order of agents" if turned else ""
+        width = "" if widest is None else f" of {widest}"
+        self.text = f"in batches{width}{' in another order of agents' if turned else ''}"
 
     @override
     def driver(self, world: World) -> Driver:
@@ -65,18 +66,20 @@ class Cut(Engine):
 
 
 CUTS = (Cut(1), Cut(2), Cut(7), Cut(), Cut(turned=True))
+PLANNED = Cut()
+PLANNED.text = "that are planned"
 
 
-def makes_batches(protocol: type[Protocol]) -> bool:
-    """Whether any of a protocol's steps is marked `batched`."""
+def functions_of(protocol: type[Protocol]) -> list[Callable[..., Any]]:
+    """The step functions of a protocol."""
     functions = (function_in(protocol, name) for name in ("step", *EXCHANGE_TEXTS.values()))
-    return any(function is not None and is_batched(function) for function in functions)
+    return [function for function in functions if function is not None]
 
 
-def check_batches(
-    protocol: type[Protocol], parameters: ProtocolParameters, *, seconds: float = Limits.seconds
-) -> None:
-    """A step that is made for many agents at once gives each of them the bits that it has alone, in any batch.
+def check_planned(protocol: type[Protocol], parameters: ProtocolParameters, *, seconds: float = Limits.seconds) -> None:
+    """A step that is planned gives an agent the bits that it has one by one; one for many agents at once in any batch.
+
+    A replay looks at steps that are made one by one, and a run makes planned ones.
 
     Parameters
     ----------
@@ -89,9 +92,13 @@ def check_batches(
     ------
     ContractViolation
         If it does not, or does something else than the protocol declares of its steps.
+    LimitReached
+        If a run takes longer than it may.
     """
-    if not makes_batches(protocol):
+    functions = functions_of(protocol)
+    if not functions:
         return
+    cuts = CUTS if any(map(is_batched, functions)) else (PLANNED,)
     small = split_setting if holds_columns(protocol, parameters) else small_setting
 
     def limited(**fields: Any) -> Setting:
@@ -108,14 +115,18 @@ def check_batches(
             alone = run(BatchedEngine(plans=False))
         except HushnetError:  # other checks say so
             continue
-        for cut in CUTS:
+        for cut in cuts:
             try:
-                _compare(alone, run(cut), cut.text)
+                together = run(cut)
+            except LimitReached:
+                raise
             except HushnetError as error:
                 raise ContractViolation(f"with steps {cut.text}, and not with steps one by one: {error}") from error
+            _compare(alone, together, cut)
 
 
-def _compare(alone: World, together: World, how: str) -> None:
+def _compare(alone: World, together: World, cut: Cut) -> None:
+    how, advice = cut.text, "" if cut is PLANNED else f"; {ADVICE}"
     for agent in range(alone.setting.graph.agents):
         if books_of(alone, agent, exact=True) != books_of(together, agent, exact=True):
             raise ContractViolation(f"agent {agent} is charged otherwise for steps {how} than for steps one by one")
@@ -125,7 +136,7 @@ def _compare(alone: World, together: World, how: str) -> None:
     for what, one in _seen(alone).items():
         if one.tobytes() != seen[what].tobytes():
             apart = difference(one.reshape(-1), seen[what].reshape(-1))
-            raise ContractViolation(f"steps {how} differ from steps one by one in {what}: {apart}; {ADVICE}")
+            raise ContractViolation(f"steps {how} differ from steps one by one in {what}: {apart}{advice}")
 
 
 def _seen(world: World) -> dict[str, NDArray[np.float64]]:

@@ -230,14 +230,14 @@ class CollaborativeAdmm(Protocol):
 
     @staticmethod
     @batched
-    def request(me: Any, _partner: Any) -> None:
+    def request(me: Any) -> None:
         """Step 1 of the caller, and its message."""
         minimise(me)
         me.message = offer(me.here, me.model, me.rho)
 
     @staticmethod
     @batched
-    def respond(me: Any, _partner: Any, heard: Array) -> None:
+    def respond(me: Any, heard: Array) -> None:
         """Step 1 of the callee, its message, and steps 2 and 3."""
         minimise(me)
         me.message = offer(me.here, me.model, me.rho)
@@ -245,7 +245,7 @@ class CollaborativeAdmm(Protocol):
 
     @staticmethod
     @batched
-    def complete(me: Any, _partner: Any, heard: Array) -> None:
+    def complete(me: Any, heard: Array) -> None:
         """Steps 2 and 3 of the caller, with its step 1 as it was when it called."""
         settle(me.here, heard, True, me.rho)
 

@@ -73,9 +73,9 @@ def average(me: Record) -> Array:
         Who was never heard counts as the agent's own block (`MessageKind.mirrors`), or as zeros; so does everybody
         where an agent has no neighbours.
     """
-    pool, index, starts, own = me.heard_(me.tables_.first_kind)
+    pool, index, begins, _, own = me.heard_(me.tables_.first_kind)
     out = np.empty_like(own)
-    averages(pool, index, starts, me.agents_, *me.tables_.edges, own, out)
+    averages(pool, index, begins, me.agents_, *me.tables_.edges, own, out)
     return me.given_(out)
 
 
@@ -84,7 +84,7 @@ def heard_of(me: Record, rank: int) -> Array:
 
     Only of one agent.
     """
-    pool, index, _, own = me.heard_(me.tables_.first_kind)
+    pool, index, _, _, own = me.heard_(me.tables_.first_kind)
     row = index[rank]
     return np.array(pool[row][: own.shape[1]]) if row >= 0 else own[0].copy()
 
@@ -107,23 +107,25 @@ def weighted_sum(me: Record, weights: Any) -> Array:
     -------
     (width,) float64
     """
-    pool, index, starts, own = me.heard_(me.tables_.first_kind)
-    given = np.asarray(weights, dtype=np.float64)
-    if given.ndim and given.size != len(index):
+    pool, index, begins, counts, own = me.heard_(me.tables_.first_kind)
+    given, edges = np.asarray(weights, dtype=np.float64), int(counts.sum())
+    if given.ndim and given.size != edges:
         raise ValueError(OTHER_COUNT)
     out = np.empty_like(own)
-    weighted_sums(pool, index, starts, np.ascontiguousarray(np.broadcast_to(given.reshape(-1), len(index))), own, out)
+    weighted_sums(pool, index, begins, counts, np.broadcast_to(given.reshape(-1), edges).copy(), own, out)
     return me.given_(out)
 
 
 def segment_sum(me: Record, values: Array) -> Array:
     """(width,) sum over an agent's edges of (degree, width) values; zeros without neighbours."""
     rows = np.ascontiguousarray(values, dtype=np.float64)
-    starts = me.edge_starts_ if me.is_batch_ else np.array([0, len(rows)])
-    if rows.ndim != 2 or len(rows) != starts[-1]:
-        raise ValueError(f"the shape {np.shape(values)} is not ({starts[-1]}, k)")
+    counts = me.degrees_
+    if rows.ndim != 2 or len(rows) != counts.sum():
+        raise ValueError(f"the shape {np.shape(values)} is not ({counts.sum()}, k)")
+    if not rows.flags.writeable:
+        rows = rows.copy()
     out = np.empty((len(me.agents_), rows.shape[1]))
-    segment_sums(rows, starts, out)
+    segment_sums(rows, counts, out)
     return me.given_(out)
 
 

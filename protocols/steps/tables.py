@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -35,6 +36,8 @@ class StepTables:
         self.task, self.graph = names.protocol.problem.task, names.protocol.problem.graph
         self.loss = self.task.loss
         self.first_kind = next(iter(names.kinds), "")
+        self.loaders: Mapping[str, Callable[[Any], Any]] = {}
+        """How a batch finds whatever a step may name (`hushnet.protocols.steps.record.loaders_of`)."""
 
     @cached_property
     def code(self) -> int:

@@ -39,6 +39,8 @@ def failure_of(protocol: Any, agent: int, now: float, updates: int, name: str, e
     """What is said of a step that raised an error, or has not done what it has to: who, when, and the author's line."""
     if isinstance(error, Exception):
         what = f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
+        if isinstance(error, ValueError) and "read-only" in str(error):
+            what += "; what a step reads of a batch are copies: assign what changes, as in me.x = me.x + 1"
         where = author_place(error)
         error = f"{where}: {what}" if where else what
     who = protocol.problem.task.ids[agent]
@@ -144,8 +146,8 @@ class ViewSteps:
         batch.write_back_()
 
     def _batch(self, view: View, source: ViewSource, messages: Mapping[str, str]) -> Batch:
-        passing = {"updates": view.updates, "tick": view.tick, "round": view.updates + 1, "now": view.now}
-        columns = {key: np.array([[value]]) for key, value in passing.items()}
+        passing = {"updates": view.updates, "tick": view.tick, "now": view.now}
+        columns = {key: np.array([value]) for key, value in passing.items()}
         return Batch(self.tables, source, np.array([view.agent]), messages, columns)
 
     def _record(self, view: View) -> tuple[One, ViewSource]:
@@ -175,8 +177,8 @@ class ViewSteps:
                 if name == "step":
                     over = bool(np.any(step(batch)))
                 else:
-                    batch.meet_(np.array([self.tables.graph.offsets[view.agent] + arguments[0]]))
-                    step(batch, batch.partner_, *(vector[None] for vector in arguments[1:]))
+                    batch.passing_["edge"] = np.array([self.tables.graph.offsets[view.agent] + arguments[0]])
+                    step(batch, *(vector[None] for vector in arguments[1:]))
                 batch.write_back_()
                 return me, source, over
             one.begin_(messages, view.updates, view.tick, view.now)
@@ -194,7 +196,7 @@ def function_in(kind: type, name: str) -> Callable[..., Any] | None:
 
 
 ARGUMENTS = {"step": ("me",), "request": ("me", "partner")}
-"""What step functions are called with; all others with what was heard beside it."""
+"""What step functions are called with; all others with what was heard beside it, and batched ones without partner."""
 
 
 def check_arguments(name: str, function: Callable[..., Any]) -> None:
@@ -206,6 +208,8 @@ def check_arguments(name: str, function: Callable[..., Any]) -> None:
         With the line where it begins.
     """
     taken, wanted = inspect.signature(function), ARGUMENTS.get(name, ("me", "partner", "heard"))
+    if is_batched(function):
+        wanted = tuple(one for one in wanted if one != "partner")
     try:
         taken.bind(*wanted)
     except TypeError:

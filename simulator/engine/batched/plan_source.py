@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -40,8 +39,8 @@ class PlanSource(Source):
     ----------
     drawn : (B,) int64
         How often noise was drawn for each step.
-    follows : (B,) bool
-        Whether each step says that what it sends follows from what was released and heard.
+    follows : (B,) bool or None
+        Whether each step says that what it sends follows from what was released and heard; None if none does.
     """
 
     def __init__(self, tables: StepTables, charges: StepCharges, seed: int, numbers: NDArray[np.uint64]) -> None:
@@ -65,35 +64,20 @@ class PlanSource(Source):
         steps : (B,) STEP
         """
         self._reads, self._pool, self.agents, self.steps = plan.reads, pool, agents, steps
-        self.drawn, self.follows = np.zeros(len(agents), dtype=np.int64), np.zeros(len(agents), dtype=bool)
+        self.degrees = self._degrees[agents]
+        self.follows: NDArray[np.bool_] | None = None
+        self.drawn = np.zeros(len(agents), dtype=np.int64)
         self._streams: dict[str, NDArray[np.uint64]] = {}
-        self._heard: dict[str, Ranks] = {}
-        for name in ("starts", "updates"):
-            self.__dict__.pop(name, None)
 
-    @cached_property
-    def starts(self) -> Ranks:
-        """(B + 1,) where each agent's edges begin."""
-        starts = np.zeros(len(self.agents) + 1, dtype=np.int64)
-        np.cumsum(self._degrees[self.agents], out=starts[1:])
-        return starts
-
-    @cached_property
+    @property
     def updates(self) -> Ranks:
         """(B,) steps that each agent has completed."""
-        return np.ascontiguousarray(self.steps["updates"])
+        return self.steps["updates"]
 
     @override
-    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks]:
-        if kind not in self._heard:
-            degrees, rank, starts = self._degrees[self.agents], self._kinds[kind], self.starts
-            first = self.steps["first"] + rank * degrees
-            if len(degrees) == 1:
-                self._heard[kind] = self._reads[int(first[0]) : int(first[0] + degrees[0])]
-            else:
-                places = np.repeat(first - starts[:-1], degrees) + np.arange(starts[-1])
-                self._heard[kind] = self._reads[places]
-        return self._pool, self._heard[kind], self.starts
+    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks, Ranks]:
+        degrees = self.degrees
+        return self._pool, self._reads, self.steps["first"] + self._kinds[kind] * degrees, degrees
 
     @override
     def rows(self) -> tuple[Any, Array, Ranks, Ranks]:
@@ -179,7 +163,13 @@ class PlanSource(Source):
 
     @override
     def follow(self) -> None:
-        self.follows[:] = True
+        self.follow_some(slice(None))
+
+    def follow_some(self, rows: Any) -> None:
+        """`follow` of some of the steps."""
+        if self.follows is None:
+            self.follows = np.zeros(len(self.agents), dtype=bool)
+        self.follows[rows] = True
 
     @override
     def part(self, rows: Ranks) -> Source:
@@ -201,11 +191,9 @@ class PlanPart(Source):
         self._whole, self._rows = whole, rows
 
     @override
-    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks]:
-        pool, index, starts = self._whole.heard_at(kind, width)
-        counts, first = np.diff(starts)[self._rows], starts[:-1][self._rows]
-        own = np.concatenate([[0], np.cumsum(counts)])
-        return pool, index[np.repeat(first - own[:-1], counts) + np.arange(own[-1])], own
+    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks, Ranks]:
+        pool, index, begins, counts = self._whole.heard_at(kind, width)
+        return pool, index, begins[self._rows], counts[self._rows]
 
     @override
     def rows(self) -> tuple[Any, Array, Ranks, Ranks]:
@@ -245,7 +233,7 @@ class PlanPart(Source):
 
     @override
     def follow(self) -> None:
-        self._whole.follows[self._rows] = True
+        self._whole.follow_some(self._rows)
 
     @override
     def part(self, rows: Ranks) -> Source:

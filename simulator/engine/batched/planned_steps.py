@@ -18,7 +18,7 @@ from ....agents.errors import HushnetError, Objection, StepFailure
 from ....protocols.steps.authors import place as place_of
 from ....protocols.steps.charges import NotPlanned, StepCharges
 from ....protocols.steps.names import MESSAGE
-from ....protocols.steps.record import Batch, One, Record
+from ....protocols.steps.record import Batch, One, Record, segments
 from ....protocols.steps.surroundings import StepSurroundings
 from ....protocols.steps.tables import StepTables
 from ....protocols.steps.view_steps import PHASES, failure_of, is_batched
@@ -38,6 +38,7 @@ from .plan import (
     charge_plain,
     empty_plan,
     order_by_level,
+    put_rows,
     take_rows_back,
 )
 
@@ -133,6 +134,7 @@ class PlannedSteps:
             _declare(self.plan, protocol, self.names)
             self.charges.affordable = self.plan.affordable
         self.rows = np.zeros(int(np.where(apart, widest, 1).sum()), dtype=np.int64)
+        self._apart_ports, self._always = apart.tolist(), (self.plan.period == 1).all(axis=1).tolist()
         self._groups = _groups(self.tables)
 
     @property
@@ -195,7 +197,7 @@ class PlannedSteps:
                 if source.drawn[0] > 1 and world.ledger.limited:
                     self._contradicted("it draws noise more than once in a step, and its budget counts draws")
                 charges.count(me.agents_, source.updates, source.drawn)
-            plain[w] = charges.plain(me.agents_, source.drawn)[0] and not source.follows[0]
+            plain[w] = source.follows is None and charges.plain(me.agents_, source.drawn)[0]
             vectors = me.said_.values() if world.private else me.blocks_.values()
             if not all(_finite(vector) for vector in vectors):
                 plain[w] = False
@@ -299,31 +301,27 @@ class PlannedSteps:
     def _computed(self, places: Ranks) -> Batch:
         """The record of some steps that have been computed, of which nothing is written yet."""
         steps = self.plan.steps[places]
-        phase, pool, graph = int(steps["phase"][0]), self.world.transport.tables.pool, self.tables.graph
+        phase, pool = int(steps["phase"][0]), self.world.transport.tables.pool
         agents = np.ascontiguousarray(steps["agent"])
         self.source.begin(self.plan, pool, agents, steps)
-        updates = steps["updates"][:, None]
-        passing = {
-            "updates": updates,
-            "tick": steps["tick"][:, None],
-            "round": updates + 1,
-            "now": steps["now"][:, None],
-        }
-        batch = Batch(self.tables, self.source, agents, self._messages(phase), passing)
+        batch = Batch(self.tables, self.source, agents, self._messages(phase), steps)
         if not phase:
             if np.any(self.functions[0](batch)):
                 self._contradicted("it ended an agent's steps")
-            return batch
-        batch.meet_(steps["edge"])
-        given: tuple[Any, ...] = ()
-        if phase != REQUESTING:
-            kind = "request" if phase == RESPONDING else "reply"
-            width = int(self.names.sent_widths[kind][graph.heads[steps["edge"][0]]])
-            given = (pool[steps["heard"], :width],)
-        self.functions[phase - 1](batch, batch.partner_, *given)
-        if phase != COMPLETING and MESSAGE not in batch.said_:
+        elif phase == REQUESTING:
+            self.functions[0](batch)
+        else:
+            self.functions[phase - 1](batch, self._all_heard(steps, phase))
+        if phase and phase != COMPLETING and MESSAGE not in batch.said_:
             raise ValueError(f"{self._name(phase)} sends exactly one message, and has not assigned me.message")
         return batch
+
+    def _all_heard(self, steps: Any, phase: int) -> Array:
+        """(B, width) what halves of exchanges have heard."""
+        kind = "request" if phase == RESPONDING else "reply"
+        width = int(self.names.sent_widths[kind][self.tables.graph.heads[int(steps["edge"][0])]])
+        heard = self.world.transport.tables.pool[steps["heard"]]
+        return heard if heard.shape[1] == width else np.ascontiguousarray(heard[:, :width])
 
     def _written(self, places: Ranks, batch: Batch) -> NDArray[np.bool_]:
         """Write what some steps have computed; whether what each says reveals data without noise."""
@@ -332,53 +330,57 @@ class PlannedSteps:
         if self.pairs:
             message = batch.said_.get(MESSAGE)
             if message is not None:
-                self.world.transport.tables.pool[steps["wrote"], : message.shape[1]] = message
+                put_rows(self.world.transport.tables.pool, steps["wrote"], message)
         else:
             self._say_all(batch)
         if self.charges.noisy:
             if self.world.ledger.limited and (source.drawn > 1).any():
                 self._contradicted("it draws noise more than once in a step, and its budget counts draws")
             self.charges.count(agents, source.updates, source.drawn)
-        return self.charges.plain(agents, source.drawn) & ~source.follows
+        plain = self.charges.plain(agents, source.drawn)
+        return plain if source.follows is None else plain & ~source.follows
 
     def _say_all(self, batch: Batch) -> None:
         """Put what some steps say where their plan has it."""
         source, plan, agents = self.source, self.plan, batch.agents_
-        pool, degrees, updates = self.world.transport.tables.pool, self.degrees[batch.agents_], source.updates
+        pool, degrees = self.world.transport.tables.pool, source.degrees
         place = source.steps["first"] + self.kinds * degrees
         for port, name in enumerate(self.names.messages):
-            message, apart = batch.said_.get(name), self.ports[port, ADDRESSED] != 0
-            period = plan.period[port, agents]
-            due = (period > 0) & (updates % np.maximum(period, 1) == plan.phase[port, agents])
+            message, apart = batch.said_.get(name), self._apart_ports[port]
             if message is None:
-                if (due & (degrees > 0)).any():
+                if (self._due(port, agents) & (degrees > 0)).any():
                     self._contradicted(f"it did not send {name}")
-            elif not apart:
-                where = place if due.all() else place[due]
-                pool[plan.reads[where], : message.shape[1]] = message if due.all() else message[due]
+            elif apart:
+                where = plan.reads[segments(place, degrees)]
+                if not self._always[port]:
+                    said = np.repeat(self._due(port, agents), degrees)
+                    where, message = where[said], message[said]
+                put_rows(pool, where, message)
+            elif self._always[port]:
+                put_rows(pool, plan.reads[place], message)
             else:
-                starts = source.starts
-                where, said = np.repeat(place - starts[:-1], degrees) + np.arange(starts[-1]), np.repeat(due, degrees)
-                pool[plan.reads[where[said]], : message.shape[1]] = message[said]
+                due = self._due(port, agents)
+                put_rows(pool, plan.reads[place[due]], message[due])
             place = place + (degrees if apart else 1)
+
+    def _due(self, port: int, agents: Ranks) -> NDArray[np.bool_]:
+        """(B,) whether agents send through a port at the steps that are being made."""
+        period = self.plan.period[port, agents]
+        return (period > 0) & (self.source.updates % np.maximum(period, 1) == self.plan.phase[port, agents])
 
     def _unbounded(self, batch: Batch) -> NDArray[np.bool_]:
         """(B,) whose step has written a number that is not finite; in a private run, has sent one."""
-        state, bad = self.world.state, np.zeros(len(batch.agents_), dtype=bool)
-        if self.world.private:
-            values = batch.said_
-            of_edges = {name for name in values if self.names.is_apart(name)}
-        else:
-            values = batch.gathered_
-            of_edges = values.keys() & state.edge.keys()
-        for name, array in values.items():
+        bad = np.zeros(len(batch.agents_), dtype=bool)
+        here = batch.__dict__.get("here")
+        written = [batch.said_] if self.world.private else [batch.assigned_, {} if here is None else here.assigned_]
+        for array in (one for part in written for one in part.values()):
             if _finite(array):
                 continue
             rows = ~np.isfinite(array).all(axis=1)
-            if name in of_edges:
-                bad[np.repeat(np.arange(len(bad)), batch.degrees_)[rows]] = True
-            else:
+            if len(rows) == len(bad):
                 bad |= rows
+            else:
+                bad[np.repeat(np.arange(len(bad)), batch.degrees_)[rows]] = True
         return bad
 
     # What ends a plan.

@@ -226,19 +226,19 @@ class Quick(Averaging):
 
     @staticmethod
     @batched
-    def request(me, partner):
+    def request(me):
         me.message = me.model
 
     @staticmethod
     @batched
-    def respond(me, partner, heard):
+    def respond(me, heard):
         me.message = got = (heard - me.model) / 2
         me.here.got = me.here.got + got
         me.model = me.model + got
 
     @staticmethod
     @batched
-    def complete(me, partner, heard):
+    def complete(me, heard):
         me.here.got = me.here.got - heard
         me.model = me.model - heard
 
@@ -250,13 +250,13 @@ class QuickForgetful(Quick):
 
     @staticmethod
     @batched
-    def respond(me, partner, heard):
+    def respond(me, heard):
         me.message = got = (heard - me.model) / 2
         me.model = me.model + got
 
     @staticmethod
     @batched
-    def complete(me, partner, heard):
+    def complete(me, heard):
         me.model = me.model - heard
 
 
@@ -519,7 +519,7 @@ class ExplodingAtOnce(Quick):
     """The same of many agents at once."""
 
     start = Exploding.start
-    respond = staticmethod(batched(lambda me, partner, heard: exploding(me, partner, heard)))
+    respond = staticmethod(batched(lambda me, heard: exploding(me, None, heard)))
 
 
 @pytest.mark.parametrize("protocol", [Exploding, ExplodingAtOnce])

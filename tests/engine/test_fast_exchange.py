@@ -246,7 +246,8 @@ class Quick(Averaging):
 class QuickForgetful(Quick):
     """The same without edge variables."""
 
-    layout = Forgetful.layout
+    def layout(self):
+        return Layout(agent={"model": 2}, messages=super().layout().messages)
 
     @staticmethod
     @batched

@@ -17,7 +17,7 @@ from hushnet.simulator.world.world import World
 from ..floor import FAST
 
 loop: Any = compiled(fastmath=FAST, error_model="numpy")
-"""Compiles a floor; sums may be reassociated, because a compiled step may do so too."""
+"""Compiles a floor; sums may be reassociated, because the kernels of steps may do so too."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Plan:
     noise : (k, p) float64
         The noise of a protocol that has it in its updates, drawn beforehand; (k, 0) for none.
     itself : bool
-        Whether the loop draws rows and noise of itself, from the streams of the run and with the compiled draws that
-        steps have; of those given it then takes no more than how many there are.
+        Whether the loop draws rows and noise of itself, from the streams of the run and with the draws that steps
+        have; of those given it then takes no more than how many there are.
     """
 
     agents: np.ndarray

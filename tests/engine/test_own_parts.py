@@ -1,0 +1,450 @@
+"""Parts of one's own do what they say on both engines: protocols, subclasses of shipped ones, losses, networks."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from types import MethodType
+from typing import ClassVar, Literal
+
+import numpy as np
+import pytest
+from hushnet.agents.availability import Always, Availability
+from hushnet.agents.errors import InputError, StepFailure
+from hushnet.agents.losses import Squared
+from hushnet.agents.parameters import Parameters
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
+from hushnet.protocols.algorithms.model_propagation import ModelPropagation
+from hushnet.protocols.base import Protocol
+from hushnet.protocols.steps import Constants, batched
+from hushnet.simulator.contract.bench import protocol_parameters, run_small, small_setting
+from hushnet.simulator.engine.selection import BatchedEngine, EventEngine, declined
+from hushnet.simulator.network.clocks import Clock, Poisson, PoissonClock
+from hushnet.simulator.network.latency import Exponential, Latency
+from hushnet.simulator.network.network import Bernoulli, LossModel, NetworkParameters
+from hushnet.simulator.network.randomness import quantise
+from hushnet.simulator.network.setting import Stop
+from hushnet.simulator.recording.recorder import Recorder
+from hushnet.simulator.world.world import World
+
+from .driving import build_world, drive, fast_world
+from .exchange import Gossip
+from .helpers import Stamp
+
+SCHEDULES = {"broadcast": "async", "rounds": "rounds"}
+
+
+class Frozen(CoordinateDescent):
+    """Says its model, and never changes it."""
+
+    def wake(self, view, out):
+        out.send("model", view.state["model"], out.plain())
+
+
+class Sevens(ModelPropagation):
+    """Its step function is not its parent's."""
+
+    @staticmethod
+    def step(me):
+        me.model[:] = 7.0
+        me.message = me.model
+
+
+class Confident(CoordinateDescent):
+    """Its step function is its parent's, and how many steps it takes is not."""
+
+    def most_steps(self):
+        return 2
+
+
+class Loud(CoordinateDescent):
+    """Its step function is its parent's, and a constant of it is not."""
+
+    def constants(self):
+        given = super().constants()
+        return Constants(given.run, {name: 0.5 * values for name, values in given.agent.items()}, given.edge)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_subclass_runs_its_own_method_and_not_its_parents_function(schedule):
+    fields = protocol_parameters(Frozen, {"mu": 0.5, "schedule": SCHEDULES[schedule]})
+    engines = EventEngine(), BatchedEngine()
+    reference, fast = (run_small(Frozen, fields, engine=engine) for engine in engines)
+    assert fast.engine == "batched (steps one by one, because Frozen has a method wake beside its steps)"
+    assert np.array_equal(fast.state.agent["model"].values, reference.state.agent["model"].values)
+    assert not np.array_equal(
+        fast.state.agent["model"].values, run_small(CoordinateDescent, fields).state.agent["model"].values
+    )
+
+
+@pytest.mark.parametrize("schedule", ["rounds", "async"])
+def test_a_subclass_runs_its_own_function(schedule):
+    fields = protocol_parameters(Sevens, {"mu": 0.5, "schedule": schedule})
+    world = run_small(Sevens, fields, engine=BatchedEngine())
+    assert world.engine == "batched (planned steps)"
+    stepped = world.updates > 0
+    assert stepped.sum() > 3
+    assert (world.state.agent["model"].rows[stepped] == 7.0).all()
+
+
+@pytest.mark.parametrize("kind", [Confident, Loud])
+def test_a_subclass_with_other_constants_runs_by_these_on_both_engines(kind):
+    fields = protocol_parameters(kind, {"mu": 0.5})
+    worlds = [run_small(kind, fields, engine=engine) for engine in (EventEngine(), BatchedEngine())]
+    parent = run_small(CoordinateDescent, fields, engine=BatchedEngine())
+    assert worlds[1].engine == "batched (steps in batches)"
+    assert (worlds[1].updates.max() == 2) == (kind is Confident)
+    models = [world.state.agent["model"].values.tobytes() for world in (*worlds, parent)]
+    assert models[0] == models[1] != models[2]
+
+
+@dataclasses.dataclass(frozen=True)
+class Steeper(Squared):
+    """A loss of somebody's own with the name of another."""
+
+    def slope(self, scores, labels):
+        return 3 * super().slope(scores, labels)
+
+
+def test_a_loss_of_ones_own_is_asked_itself_whatever_its_name():
+    setting = small_setting()
+    setting = dataclasses.replace(setting, task=dataclasses.replace(setting.task, loss=Steeper()))
+    usual = dataclasses.replace(setting, task=dataclasses.replace(setting.task, loss=Squared()))
+    fields = protocol_parameters(CoordinateDescent, {"mu": 0.5})
+    models = []
+    for make, given in ((fast_world, setting), (World, setting), (fast_world, usual)):
+        world = drive(make(given, CoordinateDescent, fields))
+        models.append(world.state.agent["model"].values.tobytes())
+    assert models[0] == models[1] != models[2]
+
+
+def test_a_method_that_was_put_on_an_object_makes_its_steps():
+    other = World(small_setting(), CoordinateDescent, protocol_parameters(CoordinateDescent, {"mu": 0.5}))
+    other.protocol.wake = MethodType(Frozen.wake, other.protocol)
+    assert BatchedEngine().driver(other).engine == (
+        "batched (steps one by one, because CoordinateDescent has a method replaced beside its steps)"
+    )
+
+
+WAYS = {
+    "index": ("me.model[5] = 1.0", "IndexError: index 5 is out of bounds"),
+    "division": ("1 // (len(me.model) - 2)", "ZeroDivisionError"),
+    "algebra": ("np.linalg.inv(np.zeros((2, 2)))", "LinAlgError: Singular matrix"),
+    "own": ("no such luck", "ValueError: no such luck"),
+    "unknown": ("me.modle", "AttributeError: an agent has no 'modle'"),
+}
+
+
+def refuse(me, way):
+    """Fail in one of several ways."""
+    if way == "index":
+        me.model[5] = 1.0
+    elif way == "division":
+        1 // (len(me.model) - 2)
+    elif way == "algebra":
+        np.linalg.inv(np.zeros((2, 2)))
+    elif way == "unknown":
+        me.modle  # noqa: B018
+    else:
+        raise ValueError("no such luck")
+
+
+class Refusing(Stamp):
+    """Its step raises at an agent's third step, having said something before."""
+
+    wake = Protocol.wake
+    way = "own"
+
+    def constants(self):
+        return Constants(run={"number": 1.0})
+
+    @staticmethod
+    def step(me):
+        me.message = me.model
+        me.model += me.number
+        if me.updates >= 2 and me.agent == 4:
+            refuse(me, Refusing.way)
+
+
+class RefusingAtOnce(Refusing):
+    """The same, of many agents at once."""
+
+    @staticmethod
+    @batched
+    def step(me):
+        me.message = me.model
+        me.model = me.model + me.number
+        if ((me.updates >= 2) & (me.agent == 4)).any():
+            refuse(me, "own" if Refusing.way in ("index", "division") else Refusing.way)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", [Refusing, RefusingAtOnce])
+def test_an_error_in_a_step_ends_the_run_and_names_agent_time_and_line(kind, way, schedule, monkeypatch, capsys):
+    if kind is RefusingAtOnce and way in ("index", "division"):
+        way = "own"
+    monkeypatch.setattr(Refusing, "way", way)
+    fields = protocol_parameters(kind, {"schedule": SCHEDULES[schedule]})
+    said = []
+    for make in (fast_world, World):
+        recorder = Recorder(["updates"])
+        world = make(small_setting(), kind, fields, recorder=recorder, every=0.25)
+        with pytest.raises(StepFailure) as error:
+            drive(world)
+        said.append((str(error.value), world.updates.tolist(), world.activations, world.traffic, world.now))
+        assert said[-1][0].startswith(f"agent 4 at time {world.now:.6g}, after 2 updates: the step of {kind.__name__} ")
+        assert "failed at test_own_parts.py:" in said[-1][0]
+        assert WAYS[way][1] in said[-1][0]
+        assert not world.ended
+        assert world.updates[4] == 2
+        assert world.activations == world.updates.sum() > 2
+        assert world.traffic.conserved
+        times = recorder.trace()["time"]
+        assert world.now - 0.25 <= times.max() <= world.now
+    assert said[0] == said[1]
+    assert "Exception ignored" not in capsys.readouterr().err
+
+
+class Stumbling(Gossip):
+    """One half of its exchanges raises."""
+
+    make_request, make_response = Protocol.make_request, Protocol.make_response
+    complete_exchange, partner = Protocol.complete_exchange, Protocol.partner
+    half = "respond"
+
+    @staticmethod
+    def request(me, partner):
+        me.message = 0.0
+        stumble(me, "request")
+
+    @staticmethod
+    def respond(me, partner, heard):
+        me.message = 0.0
+        stumble(me, "respond")
+
+    @staticmethod
+    def complete(me, partner, heard):
+        stumble(me, "complete")
+
+
+class StumblingAtOnce(Stumbling):
+    """The same, of many agents at once."""
+
+    request = staticmethod(batched(lambda me: Stumbling.request(me, None)))
+    respond = staticmethod(batched(lambda me, heard: Stumbling.respond(me, None, heard)))
+    complete = staticmethod(batched(lambda me, heard: Stumbling.complete(me, None, heard)))
+
+
+def stumble(me, half):
+    """Raise in one half."""
+    if half == Stumbling.half and np.any(me.updates >= 1):
+        raise IndexError("out of the way")
+
+
+@pytest.mark.parametrize("kind", [Stumbling, StumblingAtOnce])
+@pytest.mark.parametrize("half", ["request", "respond", "complete"])
+def test_an_error_in_an_exchange_ends_the_run_and_names_agent_time_and_half(half, kind, monkeypatch):
+    monkeypatch.setattr(Stumbling, "half", half)
+    setting, said = dataclasses.replace(small_setting(), stop=Stop(time=20.0)), []
+    for make in (fast_world, World):
+        world = make(setting, kind, protocol_parameters(kind, {}))
+        complaint = (
+            rf"^agent \d at time .*, after 1 updates: the {half} of {kind.__name__} failed at test_own_parts.py:"
+        )
+        with pytest.raises(StepFailure, match=complaint + ".*IndexError: out of the way") as error:
+            drive(world)
+        assert not world.ended
+        said.append((str(error.value), world.updates.tolist(), world.traffic))
+    assert said[0] == said[1]
+
+
+class Steps(Latency):
+    """One of two delays; without a law."""
+
+    kind: Literal["steps"] = "steps"
+
+    @property
+    def average(self):
+        return 1.0
+
+    def delays(self, uniforms):
+        return np.where(uniforms[:, 0] < 0.5, 0.5, 1.5)
+
+
+class NoLaw(Steps):
+    """Its law is an attribute that says that there is none."""
+
+    law: ClassVar[None] = None
+
+
+class OddLaw(Steps):
+    """Its law has a code that compiled code does not know."""
+
+    law: ClassVar = (77, 1.0, 1.0)
+
+
+class Doubled(Exponential):
+    """Inherits a law that is not its own any more."""
+
+    def delays(self, uniforms):
+        return 2 * super().delays(uniforms)
+
+
+class Bare(Latency):
+    """Nothing but delays."""
+
+    kind: Literal["bare"] = "bare"
+    average: ClassVar[float] = 1.25
+
+    def delays(self, uniforms):
+        return np.full(len(uniforms), 1.25)
+
+
+class EveryOther(LossModel):
+    """Copies with an even time of sending, in quarters, are lost."""
+
+    kind: Literal["every_other"] = "every_other"
+
+    def begin(self, numbers, draws):
+        return lambda sender, receivers, now: np.full(len(receivers), float(math.floor(4 * now) % 2 == 0))
+
+
+class Worse(Bernoulli):
+    """Inherits a chance that is not its own any more."""
+
+    def begin(self, numbers, draws):
+        return lambda sender, receivers, now: np.full(len(receivers), 1.0)
+
+
+class HourHand(Clock):
+    """Wakes the agents one after the other."""
+
+    def next_time(self, agent, tick, now):
+        return quantise(tick + (1 + agent) / 8)
+
+
+class Hours(Parameters):
+    """Builds `HourHand`."""
+
+    kind: Literal["hours"] = "hours"
+
+    def build(self, ids, numbers, draws, base):
+        return HourHand()
+
+
+class Slower(PoissonClock):
+    """Inherits a form that is not its own any more."""
+
+    def interval(self, agent, tick):
+        return 2 * super().interval(agent, tick)
+
+
+class Slow(Parameters):
+    """Builds `Slower`."""
+
+    kind: Literal["slow"] = "slow"
+
+    def build(self, ids, numbers, draws, base):
+        return Slower(np.ones(len(ids)), numbers, draws)
+
+
+INVENTED = [
+    ({"latency": Steps()}, "steps delays have no compiled form"),
+    ({"latency": NoLaw()}, "steps delays have no compiled form"),
+    ({"latency": OddLaw()}, "steps delays have no compiled form"),
+    ({"latency": Doubled(kind="exponential", mean=1.0)}, "exponential delays have no compiled form"),
+    ({"latency": Bare()}, "bare delays have no compiled form"),
+    ({"loss": EveryOther()}, "losses of the kind every_other have no compiled form"),
+    ({"loss": Worse(kind="bernoulli", probability=0.0)}, "losses of the kind bernoulli have no compiled form"),
+    ({"clock": Hours()}, "clocks of the kind HourHand have no compiled form"),
+    ({"clock": Slow()}, "clocks of the kind Slower have no compiled form"),
+]
+
+
+def invented_setting(fields):
+    network = {name: fields[name] for name in ("latency", "loss") if name in fields}
+    setting = small_setting(network=NetworkParameters.model_construct(**network))
+    return dataclasses.replace(setting, clock=fields.get("clock", setting.clock))
+
+
+@pytest.mark.parametrize(("fields", "why"), INVENTED, ids=[why for _, why in INVENTED])
+def test_what_has_no_compiled_form_runs_on_the_event_engine_and_says_why(fields, why):
+    setting = invented_setting(fields)
+    world = build_world("auto", setting, Stamp, Stamp.Parameters())
+    assert declined(world) == why
+    assert world.engine == f"event, because {why}"
+    drive(world)
+    reference = World(setting, Stamp, Stamp.Parameters())
+    drive(reference)
+    assert world.traffic == reference.traffic
+    assert world.activations == reference.activations > 20
+    for make in (fast_world, lambda *parts: build_world("batched", *parts)):
+        with pytest.raises(InputError, match=why):
+            make(setting, Stamp, Stamp.Parameters())
+
+
+def test_invented_kinds_do_on_the_event_engine_what_they_say():
+    late = build_world("auto", invented_setting({"latency": Bare()}), Stamp, Stamp.Parameters())
+    drive(late)
+    assert late.traffic.links.in_flight > 0
+    lossy = build_world("auto", invented_setting({"loss": EveryOther()}), Stamp, Stamp.Parameters())
+    drive(lossy)
+    assert 0.2 < lossy.traffic.links.lost / lossy.traffic.links.sent < 0.8
+    on_the_hour = build_world("auto", invented_setting({"clock": Hours()}), Stamp, Stamp.Parameters())
+    drive(on_the_hour)
+    assert on_the_hour.updates.tolist() == [8] * 6
+
+
+@pytest.mark.parametrize("schedule", [None, "rounds"])
+def test_a_loss_that_inherits_that_it_loses_nothing_is_not_believed(schedule):
+    setting = invented_setting({"loss": Worse(kind="bernoulli", probability=0.0)})
+    assert not setting.network.lossless
+    parameters = protocol_parameters(Stamp, {"schedule": schedule})
+    assert build_world("auto", setting, Stamp, parameters).engine.startswith("event, because")
+
+
+class Flickering(Availability):
+    """Says more often than necessary that agents are up, and never that they are down."""
+
+    kind: Literal["flickering"] = "flickering"
+
+    def timelines(self, ids, numbers, *, draw, round_time, base=None):
+        return [((float(k), True) for k in range(10**6)) for _ in ids]
+
+
+class Absent(Always):
+    """Inherits that nobody is ever down, which is not so."""
+
+    def timelines(self, ids, numbers, *, draw, round_time, base=None):
+        return [iter([(0.0, True), (2.0, False), (5.0, True), (5.5, True)]) for _ in ids]
+
+
+@pytest.mark.parametrize("availability", [Flickering(), Absent(kind="always")])
+def test_invented_availabilities_give_the_same_run_on_both_engines(availability):
+    setting = dataclasses.replace(small_setting(), availability=availability)
+    worlds = [make(setting, Stamp, Stamp.Parameters()) for make in (World, fast_world)]
+    for world in worlds:
+        drive(world)
+    assert worlds[0].traffic == worlds[1].traffic
+    assert (worlds[0].updates == worlds[1].updates).all()
+    assert worlds[0].activations < 48 or type(availability) is Flickering
+    rounds = protocol_parameters(Stamp, {"schedule": "rounds"})
+    worlds = [make(setting, Stamp, rounds) for make in (World, fast_world)]
+    for world in worlds:
+        drive(world)
+    assert worlds[0].traffic == worlds[1].traffic
+    assert (worlds[0].updates == worlds[1].updates).all()
+
+
+def test_shipped_kinds_have_the_forms_that_they_had():
+    for fields in (
+        {"latency": {"kind": "gamma", "mean": 1.0}},
+        {"loss": {"kind": "gilbert_elliott", "mean_good": 1, "mean_bad": 1}},
+        {"latency": {"kind": "uniform", "high": 1.0}, "loss": 0.1},
+    ):
+        setting = small_setting(network=NetworkParameters.model_validate(fields))
+        assert declined(World(setting, Stamp, Stamp.Parameters())) is None
+    assert (
+        Poisson(kind="poisson").build([1], np.zeros(1, dtype=np.uint64), small_setting().draws, None).form is not None
+    )

@@ -306,7 +306,7 @@ def test_fifty_steps_in_batches_are_those_made_one_by_one_bit_for_bit(loss, radi
     for world in (plain, fast):
         drive(world)
     assert fast.engine == "batched (steps in batches)"
-    assert plain.engine == "batched (steps one by one, because as asked)"
+    assert plain.engine == "batched (steps one by one, because that was asked for)"
     assert min(agent.updates for agent in fast.agents) > 30
     assert fast.state.agent["model"].rows.tobytes() == plain.state.agent["model"].rows.tobytes()
 
@@ -402,6 +402,22 @@ def test_what_waits_for_a_step_at_the_end_of_a_run_is_there_on_both_engines():
         waiting.append([[(message.sender, message.order) for message in messages] for messages in kept])
     assert waiting[0] == waiting[1]
     assert any(waiting[0])
+
+
+@pytest.mark.parametrize(
+    ("traits", "what"),
+    [(Traits(inbox="every"), "reads every message"), (Traits(trigger="message"), "reacts to single messages")],
+)
+def test_steps_that_are_not_planned_because_of_single_messages_are_remarked(traits, what):
+    class Nosy(Blend):
+        """It has a step function, which is called when each step is due."""
+
+    Nosy.traits = traits
+    world = fast_world(plain_setting(), Nosy, MixParameters())
+    assert world.remarks == (f"Nosy {what} that it is sent, so its steps are made one by one",)
+    assert world.engine == f"batched (steps one by one, because Nosy {what} that it is sent)"
+    assert not fast_world(plain_setting(), Collect, Stamp.Parameters()).remarks
+    assert drive(world).activations > 20
 
 
 BY_METHODS = "batched (steps one by one, because Stamp makes its steps by methods)"

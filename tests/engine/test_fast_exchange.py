@@ -567,4 +567,4 @@ def test_the_engine_can_be_chosen():
     assert build_world("batched", plain_setting(), Gossip, parameters).engine == by_methods
     assert build_world("event", plain_setting(), Quick, parameters).engine == "event, as asked"
     asked = fast_world(plain_setting(), Quick, parameters, plans=False)
-    assert asked.engine == "batched (steps one by one, because as asked)"
+    assert asked.engine == "batched (steps one by one, because that was asked for)"

@@ -36,6 +36,9 @@ class Record:
     tables_: StepTables
     source_: Source
     agents_: Ranks
+    degrees_: Ranks
+    decays_: Array
+    data_: tuple[Any, Array, Ranks, Ranks]
     is_batch_: bool
     messages_: Mapping[str, str]
     said_: dict[str, Array]
@@ -46,10 +49,10 @@ class Record:
     def matrix_(self, values: Any, width: int | None = None) -> Array:
         """(B, width) float64, contiguous, of what a step has of its agents."""
         rows = np.ascontiguousarray(values, dtype=np.float64)
-        if not rows.flags.writeable:
-            rows = rows.copy()
         if not self.is_batch_:
             rows = rows.reshape(1, -1)
+        if not rows.flags.writeable:
+            rows = rows.copy()
         if rows.ndim != 2 or len(rows) != len(self.agents_) or (width is not None and rows.shape[1] != width):
             wanted = f"({len(self.agents_)}, {width or 'k'})" if self.is_batch_ else f"({width or 'k'},)"
             raise ValueError(f"the shape {np.shape(values)} is not {wanted}")
@@ -118,6 +121,7 @@ class One(Record):
             own = block.of(edges)
             blocks[name] = own[:, 0] if one(name) else cast(Any, own)
         put["blocks_"] = blocks
+        put["vectors_"] = [block for block in blocks.values() if isinstance(block, np.ndarray)]
         put["widths_"] = {kind: names.width(kind, agent) for kind in names.kinds}
         put.update(_fixed_fields(tables, agent, edges))
         put.update({name: block for name, block in blocks.items() if name not in put["numbers_"]})
@@ -140,6 +144,12 @@ class One(Record):
             found: Any = self.received_(names.heard[name])
         elif name in names.was_heard:
             found = self.was_heard_(names.was_heard[name])
+        elif name == "data_":
+            found = put[name] = self.source_.rows_of(self.agents_)
+            return found
+        elif name == "decays_":
+            found = put[name] = self.tables_.decays[self.agents_]
+            return found
         elif name in ("features", "labels"):
             shard = self.source_.shard(int(self.agents_[0])).read_only
             put["features"], put["labels"] = shard.features, shard.labels
@@ -415,6 +425,8 @@ def loaders_of(tables: StepTables) -> dict[str, Callable[[Batch], Any]]:
     names, state, graph = tables.names, tables.state, tables.graph
     found: dict[str, Callable[[Batch], Any]] = {
         "degrees_": lambda me: graph.degrees[me.agents_],
+        "decays_": lambda me: tables.decays[me.agents_],
+        "data_": lambda me: me.source_.rows(),
         "edges_": lambda me: segments(graph.offsets[me.agents_], me.degrees_),
         "edge_starts_": lambda me: np.concatenate([[0], np.cumsum(me.degrees_)]),
         "partner_": lambda me: me.edge_starts_[:-1] + me.passing_["edge"] - graph.offsets[me.agents_],

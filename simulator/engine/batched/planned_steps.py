@@ -157,10 +157,8 @@ class PlannedSteps:
             return
         plain = np.zeros(total, dtype=bool)
         try:
-            if self.batched:
-                self._make_batches(total, plain)
-            else:
-                self._make_each(total, plain)
+            make = self._make_batches if self.batched else self._make_each
+            self.world.effort.interrupter.step(make, total, plain)
         finally:  # also of the steps before one that fails, which ends the run
             charge_plain(self.world.transport.tables, self.plan, self.ports, self.kinds, plain)
             self.plan.counts[[STEPS, READS]] = 0
@@ -169,39 +167,52 @@ class PlannedSteps:
     # One after the other.
 
     def _make_each(self, total: int, plain: NDArray[np.bool_]) -> None:
-        plan, source, charges, world = self.plan, self.source, self.charges, self.world
-        pool, interrupted = world.transport.tables.pool, world.effort.interrupter.step
-        fields = ("agent", "phase", "updates", "tick", "now", "edge", "heard")
-        columns = [plan.steps[name][:total].tolist() for name in fields]
-        first = self.tables.graph.offsets
-        for w, (agent, phase, updates, tick, now, edge, heard) in enumerate(zip(*columns, strict=True)):
+        plan, source, world = self.plan, self.source, self.world
+        steps, private, noisy = plan.steps[:total], world.private, self.charges.noisy
+        source.begin(plan, world.transport.tables.pool, steps["agent"], steps)
+        firsts = np.ascontiguousarray(steps["first"])
+        columns = [steps[name].tolist() for name in ("agent", "phase", "updates", "tick", "now")]
+        plain[:] = self.charges.plain(steps["agent"], None)
+        for w, (agent, phase, updates, tick, now) in enumerate(zip(*columns, strict=True)):
             me = self._records.get(agent)
             if me is None:
                 me = self._records[agent] = One(self.tables, source, agent)
-            source.begin(plan, pool, me.agents_, plan.steps[w : w + 1])
+            source.begin_one(me.agents_, me.degrees_, steps[w : w + 1], firsts[w : w + 1])
             me.begin_(self._messages(phase), updates, tick, now)
-            given: tuple[Any, ...] = ()
-            if phase:
-                partner = edge - int(first[agent])
-                given = (partner,) if phase == REQUESTING else (partner, self._heard(w, heard))
             try:
-                over = interrupted(self.functions[max(phase - 1, 0)], me, *given)
+                over = self.functions[max(phase - 1, 0)](me, *self._given(w, agent, phase))
             except (HushnetError, Objection):
+                plain[w:] = False
                 raise
             except Exception as error:
+                plain[w:] = False
                 self._end(w, failure_of(self.protocol, agent, now, updates, self._name(phase), error))
             if over and not phase:
                 self._contradicted(f"it ended an agent's steps at its step {updates + 1}")
-            self._say(w, me, phase)
-            if charges.noisy:
-                if source.drawn[0] > 1 and world.ledger.limited:
-                    self._contradicted("it draws noise more than once in a step, and its budget counts draws")
-                charges.count(me.agents_, source.updates, source.drawn)
-            plain[w] = source.follows is None and charges.plain(me.agents_, source.drawn)[0]
-            vectors = me.said_.values() if world.private else me.blocks_.values()
-            if not all(_finite(vector) for vector in vectors):
+            self._say(w, int(firsts[w]), me, phase)
+            if noisy:
+                self._count_drawn(me.agents_)
+                plain[w] = self.charges.plain(me.agents_, source.drawn)[0]
+            if source.follows is not None:
                 plain[w] = False
-                self._end(w, None, me)
+            for vector in me.said_.values() if private else me.vectors_:
+                if not _finite(vector):
+                    plain[w:] = False
+                    self._end(w, None, me)
+
+    def _given(self, w: int, agent: int, phase: int) -> tuple[Any, ...]:
+        """What half of an exchange is called with: the neighbour's rank, and what it has said."""
+        if not phase:
+            return ()
+        partner = int(self.plan.steps[w]["edge"]) - int(self.tables.graph.offsets[agent])
+        return (partner,) if phase == REQUESTING else (partner, self._heard(w))
+
+    def _count_drawn(self, agents: Ranks) -> None:
+        """Charge the noise that steps have drawn."""
+        drawn = self.source.drawn
+        if drawn is not None and self.world.ledger.limited and (drawn > 1).any():
+            self._contradicted("it draws noise more than once in a step, and its budget counts draws")
+        self.charges.count(agents, self.source.updates, drawn)
 
     def _messages(self, phase: int) -> Mapping[str, str]:
         """What a step may send, by name and kind."""
@@ -211,16 +222,16 @@ class PlannedSteps:
     def _name(phase: int) -> str:
         return PHASES[phase - 1] if phase else "step"
 
-    def _heard(self, w: int, row: int) -> Array:
+    def _heard(self, w: int) -> Array:
         """What half of an exchange has heard, read-only."""
-        edge = int(self.plan.steps[w]["edge"])
-        kind = "request" if self.plan.steps[w]["phase"] == RESPONDING else "reply"
-        width = int(self.names.sent_widths[kind][self.tables.graph.heads[edge]])
-        heard = self.world.transport.tables.pool[row, :width].view()
+        step = self.plan.steps[w]
+        kind = "request" if step["phase"] == RESPONDING else "reply"
+        width = int(self.names.sent_widths[kind][self.tables.graph.heads[int(step["edge"])]])
+        heard = self.world.transport.tables.pool[step["heard"], :width].view()
         heard.flags.writeable = False
         return heard
 
-    def _say(self, w: int, me: One, phase: int) -> None:
+    def _say(self, w: int, first: int, me: One, phase: int) -> None:
         """Put what a step says where its plan has it."""
         plan, agent, pool = self.plan, int(me.agents_[0]), self.world.transport.tables.pool
         if phase:
@@ -232,17 +243,20 @@ class PlannedSteps:
                     self._end(w, failure_of(self.protocol, *who, self._name(phase), why))
                 pool[plan.steps[w]["wrote"], : len(message)] = message
             return
-        degree = int(self.degrees[agent])
-        place, updates = int(plan.steps[w]["first"]) + self.kinds * degree, me.updates
+        degree = me.degree
+        place, updates = first + self.kinds * degree, me.updates
         for port, name in enumerate(self.names.messages):
-            rows = degree if self.ports[port, ADDRESSED] else 1
-            period = plan.period[port, agent]
-            due = period > 0 and updates % period == plan.phase[port, agent]
-            message = me.said_.get(name)
+            rows, due, message = degree if self._apart_ports[port] else 1, self._always[port], me.said_.get(name)
+            if not due:
+                period = int(plan.period[port, agent])
+                due = period > 0 and updates % period == plan.phase[port, agent]
             if due != (message is not None) and degree:
                 self._contradicted(f"it {'did not send' if due else 'sent'} {name} at an agent's step {updates + 1}")
             if message is not None and due:
-                pool[plan.reads[place : place + rows], : message.shape[-1]] = message
+                if self._apart_ports[port]:
+                    pool[plan.reads[place : place + rows], : message.shape[-1]] = message
+                else:
+                    pool[plan.reads[place], : len(message)] = message
             place += rows
 
     # In batches.
@@ -287,7 +301,7 @@ class PlannedSteps:
             With the first of them that fails.
         """
         try:
-            batch = self.world.effort.interrupter.step(self._computed, places)
+            batch = self._computed(places)
         except (HushnetError, Objection):
             raise
         except Exception as error:
@@ -334,9 +348,7 @@ class PlannedSteps:
         else:
             self._say_all(batch)
         if self.charges.noisy:
-            if self.world.ledger.limited and (source.drawn > 1).any():
-                self._contradicted("it draws noise more than once in a step, and its budget counts draws")
-            self.charges.count(agents, source.updates, source.drawn)
+            self._count_drawn(agents)
         plain = self.charges.plain(agents, source.drawn)
         return plain if source.follows is None else plain & ~source.follows
 

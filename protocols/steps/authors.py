@@ -11,6 +11,8 @@ from pathlib import Path
 HOUSE = tuple(f"{Path(__file__).parents[2] / storey}{os.sep}" for storey in ("agents", "protocols", "simulator"))
 LIBRARIES = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 """Folders of code that is no author's own."""
+INSTALLED = ("site-packages", "dist-packages")
+"""Folders of libraries, of this environment, of one below it and of the user's own."""
 
 
 def place(file: str, line: int) -> str:
@@ -24,5 +26,10 @@ def author_place(error: BaseException) -> str:
     while error.__cause__ is not None:
         error = error.__cause__
     lines = traceback.extract_tb(error.__traceback__)
-    own = [one for one in lines if not one.filename.startswith((*HOUSE, *LIBRARIES, "<"))]
+    own = [one for one in lines if not _is_foreign(one.filename)]
     return place(own[-1].filename, own[-1].lineno or 0) if own else ""
+
+
+def _is_foreign(file: str) -> bool:
+    """Whether a file is no author's own."""
+    return file.startswith((*HOUSE, *LIBRARIES, "<")) or any(part in INSTALLED for part in Path(file).parts)

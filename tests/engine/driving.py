@@ -31,16 +31,16 @@ def driver_of(world: World) -> Driver:
 
 def drive(world: World) -> World:
     """Run a world to its end; one whose plan has gone beyond the step that ends it stands for the one made again."""
-    running = world
     while True:
+        driver = driver_of(world)
         try:
-            driver_of(running).run()
+            driver.run()
             return world
         except Rewind as rewind:
             make = vars(world)["make"]
-            running = make(Rewind(rewind.number, rewind.why or running.one_by_one))
+            vars(driver.world).update(vars(make(Rewind(rewind.number, rewind.why or world.one_by_one))))
         finally:
-            vars(world).update(vars(running))
+            vars(world).update(vars(driver.world))
 
 
 def fast_world(

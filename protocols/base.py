@@ -54,7 +54,7 @@ from .steps.names import Constants, Names
 from .steps.noise import NO_DATA, NO_NOISE, StepNoise
 from .steps.partners import NO_LAW, rank_of
 from .steps.record import loaders_of
-from .steps.sending import Every
+from .steps.sending import Every, check_declared
 from .steps.tables import StepTables
 from .steps.view_steps import ViewSteps, check_arguments, function_in
 from .surroundings import Surroundings
@@ -181,11 +181,6 @@ class Protocol(ABC):
         """
         return None
 
-    @classmethod
-    def rows_of_step(cls, parameters: Any, rows: float) -> float:
-        """How many rows a step reads, of so many that an agent has; all by default. Estimates of time rely on it."""
-        return rows
-
     def local_data(self, agent: int, shard: Shard) -> Shard:
         """An agent's rows as its steps will see them (clipped, or cut to its own columns); a function of them alone.
 
@@ -305,7 +300,9 @@ class Protocol(ABC):
 
     def bind(self, state: State, *, unheard_is_own: bool) -> StepTables:
         """Take the blocks of a run, which its steps are made on; the engine does this."""
-        tables = StepTables(Names(self), state, unheard_is_own=unheard_is_own)
+        names = Names(self)
+        check_declared(self.sends(), self._most, names.kinds, self.problem.task.agents)
+        tables = StepTables(names, state, unheard_is_own=unheard_is_own)
         tables.loaders = loaders_of(tables)
         self._steps = ViewSteps(self, self.step_functions, tables)
         return tables

@@ -44,6 +44,8 @@ class Record:
     said_: dict[str, Array]
 
     def _unknown(self, name: str) -> AttributeError:
+        if name in self.tables_.names.messages:
+            return AttributeError(f"me.{name} is assigned as a whole, and never read")
         return AttributeError(f"an agent has no {name!r}; it has {', '.join(self.tables_.names.all)}")
 
     def matrix_(self, values: Any, width: int | None = None) -> Array:
@@ -264,13 +266,17 @@ class Batch(Record):
     def __setattr__(self, name: str, value: Any) -> None:
         """Put another value in the place of a block, or say what is to be sent."""
         state = self.tables_.state
-        block = state.agent.get(name) or state.edge.get(name)
-        if block is not None:
+        if name in state.agent or name in state.edge:
             if value is self.assigned_.get(name):
                 return
-            owners = self.agents_ if name in state.agent else self.edges_
+            of_agents = name in state.agent
+            block, owners = (state.agent[name], self.agents_) if of_agents else (state.edge[name], self.edges_)
             shape = (len(owners), block.width_of(owners))
             self.__dict__[name] = self.assigned_[name] = broadcast(name, value, shape)
+            here = self.__dict__.get("here")
+            if here is not None and not of_agents:  # reads anew what is known of all edges
+                here.assigned_.pop(name, None)
+                here.__dict__.pop(name, None)
         elif name == MESSAGE or name in self.tables_.names.messages:
             self.said_[name] = self._copied(name, value)
         else:
@@ -284,6 +290,14 @@ class Batch(Record):
         addressed = names.layout.messages[kind].addressed
         return broadcast(name, value, (int(self.degrees_.sum()) if addressed else len(self.agents_), width))
 
+    def _unknown(self, name: str) -> AttributeError:
+        if name in ("features", "labels"):
+            return AttributeError(
+                f"a batch has no {name!r}, for agents have different numbers of rows; operators read them, and so do "
+                "steps of single agents"
+            )
+        return super()._unknown(name)
+
     def where(self, mask: Any) -> Part:
         """The same record for some of the agents: what is assigned there is written for them alone.
 
@@ -291,8 +305,10 @@ class Batch(Record):
         ----------
         mask : (B, 1) bool
         """
-        rows = np.flatnonzero(np.broadcast_to(np.reshape(mask, -1), len(self.agents_)))
-        return Part(self, rows)
+        given, count = np.reshape(mask, -1), len(self.agents_)
+        if given.size not in (1, count):
+            raise ValueError(f"me.where takes a mask of {count} agents, and not one of shape {np.shape(mask)}")
+        return Part(self, np.flatnonzero(np.broadcast_to(given, count)))
 
     def write_back_(self) -> None:
         """Write what the step has assigned to blocks."""
@@ -457,6 +473,8 @@ def loaders_of(tables: StepTables) -> dict[str, Callable[[Batch], Any]]:
         "weights": lambda me: graph.weights[me.edges_][:, None],
         "agent": lambda me: me.agents_[:, None],
     }
+    if "step" in tables.protocol.step_functions:
+        del found["here"], found["partner_"]
     for name, value in names.parameters.items():
         known = np.float64(value) if isinstance(value, float) else value
         found[name] = partial(_constant, known)
@@ -480,11 +498,11 @@ def _constant(value: Any, _: Batch) -> Any:
 
 
 def _rows_of(array: Array, me: Batch) -> Array:
-    return array[me.agents_]
+    return _fixed(array[me.agents_])
 
 
 def _edges_of(array: Array, me: Batch) -> Array:
-    return array[me.edges_]
+    return _fixed(array[me.edges_])
 
 
 def _heard_of(kind: str, me: Batch) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..view import POST_PROCESSING, Out, View
 from .names import MESSAGE
 from .noise import UNPERTURBED
 from .record import Batch, One, Record
+from .sending import Every
 from .sources import ViewSource
 from .tables import StepTables
 
@@ -78,10 +80,20 @@ class ViewSteps:
             "step", view, release, out.reserve, self.names.messages if self.names.kinds else {}
         )
         for name, kind in self.names.messages.items():
-            if name in me.said_:
+            if name in me.said_ and self._is_due(kind, view):
                 self._send(view, kind, me, me.said_[name], self._sent_under(release, source), out)
         if over or self.protocol.is_last(view):
             out.fall_silent()
+
+    def _is_due(self, kind: str, view: View) -> bool:
+        """Whether an agent sends what its step has said: a `batched` step says for others of its batch, too."""
+        declared = self._sends.get(kind)
+        return declared is None or declared.is_due(view.agent, view.updates)
+
+    @cached_property
+    def _sends(self) -> Mapping[str, Every]:
+        """What a `batched` step sends when."""
+        return self.protocol.sends() if is_batched(self.steps["step"]) and not self.protocol.decides else {}
 
     def _send(self, view: View, kind: str, me: Record, message: Array, under: Release, out: Out) -> None:
         """Send a message to all neighbours, or to each its own."""

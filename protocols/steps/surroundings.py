@@ -1,4 +1,4 @@
-"""What a run has beside its protocol that compiled steps depend on."""
+"""What a run has beside its protocol that planned steps depend on."""
 
 from __future__ import annotations
 

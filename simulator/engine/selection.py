@@ -107,7 +107,7 @@ class BatchedEngine(Engine):
 
     @staticmethod
     def _reacting(world: World) -> bool:
-        """Whether agents take in single messages, which compiled steps do not."""
+        """Whether agents take in single messages, which planned steps do not."""
         free = world.sessions is None and world.in_rounds is None
         return free and (world.traits.trigger == "message" or world.traits.inbox != "latest")
 

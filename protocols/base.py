@@ -57,7 +57,7 @@ from .steps.sending import Every
 from .steps.tables import StepTables
 from .steps.view_steps import ViewSteps, check_arguments, function_in
 from .surroundings import Surroundings
-from .traits import EXCHANGE_TEXTS, Traits, lacks
+from .traits import EXCHANGE_STEPS, Traits, lacks
 from .view import Out, Problem, Sent, View
 
 __all__ = [
@@ -271,7 +271,7 @@ class Protocol(ABC):
     def _methods(self) -> Mapping[str, str]:
         """What makes a step: the name of each function, and of the method that it stands for."""
         if self.traits_for(self.parameters).exchange == "pairwise":
-            return {function: method for method, function in EXCHANGE_TEXTS.items()}
+            return {function: method for method, function in EXCHANGE_STEPS.items()}
         return {"step": "wake"}
 
     @property
@@ -356,7 +356,7 @@ class Protocol(ABC):
         self._steps_for("complete_exchange").complete(view, partner, vector)
 
     def _steps_for(self, method: str) -> ViewSteps:
-        if EXCHANGE_TEXTS[method] not in self.step_functions:
+        if EXCHANGE_STEPS[method] not in self.step_functions:
             raise TypeError(lacks(type(self), method))
         return self.steps
 

@@ -215,7 +215,7 @@ class StepCharges:
             release = self._staged(agent, stage, now)
         except _Unreadable as missing:
             raise StepFailure(
-                f"the release of {name} reads view.{missing} at stage {stage} of agent {agent}; releases of compiled "
+                f"the release of {name} reads view.{missing} at stage {stage} of agent {agent}; releases of planned "
                 "steps depend on agent, data, neighbours and updates; or use engine: event"
             ) from None
         self._check_scale(agent, stage, release)

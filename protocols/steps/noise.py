@@ -1,4 +1,4 @@
-"""What `perturbed` needs to know of a protocol's noise, as Python and compiled."""
+"""What `perturbed` needs to know of a protocol's noise."""
 
 from __future__ import annotations
 

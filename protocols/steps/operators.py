@@ -83,7 +83,14 @@ def heard_of(me: Record, rank: int) -> Array:
     """(width,) the newest vector of one neighbour, by its rank; the own block or zeros if it was never heard.
 
     Only of one agent.
+
+    Raises
+    ------
+    TypeError
+        In a batch.
     """
+    if me.is_batch_:
+        raise TypeError("heard_of is of one agent: in a batched step, me.heard has a row for each edge")
     pool, index, _, own = me.heard_(me.tables_.first_kind)
     row = index[rank]
     return np.array(pool[row][: own.shape[1]]) if row >= 0 else own[0].copy()
@@ -116,7 +123,7 @@ def weighted_sum(me: Record, weights: Any) -> Array:
     return me.given_(out)
 
 
-def segment_sum(me: Record, values: Array) -> Array:
+def segment_sum(me: Record, values: Any) -> Array:
     """(width,) sum over an agent's edges of (degree, width) values; zeros without neighbours."""
     rows = np.ascontiguousarray(values, dtype=np.float64)
     starts = me.edge_starts_ if me.is_batch_ else np.array([0, len(rows)])

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ...agents.suggestions import suggestion
 from .heard_kernels import gathered
 from .names import MESSAGE
 from .sources import Source
@@ -20,6 +21,17 @@ from .tables import StepTables
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
+OF_ONE = (
+    "a batched step has no me.{}: operators read rows, and what needs them itself is of one agent, without @batched"
+)
+OTHERWISE: tuple[dict[str, str], dict[str, str]] = (
+    {
+        "where": "me.where is of batched steps; of one agent, write if",
+        "here": "me.here is of batched steps; of one agent, blocks of the edge are me.BLOCK[partner]",
+    },
+    {name: OF_ONE.format(name) for name in ("features", "labels")},
+)
+"""What records of one agent, and those of a batch, do not have, and what stands in its place."""
 
 
 class Record:
@@ -39,8 +51,20 @@ class Record:
     messages_: Mapping[str, str]
     said_: dict[str, Array]
 
+    edge_starts_: Ranks
+    degrees_: Ranks
+    degree: Any
+    rows: Any
+
     def _unknown(self, name: str) -> AttributeError:
-        return AttributeError(f"an agent has no {name!r}; it has {', '.join(self.tables_.names.all)}")
+        if name in OTHERWISE[self.is_batch_]:
+            return AttributeError(OTHERWISE[self.is_batch_][name])
+        known = self.tables_.names.all
+        return AttributeError(f"an agent has no {name!r}{suggestion(name, known)} it has {', '.join(known)}")
+
+    def _fixed_name(self, name: str) -> AttributeError:
+        names = ", ".join(sorted(self.tables_.names.writable))
+        return AttributeError(f"me.{name} is not for a step to change; admissible: {names}")
 
     def matrix_(self, values: Any, width: int | None = None) -> Array:
         """(B, width) float64, contiguous, of what a step has of its agents."""
@@ -124,7 +148,7 @@ class Meeting:
         """Put another value in the place of a block of the edge."""
         blocks = self._me.tables_.state.edge
         if name not in blocks:
-            raise AttributeError(f"me.here.{name} is not for a step to change")
+            raise AttributeError(f"me.here.{name} is not for a step to change; admissible: {', '.join(blocks)}")
         out = np.empty((len(self.edges_), blocks[name].width_of(self.edges_)))
         out[:] = value
         self.__dict__[name] = self.named_[name] = out
@@ -156,7 +180,7 @@ class One(Record):
         put["numbers_"] = {name: block for name, block in blocks.items() if one(name)}
         for name, block in state.edge.items():
             own = block.of(edges)
-            blocks[name] = own[:, 0] if one(name) else cast(Any, own)
+            blocks[name] = cast(Any, own)[:, 0] if one(name) else cast(Any, own)
         put["blocks_"] = blocks
         put["widths_"] = {kind: names.width(kind, agent) for kind in names.kinds}
         put.update(_fixed_fields(tables, agent, edges))
@@ -200,7 +224,7 @@ class One(Record):
         elif name == MESSAGE or name in self.tables_.names.messages:
             self.said_[name] = self._copied(name, value)
         else:
-            raise AttributeError(f"me.{name} is not for a step to change")
+            raise self._fixed_name(name)
 
     def _copied(self, name: str, value: Any) -> Array:
         """A copy of what is assigned to a message."""
@@ -330,7 +354,7 @@ class Batch(Record):
         elif name == MESSAGE or name in self.tables_.names.messages:
             self.said_[name] = self._copied(name, value)
         else:
-            raise AttributeError(f"me.{name} is not for a step to change")
+            raise self._fixed_name(name)
 
     def _full(self, name: str, value: Any) -> Array:
         """A value as wide and as long as its block."""
@@ -427,7 +451,9 @@ class Part(Batch):
         """Put another value in the place of the agents' part of a block."""
         state = self.tables_.state
         if name not in state.agent and name not in state.edge:
-            raise AttributeError(f"me.{name} is not for a part of the agents to change")
+            raise AttributeError(
+                f"me.{name} is not for a part of the agents to change: assign it for all of them, by np.where"
+            )
         whole = getattr(self.whole_, name)
         if not whole.flags.writeable:
             setattr(self.whole_, name, whole)

@@ -22,3 +22,10 @@ class Every:
 
     period: int | NDArray[np.int64] = 1
     phase: int | NDArray[np.int64] = 0
+
+    def __post_init__(self) -> None:
+        period, phase = np.asarray(self.period), np.asarray(self.phase)
+        if not all(np.issubdtype(one.dtype, np.integer) and (one >= 0).all() for one in (period, phase)):
+            raise ValueError(f"Every({self.period}, {self.phase}): admissible: integers from 0 on")
+        if (phase >= np.maximum(period, 1)).any():
+            raise ValueError(f"Every({self.period}, {self.phase}): a phase is below its period")

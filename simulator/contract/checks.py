@@ -20,7 +20,7 @@ from ...protocols.base import Protocol, ProtocolParameters, Sent
 from ...protocols.privacy.mechanisms import Release, noises
 from ...protocols.steps.charges import ScaleMismatch
 from ...protocols.steps.view_steps import function_in
-from ...protocols.traits import EXCHANGE_TEXTS, lacks
+from ...protocols.traits import EXCHANGE_STEPS, lacks
 from ...protocols.view import POST_PROCESSING
 from ..network.latency import Constant
 from ..network.network import NetworkParameters
@@ -55,9 +55,8 @@ def check_contract(protocol: type[Protocol], parameters: Mapping[str, Any] | Pro
         If a start or a step reads or writes what is not its own, a message marked public depends on data, a message
         marked noisy does not depend on noise, constants of a private protocol come from data that are not listed as
         assumed public, sent vectors can be changed afterwards, zero noise differs from no noise, a run fails on some
-        network, the engines disagree, or a run on neighbouring data cannot be led along the same transcript, be it in
-        Python or, of texts, in compiled form, or its releases name another scale than the noise that its compiled steps
-        draw.
+        network, the engines disagree, or a run on neighbouring data cannot be led along the same transcript on either
+        engine, or its releases name another scale than the noise that its planned steps draw.
     """
     try:
         return _checked(protocol, protocol_parameters(protocol, parameters))
@@ -82,7 +81,7 @@ def _checked(protocol: type[Protocol], checked: ProtocolParameters) -> tuple[str
     check_alone(protocol, checked)
     check_engines(protocol, checked)
     check_replay(protocol, checked)
-    if made_of_texts(protocol):
+    if has_step_functions(protocol):
         check_replay(protocol, checked, engine="auto")
     return refused
 
@@ -106,9 +105,9 @@ def holds_columns(protocol: type[Protocol], parameters: ProtocolParameters) -> b
     return False
 
 
-def made_of_texts(protocol: type[Protocol]) -> bool:
-    """Whether a protocol has texts, whose compiled form is to be replayed as well as the Python one."""
-    return any(function_in(protocol, name) is not None for name in ("step", *EXCHANGE_TEXTS.values()))
+def has_step_functions(protocol: type[Protocol]) -> bool:
+    """Whether a protocol has step functions, which the batched engine is to replay as well as the event engine."""
+    return any(function_in(protocol, name) is not None for name in ("step", *EXCHANGE_STEPS.values()))
 
 
 def check_starts(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
@@ -174,10 +173,10 @@ def _check_number(what: str, values: NDArray[np.float64]) -> None:
 
 
 def check_methods(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
-    """A protocol that exchanges pairwise has all three methods of an exchange, or texts for them."""
+    """A protocol that exchanges pairwise has all three methods of an exchange, or step functions for them."""
     if protocol.traits_for(parameters).exchange == "pairwise":
-        for name, text in EXCHANGE_TEXTS.items():
-            if getattr(protocol, name) is getattr(Protocol, name) and getattr(protocol, text) is None:
+        for name, function in EXCHANGE_STEPS.items():
+            if getattr(protocol, name) is getattr(Protocol, name) and getattr(protocol, function) is None:
                 raise ContractViolation(lacks(protocol, name))
 
 

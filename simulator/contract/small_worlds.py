@@ -58,7 +58,7 @@ def check_replay(
     seconds : float
         Processor time of a run at most.
     engine : {"event", "auto", "batched"}
-        On the event engine steps run in Python, and on the batched one in their compiled form if they have one.
+        Which engine makes the steps, which are watched one by one on each.
 
     Returns
     -------

@@ -22,7 +22,6 @@ from hushnet.simulator.network.randomness import Draws
 from hushnet.simulator.network.setting import Setting, Stop
 from hushnet.simulator.recording.message_log import MessageLog
 
-
 Family = Literal["broadcast", "gossip", "rounds"]
 ENGINES = ("batched", "event", "naive")
 SEED = 1

@@ -282,7 +282,7 @@ def history_of(
     options = {"observer": onlooker if observe else None, "watch": onlooker if watch else None, **record}
     world = World(setting, protocol, parameters, recorder=onlooker, **options)
     chosen = engine_for(engine, world)  # type: ignore[arg-type]
-    prepared(world, BatchedEngine(compiled=False) if watch and isinstance(chosen, BatchedEngine) else chosen)
+    prepared(world, BatchedEngine(plans=False) if watch and isinstance(chosen, BatchedEngine) else chosen)
     history.engine, history.layout = world.engine, world.layout
     try:
         drive(world)

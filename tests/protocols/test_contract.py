@@ -233,7 +233,7 @@ class ForgetsToFinish(PairwiseExchange):
         (StartsFromDataAsPublic, "start of agent 0 .* depends on the agent's data"),
         (NoisyAtZero, "differs from the protocol without noise"),
         (DividesByZero, "wake of agent 0 sets model to what is not a number .NaN., coordinate 1"),
-        (ForgetsToFinish, "exchanges pairwise, but has neither a text complete nor a method complete_exchange"),
+        (ForgetsToFinish, "exchanges pairwise, but has neither a function complete nor a method complete_exchange"),
     ],
 )
 def test_the_contract_tests_catch(protocol, complaint):

@@ -69,7 +69,7 @@ class PlanSource(Source):
         self._streams: dict[str, NDArray[np.uint64]] = {}
         self._heard: dict[str, Ranks] = {}
         for name in ("starts", "updates"):
-            self.__dict__.pop(name, None)
+            vars(self).pop(name, None)
 
     @cached_property
     def starts(self) -> Ranks:
@@ -91,7 +91,7 @@ class PlanSource(Source):
             if len(degrees) == 1:
                 self._heard[kind] = self._reads[int(first[0]) : int(first[0] + degrees[0])]
             else:
-                places = np.repeat(first - starts[:-1], degrees) + np.arange(starts[-1])
+                places = np.repeat(first - starts[:-1], degrees) + np.arange(int(starts[-1]))
                 self._heard[kind] = self._reads[places]
         return self._pool, self._heard[kind], self.starts
 

@@ -189,7 +189,7 @@ class PlannedSteps:
                 partner = edge - int(first[agent])
                 given = (partner,) if phase == REQUESTING else (partner, self._heard(w, heard))
             try:
-                over = interrupted(self.functions[max(phase - 1, 0)], me, *given)
+                over = interrupted(self.functions[max(int(phase) - 1, 0)], me, *given)
             except (HushnetError, Objection):
                 raise
             except Exception as error:
@@ -359,8 +359,8 @@ class PlannedSteps:
                 if (due & (degrees > 0)).any():
                     self._contradicted(f"it did not send {name}")
             elif not apart:
-                where = place if due.all() else place[due]
-                pool[plan.reads[where], : message.shape[1]] = message if due.all() else message[due]
+                spoken = slice(None) if due.all() else due
+                pool[plan.reads[place[spoken]], : message.shape[1]] = message[spoken]
             else:
                 starts = source.starts
                 where, said = np.repeat(place - starts[:-1], degrees) + np.arange(starts[-1]), np.repeat(due, degrees)

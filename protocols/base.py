@@ -53,6 +53,7 @@ from .schedule import ScheduleParameters, expanded
 from .steps.names import Constants, Names
 from .steps.noise import NO_DATA, NO_NOISE, StepNoise
 from .steps.partners import NO_LAW, rank_of
+from .steps.record import loaders_of
 from .steps.sending import Every
 from .steps.tables import StepTables
 from .steps.view_steps import ViewSteps, check_arguments, function_in
@@ -305,6 +306,7 @@ class Protocol(ABC):
     def bind(self, state: State, *, unheard_is_own: bool) -> StepTables:
         """Take the blocks of a run, which its steps are made on; the engine does this."""
         tables = StepTables(Names(self), state, unheard_is_own=unheard_is_own)
+        tables.loaders = loaders_of(tables)
         self._steps = ViewSteps(self, self.step_functions, tables)
         return tables
 

@@ -57,7 +57,7 @@ from ..base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Trait
 from ..invariants import EXACTLY, Declared, Instant, Invariant, NoInvariant, Where, by_row, largest
 from ..privacy.mechanisms import Release
 from ..schedule import RoundsSchedule
-from ..steps import Constants, batched, local_gradient, minimised, per_edge, received, segment_sum
+from ..steps import Constants, Every, batched, local_gradient, minimised, per_edge, received, segment_sum
 from ..surroundings import Surroundings, check_length
 from .coordinate_descent import Confidence, confidences
 from .model_propagation import ModelPropagation, ModelPropagationParameters
@@ -228,16 +228,20 @@ class CollaborativeAdmm(Protocol):
             return Release.public(view.agent, view.now, "the agent has no data")
         return Release.plain(view.agent, view.now, "models and multipliers without noise")
 
+    def sends(self) -> dict[str, Every]:
+        """Solitary models at the start alone."""
+        return {"solitary": Every(0)}
+
     @staticmethod
     @batched
-    def request(me: Any, _partner: Any) -> None:
+    def request(me: Any) -> None:
         """Step 1 of the caller, and its message."""
         minimise(me)
         me.message = offer(me.here, me.model, me.rho)
 
     @staticmethod
     @batched
-    def respond(me: Any, _partner: Any, heard: Array) -> None:
+    def respond(me: Any, heard: Array) -> None:
         """Step 1 of the callee, its message, and steps 2 and 3."""
         minimise(me)
         me.message = offer(me.here, me.model, me.rho)
@@ -245,7 +249,7 @@ class CollaborativeAdmm(Protocol):
 
     @staticmethod
     @batched
-    def complete(me: Any, _partner: Any, heard: Array) -> None:
+    def complete(me: Any, heard: Array) -> None:
         """Steps 2 and 3 of the caller, with its step 1 as it was when it called."""
         settle(me.here, heard, True, me.rho)
 

@@ -192,7 +192,7 @@ def move_dual(me: Any) -> None:
     """(11) with the models of the round before; both ends of every edge have sent theirs."""
     me.before = me.model
     dual_step = me.dual_step * me.dual_step_growth ** (me.round - 2)
-    me.dual += 0.5 * dual_step * (me.degree * me.model - heard_sum(me))
+    me.dual = me.dual + 0.5 * dual_step * (me.degree * me.model - heard_sum(me))
 
 
 def penalty_of(me: Any) -> float:

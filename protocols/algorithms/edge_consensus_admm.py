@@ -109,14 +109,14 @@ class EdgeConsensusAdmm(Protocol):
 
     @staticmethod
     @batched
-    def request(me: Any, _partner: Any) -> None:
+    def request(me: Any) -> None:
         """The caller's local problem; its solution is kept for `complete`."""
         solve(me)
         me.here.offered = me.message = me.model
 
     @staticmethod
     @batched
-    def respond(me: Any, _partner: Any, heard: Array) -> None:
+    def respond(me: Any, heard: Array) -> None:
         """The callee's local problem, and its end of the edge."""
         solve(me)
         me.here.offered = me.message = me.model
@@ -124,7 +124,7 @@ class EdgeConsensusAdmm(Protocol):
 
     @staticmethod
     @batched
-    def complete(me: Any, _partner: Any, heard: Array) -> None:
+    def complete(me: Any, heard: Array) -> None:
         """The caller's end of the edge, with its model as it was when it called."""
         settle(me, heard)
 
@@ -170,8 +170,8 @@ def settle(me: Any, theirs: Array) -> None:
     """z_e and lambda_ij from two models, sums and differences of the same two numbers at either end."""
     here = me.here
     here.between = 0.5 * (here.offered + theirs)
-    here.dual += 0.5 * me.penalty * (here.offered - theirs)
-    here.met += 1.0
+    here.dual = here.dual + 0.5 * me.penalty * (here.offered - theirs)
+    here.met = here.met + 1.0
 
 
 def _of_edges(name: str, block: str, sign: float, source: str) -> Invariant:

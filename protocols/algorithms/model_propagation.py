@@ -228,20 +228,20 @@ class ModelPropagation(Protocol):
 
     @staticmethod
     @batched
-    def request(me: Any, _partner: Any) -> None:
+    def request(me: Any) -> None:
         """Show the own model."""
         me.message = me.model
 
     @staticmethod
     @batched
-    def respond(me: Any, _partner: Any, heard: NDArray[np.float64]) -> None:
+    def respond(me: Any, heard: NDArray[np.float64]) -> None:
         """Show the own model as it is before the update, then make the update (6)."""
         me.message = me.model
         _meet(me, heard)
 
     @staticmethod
     @batched
-    def complete(me: Any, _partner: Any, heard: NDArray[np.float64]) -> None:
+    def complete(me: Any, heard: NDArray[np.float64]) -> None:
         """Make the update (6)."""
         _meet(me, heard)
 

@@ -130,16 +130,22 @@ class StepCharges:
             return self.scales[agents, np.minimum(updates, self.scales.shape[1] - 1)]
         return self.scales[agents, 0] * self.growth[agents] ** updates
 
-    def count(self, agents: NDArray[np.int64], updates: NDArray[np.int64], drawn: NDArray[np.int64]) -> None:
+    def count(self, agents: NDArray[np.int64], updates: NDArray[np.int64], drawn: NDArray[np.int64] | None) -> None:
         """Count the noise that steps have drawn for what somebody hears."""
+        if drawn is None:
+            return
         heard = drawn * (self.protocol.problem.graph.degrees[agents] > 0)
         if self.growth is not None and (self.draws[agents, 0] != updates)[heard > 0].any():
             raise ValueError("its noise grows from step to step, and one of its steps has drawn none")
         self.draws[agents, np.minimum(updates, self.scales.shape[1] - 1)] += heard
 
-    def plain(self, agents: NDArray[np.int64], drawn: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def plain(self, agents: NDArray[np.int64], drawn: NDArray[np.int64] | None) -> NDArray[np.bool_]:
         """(B,) whether what steps say reveals data without noise, that have drawn noise so often."""
-        return (self.plain_bits[agents] | (self.undrawn_bits[agents] * (drawn == 0))) != 0
+        revealing = self.plain_bits[agents] != 0
+        if self.noisy:
+            undrawn = self.undrawn_bits[agents] != 0
+            revealing |= undrawn if drawn is None else undrawn & (drawn == 0)
+        return revealing
 
     def _try_release(self) -> None:
         """Refuse a release that depends on more than a `StagedView` has.

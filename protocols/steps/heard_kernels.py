@@ -1,7 +1,8 @@
 """Kernels over what a batch of agents has heard, and over their edges.
 
-What was heard is a pool of vectors and, for each edge of the batch's agents in order, the index of one of them: -1 if
-nothing was heard there, for which the agent's row of ``own`` stands. ``starts`` are (B + 1,).
+What was heard is a pool of vectors and, for each edge, the index of one of them: -1 if nothing was heard, for which
+the agent's row of ``own`` stands. The indices of agent b are ``index[begins[b] : begins[b] + counts[b]]``; values over
+edges that are handed over beside them are (R, ...), one agent's after the other's.
 """
 
 from __future__ import annotations
@@ -16,36 +17,34 @@ def _kernel(function: Any) -> Any:
 
 
 @_kernel
-def weighted_sums(pool, index, starts, weights, own, out):  # pragma: no cover - compiled
+def weighted_sums(pool, index, begins, counts, weights, own, out):  # pragma: no cover - compiled
     """Fill (B, width) with sums over the edges of each agent, of what was heard there times the edge's weight."""
+    place = 0
     for b in range(len(out)):
-        total = out[b]
+        total, mirror = out[b], own[b]
         total[:] = 0.0
-        for edge in range(starts[b], starts[b + 1]):
-            row, weight = index[edge], weights[edge]
-            if row >= 0:
-                heard = pool[row]
-                for k in range(len(total)):
-                    total[k] += weight * heard[k]
-            else:
-                mirror = own[b]
-                for k in range(len(total)):
-                    total[k] += weight * mirror[k]
+        for edge in range(begins[b], begins[b] + counts[b]):
+            row, weight = index[edge], weights[place]
+            place += 1
+            heard = pool[row] if row >= 0 else mirror
+            for k in range(len(total)):
+                total[k] += weight * heard[k]
 
 
 @_kernel
-def averages(pool, index, starts, agents, offsets, weights, own, out):  # pragma: no cover - compiled
+def averages(pool, index, begins, agents, offsets, weights, own, out):  # pragma: no cover - compiled
     """Fill (B, width) with weighted means; ``weights`` are those of all edges. Without edges, the agent's own row."""
     for b in range(len(out)):
-        total, first = out[b], offsets[agents[b]]
-        if starts[b + 1] == starts[b]:
+        total, mirror, first = out[b], own[b], offsets[agents[b]]
+        degree = offsets[agents[b] + 1] - first
+        if degree == 0:
             for k in range(len(total)):
-                total[k] = own[b, k]
+                total[k] = mirror[k]
             continue
         total[:] = 0.0
         strength, missing = 0.0, 0.0
-        for place in range(starts[b + 1] - starts[b]):
-            row, weight = index[starts[b] + place], weights[first + place]
+        for place in range(degree):
+            row, weight = index[begins[b] + place], weights[first + place]
             strength += weight
             if row < 0:
                 missing += weight
@@ -55,27 +54,44 @@ def averages(pool, index, starts, agents, offsets, weights, own, out):  # pragma
                 total[k] += weight * heard[k]
         if missing > 0.0:
             for k in range(len(total)):
-                total[k] += missing * own[b, k]
+                total[k] += missing * mirror[k]
         for k in range(len(total)):
             total[k] /= strength
 
 
 @_kernel
-def gathered(pool, index, starts, own, out):  # pragma: no cover - compiled
+def gathered(pool, index, begins, counts, own, out):  # pragma: no cover - compiled
     """Fill (R, width) with what was heard, edge by edge."""
-    for b in range(len(starts) - 1):
-        for edge in range(starts[b], starts[b + 1]):
-            row = index[edge]
-            for k in range(out.shape[1]):
-                out[edge, k] = pool[row, k] if row >= 0 else own[b, k]
+    place = 0
+    for b in range(len(begins)):
+        mirror = own[b]
+        for edge in range(begins[b], begins[b] + counts[b]):
+            row, own_row = index[edge], out[place]
+            heard = pool[row] if row >= 0 else mirror
+            for k in range(len(own_row)):
+                own_row[k] = heard[k]
+            place += 1
 
 
 @_kernel
-def segment_sums(values, starts, out):  # pragma: no cover - compiled
+def known(index, begins, counts, out):  # pragma: no cover - compiled
+    """Fill (R,) with whether anything was heard over each edge."""
+    place = 0
+    for b in range(len(begins)):
+        for edge in range(begins[b], begins[b] + counts[b]):
+            out[place] = index[edge] >= 0
+            place += 1
+
+
+@_kernel
+def segment_sums(values, counts, out):  # pragma: no cover - compiled
     """Fill (B, width) with sums of the (R, width) values over the edges of each agent; zeros without edges."""
+    place = 0
     for b in range(len(out)):
         total = out[b]
         total[:] = 0.0
-        for edge in range(starts[b], starts[b + 1]):
+        for _ in range(counts[b]):
+            value = values[place]
             for k in range(len(total)):
-                total[k] += values[edge, k]
+                total[k] += value[k]
+            place += 1

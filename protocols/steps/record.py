@@ -1,20 +1,21 @@
 """The record ``me`` of a step: of one agent, or of a batch of agents whose steps do not depend on each other.
 
 What either has is listed in `hushnet.protocols.steps.names`. Of one agent, blocks are views that are written in place.
-Of a batch, what a step names is gathered into arrays whose first axis is the agents or their edges, and blocks are
-written back when the step is over.
+Of a batch, what a step names is gathered into arrays whose first axis is the agents or their edges, and what it assigns
+to blocks is written back when it is over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.suggestions import suggestion
-from .heard_kernels import gathered
+from .heard_kernels import gathered, known
 from .names import MESSAGE
 from .sources import Source
 from .tables import StepTables
@@ -47,12 +48,14 @@ class Record:
     tables_: StepTables
     source_: Source
     agents_: Ranks
+    degrees_: Ranks
+    decays_: Array
+    data_: tuple[Any, Array, Ranks, Ranks]
     is_batch_: bool
     messages_: Mapping[str, str]
     said_: dict[str, Array]
 
     edge_starts_: Ranks
-    degrees_: Ranks
     degree: Any
     rows: Any
 
@@ -69,10 +72,10 @@ class Record:
     def matrix_(self, values: Any, width: int | None = None) -> Array:
         """(B, width) float64, contiguous, of what a step has of its agents."""
         rows = np.ascontiguousarray(values, dtype=np.float64)
-        if not rows.flags.writeable:
-            rows = rows.copy()
         if not self.is_batch_:
             rows = rows.reshape(1, -1)
+        if not rows.flags.writeable:
+            rows = rows.copy()
         if rows.ndim != 2 or len(rows) != len(self.agents_) or (width is not None and rows.shape[1] != width):
             wanted = f"({len(self.agents_)}, {width or 'k'})" if self.is_batch_ else f"({width or 'k'},)"
             raise ValueError(f"the shape {np.shape(values)} is not {wanted}")
@@ -92,71 +95,29 @@ class Record:
             raise AttributeError(f"nothing is sent here, so there is no me.{name}")
         return kind
 
-    def heard_(self, kind: str) -> tuple[Any, Ranks, Ranks, Array]:
-        """A pool, what of it was heard over each edge, where agents' edges begin, and what stands for the rest."""
+    def heard_(self, kind: str) -> tuple[Any, Ranks, Ranks, Ranks, Array]:
+        """What a `Source` has of what was heard, and (B, width) what stands for the rest."""
         tables = self.tables_
         widths = tables.names.heard_widths[kind]
         width = int(widths[self.agents_[0]] if len(self.agents_) else widths.max(initial=0))
-        pool, index, starts = self.source_.heard_at(kind, width)
+        heard = self.source_.heard_at(kind, width)
         mirror = tables.mirror(kind)
         own = np.zeros((len(self.agents_), width)) if mirror is None else self.matrix_(getattr(self, mirror))
-        return pool, index, starts, own
+        return *heard, own
 
     def received_(self, kind: str) -> Array:
         """(R, width) what was heard over each edge."""
-        pool, index, starts, own = self.heard_(kind)
-        out = np.empty((len(index), own.shape[1]))
-        gathered(pool, index, starts, own, out)
+        pool, index, begins, counts, own = self.heard_(kind)
+        out = np.empty((int(counts.sum()), own.shape[1]))
+        gathered(pool, index, begins, counts, own, out)
         return out
 
-
-class Meeting:
-    """What an agent, or each agent of a batch, has of the edge over which it meets a neighbour: `Record.here`.
-
-    Parameters
-    ----------
-    me : Record
-    edges : (B,) int64
-        Directed edges.
-    places : (B,) int64
-        Where they are among the edges of the batch.
-    """
-
-    def __init__(self, me: Record, edges: Ranks, places: Ranks) -> None:
-        self.__dict__.update(_me=me, edges_=edges, places_=places, named_={})
-
-    def __getattr__(self, name: str) -> Any:
-        """A block, a constant or a weight of the edge."""
-        me = self._me
-        tables = me.tables_
-        if name in tables.state.edge:
-            known = me.of_edges_(name)
-            found = tables.state.edge[name].taken(self.edges_) if known is None else known[self.places_]
-            self.named_[name] = found
-        elif name in tables.names.per_edge:
-            found = tables.names.per_edge[name][self.edges_]
-        elif name == "weight":
-            found = tables.graph.weights[self.edges_]
-        else:
-            raise AttributeError(f"an edge has no {name!r}; it has {', '.join(tables.state.edge)} and weight")
-        if found.ndim == 1:
-            found = found[:, None]
-        self.__dict__[name] = found
-        return found
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        """Put another value in the place of a block of the edge."""
-        blocks = self._me.tables_.state.edge
-        if name not in blocks:
-            raise AttributeError(f"me.here.{name} is not for a step to change; admissible: {', '.join(blocks)}")
-        out = np.empty((len(self.edges_), blocks[name].width_of(self.edges_)))
-        out[:] = value
-        self.__dict__[name] = self.named_[name] = out
-
-    def write_back_(self) -> None:
-        """Write what the step has named of blocks."""
-        for name, values in self.named_.items():
-            self._me.tables_.state.edge[name].put(self.edges_, values)
+    def was_heard_(self, kind: str) -> NDArray[np.bool_]:
+        """(R,) whether anything was heard over each edge."""
+        _, index, begins, counts = self.source_.heard_at(kind, 0)
+        out = np.empty(int(counts.sum()), dtype=bool)
+        known(index, begins, counts, out)
+        return out
 
 
 class One(Record):
@@ -175,6 +136,7 @@ class One(Record):
     def __init__(self, tables: StepTables, source: Source, agent: int) -> None:
         put, names, state, edges = self.__dict__, tables.names, tables.state, tables.graph.edges_of(agent)
         put.update(tables_=tables, source_=source, agents_=np.array([agent]), is_batch_=False, messages_={}, said_={})
+        put["degrees_"] = np.array([edges.stop - edges.start])
         one = names.is_number
         blocks = {name: block[agent] for name, block in state.agent.items()}
         put["numbers_"] = {name: block for name, block in blocks.items() if one(name)}
@@ -182,6 +144,7 @@ class One(Record):
             own = block.of(edges)
             blocks[name] = cast(Any, own)[:, 0] if one(name) else cast(Any, own)
         put["blocks_"] = blocks
+        put["vectors_"] = [block for block in blocks.values() if isinstance(block, np.ndarray)]
         put["widths_"] = {kind: names.width(kind, agent) for kind in names.kinds}
         put.update(_fixed_fields(tables, agent, edges))
         put.update({name: block for name, block in blocks.items() if name not in put["numbers_"]})
@@ -203,8 +166,13 @@ class One(Record):
         if name in names.heard:
             found: Any = self.received_(names.heard[name])
         elif name in names.was_heard:
-            kind = names.was_heard[name]
-            found = self.source_.heard_at(kind, 0)[1] >= 0
+            found = self.was_heard_(names.was_heard[name])
+        elif name == "data_":
+            found = put[name] = self.source_.rows_of(self.agents_)
+            return found
+        elif name == "decays_":
+            found = put[name] = self.tables_.decays[self.agents_]
+            return found
         elif name in ("features", "labels"):
             shard = self.source_.shard(int(self.agents_[0])).read_only
             put["features"], put["labels"] = shard.features, shard.labels
@@ -265,6 +233,8 @@ def _fixed(array: Any) -> Any:
 class Batch(Record):
     """Agents that make one step each at once: (B, ...) of agents, (R, ...) of their edges in order.
 
+    What a step reads are copies that nobody may write into; what it assigns is written back when it is over.
+
     Parameters
     ----------
     tables : StepTables
@@ -273,99 +243,61 @@ class Batch(Record):
         Whose blocks have equal widths.
     messages : mapping of str to str
         What may be sent, by name and kind.
-    passing : mapping of str to (B, 1) array
-        ``updates``, ``tick``, ``round`` and ``now``.
+    passing : mapping of str to (B,) array
+        ``updates``, ``tick`` and ``now``; in an exchange, the ``edge`` over which each agent meets a neighbour.
     """
 
     def __init__(
-        self, tables: StepTables, source: Source, agents: Ranks, messages: Mapping[str, str], passing: Mapping[str, Any]
+        self, tables: StepTables, source: Source, agents: Ranks, messages: Mapping[str, str], passing: Any
     ) -> None:
-        put = self.__dict__
-        put.update(tables_=tables, source_=source, agents_=agents, is_batch_=True, messages_=messages, said_={})
-        put["gathered_"] = {}
-        put.update(passing)
+        self.__dict__.update(
+            tables_=tables,
+            source_=source,
+            agents_=agents,
+            is_batch_=True,
+            messages_=messages,
+            passing_=passing,
+            said_={},
+            assigned_={},
+        )
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever a step names for the first time, gathered."""
-        found = self._gather(name)
-        self.__dict__[name] = found
+        """Whatever a step names for the first time."""
+        load = self.tables_.loaders.get(name)
+        if load is None:
+            raise self._unknown(name)
+        found = self.__dict__[name] = load(self)
         return found
 
-    def of_edges_(self, name: str) -> Array | None:
-        """A block of all edges, if the step has named it."""
-        return self.gathered_.get(name)
-
-    def _gather(self, name: str) -> Any:
-        tables, agents = self.tables_, self.agents_
-        names = tables.names
-        if name in tables.state.agent:
-            found = self.gathered_[name] = tables.state.agent[name].taken(agents)
-        elif name in tables.state.edge:
-            found = self.gathered_[name] = tables.state.edge[name].taken(self.edges_)
-            if "here" in self.__dict__ and name in self.here.named_:
-                found[self.partner_] = self.here.named_[name]
-        elif name in names.run:
-            return _fixed(names.run[name])
-        elif name in names.per_agent:
-            found = names.per_agent[name][agents]
-            found = found[:, None] if found.ndim == 1 else found
-        elif name in names.per_edge:
-            found = names.per_edge[name][self.edges_]
-            found = found[:, None] if found.ndim == 1 else found
-        elif name in names.heard:
-            found = self.received_(names.heard[name])
-        elif name in names.was_heard:
-            found = self.source_.heard_at(names.was_heard[name], 0)[1][:, None] >= 0
-        elif name in names.parameters:
-            value = names.parameters[name]
-            return np.float64(value) if isinstance(value, float) else value
-        else:
-            found = self._own(name)
+    def block_(self, name: str) -> Array:
+        """A copy of a block of the agents."""
+        found = self.tables_.state.agent[name].taken(self.agents_)
+        found.flags.writeable = False
         return found
 
-    def _own(self, name: str) -> Any:
-        """What every agent has."""
-        tables, agents = self.tables_, self.agents_
-        if name == "edges_":
-            first, counts = tables.graph.offsets[agents], self.degrees_
-            before = np.cumsum(counts) - counts
-            return np.repeat(first - before, counts) + np.arange(counts.sum())
-        if name == "degrees_":
-            return tables.graph.degrees[agents]
-        if name == "edge_starts_":
-            return np.concatenate([[0], np.cumsum(self.degrees_)])
-        if name == "degree":
-            return self.degrees_[:, None]
-        if name == "rows":
-            return tables.counts[agents][:, None]
-        if name == "regularisation":
-            return tables.task.regularisation[agents][:, None]
-        if name == "weights":
-            return tables.graph.weights[self.edges_][:, None]
-        if name == "agent":
-            return agents[:, None]
-        raise self._unknown(name)
+    def edge_block_(self, name: str) -> Array:
+        """A copy of a block of the agents' edges."""
+        found = self.tables_.state.edge[name].taken(self.edges_)
+        here = self.__dict__.get("here")
+        if here is not None and name in here.assigned_:
+            found[self.partner_] = here.assigned_[name]
+        found.flags.writeable = False
+        return found
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Put another value in the place of a block, or say what is to be sent."""
         state = self.tables_.state
-        if name in state.agent or name in state.edge:
-            self.__dict__[name] = self.gathered_[name] = self._full(name, value)
+        block = state.agent.get(name) or state.edge.get(name)
+        if block is not None:
+            if value is self.assigned_.get(name):
+                return
+            owners = self.agents_ if name in state.agent else self.edges_
+            shape = (len(owners), block.width_of(owners))
+            self.__dict__[name] = self.assigned_[name] = broadcast(name, value, shape)
         elif name == MESSAGE or name in self.tables_.names.messages:
             self.said_[name] = self._copied(name, value)
         else:
             raise self._fixed_name(name)
-
-    def _full(self, name: str, value: Any) -> Array:
-        """A value as wide and as long as its block."""
-        if value is self.gathered_.get(name):
-            return value
-        state = self.tables_.state
-        of_agents = name in state.agent
-        block = state.agent[name] if of_agents else state.edge[name]
-        owners = self.agents_ if of_agents else self.edges_
-        shape = (len(owners), block.width_of(owners))
-        return self._broadcast(name, value, shape)
 
     def _copied(self, name: str, value: Any) -> Array:
         kind, names = self._sent_kind(name), self.tables_.names
@@ -373,16 +305,7 @@ class Batch(Record):
         if width == 0 and names.is_partial(kind):
             raise ValueError(names.unsent(kind))
         addressed = names.layout.messages[kind].addressed
-        return self._broadcast(name, value, (len(self.edges_) if addressed else len(self.agents_), width))
-
-    @staticmethod
-    def _broadcast(name: str, value: Any, shape: tuple[int, int]) -> Array:
-        out = np.empty(shape)
-        try:
-            out[:] = value
-        except ValueError:
-            raise ValueError(f"me.{name} is {shape} here, and was given {np.shape(value)}") from None
-        return out
+        return broadcast(name, value, (int(self.degrees_.sum()) if addressed else len(self.agents_), width))
 
     def where(self, mask: Any) -> Part:
         """The same record for some of the agents: what is assigned there is written for them alone.
@@ -394,28 +317,22 @@ class Batch(Record):
         rows = np.flatnonzero(np.broadcast_to(np.reshape(mask, -1), len(self.agents_)))
         return Part(self, rows)
 
-    def meet_(self, edges: Ranks) -> None:
-        """Meet a neighbour each, over (B,) directed edges."""
-        first = self.tables_.graph.offsets[self.agents_]
-        self.__dict__["partner_"] = places = self.edge_starts_[:-1] + edges - first
-        self.__dict__["here"] = Meeting(self, edges, places)
-
     def write_back_(self) -> None:
-        """Write what the step has named of blocks."""
+        """Write what the step has assigned to blocks."""
         state = self.tables_.state
-        for name, values in self.gathered_.items():
+        for name, values in self.assigned_.items():
             if name in state.agent:
                 state.agent[name].put(self.agents_, values)
             else:
                 state.edge[name].put(self.edges_, values)
-        if "here" in self.__dict__:
-            self.here.write_back_()
+        here = self.__dict__.get("here")
+        if here is not None:
+            for name, values in here.assigned_.items():
+                state.edge[name].put(here.edges_, values)
 
 
 class Part(Batch):
-    """Some agents of a batch, at the same step.
-
-    Blocks that are named are copies, which nobody may write into: what is assigned takes their place in the batch.
+    """Some agents of a batch, at the same step; what is assigned takes its place in the batch at once.
 
     Parameters
     ----------
@@ -425,38 +342,171 @@ class Part(Batch):
     """
 
     def __init__(self, whole: Batch, rows: Ranks) -> None:
-        passing = {name: getattr(whole, name)[rows] for name in ("updates", "tick", "round", "now")}
+        passing = {name: whole.passing_[name][rows] for name in ("updates", "tick", "now")}
         super().__init__(whole.tables_, whole.source_.part(rows), whole.agents_[rows], {}, passing)
         self.__dict__.update(whole_=whole, rows_=rows)
 
     @property
     def edge_rows_(self) -> Ranks:
         """(R',) places of the agents' edges among those of the batch."""
-        starts = self.whole_.edge_starts_[self.rows_]
-        before = np.cumsum(self.degrees_) - self.degrees_
-        return np.repeat(starts - before, self.degrees_) + np.arange(self.degrees_.sum())
+        return segments(self.whole_.edge_starts_[self.rows_], self.degrees_)
 
-    def _gather(self, name: str) -> Any:
-        state = self.tables_.state
-        if name in state.agent:
-            found = getattr(self.whole_, name)[self.rows_]
-        elif name in state.edge:
-            found = getattr(self.whole_, name)[self.edge_rows_]
-        else:
-            return super()._gather(name)
+    def block_(self, name: str) -> Array:
+        """A copy of the agents' part of a block."""
+        found = getattr(self.whole_, name)[self.rows_]
+        found.flags.writeable = False
+        return found
+
+    def edge_block_(self, name: str) -> Array:
+        """A copy of the part of a block that the agents' edges have."""
+        found = getattr(self.whole_, name)[self.edge_rows_]
         found.flags.writeable = False
         return found
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Put another value in the place of the agents' part of a block."""
-        state = self.tables_.state
+        state, whole = self.tables_.state, self.whole_
         if name not in state.agent and name not in state.edge:
             raise AttributeError(
                 f"me.{name} is not for a part of the agents to change: assign it for all of them, by np.where"
             )
-        whole = getattr(self.whole_, name)
-        if not whole.flags.writeable:
-            setattr(self.whole_, name, whole)
-            whole = getattr(self.whole_, name)
-        whole[self.rows_ if name in state.agent else self.edge_rows_] = value
+        if name not in whole.__dict__.get("assigned_", {}):
+            setattr(whole, name, getattr(whole, name))
+        rows = self.rows_ if name in state.agent else self.edge_rows_
+        changed = np.array(getattr(whole, name))
+        changed[rows] = broadcast(name, value, (len(rows), changed.shape[1]))
+        setattr(whole, name, changed)
         self.__dict__.pop(name, None)
+
+
+class Meeting:
+    """What each agent of a batch has of the edge over which it meets a neighbour: ``me.here``.
+
+    Parameters
+    ----------
+    me : Batch
+    edges : (B,) int64
+        Directed edges.
+    """
+
+    def __init__(self, me: Batch, edges: Ranks) -> None:
+        self.__dict__.update(_me=me, edges_=edges, assigned_={})
+
+    def __getattr__(self, name: str) -> Any:
+        """A block, a constant or the weight of the edge."""
+        me, tables = self._me, self._me.tables_
+        if name in tables.state.edge:
+            known = me.assigned_.get(name)
+            found = tables.state.edge[name].taken(self.edges_) if known is None else known[me.partner_]
+            found.flags.writeable = False
+        elif name in tables.names.per_edge:
+            found = column(tables.names.per_edge[name][self.edges_])
+        elif name == "weight":
+            found = tables.graph.weights[self.edges_][:, None]
+        else:
+            raise AttributeError(f"an edge has no {name!r}; it has {', '.join(tables.state.edge)} and weight")
+        self.__dict__[name] = found
+        return found
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Put another value in the place of a block of the edge."""
+        blocks = self._me.tables_.state.edge
+        if name not in blocks:
+            raise AttributeError(f"me.here.{name} is not for a step to change; admissible: {', '.join(blocks)}")
+        shape = (len(self.edges_), blocks[name].width_of(self.edges_))
+        self.__dict__[name] = self.assigned_[name] = broadcast(f"here.{name}", value, shape)
+        self._me.__dict__.pop(name, None)  # which reads anew what is known of all edges
+
+
+def broadcast(name: str, value: Any, shape: tuple[int, int]) -> Array:
+    """A copy of a value in a shape.
+
+    Raises
+    ------
+    ValueError
+        If it does not fit.
+    """
+    out = np.empty(shape)
+    try:
+        out[:] = value
+    except ValueError:
+        raise ValueError(f"me.{name} is {shape} here, and was given {np.shape(value)}") from None
+    return out
+
+
+def column(values: Array) -> Array:
+    """Numbers as a column; rows as they are."""
+    return values[:, None] if values.ndim == 1 else values
+
+
+def segments(begins: Ranks, counts: Ranks) -> Ranks:
+    """The places of segments that begin somewhere and have so many each, one after the other."""
+    ends = np.cumsum(counts)
+    return np.repeat(begins - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
+
+
+def loaders_of(tables: StepTables) -> dict[str, Callable[[Batch], Any]]:
+    """How a batch finds whatever a step may name, by name."""
+    names, state, graph = tables.names, tables.state, tables.graph
+    found: dict[str, Callable[[Batch], Any]] = {
+        "degrees_": lambda me: graph.degrees[me.agents_],
+        "decays_": lambda me: tables.decays[me.agents_],
+        "data_": lambda me: me.source_.rows(),
+        "edges_": lambda me: segments(graph.offsets[me.agents_], me.degrees_),
+        "edge_starts_": lambda me: np.concatenate([[0], np.cumsum(me.degrees_)]),
+        "partner_": lambda me: me.edge_starts_[:-1] + me.passing_["edge"] - graph.offsets[me.agents_],
+        "here": lambda me: Meeting(me, me.passing_["edge"]),
+        "updates": lambda me: me.passing_["updates"][:, None],
+        "tick": lambda me: me.passing_["tick"][:, None],
+        "round": lambda me: me.passing_["updates"][:, None] + 1,
+        "now": lambda me: me.passing_["now"][:, None],
+        "degree": lambda me: me.degrees_[:, None],
+        "rows": lambda me: tables.counts[me.agents_][:, None],
+        "regularisation": lambda me: tables.task.regularisation[me.agents_][:, None],
+        "weights": lambda me: graph.weights[me.edges_][:, None],
+        "agent": lambda me: me.agents_[:, None],
+    }
+    for name, value in names.parameters.items():
+        known = np.float64(value) if isinstance(value, float) else value
+        found[name] = partial(_constant, known)
+    for name, array in names.run.items():
+        found[name] = partial(_constant, _fixed(array))
+    for name, array in names.per_agent.items():
+        found[name] = partial(_rows_of, column(array))
+    for name, array in names.per_edge.items():
+        found[name] = partial(_edges_of, column(array))
+    for name, kind in names.heard.items():
+        found[name] = partial(_heard_of, kind)
+    for name, kind in names.was_heard.items():
+        found[name] = partial(_was_heard, kind)
+    found.update({name: partial(_block_of, name) for name in state.agent})
+    found.update({name: partial(_edge_block_of, name) for name in state.edge})
+    return found
+
+
+def _constant(value: Any, _: Batch) -> Any:
+    return value
+
+
+def _rows_of(array: Array, me: Batch) -> Array:
+    return array[me.agents_]
+
+
+def _edges_of(array: Array, me: Batch) -> Array:
+    return array[me.edges_]
+
+
+def _heard_of(kind: str, me: Batch) -> Array:
+    return me.received_(kind)
+
+
+def _was_heard(kind: str, me: Batch) -> NDArray[np.bool_]:
+    return me.was_heard_(kind)[:, None]
+
+
+def _block_of(name: str, me: Batch) -> Array:
+    return me.block_(name)
+
+
+def _edge_block_of(name: str, me: Batch) -> Array:
+    return me.edge_block_(name)

@@ -26,12 +26,19 @@ class Source(ABC):
     """What one step of one agent, or of a batch of agents, reads beside its blocks."""
 
     @abstractmethod
-    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks]:
-        """A pool of vectors, (R,) where in it what was heard over each edge is (-1: nothing), and (B + 1,) starts."""
+    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks, Ranks]:
+        """A pool of vectors, and where in it what was heard over each edge is (-1: nothing).
+
+        These are indices, and (B,) where each agent's begin among them and (B,) how many they are.
+        """
 
     @abstractmethod
     def rows(self) -> tuple[Any, Array, Ranks, Ranks]:
         """Features, labels and offsets of packed rows, read-only, and (B,) which of their owners the agents are."""
+
+    def rows_of(self, agents: Ranks) -> tuple[Any, Array, Ranks, Ranks]:
+        """`rows` of some agents, whatever step is being made."""
+        return self.rows()
 
     @abstractmethod
     def shard(self, agent: int) -> Shard:
@@ -89,13 +96,13 @@ class ViewSource(Source):
         self.release, self.reserve, self.follows = release, reserve, False
 
     @override
-    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks]:
+    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks, Ranks]:
         pool, index = self.view.heard_at(kind)
         if not isinstance(pool, np.ndarray):
             vectors, pool = pool, np.zeros((len(pool), width))
             for row, vector in zip(pool, vectors, strict=True):
                 row[: len(vector)] = vector
-        return pool, index, np.array([0, len(index)])
+        return pool, index, np.zeros(1, dtype=np.int64), np.array([len(index)])
 
     @override
     def rows(self) -> tuple[Any, Array, Ranks, Ranks]:
@@ -180,8 +187,8 @@ class Nobody(Source):
         self._whole = whole
 
     @override
-    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks]:
-        return self._whole.heard_at(kind, width)[0], NO_RANKS, np.zeros(1, dtype=np.int64)
+    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks, Ranks]:
+        return self._whole.heard_at(kind, width)[0], NO_RANKS, NO_RANKS, NO_RANKS
 
     @override
     def rows(self) -> tuple[Any, Array, Ranks, Ranks]:

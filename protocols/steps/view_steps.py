@@ -22,7 +22,7 @@ from .tables import StepTables
 Array = NDArray[np.float64]
 PHASES = ("request", "respond", "complete")
 """The steps of an exchange, in the order of its phases."""
-READ_ONLY = "what a step is given of others, and of a part of a batch, is read-only: assign a new value in its place"
+READ_ONLY = "what was heard, and what a batch reads, are copies: assign what changes, as in me.x = me.x + 1"
 UNSENT = "it sends exactly one message, and has not assigned me.message"
 
 
@@ -153,8 +153,8 @@ class ViewSteps:
         batch.write_back_()
 
     def _batch(self, view: View, source: ViewSource, messages: Mapping[str, str]) -> Batch:
-        passing = {"updates": view.updates, "tick": view.tick, "round": view.updates + 1, "now": view.now}
-        columns = {key: np.array([[value]]) for key, value in passing.items()}
+        passing = {"updates": view.updates, "tick": view.tick, "now": view.now}
+        columns = {key: np.array([value]) for key, value in passing.items()}
         return Batch(self.tables, source, np.array([view.agent]), messages, columns)
 
     def _record(self, view: View) -> tuple[One, ViewSource]:
@@ -184,8 +184,8 @@ class ViewSteps:
                 if name == "step":
                     over = bool(np.any(step(batch)))
                 else:
-                    batch.meet_(np.array([self.tables.graph.offsets[view.agent] + arguments[0]]))
-                    step(batch, batch.partner_, *(vector[None] for vector in arguments[1:]))
+                    batch.passing_["edge"] = np.array([self.tables.graph.offsets[view.agent] + arguments[0]])
+                    step(batch, *(vector[None] for vector in arguments[1:]))
                 batch.write_back_()
                 return me, source, over
             one.begin_(messages, view.updates, view.tick, view.now)
@@ -203,7 +203,7 @@ def function_in(kind: type, name: str) -> Callable[..., Any] | None:
 
 
 ARGUMENTS = {"step": ("me",), "request": ("me", "partner")}
-"""What step functions are called with; all others with what was heard beside it."""
+"""What step functions are called with; all others with what was heard beside it, and batched ones without partner."""
 
 
 def check_arguments(name: str, function: Callable[..., Any]) -> None:
@@ -215,6 +215,8 @@ def check_arguments(name: str, function: Callable[..., Any]) -> None:
         With the line where it begins.
     """
     taken, wanted = inspect.signature(function), ARGUMENTS.get(name, ("me", "partner", "heard"))
+    if is_batched(function):
+        wanted = tuple(one for one in wanted if one != "partner")
     try:
         taken.bind(*wanted)
     except TypeError:

@@ -188,20 +188,20 @@ class Gossip(Protocol):
 
     @staticmethod
     @batched
-    def request(me: Any, _partner: Any) -> None:
+    def request(me: Any) -> None:
         """Call with the own model."""
         me.message = me.model
 
     @staticmethod
     @batched
-    def respond(me: Any, _partner: Any, heard: Any) -> None:
+    def respond(me: Any, heard: Any) -> None:
         """Answer with the own model, then learn."""
         me.message = me.model
         _learn(me, heard)
 
     @staticmethod
     @batched
-    def complete(me: Any, _partner: Any, heard: Any) -> None:
+    def complete(me: Any, heard: Any) -> None:
         """Average with the other's model and step down the own gradient."""
         _learn(me, heard)
 

@@ -208,6 +208,15 @@ def order_by_level(
 
 
 @compiled(_nrt=False)
+def put_rows(pool: Any, rows: Any, values: Any):  # pragma: no cover - compiled
+    """Write (k, width) values into the first columns of so many rows of a pool."""
+    for b in range(len(rows)):
+        row = pool[rows[b]]
+        for k in range(values.shape[1]):
+            row[k] = values[b, k]
+
+
+@compiled(_nrt=False)
 def take_rows_back(run: RunTables):  # pragma: no cover - compiled
     """Find the versions that nothing refers to any more, once all steps that read them are made."""
     free = 0

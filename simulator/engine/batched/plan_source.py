@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -38,10 +37,10 @@ class PlanSource(Source):
 
     Attributes
     ----------
-    drawn : (B,) int64
-        How often noise was drawn for each step.
-    follows : (B,) bool
-        Whether each step says that what it sends follows from what was released and heard.
+    drawn : (B,) int64 or None
+        How often noise was drawn for each step; None if it never was.
+    follows : (B,) bool or None
+        Whether each step says that what it sends follows from what was released and heard; None if none does.
     """
 
     def __init__(self, tables: StepTables, charges: StepCharges, seed: int, numbers: NDArray[np.uint64]) -> None:
@@ -65,39 +64,43 @@ class PlanSource(Source):
         steps : (B,) STEP
         """
         self._reads, self._pool, self.agents, self.steps = plan.reads, pool, agents, steps
-        self.drawn, self.follows = np.zeros(len(agents), dtype=np.int64), np.zeros(len(agents), dtype=bool)
+        self.degrees, self._first = self._degrees[agents], steps["first"]
+        self.drawn: Ranks | None = None
+        self.follows: NDArray[np.bool_] | None = None
         self._streams: dict[str, NDArray[np.uint64]] = {}
-        self._heard: dict[str, Ranks] = {}
-        for name in ("starts", "updates"):
-            vars(self).pop(name, None)
 
-    @cached_property
-    def starts(self) -> Ranks:
-        """(B + 1,) where each agent's edges begin."""
-        starts = np.zeros(len(self.agents) + 1, dtype=np.int64)
-        np.cumsum(self._degrees[self.agents], out=starts[1:])
-        return starts
-
-    @cached_property
+    @property
     def updates(self) -> Ranks:
         """(B,) steps that each agent has completed."""
-        return np.ascontiguousarray(self.steps["updates"])
+        return self.steps["updates"]
 
     @override
-    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks]:
-        if kind not in self._heard:
-            degrees, rank, starts = self._degrees[self.agents], self._kinds[kind], self.starts
-            first = self.steps["first"] + rank * degrees
-            if len(degrees) == 1:
-                self._heard[kind] = self._reads[int(first[0]) : int(first[0] + degrees[0])]
-            else:
-                places = np.repeat(first - starts[:-1], degrees) + np.arange(int(starts[-1]))
-                self._heard[kind] = self._reads[places]
-        return self._pool, self._heard[kind], self.starts
+    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks, Ranks]:
+        degrees = self.degrees
+        rank = self._kinds[kind]
+        return self._pool, self._reads, self._first + rank * degrees if rank else self._first, degrees
+
+    def begin_one(self, agents: Ranks, degrees: Ranks, steps: Any, first: Ranks) -> None:
+        """Begin a step of one agent, of the plan that was begun last.
+
+        Parameters
+        ----------
+        agents, degrees, first : (1,) int64
+            The agent, its edges, and where its reads begin.
+        steps : (1,) STEP
+        """
+        self.agents, self.degrees, self.steps, self._first = agents, degrees, steps, first
+        self.drawn = self.follows = None
+        if self._streams:
+            self._streams = {}
 
     @override
     def rows(self) -> tuple[Any, Array, Ranks, Ranks]:
         return *self.tables.rows, self.agents
+
+    @override
+    def rows_of(self, agents: Ranks) -> tuple[Any, Array, Ranks, Ranks]:
+        return *self.tables.rows, agents
 
     @override
     def shard(self, agent: int) -> Shard:
@@ -131,7 +134,7 @@ class PlanSource(Source):
             noisy &= asked
         scales = self.charges.scales_at(self.agents, self.updates)
         fill_noise(self._stream("noise"), self._mechanism, scales, noisy, out)
-        self.drawn += noisy
+        self.drawn = noisy.astype(np.int64) if self.drawn is None else self.drawn + noisy
         return out
 
     def check_dimension(self, width: int) -> None:
@@ -179,7 +182,13 @@ class PlanSource(Source):
 
     @override
     def follow(self) -> None:
-        self.follows[:] = True
+        self.follow_some(slice(None))
+
+    def follow_some(self, rows: Any) -> None:
+        """`follow` of some of the steps."""
+        if self.follows is None:
+            self.follows = np.zeros(len(self.agents), dtype=bool)
+        self.follows[rows] = True
 
     @override
     def part(self, rows: Ranks) -> Source:
@@ -201,11 +210,9 @@ class PlanPart(Source):
         self._whole, self._rows = whole, rows
 
     @override
-    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks]:
-        pool, index, starts = self._whole.heard_at(kind, width)
-        counts, first = np.diff(starts)[self._rows], starts[:-1][self._rows]
-        own = np.concatenate([[0], np.cumsum(counts)])
-        return pool, index[np.repeat(first - own[:-1], counts) + np.arange(own[-1])], own
+    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks, Ranks]:
+        pool, index, begins, counts = self._whole.heard_at(kind, width)
+        return pool, index, begins[self._rows], counts[self._rows]
 
     @override
     def rows(self) -> tuple[Any, Array, Ranks, Ranks]:
@@ -245,7 +252,7 @@ class PlanPart(Source):
 
     @override
     def follow(self) -> None:
-        self._whole.follows[self._rows] = True
+        self._whole.follow_some(self._rows)
 
     @override
     def part(self, rows: Ranks) -> Source:

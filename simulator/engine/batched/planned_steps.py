@@ -18,7 +18,7 @@ from ....agents.errors import HushnetError, Objection, StepFailure
 from ....protocols.steps.authors import place_of
 from ....protocols.steps.charges import NotPlanned, StepCharges
 from ....protocols.steps.names import MESSAGE
-from ....protocols.steps.record import Batch, One, Record
+from ....protocols.steps.record import Batch, One, Record, segments
 from ....protocols.steps.surroundings import StepSurroundings
 from ....protocols.steps.tables import StepTables
 from ....protocols.steps.view_steps import PHASES, UNSENT, failure_of, is_batched
@@ -38,6 +38,7 @@ from .plan import (
     charge_plain,
     empty_plan,
     order_by_level,
+    put_rows,
     take_rows_back,
 )
 
@@ -139,6 +140,7 @@ class PlannedSteps:
             _declare(self.plan, protocol, self.names)
             self.charges.affordable = self.plan.affordable
         self.rows = np.zeros(int(np.where(apart, widest, 1).sum()), dtype=np.int64)
+        self._apart_ports, self._always = apart.tolist(), (self.plan.period == 1).all(axis=1).tolist()
         self._groups = _groups(self.tables)
 
     @property
@@ -161,10 +163,8 @@ class PlannedSteps:
             return
         plain = np.zeros(total, dtype=bool)
         try:
-            if self.batched:
-                self._make_batches(total, plain)
-            else:
-                self._make_each(total, plain)
+            make = self._make_batches if self.batched else self._make_each
+            self.world.effort.interrupter.step(make, total, plain)
         finally:  # also of the steps before one that fails, which ends the run
             charge_plain(self.world.transport.tables, self.plan, self.ports, self.kinds, plain)
             self.plan.counts[[STEPS, READS]] = 0
@@ -173,39 +173,52 @@ class PlannedSteps:
     # One after the other.
 
     def _make_each(self, total: int, plain: NDArray[np.bool_]) -> None:
-        plan, source, charges, world = self.plan, self.source, self.charges, self.world
-        pool, interrupted = world.transport.tables.pool, world.effort.interrupter.step
-        fields = ("agent", "phase", "updates", "tick", "now", "edge", "heard")
-        columns = [plan.steps[name][:total].tolist() for name in fields]
-        first = self.tables.graph.offsets
-        for w, (agent, phase, updates, tick, now, edge, heard) in enumerate(zip(*columns, strict=True)):
+        plan, source, world = self.plan, self.source, self.world
+        steps, private, noisy = plan.steps[:total], world.private, self.charges.noisy
+        source.begin(plan, world.transport.tables.pool, steps["agent"], steps)
+        firsts = np.ascontiguousarray(steps["first"])
+        columns = [steps[name].tolist() for name in ("agent", "phase", "updates", "tick", "now")]
+        plain[:] = self.charges.plain(steps["agent"], None)
+        for w, (agent, phase, updates, tick, now) in enumerate(zip(*columns, strict=True)):
             me = self._records.get(agent)
             if me is None:
                 me = self._records[agent] = One(self.tables, source, agent)
-            source.begin(plan, pool, me.agents_, plan.steps[w : w + 1])
+            source.begin_one(me.agents_, me.degrees_, steps[w : w + 1], firsts[w : w + 1])
             me.begin_(self._messages(phase), updates, tick, now)
-            given: tuple[Any, ...] = ()
-            if phase:
-                partner = edge - int(first[agent])
-                given = (partner,) if phase == REQUESTING else (partner, self._heard(w, heard))
             try:
-                over = interrupted(self.functions[max(int(phase) - 1, 0)], me, *given)
+                over = self.functions[max(phase - 1, 0)](me, *self._given(w, agent, phase))
             except (HushnetError, Objection):
+                plain[w:] = False
                 raise
             except Exception as error:
+                plain[w:] = False
                 self._end(w, failure_of(self.protocol, agent, now, updates, self._name(phase), error))
             if over and not phase:
                 self._contradicted(f"it ended an agent's steps at its step {updates + 1}")
-            self._say(w, me, phase)
-            if charges.noisy:
-                if source.drawn[0] > 1 and world.ledger.limited:
-                    self._contradicted("it draws noise more than once in a step, and its budget counts draws")
-                charges.count(me.agents_, source.updates, source.drawn)
-            plain[w] = charges.plain(me.agents_, source.drawn)[0] and not source.follows[0]
-            vectors = me.said_.values() if world.private else me.blocks_.values()
-            if not all(_finite(vector) for vector in vectors):
+            self._say(w, int(firsts[w]), me, phase)
+            if noisy:
+                self._count_drawn(me.agents_)
+                plain[w] = self.charges.plain(me.agents_, source.drawn)[0]
+            if source.follows is not None:
                 plain[w] = False
-                self._end(w, None, me)
+            for vector in me.said_.values() if private else me.vectors_:
+                if not _finite(vector):
+                    plain[w:] = False
+                    self._end(w, None, me)
+
+    def _given(self, w: int, agent: int, phase: int) -> tuple[Any, ...]:
+        """What half of an exchange is called with: the neighbour's rank, and what it has said."""
+        if not phase:
+            return ()
+        partner = int(self.plan.steps[w]["edge"]) - int(self.tables.graph.offsets[agent])
+        return (partner,) if phase == REQUESTING else (partner, self._heard(w))
+
+    def _count_drawn(self, agents: Ranks) -> None:
+        """Charge the noise that steps have drawn."""
+        drawn = self.source.drawn
+        if drawn is not None and self.world.ledger.limited and (drawn > 1).any():
+            self._contradicted("it draws noise more than once in a step, and its budget counts draws")
+        self.charges.count(agents, self.source.updates, drawn)
 
     def _messages(self, phase: int) -> Mapping[str, str]:
         """What a step may send, by name and kind."""
@@ -215,16 +228,16 @@ class PlannedSteps:
     def _name(phase: int) -> str:
         return PHASES[phase - 1] if phase else "step"
 
-    def _heard(self, w: int, row: int) -> Array:
+    def _heard(self, w: int) -> Array:
         """What half of an exchange has heard, read-only."""
-        edge = int(self.plan.steps[w]["edge"])
-        kind = "request" if self.plan.steps[w]["phase"] == RESPONDING else "reply"
-        width = int(self.names.sent_widths[kind][self.tables.graph.heads[edge]])
-        heard = self.world.transport.tables.pool[row, :width].view()
+        step = self.plan.steps[w]
+        kind = "request" if step["phase"] == RESPONDING else "reply"
+        width = int(self.names.sent_widths[kind][self.tables.graph.heads[int(step["edge"])]])
+        heard = self.world.transport.tables.pool[step["heard"], :width].view()
         heard.flags.writeable = False
         return heard
 
-    def _say(self, w: int, me: One, phase: int) -> None:
+    def _say(self, w: int, first: int, me: One, phase: int) -> None:
         """Put what a step says where its plan has it."""
         plan, agent, pool = self.plan, int(me.agents_[0]), self.world.transport.tables.pool
         if phase:
@@ -235,17 +248,20 @@ class PlannedSteps:
                     self._end(w, failure_of(self.protocol, *who, self._name(phase), UNSENT))
                 pool[plan.steps[w]["wrote"], : len(message)] = message
             return
-        degree = int(self.degrees[agent])
-        place, updates = int(plan.steps[w]["first"]) + self.kinds * degree, me.updates
+        degree = me.degree
+        place, updates = first + self.kinds * degree, me.updates
         for port, name in enumerate(self.names.messages):
-            rows = degree if self.ports[port, ADDRESSED] else 1
-            period = plan.period[port, agent]
-            due = period > 0 and updates % period == plan.phase[port, agent]
-            message = me.said_.get(name)
+            rows, due, message = degree if self._apart_ports[port] else 1, self._always[port], me.said_.get(name)
+            if not due:
+                period = int(plan.period[port, agent])
+                due = period > 0 and updates % period == plan.phase[port, agent]
             if due != (message is not None) and degree:
                 self._contradicted(f"it {'did not send' if due else 'sent'} {name} at an agent's step {updates + 1}")
             if message is not None and due:
-                pool[plan.reads[place : place + rows], : message.shape[-1]] = message
+                if self._apart_ports[port]:
+                    pool[plan.reads[place : place + rows], : message.shape[-1]] = message
+                else:
+                    pool[plan.reads[place], : len(message)] = message
             place += rows
 
     # In batches.
@@ -290,7 +306,7 @@ class PlannedSteps:
             With the first of them that fails.
         """
         try:
-            batch = self.world.effort.interrupter.step(self._computed, places)
+            batch = self._computed(places)
         except (HushnetError, Objection):
             raise
         except Exception as error:
@@ -304,31 +320,27 @@ class PlannedSteps:
     def _computed(self, places: Ranks) -> Batch:
         """The record of some steps that have been computed, of which nothing is written yet."""
         steps = self.plan.steps[places]
-        phase, pool, graph = int(steps["phase"][0]), self.world.transport.tables.pool, self.tables.graph
+        phase, pool = int(steps["phase"][0]), self.world.transport.tables.pool
         agents = np.ascontiguousarray(steps["agent"])
         self.source.begin(self.plan, pool, agents, steps)
-        updates = steps["updates"][:, None]
-        passing = {
-            "updates": updates,
-            "tick": steps["tick"][:, None],
-            "round": updates + 1,
-            "now": steps["now"][:, None],
-        }
-        batch = Batch(self.tables, self.source, agents, self._messages(phase), passing)
+        batch = Batch(self.tables, self.source, agents, self._messages(phase), steps)
         if not phase:
             if np.any(self.functions[0](batch)):
                 self._contradicted("it ended an agent's steps")
-            return batch
-        batch.meet_(steps["edge"])
-        given: tuple[Any, ...] = ()
-        if phase != REQUESTING:
-            kind = "request" if phase == RESPONDING else "reply"
-            width = int(self.names.sent_widths[kind][graph.heads[steps["edge"][0]]])
-            given = (pool[steps["heard"], :width],)
-        self.functions[phase - 1](batch, batch.partner_, *given)
-        if phase != COMPLETING and MESSAGE not in batch.said_:
-            raise ValueError(UNSENT)
+        elif phase == REQUESTING:
+            self.functions[0](batch)
+        else:
+            self.functions[phase - 1](batch, self._all_heard(steps, phase))
+        if phase and phase != COMPLETING and MESSAGE not in batch.said_:
+            raise ValueError(f"{self._name(phase)} sends exactly one message, and has not assigned me.message")
         return batch
+
+    def _all_heard(self, steps: Any, phase: int) -> Array:
+        """(B, width) what halves of exchanges have heard."""
+        kind = "request" if phase == RESPONDING else "reply"
+        width = int(self.names.sent_widths[kind][self.tables.graph.heads[int(steps["edge"][0])]])
+        heard = self.world.transport.tables.pool[steps["heard"]]
+        return heard if heard.shape[1] == width else np.ascontiguousarray(heard[:, :width])
 
     def _written(self, places: Ranks, batch: Batch) -> NDArray[np.bool_]:
         """Write what some steps have computed; whether what each says reveals data without noise."""
@@ -337,53 +349,55 @@ class PlannedSteps:
         if self.pairs:
             message = batch.said_.get(MESSAGE)
             if message is not None:
-                self.world.transport.tables.pool[steps["wrote"], : message.shape[1]] = message
+                put_rows(self.world.transport.tables.pool, steps["wrote"], message)
         else:
             self._say_all(batch)
         if self.charges.noisy:
-            if self.world.ledger.limited and (source.drawn > 1).any():
-                self._contradicted("it draws noise more than once in a step, and its budget counts draws")
-            self.charges.count(agents, source.updates, source.drawn)
-        return self.charges.plain(agents, source.drawn) & ~source.follows
+            self._count_drawn(agents)
+        plain = self.charges.plain(agents, source.drawn)
+        return plain if source.follows is None else plain & ~source.follows
 
     def _say_all(self, batch: Batch) -> None:
         """Put what some steps say where their plan has it."""
         source, plan, agents = self.source, self.plan, batch.agents_
-        pool, degrees, updates = self.world.transport.tables.pool, self.degrees[batch.agents_], source.updates
-        place: Ranks = source.steps["first"] + self.kinds * degrees
+        pool, degrees = self.world.transport.tables.pool, source.degrees
+        place = source.steps["first"] + self.kinds * degrees
         for port, name in enumerate(self.names.messages):
-            message, apart = batch.said_.get(name), self.ports[port, ADDRESSED] != 0
-            period = plan.period[port, agents]
-            due = (period > 0) & (updates % np.maximum(period, 1) == plan.phase[port, agents])
+            message, apart = batch.said_.get(name), self._apart_ports[port]
             if message is None:
-                if (due & (degrees > 0)).any():
+                if (self._due(port, agents) & (degrees > 0)).any():
                     self._contradicted(f"it did not send {name}")
-            elif not apart:
-                spoken = slice(None) if due.all() else due
-                pool[plan.reads[place[spoken]], : message.shape[1]] = message[spoken]
+            elif apart:
+                where = plan.reads[segments(place, degrees)]
+                if not self._always[port]:
+                    said = np.repeat(self._due(port, agents), degrees)
+                    where, message = where[said], message[said]
+                put_rows(pool, where, message)
+            elif self._always[port]:
+                put_rows(pool, plan.reads[place], message)
             else:
-                starts = source.starts
-                where, said = np.repeat(place - starts[:-1], degrees) + np.arange(starts[-1]), np.repeat(due, degrees)
-                pool[plan.reads[where[said]], : message.shape[1]] = message[said]
+                due = self._due(port, agents)
+                put_rows(pool, plan.reads[place[due]], message[due])
             place = place + (degrees if apart else 1)
+
+    def _due(self, port: int, agents: Ranks) -> NDArray[np.bool_]:
+        """(B,) whether agents send through a port at the steps that are being made."""
+        period = self.plan.period[port, agents]
+        return (period > 0) & (self.source.updates % np.maximum(period, 1) == self.plan.phase[port, agents])
 
     def _unbounded(self, batch: Batch) -> NDArray[np.bool_]:
         """(B,) whose step has written a number that is not finite; in a private run, has sent one."""
-        state, bad = self.world.state, np.zeros(len(batch.agents_), dtype=bool)
-        if self.world.private:
-            values = batch.said_
-            of_edges = {name for name in values if self.names.is_apart(name)}
-        else:
-            values = batch.gathered_
-            of_edges = values.keys() & state.edge.keys()
-        for name, array in values.items():
+        bad = np.zeros(len(batch.agents_), dtype=bool)
+        here = batch.__dict__.get("here")
+        written = [batch.said_] if self.world.private else [batch.assigned_, {} if here is None else here.assigned_]
+        for array in (one for part in written for one in part.values()):
             if _finite(array):
                 continue
             rows = ~np.isfinite(array).all(axis=1)
-            if name in of_edges:
-                bad[np.repeat(np.arange(len(bad)), batch.degrees_)[rows]] = True
-            else:
+            if len(rows) == len(bad):
                 bad |= rows
+            else:
+                bad[np.repeat(np.arange(len(bad)), batch.degrees_)[rows]] = True
         return bad
 
     # What ends a plan.

@@ -4,7 +4,7 @@
 
     HushnetError                exit code 1
     |-- RunFailure              1   a run raised an error that nobody foresaw, or killed its worker
-    |   `-- StepFailure         1   a compiled step raised it
+    |   `-- StepFailure         1   a step raised it
     |-- InputError              2   a scenario, a data file or an argument is not admissible
     |-- AuditFailure            3   an audit found noise, sensitivities or an epsilon that are not what they say
     |-- Divergence              4   a state became non-finite or the objective exploded
@@ -66,11 +66,11 @@ class RunFailure(HushnetError):
 
 
 class Objection(AssertionError):
-    """What somebody who watches a step has against it; it is no failure of the step's text."""
+    """What somebody who watches a step has against it; it is no failure of the step."""
 
 
 class StepFailure(RunFailure):
-    """A run in which a compiled step raised an error; what was recorded before that step is kept."""
+    """A run in which a step raised an error; what was recorded before that step is kept."""
 
 
 class AuditFailure(HushnetError):

@@ -8,8 +8,9 @@ sessions, barriers, counting and the ledger; a protocol file is its mathematics.
 What an agent begins with is its ``start``; where no data enter, `Protocol.public_start` gives the starts of all agents
 at once, and no Python runs for each.
 
-A step is a function, ``step(me)``, of the record of one agent, or of many at once (`hushnet.protocols.steps`). What
-does not fit into one is a method with a `View` and an `Out` in its place.
+A step is a function, ``step(me)``, of the record of one agent, or, marked `hushnet.protocols.steps.batched`, of many at
+once; it is plain Python. What does not fit into one is a method with a `View` and an `Out` in its place. What decides when
+a step sends is declared (`Protocol.sends`, `Protocol.most_steps`), or it `Protocol.decides`.
 
 ==================  =====================================================  =========================================
 family              function                                               methods

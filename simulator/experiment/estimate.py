@@ -133,9 +133,9 @@ def print_estimate(experiment: Experiment, console: Console, jobs: Jobs = 1) -> 
 
 
 def forms(experiment: Experiment) -> list[str]:
-    """Which engine will run each protocol's first run, and in which form its steps; why, where that is Python.
+    """Which engine will run each protocol's first run, and how it makes their steps; why, where that is one by one.
 
-    Their worlds are built, and nothing is compiled: a text that numba has never seen is said to be compiled, unless.
+    Their worlds are built, and nothing is run: a step that contradicts what its protocol declares is made otherwise.
     """
     found: dict[str, list[str]] = {}
     for run in experiment.runs():

@@ -182,11 +182,6 @@ class Protocol(ABC):
         """
         return None
 
-    @classmethod
-    def rows_of_step(cls, parameters: Any, rows: float) -> float:
-        """How many rows a step reads, of so many that an agent has; all by default. Estimates of time rely on it."""
-        return rows
-
     def local_data(self, agent: int, shard: Shard) -> Shard:
         """An agent's rows as its steps will see them (clipped, or cut to its own columns); a function of them alone.
 

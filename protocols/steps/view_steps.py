@@ -72,6 +72,7 @@ class ViewSteps:
     def __init__(self, protocol: Any, steps: Mapping[str, Callable[..., Any]], tables: StepTables) -> None:
         self.protocol, self.steps, self.tables = protocol, steps, tables
         self.names = tables.names
+        self._declared = protocol.sends()
         self._records: dict[int, tuple[One, ViewSource]] = {}
 
     def wake(self, view: View, out: Out) -> None:
@@ -84,10 +85,19 @@ class ViewSteps:
             "step", view, release, out.reserve, self.names.messages if self.names.kinds else {}
         )
         for name, kind in self.names.messages.items():
-            if name in me.said_:
+            if name in me.said_ and self._is_due(kind, view):
                 self._send(view, kind, me, me.said_[name], self._sent_under(release, source), out)
         if over or self.protocol.is_last(view):
             out.fall_silent()
+
+    def _is_due(self, kind: str, view: View) -> bool:
+        """Whether what a step has assigned is sent: of a `batched` one, only what its protocol says it sends."""
+        every = self._declared.get(kind) if is_batched(self.steps["step"]) else None
+        if every is None:
+            return True
+        agents = self.protocol.problem.graph.agents
+        period, phase = (int(np.broadcast_to(value, agents)[view.agent]) for value in (every.period, every.phase))
+        return period > 0 and view.updates % period == phase
 
     def _send(self, view: View, kind: str, me: Record, message: Array, under: Release, out: Out) -> None:
         """Send a message to all neighbours, or to each its own."""

@@ -9,8 +9,8 @@ What an agent begins with is its ``start``; where no data enter, `Protocol.publi
 at once, and no Python runs for each.
 
 A step is a function, ``step(me)``, of the record of one agent, or, marked `hushnet.protocols.steps.batched`, of many at
-once; it is plain Python. What does not fit into one is a method with a `View` and an `Out` in its place. What decides when
-a step sends is declared (`Protocol.sends`, `Protocol.most_steps`), or it `Protocol.decides`.
+once; it is plain Python. What decides when it sends is declared (`Protocol.sends`, `Protocol.most_steps`), or it
+`Protocol.decides`. What does not fit into a step is a method with a `View` and an `Out` in its place.
 
 ==================  =====================================================  =========================================
 family              function                                               methods
@@ -55,7 +55,7 @@ from .steps.names import Constants, Names
 from .steps.noise import NO_DATA, NO_NOISE, StepNoise
 from .steps.partners import NO_LAW, rank_of
 from .steps.record import loaders_of
-from .steps.sending import Every
+from .steps.sending import Every, check_declared
 from .steps.tables import StepTables
 from .steps.view_steps import ViewSteps, check_arguments, function_in
 from .surroundings import Surroundings
@@ -301,7 +301,9 @@ class Protocol(ABC):
 
     def bind(self, state: State, *, unheard_is_own: bool) -> StepTables:
         """Take the blocks of a run, which its steps are made on; the engine does this."""
-        tables = StepTables(Names(self), state, unheard_is_own=unheard_is_own)
+        names = Names(self)
+        check_declared(self.sends(), self._most, names.kinds, self.problem.task.agents)
+        tables = StepTables(names, state, unheard_is_own=unheard_is_own)
         tables.loaders = loaders_of(tables)
         self._steps = ViewSteps(self, self.step_functions, tables)
         return tables

@@ -103,8 +103,7 @@ class Names:
     Raises
     ------
     TypeError
-        If two things have one name, a constant is no number or has another shape than agents or edges, or
-        `Protocol.sends` names what is no kind of message.
+        If two things have one name, or a constant is no number or has another shape than agents or edges.
     """
 
     def __init__(self, protocol: Any) -> None:
@@ -148,10 +147,6 @@ class Names:
                 if one.startswith("_") or one.endswith("_"):
                     raise TypeError(f"{name}: {one!r} {what}; names neither begin nor end with an underscore")
                 seen[one] = what
-        for kind in self.protocol.sends():
-            if kind not in self.messages.values():
-                where, known = place_of(type(self.protocol).sends), ", ".join(self.messages.values())
-                raise TypeError(f"{where}: {kind!r} is no kind of messages of its steps; admissible: {known}")
         self.parameters = {one: value for one, value in self.parameters.items() if one not in seen}
         self.all = [*seen, *self.parameters]
 

@@ -98,9 +98,9 @@ def heard_of(me: Record, rank: int) -> Array:
         In a batch.
     """
     if me.is_batch_:
-        raise TypeError("heard_of is of one agent: in a batched step, me.heard has a row for each edge")
-    pool, index, _, _, own = me.heard_(me.tables_.first_kind)
-    row = index[rank]
+        raise ValueError("heard_of is for steps of single agents; in a batch, received has all neighbours of all")
+    pool, index, begins, counts, own = me.heard_(me.tables_.first_kind)
+    row = index[int(begins[0]) : int(begins[0] + counts[0])][rank]
     return np.array(pool[row][: own.shape[1]]) if row >= 0 else own[0].copy()
 
 

@@ -22,17 +22,11 @@ from .tables import StepTables
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
-OF_ONE = (
-    "a batched step has no me.{}: operators read rows, and what needs them itself is of one agent, without @batched"
-)
-OTHERWISE: tuple[dict[str, str], dict[str, str]] = (
-    {
-        "where": "me.where is of batched steps; of one agent, write if",
-        "here": "me.here is of batched steps; of one agent, blocks of the edge are me.BLOCK[partner]",
-    },
-    {name: OF_ONE.format(name) for name in ("features", "labels")},
-)
-"""What records of one agent, and those of a batch, do not have, and what stands in its place."""
+OF_BATCHES = {
+    "where": "me.where is of batched steps; of one agent, write if",
+    "here": "me.here is of batched steps; of one agent, blocks of the edge are me.BLOCK[partner]",
+}
+"""What records of one agent do not have, and what stands in its place."""
 
 
 class Record:
@@ -60,8 +54,10 @@ class Record:
     rows: Any
 
     def _unknown(self, name: str) -> AttributeError:
-        if name in OTHERWISE[self.is_batch_]:
-            return AttributeError(OTHERWISE[self.is_batch_][name])
+        if name in self.tables_.names.messages:
+            return AttributeError(f"me.{name} is assigned as a whole, and never read")
+        if name in OF_BATCHES and not self.is_batch_:
+            return AttributeError(OF_BATCHES[name])
         known = self.tables_.names.all
         return AttributeError(f"an agent has no {name!r}{suggestion(name, known)} it has {', '.join(known)}")
 
@@ -287,13 +283,17 @@ class Batch(Record):
     def __setattr__(self, name: str, value: Any) -> None:
         """Put another value in the place of a block, or say what is to be sent."""
         state = self.tables_.state
-        block = state.agent.get(name) or state.edge.get(name)
-        if block is not None:
+        if name in state.agent or name in state.edge:
             if value is self.assigned_.get(name):
                 return
-            owners = self.agents_ if name in state.agent else self.edges_
+            of_agents = name in state.agent
+            block, owners = (state.agent[name], self.agents_) if of_agents else (state.edge[name], self.edges_)
             shape = (len(owners), block.width_of(owners))
             self.__dict__[name] = self.assigned_[name] = broadcast(name, value, shape)
+            here = self.__dict__.get("here")
+            if here is not None and not of_agents:  # reads anew what is known of all edges
+                here.assigned_.pop(name, None)
+                here.__dict__.pop(name, None)
         elif name == MESSAGE or name in self.tables_.names.messages:
             self.said_[name] = self._copied(name, value)
         else:
@@ -307,6 +307,14 @@ class Batch(Record):
         addressed = names.layout.messages[kind].addressed
         return broadcast(name, value, (int(self.degrees_.sum()) if addressed else len(self.agents_), width))
 
+    def _unknown(self, name: str) -> AttributeError:
+        if name in ("features", "labels"):
+            return AttributeError(
+                f"a batch has no {name!r}, for agents have different numbers of rows; operators read them, and so do "
+                "steps of single agents"
+            )
+        return super()._unknown(name)
+
     def where(self, mask: Any) -> Part:
         """The same record for some of the agents: what is assigned there is written for them alone.
 
@@ -314,8 +322,10 @@ class Batch(Record):
         ----------
         mask : (B, 1) bool
         """
-        rows = np.flatnonzero(np.broadcast_to(np.reshape(mask, -1), len(self.agents_)))
-        return Part(self, rows)
+        given, count = np.reshape(mask, -1), len(self.agents_)
+        if given.size not in (1, count):
+            raise ValueError(f"me.where takes a mask of {count} agents, and not one of shape {np.shape(mask)}")
+        return Part(self, np.flatnonzero(np.broadcast_to(given, count)))
 
     def write_back_(self) -> None:
         """Write what the step has assigned to blocks."""
@@ -466,6 +476,8 @@ def loaders_of(tables: StepTables) -> dict[str, Callable[[Batch], Any]]:
         "weights": lambda me: graph.weights[me.edges_][:, None],
         "agent": lambda me: me.agents_[:, None],
     }
+    if "step" in tables.protocol.step_functions:
+        del found["here"], found["partner_"]
     for name, value in names.parameters.items():
         known = np.float64(value) if isinstance(value, float) else value
         found[name] = partial(_constant, known)
@@ -489,11 +501,11 @@ def _constant(value: Any, _: Batch) -> Any:
 
 
 def _rows_of(array: Array, me: Batch) -> Array:
-    return array[me.agents_]
+    return _fixed(array[me.agents_])
 
 
 def _edges_of(array: Array, me: Batch) -> Array:
-    return array[me.edges_]
+    return _fixed(array[me.edges_])
 
 
 def _heard_of(kind: str, me: Batch) -> Array:

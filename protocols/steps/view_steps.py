@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from .authors import author_place, place_of
 from .names import MESSAGE
 from .noise import UNPERTURBED
 from .record import Batch, One, Record
+from .sending import Every
 from .sources import ViewSource
 from .tables import StepTables
 
@@ -91,13 +93,14 @@ class ViewSteps:
             out.fall_silent()
 
     def _is_due(self, kind: str, view: View) -> bool:
-        """Whether what a step has assigned is sent: of a `batched` one, only what its protocol says it sends."""
-        every = self._declared.get(kind) if is_batched(self.steps["step"]) else None
-        if every is None:
-            return True
-        agents = self.protocol.problem.graph.agents
-        period, phase = (int(np.broadcast_to(value, agents)[view.agent]) for value in (every.period, every.phase))
-        return period > 0 and view.updates % period == phase
+        """Whether an agent sends what its step has said: a `batched` step says for others of its batch, too."""
+        declared = self._sends.get(kind)
+        return declared is None or declared.is_due(view.agent, view.updates)
+
+    @cached_property
+    def _sends(self) -> Mapping[str, Every]:
+        """What a `batched` step sends when."""
+        return self.protocol.sends() if is_batched(self.steps["step"]) and not self.protocol.decides else {}
 
     def _send(self, view: View, kind: str, me: Record, message: Array, under: Release, out: Out) -> None:
         """Send a message to all neighbours, or to each its own."""

@@ -12,7 +12,7 @@ import numpy as np
 from ...agents.agent import Agent
 from ...agents.availability import Always
 from ...agents.blocks import State
-from ...agents.errors import LimitReached
+from ...agents.errors import InputError, LimitReached
 from ...agents.graph import Graph
 from ...agents.inbox import Message
 from ...agents.losses import LOSSES
@@ -122,6 +122,25 @@ def admitted_world(setting: Setting, protocol: type[Protocol], parameters: Proto
     """
     protocol.check_problem(parameters, Problem(setting.task, setting.graph))
     return World(setting, protocol, parameters, **given)
+
+
+def holds_columns(protocol: type[Protocol], parameters: ProtocolParameters) -> bool:
+    """Whether a protocol learns from columns only, so that it has no place on a `Bench`, where agents hold rows.
+
+    Raises
+    ------
+    InputError
+        If it can learn from neither.
+    """
+    try:
+        admitted_world(small_setting(empty=False), protocol, parameters)
+    except InputError as refused:
+        try:
+            admitted_world(split_setting(), protocol, parameters)
+        except InputError:
+            raise refused from None
+        return True
+    return False
 
 
 @dataclass(frozen=True)

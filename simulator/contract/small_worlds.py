@@ -58,7 +58,7 @@ def check_replay(
     seconds : float
         Processor time of a run at most.
     engine : {"event", "auto", "batched"}
-        Which engine makes the steps, which are watched one by one on each.
+        Whose rules run the world; its steps are made one by one, for they are watched.
 
     Returns
     -------

@@ -97,7 +97,14 @@ class PlannedSteps:
     charges : StepCharges
     ports : (k, PORT_COLUMNS) int64
         What a step sends.
+    widest : int or None
+        Agents in a batch at most.
+    turned : bool
+        Whether the agents of a batch are in the opposite order.
     """
+
+    widest: int | None = None
+    turned = False
 
     def __init__(self, world: World) -> None:
         from .plan_source import PlanSource
@@ -277,7 +284,7 @@ class PlannedSteps:
         top = order_by_level(plan, self.degrees, self.kinds, marks, order, bounds)
         end, failed = total, None
         for level in range(1, top + 1):
-            for places in self._apart(order[bounds[level - 1] : bounds[level]]):
+            for places in self._cut(order[bounds[level - 1] : bounds[level]]):
                 if end < total:
                     places = places[places < end]
                 if not len(places):
@@ -288,6 +295,13 @@ class PlannedSteps:
                     end, failed = found.place, found.error
         if end < total:
             self._end(end, failed)
+
+    def _cut(self, places: Ranks) -> list[Ranks]:
+        """The batches of one level."""
+        batches = self._apart(places[::-1] if self.turned else places)
+        if self.widest is None:
+            return batches
+        return [batch[k : k + self.widest] for batch in batches for k in range(0, len(batch), self.widest)]
 
     def _apart(self, places: Ranks) -> list[Ranks]:
         """Steps of one level by their functions, and by the widths of their agents' blocks."""
@@ -463,8 +477,10 @@ class _Failed(Exception):
         self.place, self.error = place, error
 
 
-def _finite(values: Array) -> bool:
+def _finite(values: Array | list[Array]) -> bool:
     """Whether all numbers are; the sum of squares is, then, unless it overflows."""
+    if isinstance(values, list):  # edges of one agent that differ in width
+        return all(map(_finite, values))
     return math.isfinite(np.vdot(values, values)) or bool(np.isfinite(values).all())
 
 

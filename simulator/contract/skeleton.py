@@ -46,7 +46,7 @@ class {name}(Protocol):
         """Begin at zero, which every neighbour may know."""
         out.send("model", view.state["model"], out.public("the start does not depend on data"))
 
-    # A step of one agent, in plain Python. For large worlds, write @batched (of hushnet.protocols.steps) above it: it is
+    # A step of one agent, in plain Python. For large worlds, write @batched (of hushnet.protocols.steps) above: it is
     # then made for many agents at once, me.model is (B, p) and me.degree (B, 1), and in place of `if` it needs
     # me.model = np.where(me.degree > 0, (me.model + average(me)) / 2, me.model).
     @staticmethod

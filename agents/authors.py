@@ -8,7 +8,7 @@ import sys
 import sysconfig
 import threading
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import CodeType
@@ -27,6 +27,14 @@ def place(file: str, line: int) -> str:
     """A file, a line and what is written there."""
     written = linecache.getline(file, line).strip()
     return f"{Path(file).name}:{line}" + (f", `{written}`" if written else "")
+
+
+def place_of(function: Callable[..., Any]) -> str:
+    """Where a function of an author's begins, below its decorators."""
+    code = function.__code__
+    lines = range(code.co_firstlineno, code.co_firstlineno + 10)
+    below = (line for line in lines if not linecache.getline(code.co_filename, line).lstrip().startswith("@"))
+    return place(code.co_filename, next(below, code.co_firstlineno))
 
 
 def is_authors(file: str) -> bool:

@@ -82,7 +82,7 @@ class RunFailure(HushnetError):
 
 
 class Objection(AssertionError):
-    """What somebody who watches a step has against it; it is no failure of the step's text."""
+    """What somebody who watches a step has against it; it is no failure of the step."""
 
 
 class StepFailure(RunFailure):

@@ -91,6 +91,11 @@ def heard_of(me: Record, rank: int) -> Array:
     """(width,) the newest vector of one neighbour, by its rank; the own block or zeros if it was never heard.
 
     Only of one agent.
+
+    Raises
+    ------
+    TypeError
+        In a batch.
     """
     if me.is_batch_:
         raise ValueError("heard_of is for steps of single agents; in a batch, received has all neighbours of all")
@@ -126,7 +131,7 @@ def weighted_sum(me: Record, weights: Any) -> Array:
     return me.given_(out)
 
 
-def segment_sum(me: Record, values: Array) -> Array:
+def segment_sum(me: Record, values: Any) -> Array:
     """(width,) sum over an agent's edges of (degree, width) values; zeros without neighbours."""
     rows = np.ascontiguousarray(values, dtype=np.float64)
     counts = me.degrees_

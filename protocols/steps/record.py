@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ...agents.suggestions import suggestion
 from .heard_kernels import gathered, known
 from .names import MESSAGE
 from .sources import Source
@@ -21,6 +22,11 @@ from .tables import StepTables
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
+OF_BATCHES = {
+    "where": "me.where is of batched steps; of one agent, write if",
+    "here": "me.here is of batched steps; of one agent, blocks of the edge are me.BLOCK[partner]",
+}
+"""What records of one agent do not have, and what stands in its place."""
 
 
 class Record:
@@ -43,10 +49,21 @@ class Record:
     messages_: Mapping[str, str]
     said_: dict[str, Array]
 
+    edge_starts_: Ranks
+    degree: Any
+    rows: Any
+
     def _unknown(self, name: str) -> AttributeError:
         if name in self.tables_.names.messages:
             return AttributeError(f"me.{name} is assigned as a whole, and never read")
-        return AttributeError(f"an agent has no {name!r}; it has {', '.join(self.tables_.names.all)}")
+        if name in OF_BATCHES and not self.is_batch_:
+            return AttributeError(OF_BATCHES[name])
+        known = self.tables_.names.all
+        return AttributeError(f"an agent has no {name!r}{suggestion(name, known)} it has {', '.join(known)}")
+
+    def _fixed_name(self, name: str) -> AttributeError:
+        names = ", ".join(sorted(self.tables_.names.writable))
+        return AttributeError(f"me.{name} is not for a step to change; admissible: {names}")
 
     def matrix_(self, values: Any, width: int | None = None) -> Array:
         """(B, width) float64, contiguous, of what a step has of its agents."""
@@ -121,7 +138,7 @@ class One(Record):
         put["numbers_"] = {name: block for name, block in blocks.items() if one(name)}
         for name, block in state.edge.items():
             own = block.of(edges)
-            blocks[name] = own[:, 0] if one(name) else cast(Any, own)
+            blocks[name] = cast(Any, own)[:, 0] if one(name) else cast(Any, own)
         put["blocks_"] = blocks
         put["vectors_"] = [block for block in blocks.values() if isinstance(block, np.ndarray)]
         put["widths_"] = {kind: names.width(kind, agent) for kind in names.kinds}
@@ -171,7 +188,7 @@ class One(Record):
         elif name == MESSAGE or name in self.tables_.names.messages:
             self.said_[name] = self._copied(name, value)
         else:
-            raise AttributeError(f"me.{name} is not for a step to change")
+            raise self._fixed_name(name)
 
     def _copied(self, name: str, value: Any) -> Array:
         """A copy of what is assigned to a message."""
@@ -280,7 +297,7 @@ class Batch(Record):
         elif name == MESSAGE or name in self.tables_.names.messages:
             self.said_[name] = self._copied(name, value)
         else:
-            raise AttributeError(f"me.{name} is not for a step to change")
+            raise self._fixed_name(name)
 
     def _copied(self, name: str, value: Any) -> Array:
         kind, names = self._sent_kind(name), self.tables_.names
@@ -360,7 +377,9 @@ class Part(Batch):
         """Put another value in the place of the agents' part of a block."""
         state, whole = self.tables_.state, self.whole_
         if name not in state.agent and name not in state.edge:
-            raise AttributeError(f"me.{name} is not for a part of the agents to change")
+            raise AttributeError(
+                f"me.{name} is not for a part of the agents to change: assign it for all of them, by np.where"
+            )
         if name not in whole.__dict__.get("assigned_", {}):
             setattr(whole, name, getattr(whole, name))
         rows = self.rows_ if name in state.agent else self.edge_rows_
@@ -403,7 +422,7 @@ class Meeting:
         """Put another value in the place of a block of the edge."""
         blocks = self._me.tables_.state.edge
         if name not in blocks:
-            raise AttributeError(f"me.here.{name} is not for a step to change")
+            raise AttributeError(f"me.here.{name} is not for a step to change; admissible: {', '.join(blocks)}")
         shape = (len(self.edges_), blocks[name].width_of(self.edges_))
         self.__dict__[name] = self.assigned_[name] = broadcast(f"here.{name}", value, shape)
         self._me.__dict__.pop(name, None)  # which reads anew what is known of all edges

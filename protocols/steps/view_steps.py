@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...agents.authors import author_place, place
+from ...agents.authors import author_place, place_of
 from ...agents.errors import INTERRUPTED, HushnetError, InputError, Objection, StepFailure, words_of
 from ..privacy.mechanisms import Release
 from ..view import POST_PROCESSING, Out, View
@@ -24,11 +24,17 @@ from .tables import StepTables
 Array = NDArray[np.float64]
 PHASES = ("request", "respond", "complete")
 """The steps of an exchange, in the order of its phases."""
+READ_ONLY = "what was heard, and what a batch reads, are copies: assign what changes, as in me.x = me.x + 1"
+UNSENT = "it sends exactly one message, and has not assigned me.message"
 
 
 def batched(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a step as one that is made for many agents at once: ``me`` has their rows."""
-    step.is_batched = True  # type: ignore[attr-defined]
+    """Mark a step as one that is made for many agents at once: ``me`` has their rows.
+
+    Above ``@staticmethod`` or below it, if it has one.
+    """
+    marked: Any = getattr(step, "__func__", step)
+    marked.is_batched = True
     return step
 
 
@@ -38,19 +44,19 @@ def is_batched(step: Callable[..., Any]) -> bool:
 
 
 def failure_of(
-    protocol: Any, agent: int, now: float, updates: int, name: str, error: BaseException | str
+    protocol: Any, agent: int, now: float, updates: int, name: str, error: BaseException | str, also: str = ""
 ) -> StepFailure:
     """What is said of a step that raised an error, or has not done what it has to: who, when, and the author's line."""
+    what, where = str(error) if isinstance(error, str) else "", ""
     if isinstance(error, BaseException):
         what = f"{type(error).__name__}: {words_of(error)}"
-        if isinstance(error, ValueError) and "read-only" in str(error):
-            what += "; what a step reads of a batch are copies: assign what changes, as in me.x = me.x + 1"
         where = author_place(error)
-        error = f"{where}: {what}" if where else what
+    if "read-only" in what:
+        also = also or READ_ONLY
     who = protocol.problem.task.ids[agent]
     return StepFailure(
         f"agent {who!r} at time {now:.6g}, after {updates} updates: the {name} of {type(protocol).__name__} "
-        f"failed at {error}"
+        f"failed{f' at {where}' if where else ''}: {what}{f'; {also}' if also else ''}"
     )
 
 
@@ -123,8 +129,7 @@ class ViewSteps:
         kind = "request" if name == "request" else "reply"
         me, source, _ = self._run(name, view, release, out.reserve, {MESSAGE: kind}, partner, *heard)
         if MESSAGE not in me.said_:
-            why = f"{name} sends exactly one message, and has not assigned me.message"
-            raise failure_of(self.protocol, view.agent, view.now, view.updates, name, why)
+            raise failure_of(self.protocol, view.agent, view.now, view.updates, name, UNSENT)
         under = self._sent_under(release, source)
         out.send(kind, me.said_[MESSAGE].reshape(-1), under, to=int(view.neighbours[partner]))
 
@@ -227,6 +232,4 @@ def check_arguments(name: str, function: Callable[..., Any]) -> None:
     try:
         taken.bind(*wanted)
     except TypeError:
-        code = function.__code__
-        where = place(code.co_filename, code.co_firstlineno)
-        raise InputError(f"{where}: takes {taken}; admissible: {name}({', '.join(wanted)})") from None
+        raise InputError(f"{place_of(function)}: takes {taken}; admissible: {name}({', '.join(wanted)})") from None

@@ -2,7 +2,7 @@
 
 Between steps a run looks at its limits by itself (`hushnet.simulator.world.effort`). A single step without an end would
 never come to that, so a second thread waits until the run has had its time and some more, and raises `Overdue` in the
-thread that makes the step. Python can do so wherever it runs Python: one call of NumPy or of a kernel ends first.
+thread that makes the step. Python can do so wherever it runs Python: a kernel, or one call of NumPy, ends first.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def check_engines_agree(
     event = drive(prepared(World(make(), protocol, parameters), EventEngine()))
     one_by_one, planned = (drive(fast_world(make(), protocol, parameters, plans=plans)) for plans in (False, True))
     assert planned.engine.startswith(engine), planned.engine
-    assert one_by_one.engine == "batched (steps one by one, because as asked)"
+    assert one_by_one.engine.startswith("batched (steps one by one")
     for world in (one_by_one, planned):
         assert_same(world, event)
     return planned

@@ -95,7 +95,7 @@ class Noted:
         self.make, self.setting = make, setting
         self.recording = Recording(setting.task.ids)
         try:
-            self.world, engine = _made(make, setting, self.recording)
+            self.world, engine = ready(make, setting, self.recording)
             self.ended = _run(self.world, engine)
         except Failed as error:
             raise Broken(str(error)) from error
@@ -146,7 +146,7 @@ class Noted:
     def _force(self, task: Task, changed: frozenset[int], *, held: bool) -> float:
         forcing = self.forced = Forcing(self.recording, exposed=self.exposed, changed=changed, held=held)
         try:
-            world, engine = _made(self.make, replace(self.setting, task=task), forcing)
+            world, engine = ready(self.make, replace(self.setting, task=task), forcing)
             ended = _run(world, engine)
         except InputError as error:
             if not forcing.steps:
@@ -334,7 +334,7 @@ def _models(world: World) -> np.ndarray | None:
     return models.copy()
 
 
-def _made(make: Make, setting: Setting, watch: Watch) -> tuple[World, Engine]:
+def ready(make: Make, setting: Setting, watch: Watch) -> tuple[World, Engine]:
     """A world that is ready to run, and the engine that is to run it."""
     with _failing():
         return make(setting, watch)

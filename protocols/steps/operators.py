@@ -127,7 +127,7 @@ def weighted_sum(me: Record, weights: Any) -> Array:
     if given.ndim and given.size != edges:
         raise ValueError(OTHER_COUNT)
     out = np.empty_like(own)
-    heard.weighted_sums(pool, index, begins, counts, np.broadcast_to(given.reshape(-1), edges).copy(), own, out)
+    heard.weighted_sums(pool, index, begins, counts, np.array(np.broadcast_to(given.reshape(-1), edges)), own, out)
     return me.given_(out)
 
 

@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from threading import Thread
 from typing import Any
 
 import typer
@@ -70,9 +71,11 @@ def _main(arguments: Sequence[str] | None) -> int:
         code = app(given, prog_name="hushnet", standalone_mode=False)
         flushed()
     except HushnetError as error:
+        if error.exit_code == INTERRUPTED:
+            return _interrupted(str(error))
         return _complain(str(error), error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        return _complain("interrupted", INTERRUPTED)
+        return _interrupted()
     except typer.Exit as leaving:
         return leaving.exit_code
     except BrokenPipeError:
@@ -90,10 +93,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         said = told(error, error.filename or doing)
         return _complain(str(said), said.exit_code)
     except RuntimeError as error:
-        if NO_THREAD not in str(error):
-            return _unforeseen(error, given)
-        sentence = "no further thread or process may be started here: raise the limit (ulimit -u), or end others"
-        return _complain(f"{sentence}; the same command goes on", OutOfResources.exit_code)
+        return _no_thread() if NO_THREAD in str(error) else _unforeseen(error, given)
     except Exception as error:
         # What typer raises on a wrong command line has moved between its versions; what it offers has not.
         if not hasattr(error, "format_message"):
@@ -101,8 +101,24 @@ def _main(arguments: Sequence[str] | None) -> int:
         message = " ".join(error.format_message().split())  # pyright: ignore[reportAttributeAccessIssue]
         return _complain(f"{message.rstrip('.')}; see hushnet --help" if message else "", 2)
     if code == INTERRUPTED:
-        return _complain("interrupted", INTERRUPTED)
+        return _interrupted()
     return code if isinstance(code, int) else 0
+
+
+def _interrupted(message: str = "interrupted") -> int:
+    """Say that somebody interrupted the command, or that a library did: OpenBLAS does, where it may start no thread."""
+    try:
+        Thread(target=int).start()
+    except RuntimeError:
+        return _no_thread()
+    return _complain(message, INTERRUPTED)
+
+
+def _no_thread() -> int:
+    from ...agents.errors import OutOfResources
+
+    sentence = "no further thread or process may be started here: raise the limit (ulimit -u), or end others"
+    return _complain(f"{sentence}; the same command goes on", OutOfResources.exit_code)
 
 
 def _complain(message: str, code: int) -> int:

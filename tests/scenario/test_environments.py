@@ -115,6 +115,15 @@ def test_a_standard_output_that_takes_nothing_is_no_error_of_ours(redirection, c
         assert "standard output: " in ended.stderr
 
 
+@pytest.mark.parametrize("command", [["check", "missing.yaml"], ["list", "clocks"], ["list", "nothing"]])
+@pytest.mark.parametrize("redirection", ["2> /dev/full", "2>&-", "2< /dev/null"])
+def test_a_standard_error_that_takes_nothing_changes_no_exit_code(command, redirection):
+    shell = f'"{sys.executable}" -W always -m hushnet.simulator.cli {" ".join(command)}'
+    code = subprocess.run(["bash", "-c", shell], capture_output=True, check=False).returncode
+    ended = subprocess.run(["bash", "-c", f"{shell} {redirection}"], capture_output=True, check=False)
+    assert ended.returncode == code == (0 if command[-1] == "clocks" else 2)
+
+
 @pytest.mark.parametrize("name", ["stdout", "stderr"])
 def test_a_stream_that_is_closed_inside_of_python_is_replaced(name, environment):
     closed = io.StringIO()

@@ -8,7 +8,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import Any
 
@@ -45,6 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     prepare()
     with terminable() as asked, _plainly_warned():
         code = _main(arguments)
+        with suppress(OSError):  # said already; Python would say it once more at its end, with a code of its own
+            flushed()
     return TERMINATED if asked and code == INTERRUPTED else code
 
 

@@ -103,8 +103,10 @@ def test_figures_of_python_look_at_no_backend(backend, tmp_path):
 CLOSED = {">&-": 0, "2>&-": 0, ">&- 2>&-": 0, "> /dev/full": 5, "1</dev/null": 5, "| true": 1}
 
 
+@pytest.mark.parametrize("buffered", [True, False])
 @pytest.mark.parametrize(("redirection", "code"), CLOSED.items())
-def test_a_standard_output_that_takes_nothing_is_no_error_of_ours(redirection, code):
+def test_a_standard_output_that_takes_nothing_is_no_error_of_ours(redirection, code, buffered, monkeypatch):
+    monkeypatch.setenv("PYTHONUNBUFFERED", "" if buffered else "1")
     command = f'"{sys.executable}" -m hushnet.simulator.cli list {redirection}; exit ${{PIPESTATUS[0]}}'
     ended = subprocess.run(["bash", "-c", command], capture_output=True, check=False, text=True)
     assert ended.returncode in {code, 0}

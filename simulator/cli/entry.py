@@ -109,11 +109,16 @@ def _main(arguments: Sequence[str] | None) -> int:
 
 def _interrupted(message: str = "interrupted") -> int:
     """Say that somebody interrupted the command, or that a library did: OpenBLAS does, where it may start no thread."""
+    return _complain(message, INTERRUPTED) if _may_start_threads() else _no_thread()
+
+
+def _may_start_threads() -> bool:
+    """Whether a limit on processes and threads leaves room for one; where it does not, libraries fail in many ways."""
     try:
         Thread(target=int).start()
     except RuntimeError:
-        return _no_thread()
-    return _complain(message, INTERRUPTED)
+        return False
+    return True
 
 
 def _no_thread() -> int:
@@ -133,6 +138,8 @@ def _unforeseen(error: Exception, given: Sequence[str]) -> int:
     """The last resort: one sentence about an error that nobody foresaw, and its details in a file of its own."""
     if os.environ.get(DEBUG):
         raise error
+    if not _may_start_threads():
+        return _no_thread()
     from importlib.metadata import version
     from tempfile import NamedTemporaryFile
     from traceback import format_exception

@@ -166,3 +166,17 @@ def test_an_interrupt_that_a_library_raises_for_want_of_threads_is_told_as_the_l
     said = capsys.readouterr().err
     assert ("no further thread or process may be started here" in said) == limited
     assert ("interrupted" in said) == (not limited)
+
+
+def test_what_nobody_foresaw_is_the_limit_where_no_thread_may_be_started(environment, capsys):
+    def start(self):
+        raise RuntimeError("can't start new thread")
+
+    def failing(*_, **__):
+        raise SystemError("a library without its threads")
+
+    environment.setattr(listing, "lists", failing)
+    assert main(["list", "clocks"]) == 70
+    environment.setattr(threading.Thread, "start", start)
+    assert main(["list", "clocks"]) == 5
+    assert "no further thread or process may be started here" in capsys.readouterr().err

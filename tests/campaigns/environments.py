@@ -28,8 +28,8 @@ from .campaign import CODES, PATIENCE, UNFORESEEN, asleep, campaign, exit_with
 
 SECONDS = 200
 """Of processor time for a command, which may have to compile everything anew."""
-SOMEBODY = 41_917
-"""A user that nobody is."""
+SOMEBODY = 1_000_000 + os.getpid()
+"""A user that nobody is, another one in each campaign: a limit on processes counts all of a user's."""
 FULL = "/dev/full"
 SCENARIO = """\
 schema: 1

@@ -10,7 +10,6 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from threading import Thread
 from typing import Any, NoReturn
 
 import typer
@@ -134,7 +133,7 @@ def _interrupted(message: str = "interrupted") -> int:
 def _may_start_threads() -> bool:
     """Whether a limit on processes and threads leaves room for one; where it does not, libraries fail in many ways."""
     try:
-        Thread(target=int).start()
+        threading.Thread(target=int).start()
     except RuntimeError:
         return False
     return True

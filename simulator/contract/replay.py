@@ -266,7 +266,7 @@ class _Replay:
                 twice = planted or rank % 2 == 0
                 self._force(noted, group, first + together + rank, adjacency, planted=False, twice=twice)
                 self.groups += 1
-        if self.sampled:  # one row more of everybody
+        if self.sampled and planted:  # one row more of everybody
             with suppress(Inadmissible):
                 number = first + together + len(chosen)
                 self._force(noted, noted.able, number, adjacencies[0], planted=False, twice=True)

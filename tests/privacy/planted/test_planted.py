@@ -14,6 +14,9 @@ CAUGHT = (
     "stacked-ten-times/gamma/full/replace-one",
     "offset-1e+14/gaussian/full/replace-one",
     "full-as-5-percent/gaussian/full/replace-one",
+    "half-more/gaussian/poisson/replace-one",
+    "with-the-first/gaussian/poisson/add-or-remove-one",
+    "blocks-of-rows/gaussian/poisson/add-or-remove-one",
     "rewound/gaussian/full/replace-one",
     "late-steps-leaks/laplace/full/replace-one",
     "unsent-then-raw/gaussian/full/replace-one",
@@ -22,6 +25,7 @@ CAUGHT = (
     "alternating/gaussian/full/add-or-remove-one",
     "jacobian-left-out/gamma/full/replace-one",
     "unclipped-zeros-0-and-2/gaussian/full/replace-one",
+    "unit-of-tiny/gaussian/full/replace-one",
     "cache/laplace/full/replace-one",
     "atom/atom-laplace/full/replace-one",
 )

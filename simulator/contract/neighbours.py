@@ -24,8 +24,6 @@ Record = tuple[Array, float]
 
 EXTREMES = (1e6, 1e300)
 """Sizes of records that clipping has to cope with."""
-TINY = 1e-9
-"""Another, of rows that must not be divided by their length."""
 ORDINARY = 10.0
 """How far beyond the largest row a record may lie where nothing is said about the domain and nothing is clipped."""
 STRIDE = 7
@@ -85,7 +83,7 @@ def domain_of(task: Task, protocol: Protocol, recording: Recording) -> Domain:
     if clipped:
         most = 1e30 if rows.dtype == np.float32 else math.inf
         clip = getattr(protocol.privacy, "clip", None)
-        bounds, sizes = {}, (usual, *(min(size, most) for size in EXTREMES), 1.0, *([clip] if clip else []), TINY)
+        bounds, sizes = {}, (usual, *(min(size, most) for size in EXTREMES), 1.0, *([clip] if clip else []))
     radius = getattr(protocol.privacy, "radius", None)
     if radius is not None:
         norm = getattr(protocol.privacy, "norm", "l2")

@@ -10,12 +10,12 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ...agents.authors import place
 from ...agents.errors import StepFailure
 from ...agents.tables import Shard
 from ..privacy.ledger import UNLIMITED, Ledger, charge_of
 from ..privacy.mechanisms import Release
-from .authors import place
-from .noise import NO_NOISE, UNPERTURBED
+from .noise import NO_NOISE, UNPERTURBED, grown
 from .surroundings import StepSurroundings
 
 PLAIN = 1
@@ -128,7 +128,7 @@ class StepCharges:
         """
         if self.growth is None:
             return self.scales[agents, np.minimum(updates, self.scales.shape[1] - 1)]
-        return self.scales[agents, 0] * self.growth[agents] ** updates
+        return grown(self.scales[agents, 0], self.growth[agents], updates)
 
     def count(self, agents: NDArray[np.int64], updates: NDArray[np.int64], drawn: NDArray[np.int64] | None) -> None:
         """Count the noise that steps have drawn for what somebody hears."""
@@ -221,7 +221,7 @@ class StepCharges:
             release = self._staged(agent, stage, now)
         except _Unreadable as missing:
             raise StepFailure(
-                f"the release of {name} reads view.{missing} at stage {stage} of agent {agent}; releases of compiled "
+                f"the release of {name} reads view.{missing} at stage {stage} of agent {agent}; releases of planned "
                 "steps depend on agent, data, neighbours and updates; or use engine: event"
             ) from None
         self._check_scale(agent, stage, release)

@@ -91,9 +91,16 @@ def heard_of(me: Record, rank: int) -> Array:
     """(width,) the newest vector of one neighbour, by its rank; the own block or zeros if it was never heard.
 
     Only of one agent.
+
+    Raises
+    ------
+    TypeError
+        In a batch.
     """
-    pool, index, _, _, own = me.heard_(me.tables_.first_kind)
-    row = index[rank]
+    if me.is_batch_:
+        raise ValueError("heard_of is for steps of single agents; in a batch, received has all neighbours of all")
+    pool, index, begins, counts, own = me.heard_(me.tables_.first_kind)
+    row = index[int(begins[0]) : int(begins[0] + counts[0])][rank]
     return np.array(pool[row][: own.shape[1]]) if row >= 0 else own[0].copy()
 
 
@@ -120,11 +127,11 @@ def weighted_sum(me: Record, weights: Any) -> Array:
     if given.ndim and given.size != edges:
         raise ValueError(OTHER_COUNT)
     out = np.empty_like(own)
-    heard.weighted_sums(pool, index, begins, counts, np.broadcast_to(given.reshape(-1), edges).copy(), own, out)
+    heard.weighted_sums(pool, index, begins, counts, np.array(np.broadcast_to(given.reshape(-1), edges)), own, out)
     return me.given_(out)
 
 
-def segment_sum(me: Record, values: Array) -> Array:
+def segment_sum(me: Record, values: Any) -> Array:
     """(width,) sum over an agent's edges of (degree, width) values; zeros without neighbours."""
     rows = np.ascontiguousarray(values, dtype=np.float64)
     counts = me.degrees_

@@ -15,7 +15,7 @@ from ..view import View
 
 @dataclass(frozen=True)
 class StepSurroundings:
-    """The part of a run that its steps are compiled for.
+    """The part of a run that its planned steps depend on.
 
     Parameters
     ----------

@@ -15,20 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.blocks import State
-from ...agents.errors import InputError, LimitReached
+from ...agents.errors import LimitReached
 from ...protocols.base import Protocol, ProtocolParameters, Sent
 from ...protocols.privacy.mechanisms import Release, noises
 from ...protocols.steps.charges import ScaleMismatch
-from ...protocols.steps.view_steps import function_in
-from ...protocols.traits import EXCHANGE_TEXTS, lacks
+from ...protocols.traits import EXCHANGE_STEPS, lacks
 from ...protocols.view import POST_PROCESSING
 from ..network.latency import Constant
 from ..network.network import NetworkParameters
 from .bench import Bench, protocol_parameters, run_small
 from .draws import difference
 from .networks import check_alone, check_engines, check_networks
+from .planned import check_planned
 from .replay import check_listed
-from .small_settings import AGENTS, SEED, admitted_world, disturb, small_setting, split_setting
+from .small_settings import AGENTS, SEED, disturb, holds_columns, split_setting
 from .small_worlds import check_replay
 from .violation import ContractViolation
 
@@ -55,9 +55,9 @@ def check_contract(protocol: type[Protocol], parameters: Mapping[str, Any] | Pro
         If a start or a step reads or writes what is not its own, a message marked public depends on data, a message
         marked noisy does not depend on noise, constants of a private protocol come from data that are not listed as
         assumed public, sent vectors can be changed afterwards, zero noise differs from no noise, a run fails on some
-        network, the engines disagree, or a run on neighbouring data cannot be led along the same transcript, be it in
-        Python or, of texts, in compiled form, or its releases name another scale than the noise that its compiled steps
-        draw.
+        network, planned steps differ from those that are made one by one or depend on who is in their batch, the
+        engines disagree, a run on neighbouring data cannot be led along the same transcript, or its releases name
+        another scale than the noise that its planned steps draw.
     """
     try:
         return _checked(protocol, protocol_parameters(protocol, parameters))
@@ -79,36 +79,11 @@ def _checked(protocol: type[Protocol], checked: ProtocolParameters) -> tuple[str
     check_sent_vectors(protocol, checked)
     refused = check_networks(protocol, checked)
     check_zero_noise(protocol, checked)
+    check_planned(protocol, checked)
     check_alone(protocol, checked)
     check_engines(protocol, checked)
     check_replay(protocol, checked)
-    if made_of_texts(protocol):
-        check_replay(protocol, checked, engine="auto")
     return refused
-
-
-def holds_columns(protocol: type[Protocol], parameters: ProtocolParameters) -> bool:
-    """Whether a protocol learns from columns only, so that it has no place on a `Bench`, where agents hold rows.
-
-    Raises
-    ------
-    InputError
-        If it can learn from neither.
-    """
-    try:
-        admitted_world(small_setting(empty=False), protocol, parameters)
-    except InputError as refused:
-        try:
-            admitted_world(split_setting(), protocol, parameters)
-        except InputError:
-            raise refused from None
-        return True
-    return False
-
-
-def made_of_texts(protocol: type[Protocol]) -> bool:
-    """Whether a protocol has texts, whose compiled form is to be replayed as well as the Python one."""
-    return any(function_in(protocol, name) is not None for name in ("step", *EXCHANGE_TEXTS.values()))
 
 
 def check_starts(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
@@ -174,10 +149,10 @@ def _check_number(what: str, values: NDArray[np.float64]) -> None:
 
 
 def check_methods(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
-    """A protocol that exchanges pairwise has all three methods of an exchange, or texts for them."""
+    """A protocol that exchanges pairwise has all three methods of an exchange, or functions for them."""
     if protocol.traits_for(parameters).exchange == "pairwise":
-        for name, text in EXCHANGE_TEXTS.items():
-            if getattr(protocol, name) is getattr(Protocol, name) and getattr(protocol, text) is None:
+        for name, function in EXCHANGE_STEPS.items():
+            if getattr(protocol, name) is getattr(Protocol, name) and getattr(protocol, function) is None:
                 raise ContractViolation(lacks(protocol, name))
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...agents.errors import HushnetError, InputError, LimitReached
+from ...agents.errors import INTERRUPTED, HushnetError, InputError, LimitReached, words_of
 from ...agents.tasks.base import Task
 from ..engine.selection import Engine
 from ..network.randomness import Draws
@@ -357,8 +357,7 @@ def _failing() -> Iterator[None]:
     """Call errors that nobody foresaw failures of the protocol."""
     try:
         yield
-    except (ContractViolation, HushnetError, TooLarge):
+    except (ContractViolation, HushnetError, TooLarge, *INTERRUPTED):
         raise
-    except Exception as error:
-        words = str(error).strip().splitlines()
-        raise Failed(f"the run ends in {type(error).__name__}: {words[0] if words else ''}") from error
+    except BaseException as error:  # a class of an author's own may derive from it
+        raise Failed(f"the run ends in {type(error).__name__}: {words_of(error)}") from error

@@ -12,7 +12,7 @@ import numpy as np
 from ...agents.agent import Agent
 from ...agents.availability import Always
 from ...agents.blocks import State
-from ...agents.errors import LimitReached
+from ...agents.errors import INTERRUPTED, InputError, LimitReached
 from ...agents.graph import Graph
 from ...agents.inbox import Message
 from ...agents.losses import LOSSES
@@ -124,6 +124,25 @@ def admitted_world(setting: Setting, protocol: type[Protocol], parameters: Proto
     return World(setting, protocol, parameters, **given)
 
 
+def holds_columns(protocol: type[Protocol], parameters: ProtocolParameters) -> bool:
+    """Whether a protocol learns from columns only, so that it has no place on a `Bench`, where agents hold rows.
+
+    Raises
+    ------
+    InputError
+        If it can learn from neither.
+    """
+    try:
+        admitted_world(small_setting(empty=False), protocol, parameters)
+    except InputError as refused:
+        try:
+            admitted_world(split_setting(), protocol, parameters)
+        except InputError:
+            raise refused from None
+        return True
+    return False
+
+
 @dataclass(frozen=True)
 class Reached(Observer):
     """What a protocol has sent and reached by itself in a small run."""
@@ -179,7 +198,9 @@ def reached(
                 EventEngine().run(world)
             except LimitReached:  # answers without end, where nothing takes time
                 continue
-            except Exception:  # a step that fails here fails again in a check, which says where
+            except INTERRUPTED:
+                raise
+            except BaseException:  # a step that fails here fails again in a check, which says where
                 pass
             break
         found.state.append(world.state)

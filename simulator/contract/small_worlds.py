@@ -58,7 +58,7 @@ def check_replay(
     seconds : float
         Processor time of a run at most.
     engine : {"event", "auto", "batched"}
-        On the event engine steps run in Python, and on the batched one in their compiled form if they have one.
+        Whose rules run the world; its steps are made one by one, for they are watched.
 
     Returns
     -------

@@ -59,7 +59,7 @@ class World:
     recorder : Sampler, optional
     observer : Observer or Notebook, optional
     watch : Watch, optional
-        Sees every step before anything of it leaves; all are made one by one then.
+        Sees every step before anything of it leaves; steps are then made one by one.
     unproved : str
         Why no epsilon of the protocol is verified, see `Ledger`.
     unlooked : mapping of int to str

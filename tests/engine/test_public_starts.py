@@ -21,7 +21,7 @@ from hushnet.simulator.tables.tallies import BARRIER
 from hushnet.simulator.world.world import World
 
 from ..benchmarks.cases import CASES, make_setting, protocol_of
-from ..protocols.text_worlds import random_setting
+from ..protocols.random_worlds import random_setting
 from .driving import drive, fast_world, prepared
 
 NOISE = {"mechanism": "gaussian", "sensitivity": "clip", "clip": 1.0}

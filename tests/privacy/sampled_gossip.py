@@ -13,7 +13,7 @@ import numpy as np
 from hushnet.agents.losses import clipped_gradient
 from hushnet.agents.tables import Shard
 from hushnet.protocols.algorithms.subgradient_noise import SubgradientNoise, drawn_gradient, drawn_rows
-from hushnet.protocols.base import Constants, Layout, MessageKind, Protocol, ProtocolParameters
+from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
 from hushnet.protocols.privacy.budget import Privacy
 from hushnet.protocols.privacy.mechanisms import noise_of
 from hushnet.protocols.steps import average, perturbed
@@ -64,8 +64,8 @@ class Texts(Protocol):
     def start(self, view, out):
         out.send("model", view.state["model"], out.public("zeros"))
 
-    def constants(self):
-        return Constants(run={"limit": float(self.parameters.privacy.updates or np.inf)})
+    def most_steps(self):
+        return self.parameters.privacy.updates
 
     @staticmethod
     def step(me: Any):
@@ -76,7 +76,6 @@ class Texts(Protocol):
             me.model = (me.model + average(me)) / 2
         me.model -= 0.1 * noisy
         me.message = me.model
-        return me.updates + 1 >= me.limit
 
 
 class Methods(Texts):
@@ -99,7 +98,7 @@ class Methods(Texts):
 
     def wake(self, view, out):
         release = self.step_noise.release(view)
-        if view.updates >= self.constants().run["limit"] or not out.reserve(release):
+        if view.updates >= (self.most_steps() or np.inf) or not out.reserve(release):
             return out.fall_silent()
         rows, model = np.asarray(self.rows(view), dtype=np.int64), view.state["model"]
         shard = Shard(view.data.features[rows], view.data.labels[rows])

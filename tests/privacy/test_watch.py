@@ -52,14 +52,15 @@ def test_a_watched_run_is_the_same_run(name):
     assert usual.traffic == watched.traffic
 
 
-def test_a_watched_run_takes_the_compiled_steps_of_a_text_one_by_one_and_those_of_methods_in_python():
+def test_a_watched_run_makes_steps_one_by_one_by_functions_and_by_methods():
     class ByAMethod(CoordinateDescent):
         def wake(self, view, out):
             super().wake(view, out)
 
-    for protocol, form in ((CoordinateDescent, "compiled step, watched"), (ByAMethod, "Python step, because")):
+    for protocol in (CoordinateDescent, ByAMethod):
         parameters = protocol_parameters(protocol, {"mu": 0.5})
-        assert form in fast_world(small_setting(), protocol, parameters, watch=Recording()).engine
+        world = fast_world(small_setting(), protocol, parameters, watch=Recording())
+        assert world.engine == "batched (steps one by one, because every step is watched)"
 
 
 @pytest.mark.parametrize("name", PRIVATE)

@@ -90,7 +90,7 @@ def empty_plan(agents: int, ports: int, steps: int, reads: int) -> Plan:
         reads=np.zeros(reads, dtype=np.int64),
         period=np.ones((ports, agents), dtype=np.int64),
         phase=np.zeros((ports, agents), dtype=np.int64),
-        halves=np.full((agents, 2), -1, dtype=np.int64),
+        halves=np.tile(np.array([-1, 0]), (agents, 1)),  # before the first tick, none was made
         most=np.full(agents, np.iinfo(np.int64).max),
         affordable=np.full(agents, np.iinfo(np.int64).max),
     )

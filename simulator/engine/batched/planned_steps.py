@@ -8,20 +8,20 @@ would have read at its time.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ....agents.errors import HushnetError, Objection, StepFailure
-from ....protocols.steps.authors import place as place_of
+from ....agents.authors import place_of
+from ....agents.errors import INTERRUPTED, HushnetError, Objection, StepFailure
 from ....protocols.steps.charges import NotPlanned, StepCharges
 from ....protocols.steps.names import MESSAGE
 from ....protocols.steps.record import Batch, One, Record, segments
 from ....protocols.steps.surroundings import StepSurroundings
 from ....protocols.steps.tables import StepTables
-from ....protocols.steps.view_steps import PHASES, failure_of, is_batched
+from ....protocols.steps.view_steps import PHASES, UNSENT, failure_of, is_batched
 from ...tables.sessions import COMPLETING, REQUESTING, RESPONDING
 from ...world.rewind import Rewind
 from ...world.world import World
@@ -48,6 +48,10 @@ SENT = {REQUESTING: {MESSAGE: "request"}, RESPONDING: {MESSAGE: "reply"}, COMPLE
 """What each half of an exchange may send, by name and kind."""
 MOST = 2**17
 """Steps of a plan at most: batches are wide enough then, and what they read stays near."""
+TOGETHER = (
+    "it was made for {} agents at once, and passes for each alone: vectors of agents are rows here, and their numbers "
+    "columns (np.where or me.where in place of if, axis=1, per_edge)"
+)
 
 
 def planned_steps(world: World) -> PlannedSteps:
@@ -93,7 +97,14 @@ class PlannedSteps:
     charges : StepCharges
     ports : (k, PORT_COLUMNS) int64
         What a step sends.
+    widest : int or None
+        Agents in a batch at most.
+    turned : bool
+        Whether the agents of a batch are in the opposite order.
     """
+
+    widest: int | None = None
+    turned = False
 
     def __init__(self, world: World) -> None:
         from .plan_source import PlanSource
@@ -116,7 +127,9 @@ class PlannedSteps:
         if self.pairs and self.charges.noisy and world.ledger.limited:
             raise NotPlanned("its halves of exchanges draw noise, and its budget counts draws")
         functions = protocol.step_functions
-        self.functions = [functions[name] for name in PHASES] if self.pairs else [functions["step"]]
+        self.functions: list[Callable[..., Any]] = (
+            [functions[name] for name in PHASES] if self.pairs else [functions["step"]]
+        )
         self.batched = is_batched(self.functions[0])
         self.degrees, self.kinds = graph.degrees, len(self.names.kinds)
         self.ports = _ports(self.tables, world, around, pairs=self.pairs)
@@ -181,10 +194,10 @@ class PlannedSteps:
             me.begin_(self._messages(phase), updates, tick, now)
             try:
                 over = self.functions[max(phase - 1, 0)](me, *self._given(w, agent, phase))
-            except (HushnetError, Objection):
+            except (HushnetError, Objection, *INTERRUPTED):
                 plain[w:] = False
                 raise
-            except Exception as error:
+            except BaseException as error:  # a class of an author's own may derive from it
                 plain[w:] = False
                 self._end(w, failure_of(self.protocol, agent, now, updates, self._name(phase), error))
             if over and not phase:
@@ -239,8 +252,7 @@ class PlannedSteps:
                 message = me.said_.get(MESSAGE)
                 if message is None:
                     who = agent, me.now, me.updates
-                    why = f"{self._name(phase)} sends exactly one message, and has not assigned me.message"
-                    self._end(w, failure_of(self.protocol, *who, self._name(phase), why))
+                    self._end(w, failure_of(self.protocol, *who, self._name(phase), UNSENT))
                 pool[plan.steps[w]["wrote"], : len(message)] = message
             return
         degree = me.degree
@@ -272,17 +284,25 @@ class PlannedSteps:
         top = order_by_level(plan, self.degrees, self.kinds, marks, order, bounds)
         end, failed = total, None
         for level in range(1, top + 1):
-            for places in self._apart(order[bounds[level - 1] : bounds[level]]):
+            for places in self._cut(order[bounds[level - 1] : bounds[level]]):
                 if end < total:
                     places = places[places < end]
-                if not len(places):
-                    continue
-                try:
-                    plain[places] = self._make_batch(places)
-                except _Failed as found:
-                    end, failed = found.place, found.error
+                while len(places):
+                    try:
+                        plain[places] = self._make_batch(places)
+                        break
+                    except _Failed as found:
+                        end, failed = found.place, found.error
+                        places = places[places < end]  # which nothing of has been written yet
         if end < total:
             self._end(end, failed)
+
+    def _cut(self, places: Ranks) -> list[Ranks]:
+        """The batches of one level."""
+        batches = self._apart(places[::-1] if self.turned else places)
+        if self.widest is None:
+            return batches
+        return [batch[k : k + self.widest] for batch in batches for k in range(0, len(batch), self.widest)]
 
     def _apart(self, places: Ranks) -> list[Ranks]:
         """Steps of one level by their functions, and by the widths of their agents' blocks."""
@@ -302,9 +322,9 @@ class PlannedSteps:
         """
         try:
             batch = self._computed(places)
-        except (HushnetError, Objection):
+        except (HushnetError, Objection, *INTERRUPTED):
             raise
-        except Exception as error:
+        except BaseException as error:
             self._name_failure(places, error)
             raise
         bad = self._unbounded(batch)
@@ -397,21 +417,21 @@ class PlannedSteps:
 
     # What ends a plan.
 
-    def _name_failure(self, places: Ranks, error: Exception) -> None:
+    def _name_failure(self, places: Ranks, error: BaseException) -> None:
         """Find which of some steps fails by itself; the first of them in their order."""
         for place in np.sort(places).tolist():
             try:
                 self._computed(np.array([place]))
-            except (HushnetError, Objection):
+            except (HushnetError, Objection, *INTERRUPTED):
                 raise
-            except Exception as own:
+            except BaseException as own:
                 raise _Failed(place, self._failure(place, own)) from own
-        raise self._failure(int(places[0]), error, f" of {len(places)} agents at once") from error
+        raise self._failure(int(places[0]), error, TOGETHER.format(len(places))) from error
 
-    def _failure(self, place: int, error: Exception, of: str = "") -> HushnetError:
+    def _failure(self, place: int, error: BaseException, also: str = "") -> HushnetError:
         step = self.plan.steps[place]
         who = int(step["agent"]), float(step["now"]), int(step["updates"])
-        return failure_of(self.protocol, *who, self._name(int(step["phase"])) + of, error)
+        return failure_of(self.protocol, *who, self._name(int(step["phase"])), error, also)
 
     def _end(self, place: int, failure: HushnetError | None, me: One | None = None) -> NoReturn:
         """End the run at a step that has failed, or diverged without an error.
@@ -442,10 +462,11 @@ class PlannedSteps:
 
     def _contradicted(self, what: str) -> NoReturn:
         """End a plan whose step has done something else than its protocol declares."""
-        code, name = self.functions[0].__code__, type(self.protocol).__name__
-        where = place_of(code.co_filename, code.co_firstlineno)
+        where, name = place_of(self.functions[0]), type(self.protocol).__name__
         if self.batched:
-            raise StepFailure(f"{where}: {what}, against what {name} declares by sends and most_steps")
+            raise StepFailure(
+                f"{where}: {what}, against what {name} declares by sends and most_steps; declare it, or set decides"
+            )
         raise Rewind(0, f"{what}, against what {name} declares ({where})")
 
 
@@ -457,8 +478,10 @@ class _Failed(Exception):
         self.place, self.error = place, error
 
 
-def _finite(values: Array) -> bool:
+def _finite(values: Array | list[Array]) -> bool:
     """Whether all numbers are; the sum of squares is, then, unless it overflows."""
+    if isinstance(values, list):  # edges of one agent that differ in width
+        return all(map(_finite, values))
     return math.isfinite(np.vdot(values, values)) or bool(np.isfinite(values).all())
 
 

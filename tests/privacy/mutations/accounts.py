@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import partial
 
 import numpy as np
-from hushnet.agents.losses import clipped_gradient
-from hushnet.agents.tables import Shard
 from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation
@@ -18,7 +15,8 @@ from hushnet.protocols.noise import GradientNoise
 from hushnet.protocols.privacy import ledger as ledgers
 from hushnet.protocols.privacy.ledger import Ledger
 from hushnet.protocols.privacy.mechanisms import Release
-from hushnet.protocols.steps import draw_rows
+from hushnet.protocols.steps import draw_rows, loss_gradient
+from hushnet.protocols.steps.sources import ViewSource
 
 from .declarations import mistake
 from .seams import exact_gradient, memory, streams
@@ -397,44 +395,35 @@ def rows_drawn_alike_by_all_agents(plant):
 
 
 def _rows_drawn(plant, choose):
-    """Replace which rows a step draws: ``choose(noise, view, rng)`` gives their indices, out of all."""
-    choose = partial(choose)  # no part of a text
+    """Replace which rows a step draws: ``choose(batch, view, rng)`` gives their ranks, out of all."""
 
-    def change(gradient):
-        def other(own, model, rows):
-            view, noise = own._view, own._names.protocol.step_noise
-            count = len(view.data)
-            if noise.sampling == "full" or count == 0 or noise.privacy is None:
-                return gradient(own, model, rows)
-            chosen = choose(noise, view, view.stream("sampling"))
-            shard = Shard(view.data.features[chosen], view.data.labels[chosen])
-            size = min(noise.batch, count)
-            return len(shard) / size * clipped_gradient(model, shard, noise.task.loss, 0.0, "l2", noise.privacy.clip)
+    def drawn(self, view):
+        ranks = choose(self.tables.protocol.parameters.batch, view, view.stream("sampling"))
+        return ranks, np.array([0, len(ranks)])
 
-        return other
-
-    plant.everywhere(drawn_gradient, change)
+    for name in ("choose", "choose_each"):
+        plant.around(ViewSource, name, lambda _: lambda self, amount: drawn(self, self.view))
 
 
 @mistake("sampling", case="averaging", guard="audit")
 def first_rows_always(plant):
     """A batch is always made of an agent's first rows."""
-    _rows_drawn(plant, lambda noise, view, rng: np.arange(min(noise.batch, len(view.data))))
+    _rows_drawn(plant, lambda batch, view, rng: np.arange(min(batch, len(view.data))))
 
 
 @mistake("sampling", case="averaging", guard="contract")
 def rows_drawn_with_replacement(plant):
     """Rows are drawn with replacement, so that one may count twice."""
-    _rows_drawn(plant, lambda noise, view, rng: rng.integers(len(view.data), size=min(noise.batch, len(view.data))))
+    _rows_drawn(plant, lambda batch, view, rng: rng.integers(len(view.data), size=min(batch, len(view.data))))
 
 
 @mistake("sampling", case="averaging", guard="audit")
 def rows_drawn_by_their_labels(plant):
     """Rows with positive labels are drawn before others."""
 
-    def choose(noise, view, rng):
+    def choose(batch, view, rng):
         order = rng.permutation(len(view.data))
-        return order[np.argsort(-view.data.labels[order], kind="stable")][: noise.batch]
+        return order[np.argsort(-view.data.labels[order], kind="stable")][:batch]
 
     _rows_drawn(plant, choose)
 
@@ -444,29 +433,14 @@ def poisson_rate_doubled(plant):
     """Poisson sampling takes every row with twice the charged probability."""
     _rows_drawn(
         plant,
-        lambda noise, view, rng: np.flatnonzero(
-            rng.random(len(view.data)) < 2 * min(1.0, noise.batch / len(view.data))
-        ),
+        lambda batch, view, rng: np.flatnonzero(rng.random(len(view.data)) < 2 * min(1.0, batch / len(view.data))),
     )
 
 
 @mistake("sampling", case="averaging-poisson", guard="contract")
 def mean_over_those_drawn(plant):
     """Poisson batches are averaged over the rows drawn, which may be fewer than the sensitivity takes."""
-
-    def change(gradient):
-        def other(own, model, rows):
-            view, noise = own._view, own._names.protocol.step_noise
-            count = len(view.data)
-            if noise.privacy is None or not count:
-                return gradient(own, model, rows)
-            chosen = np.flatnonzero(view.stream("sampling").random(count) < min(1.0, noise.batch / count))
-            shard = Shard(view.data.features[chosen], view.data.labels[chosen])
-            return clipped_gradient(model, shard, noise.task.loss, 0.0, "l2", noise.privacy.clip)
-
-        return other
-
-    plant.everywhere(drawn_gradient, change)
+    plant.everywhere(drawn_gradient, lambda _: loss_gradient)
 
 
 @mistake("sampling", case="push-sum", guard="audit")

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 from hushnet.agents.clipping import clip_rows
-from hushnet.agents.losses import clipped_gradient, local_gradient
+from hushnet.agents.losses import local_gradient
 from hushnet.agents.tables import Shard
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.dual_averaging import DualAveraging
@@ -26,7 +26,7 @@ from hushnet.protocols.privacy.mechanisms.loss import amplified
 from hushnet.protocols.steps import clipped, perturbed
 
 from .declarations import mistake
-from .seams import exact_gradient, memory, replace_one
+from .seams import clipping, exact_gradient, memory, replace_one
 
 # Clipping
 
@@ -34,10 +34,7 @@ from .seams import exact_gradient, memory, replace_one
 @mistake("clipping", case="descent", guard="contract")
 def gradients_not_clipped(plant):
     """Coordinate descent clips nothing and charges as if it did."""
-    plant.everywhere(
-        clipped_gradient,
-        lambda _: lambda model, shard, loss, ridge, norm, bound: local_gradient(model, shard, loss, ridge),
-    )
+    clipping(plant, lambda _: lambda model, shard, loss, ridge, norm, bound: local_gradient(model, shard, loss, ridge))
 
 
 @mistake("clipping", case="descent-gaussian", guard="contract")
@@ -51,7 +48,7 @@ def mean_clipped_instead_of_examples(plant):
         length = np.linalg.norm(mean, ord=1 if norm == "l1" else 2)
         return mean * (bound / max(length, bound)) + 2 * ridge * model
 
-    plant.everywhere(clipped_gradient, lambda _: mean_clipped)
+    clipping(plant, lambda _: mean_clipped)
 
 
 @mistake("clipping", case="descent", guard="contract")
@@ -61,7 +58,7 @@ def clipped_in_the_wrong_norm(plant):
     def change(clip):
         return lambda model, shard, loss, ridge, norm, bound: clip(model, shard, loss, ridge, "l2", bound)
 
-    plant.everywhere(clipped_gradient, change)
+    clipping(plant, change)
 
 
 @mistake("clipping", case="descent-gaussian", guard="contract")
@@ -78,7 +75,7 @@ def last_example_not_clipped(plant):
 
         return other
 
-    plant.everywhere(clipped_gradient, change)
+    clipping(plant, change)
 
 
 @mistake("clipping", case="averaging-full", guard="contract")
@@ -88,7 +85,7 @@ def clipped_to_twice_the_bound(plant):
     def change(clip):
         return lambda model, shard, loss, ridge, norm, bound: clip(model, shard, loss, ridge, norm, 2 * bound)
 
-    plant.everywhere(clipped_gradient, change)
+    clipping(plant, change)
 
 
 @mistake("clipping", case="descent", guard="contract")
@@ -101,7 +98,7 @@ def slopes_clipped_instead_of_gradients(plant):
         slopes = np.clip(loss.slope(shard.features @ model, shard.labels), -bound, bound)
         return slopes @ shard.features / len(shard) + 2 * ridge * model
 
-    plant.everywhere(clipped_gradient, lambda _: slopes_clipped)
+    clipping(plant, lambda _: slopes_clipped)
 
 
 @mistake("clipping", case="propagation", guard="contract")
@@ -284,10 +281,7 @@ def scores_clipped_after_the_noise(plant):
 @mistake("order", case="descent-gaussian", guard="contract")
 def gradient_clipped_after_the_noise(plant):
     """Noise is added to the gradient as it is, and the sum is clipped to the bound."""
-    plant.everywhere(
-        clipped_gradient,
-        lambda _: lambda model, shard, loss, ridge, norm, bound: local_gradient(model, shard, loss, ridge),
-    )
+    clipping(plant, lambda _: lambda model, shard, loss, ridge, norm, bound: local_gradient(model, shard, loss, ridge))
 
     def change(perturb):
         def other(self, vector, *, rng):
@@ -335,13 +329,13 @@ def mixed_before_the_noise(plant):
         def other(self, view, out):
             noises = []
 
-            def cached_losses(release, vector, *, rng):
+            def noted(release, vector, *, rng):
                 noisy = perturb(release, vector, rng=rng)
                 noises.append((view.updates + 1) * (noisy - vector))
                 return noisy
 
             perturb = Release.perturb
-            Release.perturb = cached_losses
+            Release.perturb = noted
             try:
                 wake(self, view, out)
             finally:

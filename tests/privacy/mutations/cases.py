@@ -22,9 +22,10 @@ from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureShari
 from hushnet.protocols.base import Protocol
 from hushnet.simulator.audit.worlds import Subject
 from hushnet.simulator.contract.bench import protocol_parameters, small_setting, small_task
-from hushnet.simulator.engine.selection import Name, engine_for
+from hushnet.simulator.engine.selection import Name, engine_for, run_exactly
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.world.rewind import Rewind
 from hushnet.simulator.world.world import World
 
 from .declarations import Form
@@ -154,11 +155,11 @@ UPDATES = 30
 """Of every agent in an audited world: noise enough to be looked at."""
 
 
-ENGINES: dict[Form, Name] = {"python": "event", "compiled": "batched"}
-"""What runs steps in each form."""
+ENGINES: dict[Form, Name] = {"one by one": "event", "planned": "batched"}
+"""What runs steps in each form; those that are watched are made one by one on either."""
 
 
-def subject_of(name: str, form: Form = "python") -> Subject:
+def subject_of(name: str, form: Form = "one by one") -> Subject:
     """A case as an audit takes it, with more updates."""
     case, fields = CASES[name], dict(CASES[name].parameters)
     for key in ("privacy", "noise"):
@@ -168,21 +169,33 @@ def subject_of(name: str, form: Form = "python") -> Subject:
     return Subject(name, name, setting, case.protocol, protocol_parameters(case.protocol, fields), DELTA, ENGINES[form])
 
 
-def seen(case: Case, form: Form = "python") -> tuple[Any, ...]:
+def seen(case: Case, form: Form = "one by one") -> tuple[Any, ...]:
     """Everything that a run of a case leaves behind: messages, states, charges, verified epsilons; or its error.
 
-    In the compiled form the steps have to run in it.
+    Planned steps are made once more without anybody who sees messages, for then they are made in batches.
     """
     notes = Notes()
     try:
-        world = World(
-            setting_of(case), case.protocol, protocol_parameters(case.protocol, case.parameters), observer=notes
-        )
-        engine_for(ENGINES[form], world).run(world)
+        world = _ran(case, form, notes)
+        left = (*notes.messages, *_left(world))
+        return left if form == "one by one" else (*left, *_left(_ran(case, form, None)))
     except (HushnetError, ValueError, AssertionError) as error:
         return (str(error),)
-    if form == "compiled" and world.engine != "batched (compiled step)":
-        return (f"steps are not compiled: {world.engine}",)
+
+
+def _ran(case: Case, form: Form, notes: Notes | None) -> World:
+    parameters = protocol_parameters(case.protocol, case.parameters)
+
+    def make(again: Rewind | None) -> World:
+        if notes is not None:
+            notes.messages.clear()
+        return World(setting_of(case), case.protocol, parameters, observer=notes, again=again)
+
+    return run_exactly(make, lambda world: engine_for(ENGINES[form], world))
+
+
+def _left(world: World) -> tuple[Any, ...]:
+    """States, charges and verified epsilons after a run."""
     states = [(name, block.values.tobytes()) for name, block in world.state.agent.items()]
     charges = world.ledger.to_frame().to_json()
     epsilons = [
@@ -190,4 +203,4 @@ def seen(case: Case, form: Form = "python") -> tuple[Any, ...]:
         for which in ("basic_composition", "advanced_composition", "verified")
     ]
     epsilons.append(world.ledger.epsilon("claimed", DELTA / 10).tolist())
-    return (*notes.messages, *states, charges, world.updates.tolist(), *epsilons)
+    return (*states, charges, world.updates.tolist(), *epsilons)

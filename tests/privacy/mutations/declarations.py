@@ -22,7 +22,7 @@ Kind = Literal[
     "dependence on data",
 ]
 Guard = Literal["tests", "contract", "audit"]
-Form = Literal["python", "compiled"]
+Form = Literal["one by one", "planned"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 GUARDS: tuple[Guard, ...] = get_args(Guard)
 FORMS: tuple[Form, ...] = get_args(Form)
@@ -45,8 +45,8 @@ class Mutation:
         Which guard has to catch it; others may, too.
     plant : callable
         Puts it in.
-    form : {"python", "compiled"}
-        In which form of the steps it has to be caught.
+    form : {"one by one", "planned"}
+        How steps are made where it has to be caught.
     """
 
     name: str
@@ -55,14 +55,14 @@ class Mutation:
     case: str
     guard: Guard
     plant: Callable[[Plant], None]
-    form: Form = "python"
+    form: Form = "one by one"
 
 
 LIST: dict[str, Mutation] = {}
 
 
 def mistake(
-    kind: Kind, *, case: str, guard: Guard, form: Form = "python"
+    kind: Kind, *, case: str, guard: Guard, form: Form = "one by one"
 ) -> Callable[[Callable[[Plant], None]], Callable[[Plant], None]]:
     """Enter a function that plants a mistake into the list, under its name; its docstring says what is planted."""
 

@@ -9,11 +9,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hushnet.simulator.audit.audit import Options, audit_subjects
-from hushnet.simulator.contract import ContractViolation, check_contract, check_replay, protocol_parameters
+from hushnet.simulator.contract import (
+    ContractViolation,
+    check_contract,
+    check_engines,
+    check_replay,
+    checks,
+    protocol_parameters,
+)
+from hushnet.simulator.contract.planned import check_planned
 
 from .cases import CASES, ENGINES, subject_of
 from .declarations import Form, Guard, Mutation
-from .seams import planted
+from .seams import Plant, planted
 
 ROOT = Path(__file__).parents[3]
 VARIABLE = "HUSHNET_PLANTED_MISTAKE"
@@ -36,18 +44,30 @@ PRIVACY = ["ledger", "accounting", "mechanisms", "mechanism_contract", "gamma", 
 
 
 def by_contract(mutation: Mutation, form: Form) -> str | None:
-    """The sentence of the contract's violation; None if there is none. Compiled steps are replayed."""
+    """The sentence of the contract's violation; None if there is none.
+
+    Steps that are made one by one are not compared with planned ones: what is wrong with them has to show by itself.
+    """
     case = CASES[mutation.case]
-    with planted(mutation.plant):
+    parameters = protocol_parameters(case.protocol, case.parameters)
+    with planted(mutation.plant if form == "planned" else lambda plant: _apart(plant, mutation)):
         try:
-            if form == "python":
-                check_contract(case.protocol, case.parameters)
-            else:
-                parameters = protocol_parameters(case.protocol, case.parameters)
+            if form == "planned":
                 check_replay(case.protocol, parameters, engine=ENGINES[form])
+                check_planned(case.protocol, parameters)
+                check_engines(case.protocol, parameters)
+            else:
+                check_contract(case.protocol, parameters)
         except ContractViolation as violation:
             return str(violation)
     return None
+
+
+def _apart(plant: Plant, mutation: Mutation) -> None:
+    """Plant a mistake, and leave out what would compare it with planned steps, and what shows nothing of privacy."""
+    mutation.plant(plant)
+    for name in ("check_planned", "check_alone", "check_engines", "check_networks"):
+        plant.put(checks, name, lambda *_, **named: None)
 
 
 def by_tests(mutation: Mutation, form: Form) -> str | None:

@@ -10,8 +10,11 @@ from typing import Any
 
 import numpy as np
 from hushnet.agents import losses
+from hushnet.agents.loss_codes import code_of
+from hushnet.agents.tables import Shard
 from hushnet.protocols.privacy import composed_losses, loss_distribution, mechanisms
-from hushnet.protocols.steps import building
+from hushnet.protocols.steps import operators
+from hushnet.protocols.steps.row_kernels import NORMS
 from hushnet.simulator.network.randomness import Draws
 from numpy.typing import NDArray
 
@@ -78,9 +81,7 @@ def planted(plant_it: Callable[[Plant], None]) -> Iterator[None]:
 
 
 def forget() -> None:
-    """Clear what protocols and their accounting have cached, and what was compiled of texts and words."""
-    building._made.clear()
-    building._refused.clear()
+    """Clear what protocols and their accounting have cached."""
     for module in _modules("hushnet.protocols."):
         for held in list(vars(module).values()):
             if callable(getattr(held, "cache_clear", None)):
@@ -116,7 +117,7 @@ def noising(plant: Plant, change: Callable[[mechanisms.Release, np.ndarray, Draw
     """
     under_way: list[mechanisms.Release] = []
 
-    def cached_losses(method: Callable[..., Any]) -> Callable[..., Any]:
+    def around(method: Callable[..., Any]) -> Callable[..., Any]:
         def other(self: mechanisms.Release, *given: Any, **named: Any) -> Any:
             under_way.append(self)
             try:
@@ -136,7 +137,7 @@ def noising(plant: Plant, change: Callable[[mechanisms.Release, np.ndarray, Draw
         return other
 
     for name in ("perturb", "perturb_objective"):
-        plant.around(mechanisms.Release, name, cached_losses)
+        plant.around(mechanisms.Release, name, around)
     drawing(plant, drawn)
 
 
@@ -164,6 +165,40 @@ def exact_gradient(protocol: Any, view: Any) -> NDArray[np.float64]:
     if clip is None:
         return losses.local_gradient(model, view.data, loss, view.regularisation)
     return losses.clipped_gradient(model, view.data, loss, view.regularisation, *clip)
+
+
+def clipping(plant: Plant, change: Change) -> None:
+    """Change how gradients are clipped, in kernels, too: ``clip(model, shard, loss, ridge, norm, bound)``."""
+    clip, gradients, gradients_at = change(losses.clipped_gradient), operators.gradients, operators.gradients_at
+    known = {code_of(loss): loss for loss in losses.LOSSES.values()}
+    norms = {number: name for name, number in NORMS.items()}
+
+    def of_all(*given: Any) -> None:
+        *data, models, decays, code, norm, bound, out = given
+        if not norm:
+            gradients(*given)
+            return
+        for own, model, shard, decay in zip(out, models, _shards(*data), decays, strict=True):
+            own[:] = clip(model, shard, known[code], decay / 2.0, norms[norm], bound)
+
+    def of_some(*given: Any) -> None:
+        *data, models, ranks, starts, code, norm, bound, out = given
+        if not norm:
+            gradients_at(*given)
+            return
+        for b, (own, model, shard) in enumerate(zip(out, models, _shards(*data), strict=True)):
+            rows = ranks[starts[b] : starts[b + 1]]
+            chosen = Shard(shard.features[rows], shard.labels[rows])
+            own[:] = clip(model, chosen, known[code], 0.0, norms[norm], bound)
+
+    plant.everywhere(losses.clipped_gradient, lambda _: clip)
+    plant.put(operators, "gradients", of_all)
+    plant.put(operators, "gradients_at", of_some)
+
+
+def _shards(features: Any, labels: Any, offsets: Any, agents: Any) -> list[Shard]:
+    """The rows of some agents, as kernels are given them."""
+    return [Shard(*(part[offsets[agent] : offsets[agent + 1]] for part in (features, labels))) for agent in agents]
 
 
 def replace_one(plant: Plant, change: Change) -> None:

@@ -22,11 +22,7 @@ def test_there_are_at_least_60_mistakes_and_five_of_each_kind():
     assert {kind: counts[kind] for kind in KINDS if counts[kind] < 5} == {}
 
 
-@pytest.mark.parametrize(
-    "name",
-    # Every mistake in compiled code is compiled.
-    [pytest.param(one.name, marks=pytest.mark.slow) if one.form == "compiled" else one.name for one in LIST.values()],
-)
+@pytest.mark.parametrize("name", LIST)
 def test_a_mistake_changes_what_a_run_does(name):
     mutation = LIST[name]
     usual = _usual(mutation.case, mutation.form)
@@ -41,7 +37,7 @@ def test_mistakes_are_taken_out_again():
         with planted(mutation.plant):
             pass
     for name, case in CASES.items():
-        assert seen(case) == _usual(name, "python")
+        assert seen(case) == _usual(name, "one by one")
 
 
 def test_a_mistake_is_planted_only_where_there_is_something():

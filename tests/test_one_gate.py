@@ -61,7 +61,7 @@ def side_doors(text: str) -> list[str]:
             owner = ast.unparse(call.value)
             wrong = call.attr in ("read_text", "read_bytes") and not owner.endswith("info")  # a distribution's metadata
             wrong |= call.attr == "open" and owner not in OTHERS
-            wrong |= owner.split(".")[0] in MODULES and call.attr.startswith(READERS)
+            wrong |= owner.split(".")[0] in MODULES and "(" not in owner and call.attr.startswith(READERS)
             wrong &= owner not in ("copy", "json")
         else:
             wrong = False

@@ -205,7 +205,7 @@ def _ranks_of(me: Record, rows: Any) -> tuple[Ranks, Ranks]:
         If an agent has no such row.
     """
     if isinstance(rows, Sample):
-        own = rows.of(me.rows_) if isinstance(me, Part) and len(rows.starts) - 1 != len(me.agents_) else rows
+        own = rows.of(me.places_) if isinstance(me, Part) and len(rows.starts) - 1 != len(me.agents_) else rows
         return own.ranks, own.starts
     given, count = np.asarray(rows), me.rows
     if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):

@@ -314,6 +314,11 @@ class Part(Batch):
         self.__dict__.update(whole_=whole, rows_=rows)
 
     @property
+    def places_(self) -> Ranks:
+        """(B',) places of the agents in the batch that all parts are of."""
+        return self.whole_.places_[self.rows_] if isinstance(self.whole_, Part) else self.rows_
+
+    @property
     def edge_rows_(self) -> Ranks:
         """(R',) places of the agents' edges among those of the batch."""
         return segments(self.whole_.edge_starts_[self.rows_], self.degrees_)

@@ -61,7 +61,10 @@ class Block:
         """Width of the vectors of some owners, which is the same for all of them."""
         if self.uniform or not len(owners):
             return self.width
-        return int(self.offsets[owners[0] + 1] - self.offsets[owners[0]])
+        widths = self.offsets[owners + 1] - self.offsets[owners]
+        if (widths != widths[0]).any():
+            raise ValueError("the owners of this block have different widths; take them one by one")
+        return int(widths[0])
 
     def taken(self, owners: NDArray[np.int64]) -> NDArray[np.float64]:
         """(k, width) copies of the vectors of some owners, whose widths agree."""

@@ -89,12 +89,6 @@ class Table:
         """(M,) owner of each row."""
         return np.repeat(np.arange(len(self.offsets) - 1), self.counts)
 
-    def rows_of(self, agents: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Indices of the rows of some agents, one agent after the other."""
-        counts = self.counts[agents]
-        before = np.cumsum(counts) - counts
-        return np.repeat(self.offsets[agents] - before, counts) + np.arange(counts.sum())
-
     def shard(self, agent: int) -> Shard:
         """An agent's own rows, as views."""
         rows = slice(int(self.offsets[agent]), int(self.offsets[agent + 1]))

@@ -8,8 +8,9 @@ sessions, barriers, counting and the ledger; a protocol file is its mathematics.
 What an agent begins with is its ``start``; where no data enter, `Protocol.public_start` gives the starts of all agents
 at once, and no Python runs for each.
 
-A step is a function, ``step(me)``, of the record of one agent, or of many at once (`hushnet.protocols.steps`). What
-does not fit into one is a method with a `View` and an `Out` in its place.
+A step is a function, ``step(me)``, of the record of one agent, or, marked `hushnet.protocols.steps.batched`, of many at
+once; it is plain Python. What decides when it sends is declared (`Protocol.sends`, `Protocol.most_steps`), or it
+`Protocol.decides`. What does not fit into a step is a method with a `View` and an `Out` in its place.
 
 ==================  =====================================================  =========================================
 family              function                                               methods
@@ -54,11 +55,11 @@ from .steps.names import Constants, Names
 from .steps.noise import NO_DATA, NO_NOISE, StepNoise
 from .steps.partners import NO_LAW, rank_of
 from .steps.record import loaders_of
-from .steps.sending import Every
+from .steps.sending import Every, check_declared
 from .steps.tables import StepTables
 from .steps.view_steps import ViewSteps, check_arguments, function_in
 from .surroundings import Surroundings
-from .traits import EXCHANGE_TEXTS, Traits, lacks
+from .traits import EXCHANGE_STEPS, Traits, lacks
 from .view import Out, Problem, Sent, View
 
 __all__ = [
@@ -181,11 +182,6 @@ class Protocol(ABC):
         """
         return None
 
-    @classmethod
-    def rows_of_step(cls, parameters: Any, rows: float) -> float:
-        """How many rows a step reads, of so many that an agent has; all by default. Estimates of time rely on it."""
-        return rows
-
     def local_data(self, agent: int, shard: Shard) -> Shard:
         """An agent's rows as its steps will see them (clipped, or cut to its own columns); a function of them alone.
 
@@ -272,7 +268,7 @@ class Protocol(ABC):
     def _methods(self) -> Mapping[str, str]:
         """What makes a step: the name of each function, and of the method that it stands for."""
         if self.traits_for(self.parameters).exchange == "pairwise":
-            return {function: method for method, function in EXCHANGE_TEXTS.items()}
+            return {function: method for method, function in EXCHANGE_STEPS.items()}
         return {"step": "wake"}
 
     @property
@@ -305,7 +301,9 @@ class Protocol(ABC):
 
     def bind(self, state: State, *, unheard_is_own: bool) -> StepTables:
         """Take the blocks of a run, which its steps are made on; the engine does this."""
-        tables = StepTables(Names(self), state, unheard_is_own=unheard_is_own)
+        names = Names(self)
+        check_declared(self.sends(), self._most, names.kinds, self.problem.task.agents)
+        tables = StepTables(names, state, unheard_is_own=unheard_is_own)
         tables.loaders = loaders_of(tables)
         self._steps = ViewSteps(self, self.step_functions, tables)
         return tables
@@ -358,7 +356,7 @@ class Protocol(ABC):
         self._steps_for("complete_exchange").complete(view, partner, vector)
 
     def _steps_for(self, method: str) -> ViewSteps:
-        if EXCHANGE_TEXTS[method] not in self.step_functions:
+        if EXCHANGE_STEPS[method] not in self.step_functions:
             raise TypeError(lacks(type(self), method))
         return self.steps
 

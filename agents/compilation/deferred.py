@@ -80,3 +80,23 @@ class Deferred:
 
 def _itself(made: Any) -> Any:
     return made
+
+
+@final
+class Kernels:
+    """Functions of a module that are called from Python, each made when it is first asked for.
+
+    Parameters
+    ----------
+    module : module
+        In which they are `Deferred`.
+    """
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        """What is made of the function of a name; asked again, an ordinary attribute."""
+        found = getattr(self._module, name).made
+        setattr(self, name, found)
+        return found

@@ -94,7 +94,7 @@ def announce(function: Any, what: str) -> None:
 
     Parameters
     ----------
-    function : compiled function or Callback
+    function : compiled function
     what : str
         As in "compiling the batched engine".
     """

@@ -64,18 +64,6 @@ class Objective(ABC):
     def minimise(self) -> tuple[Models, float]:
         """The (n, p) minimiser and the minimum, to rounding."""
 
-    def split(self, models: Models) -> tuple[float, NDArray[np.float64]] | None:
-        """The value as ``rest + weights @ mean_losses(task, models)``, if it has that form.
-
-        Returns
-        -------
-        rest : float
-            What needs no data.
-        weights : (n,) float64
-            Of the agents' mean losses.
-        """
-        return None
-
     def gradient(self, models: Models) -> Models:
         """(n, p) gradient at the (n, p) models."""
         return self.value_and_gradient(models)[1]
@@ -156,16 +144,12 @@ class GraphRegularised(Objective):
 
     @override
     def value(self, models: Models) -> float:
+        """Sum over edges, for the Laplacian's quadratic form cancels."""
         losses = mean_losses(self.task, models)
-        rest, weights = self.split(models)
-        return rest + float(weights @ losses)
-
-    @override
-    def split(self, models: Models) -> tuple[float, NDArray[np.float64]]:
-        """Split the value; it sums over edges, for the Laplacian's quadratic form cancels."""
         graph, weights = self.graph, self.data_weights
         gaps = squared_gaps(*map(read_only, (graph.offsets, graph.heads, graph.weights, models)))
-        return 0.5 * gaps + float(weights @ penalties(self.task, models)), weights
+        rest = 0.5 * gaps + float(weights @ penalties(self.task, models))
+        return rest + float(weights @ losses)
 
     @override
     def value_and_gradient(self, models: Models) -> tuple[float, Models]:
@@ -222,28 +206,10 @@ def local_losses(task: Task, models: Models) -> NDArray[np.float64]:
     return mean_losses(task, models) + penalties(task, models)
 
 
-def mean_losses(task: Task, models: Models, agents: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-    """L_i(theta_i) without the regulariser, at the (n, p) models; 0 for agents without data.
-
-    Parameters
-    ----------
-    task : Task
-    models : (n, p) float64
-    agents : (k,) int64, optional
-        Whose; all by default.
-
-    Returns
-    -------
-    (n,) or (k,) float64
-    """
+def mean_losses(task: Task, models: Models) -> NDArray[np.float64]:
+    """(n,) L_i(theta_i) without the regulariser, at the (n, p) models; 0 for agents without data."""
     table = task.train
-    if agents is None:
-        sums, counts = table.sums(task.loss.value(row_scores(table, models), table.labels)), table.counts
-    else:
-        counts = table.counts[agents]
-        values = task.loss.value(row_scores(table, models, agents), table.labels[table.rows_of(agents)])
-        sums = np.bincount(np.repeat(np.arange(len(agents)), counts), weights=values, minlength=len(agents))
-    return sums / np.maximum(counts, 1)
+    return table.sums(task.loss.value(row_scores(table, models), table.labels)) / np.maximum(table.counts, 1)
 
 
 def penalties(task: Task, models: Models) -> NDArray[np.float64]:
@@ -258,13 +224,12 @@ def local_gradients(task: Task, models: Models) -> Models:
     return _combine(task.train, task.regularisation, slopes, models)
 
 
-def row_scores(table: Table, models: Models, agents: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-    """Score x . theta_owner of every row of a table at the (n, p) models, or of the rows of some agents in turn."""
+def row_scores(table: Table, models: Models) -> NDArray[np.float64]:
+    """Score x . theta_owner of every row of a table at the (n, p) models."""
     expected = (len(table.offsets) - 1, table.features.shape[1])
     if models.shape != expected:
         raise ValueError(f"models must have the shape {expected}, got {models.shape}")
-    chosen = np.arange(expected[0]) if agents is None else agents
-    return scores_of_rows(*map(read_only, (table.features, table.offsets, models, chosen)))
+    return scores_of_rows(*map(read_only, (table.features, table.offsets, models, np.arange(expected[0]))))
 
 
 def local_models(task: Task, agents: NDArray[np.int64] | None = None) -> Models:

@@ -57,7 +57,7 @@ from ..base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Trait
 from ..invariants import EXACTLY, Declared, Instant, Invariant, NoInvariant, Where, by_row, largest
 from ..privacy.mechanisms import Release
 from ..schedule import RoundsSchedule
-from ..steps import Constants, batched, local_gradient, minimised, per_edge, received, segment_sum
+from ..steps import Constants, Every, batched, local_gradient, minimised, per_edge, received, segment_sum
 from ..surroundings import Surroundings, check_length
 from .coordinate_descent import Confidence, confidences
 from .model_propagation import ModelPropagation, ModelPropagationParameters
@@ -227,6 +227,10 @@ class CollaborativeAdmm(Protocol):
         if not len(view.data):
             return Release.public(view.agent, view.now, "the agent has no data")
         return Release.plain(view.agent, view.now, "models and multipliers without noise")
+
+    def sends(self) -> dict[str, Every]:
+        """Solitary models at the start alone."""
+        return {"solitary": Every(0)}
 
     @staticmethod
     @batched

@@ -80,10 +80,6 @@ class AveragingParameters(ProtocolParameters):
             raise FieldError("has no meaning with sampling: full", "batch")
         return self
 
-    def rows_of_step(self, rows: float) -> float:
-        """Rows that a step reads, of so many."""
-        return rows if self.sampling == "full" else min(float(self.batch), rows)
-
 
 class DualAveragingParameters(AveragingParameters):
     """Decentralised dual averaging, plain or with perturbed subgradients (Duchi et al. 2011; Liu et al. 2022)."""
@@ -119,11 +115,6 @@ class DualAveraging(Protocol):
     @override
     def check_problem(cls, parameters: DualAveragingParameters, problem: Problem) -> None:
         check_all_rows(parameters.privacy, problem.task, radius=parameters.radius)
-
-    @classmethod
-    @override
-    def rows_of_step(cls, parameters: AveragingParameters, rows: float) -> float:
-        return parameters.rows_of_step(rows)
 
     def prepare(self) -> None:
         """Mixing matrix, proximal weights and the noise."""

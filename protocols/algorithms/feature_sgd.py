@@ -25,7 +25,7 @@ from ...agents.parameters import NotNegative, Positive, Size
 from ..base import Layout, MessageKind, Protocol, ProtocolParameters, PublicStart, Traits, View
 from ..invariants import Declared, NoInvariant
 from ..privacy.mechanisms import Release
-from ..steps import Constants, heard_sum, scores_of, slopes, sum_of_rows
+from ..steps import Constants, Every, heard_sum, scores_of, slopes, sum_of_rows
 from ..surroundings import Surroundings, check_split
 from .split_features import CENTRE, assembled, columns_of, roles, widths
 
@@ -104,6 +104,10 @@ class FeatureSgd(Protocol):
         """The common order of the rows, with a batch more, how many they are, and how many a batch has."""
         beyond = np.concatenate((self.order, self.order[: self.batch]))
         return Constants(run={"order": beyond, "size": self.rows, "batch": self.batch})
+
+    def sends(self) -> dict[str, Every]:
+        """Parties in odd rounds, the centre in even ones."""
+        return {"scores": Every(2), "slopes": Every(2, 1)}
 
     @staticmethod
     def step(me: Any) -> None:

@@ -47,6 +47,7 @@ from ..noise import active
 from ..privacy.budget import Privacy
 from ..steps import (
     Constants,
+    Every,
     add_scaled,
     affords,
     clipped,
@@ -177,6 +178,13 @@ class FeatureSharing(Protocol):
         """How rounds go, the norm that scores are clipped to, and whether noise is the printed one."""
         printed = self.parameters.noise is not None
         return Constants(run={"cycle": self.cycle, "clip": self.scores.bound, "printed": float(printed)})
+
+    def sends(self) -> dict[str, Every]:
+        """All parties in odd rounds, or one after the other; the centre in even ones."""
+        scores = Every(2)
+        if self.parameters.order != "jacobi":
+            scores = Every(self.cycle, 2 * np.maximum(np.arange(len(self.columns)) - 1, 0) % self.cycle)
+        return {"scores": scores, "gap_and_dual": Every(2, 1)}
 
     @staticmethod
     def step(me: Any) -> bool:

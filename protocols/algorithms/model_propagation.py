@@ -42,12 +42,12 @@ from ...agents.tables import Shard
 from ...agents.tasks.base import Task
 from ..base import Layout, MessageKind, Out, Problem, Protocol, ProtocolParameters, Traits, View
 from ..invariants import Declared, Instant, Invariant, NoInvariant, largest, told_is_kept
-from ..steps.partners import NO_LAW
 from ..noise import active, check_all_rows
 from ..privacy.budget import Privacy
 from ..privacy.mechanisms import Release
 from ..schedule import ExchangeSchedule
 from ..steps import Constants, average, batched, received, segment_sum
+from ..steps.partners import NO_LAW
 from ..surroundings import Surroundings, check_length
 from .coordinate_descent import Confidence, assumed_of, confidences
 from .output_perturbation import OutputNoise, check_output_noise, output_noise

@@ -44,7 +44,7 @@ from ..noise import UNBOUNDED
 from ..privacy.budget import Target
 from ..privacy.mechanisms import Release
 from ..steps import batched, perturbed_minimiser
-from ..steps.noise import StepNoise
+from ..steps.noise import StepNoise, grown
 from ..surroundings import Surroundings, check_length
 from .consensus_admm import (
     EXACT,
@@ -148,7 +148,7 @@ class PerturbedAdmm(RoundsOfAdmm):
             sensitivity=claimed / alpha,
             sensitivity_source="claimed",
             verified_sensitivity=proved / alpha,
-            scale=1 / alpha,
+            scale=self.step_noise.scale_of(view.agent, view.updates),
             claimed_epsilon=claimed,
             claimed_delta=0.0,
             recipients=degree,
@@ -218,6 +218,11 @@ class RoundNoise(StepNoise):
     def scales(self) -> NDArray[np.float64]:
         """Noise scales of the first round."""
         return 1.0 / self.protocol.first_alphas[:, None]
+
+    def scale_of(self, agent: int, updates: int) -> float:
+        """Noise scale of an agent's round after so many others."""
+        first, growth = 1.0 / self.protocol.first_alphas[[agent]], 1.0 / self.protocol.costs.growth[[agent]]
+        return float(grown(first, growth, np.array([updates]))[0])
 
     @override
     def release(self, view: View) -> Release:

@@ -95,11 +95,6 @@ class PushSumDualAveraging(Protocol):
     def check_problem(cls, parameters: PushSumDualAveragingParameters, problem: Problem) -> None:
         check_all_rows(parameters.privacy, problem.task, radius=parameters.radius)
 
-    @classmethod
-    @override
-    def rows_of_step(cls, parameters: AveragingParameters, rows: float) -> float:
-        return parameters.rows_of_step(rows)
-
     def prepare(self) -> None:
         """Step weights, proximal weights and the noise."""
         self.averaging = Averaging(self.parameters, self.problem.task)

@@ -10,12 +10,12 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ...agents.authors import place
 from ...agents.errors import StepFailure
 from ...agents.tables import Shard
 from ..privacy.ledger import UNLIMITED, Ledger, charge_of
 from ..privacy.mechanisms import Release
-from .authors import place
-from .noise import NO_NOISE, UNPERTURBED
+from .noise import NO_NOISE, UNPERTURBED, grown
 from .surroundings import StepSurroundings
 
 PLAIN = 1
@@ -128,18 +128,24 @@ class StepCharges:
         """
         if self.growth is None:
             return self.scales[agents, np.minimum(updates, self.scales.shape[1] - 1)]
-        return self.scales[agents, 0] * self.growth[agents] ** updates
+        return grown(self.scales[agents, 0], self.growth[agents], updates)
 
-    def count(self, agents: NDArray[np.int64], updates: NDArray[np.int64], drawn: NDArray[np.int64]) -> None:
+    def count(self, agents: NDArray[np.int64], updates: NDArray[np.int64], drawn: NDArray[np.int64] | None) -> None:
         """Count the noise that steps have drawn for what somebody hears."""
+        if drawn is None:
+            return
         heard = drawn * (self.protocol.problem.graph.degrees[agents] > 0)
         if self.growth is not None and (self.draws[agents, 0] != updates)[heard > 0].any():
             raise ValueError("its noise grows from step to step, and one of its steps has drawn none")
         self.draws[agents, np.minimum(updates, self.scales.shape[1] - 1)] += heard
 
-    def plain(self, agents: NDArray[np.int64], drawn: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def plain(self, agents: NDArray[np.int64], drawn: NDArray[np.int64] | None) -> NDArray[np.bool_]:
         """(B,) whether what steps say reveals data without noise, that have drawn noise so often."""
-        return (self.plain_bits[agents] | (self.undrawn_bits[agents] * (drawn == 0))) != 0
+        revealing = self.plain_bits[agents] != 0
+        if self.noisy:
+            undrawn = self.undrawn_bits[agents] != 0
+            revealing |= undrawn if drawn is None else undrawn & (drawn == 0)
+        return revealing
 
     def _try_release(self) -> None:
         """Refuse a release that depends on more than a `StagedView` has.
@@ -215,7 +221,7 @@ class StepCharges:
             release = self._staged(agent, stage, now)
         except _Unreadable as missing:
             raise StepFailure(
-                f"the release of {name} reads view.{missing} at stage {stage} of agent {agent}; releases of compiled "
+                f"the release of {name} reads view.{missing} at stage {stage} of agent {agent}; releases of planned "
                 "steps depend on agent, data, neighbours and updates; or use engine: event"
             ) from None
         self._check_scale(agent, stage, release)

@@ -1,4 +1,4 @@
-"""What `perturbed` needs to know of a protocol's noise, as Python and compiled."""
+"""What `perturbed` needs to know of a protocol's noise."""
 
 from __future__ import annotations
 
@@ -57,3 +57,17 @@ class StepNoise(ABC):
     @abstractmethod
     def scales(self) -> NDArray[np.float64]:
         """(n, K) noise scale of every agent's releases by stage; K >= 1, rows of agents without data are not read."""
+
+
+def grown(first: NDArray[np.float64], growth: NDArray[np.float64], updates: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(B,) noise scales of agents' steps after so many others, with the same bits for one agent and for many.
+
+    Parameters
+    ----------
+    first : (B,) float64
+        Of their first steps.
+    growth : (B,) float64
+        See `StepNoise.growth`.
+    updates : (B,) int64
+    """
+    return first * growth**updates

@@ -14,17 +14,18 @@ from numpy.typing import NDArray
 
 from ...agents import losses
 from ...agents.clipping import clip_rows
+from ...agents.compilation.deferred import Kernels
 from ...agents.loss_codes import UNKNOWN
 from ...agents.optimisation.solvers import minimise_local
 from ...agents.optimisation.splitting import minimise_rows
 from ...agents.tables import Shard
-from .heard_kernels import averages, segment_sums, weighted_sums
-from .record import Part, Record
-from .row_kernels import gradients, gradients_at, minimisers
+from . import heard_kernels, row_kernels
+from .record import Part, Record, segments
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
 
+heard, rows_of = Kernels(heard_kernels), Kernels(row_kernels)
 OTHER_COUNT = "there are more or fewer values than rows"
 OTHER_LENGTH = "what is added to a sum has another length"
 OTHER_LENGTHS = "a sum, the total that was told, and what was taken in of it have different lengths"
@@ -40,17 +41,24 @@ class Sample:
         Ranks among each agent's own rows, one agent after the other.
     starts : (B + 1,) int64
         Where each agent's begin.
+    me : record
+        For which they were drawn.
     """
 
-    def __init__(self, ranks: Ranks, starts: Ranks) -> None:
-        self.ranks, self.starts = ranks, starts
+    def __init__(self, ranks: Ranks, starts: Ranks, me: Record) -> None:
+        self.ranks, self.starts, self.me = ranks, starts, me
 
-    def of(self, rows: Ranks) -> Sample:
-        """Those of some of the agents, by their places in the batch."""
-        counts, first = np.diff(self.starts)[rows], self.starts[:-1][rows]
-        before = np.cumsum(counts) - counts
-        places = np.repeat(first - before, counts) + np.arange(counts.sum())
-        return Sample(self.ranks[places], np.concatenate([[0], np.cumsum(counts)]))
+    def of(self, me: Record) -> tuple[Ranks, Ranks]:
+        """Ranks and where each agent's begin, for a part of the agents."""
+        rows = None
+        while me is not self.me:
+            if not isinstance(me, Part):
+                raise ValueError("these rows were drawn by another step")
+            rows, me = me.rows_ if rows is None else me.rows_[rows], me.whole_
+        if rows is None:
+            return self.ranks, self.starts
+        counts = np.diff(self.starts)[rows]
+        return self.ranks[segments(self.starts[:-1][rows], counts)], np.concatenate([[0], np.cumsum(counts)])
 
 
 # What was heard.
@@ -75,7 +83,7 @@ def average(me: Record) -> Array:
     """
     pool, index, begins, _, own = me.heard_(me.tables_.first_kind)
     out = np.empty_like(own)
-    averages(pool, index, begins, me.agents_, *me.tables_.edges, own, out)
+    heard.averages(pool, index, begins, me.agents_, *me.tables_.edges, own, out)
     return me.given_(out)
 
 
@@ -83,9 +91,16 @@ def heard_of(me: Record, rank: int) -> Array:
     """(width,) the newest vector of one neighbour, by its rank; the own block or zeros if it was never heard.
 
     Only of one agent.
+
+    Raises
+    ------
+    TypeError
+        In a batch.
     """
-    pool, index, _, _, own = me.heard_(me.tables_.first_kind)
-    row = index[rank]
+    if me.is_batch_:
+        raise ValueError("heard_of is for steps of single agents; in a batch, received has all neighbours of all")
+    pool, index, begins, counts, own = me.heard_(me.tables_.first_kind)
+    row = index[int(begins[0]) : int(begins[0] + counts[0])][rank]
     return np.array(pool[row][: own.shape[1]]) if row >= 0 else own[0].copy()
 
 
@@ -112,11 +127,11 @@ def weighted_sum(me: Record, weights: Any) -> Array:
     if given.ndim and given.size != edges:
         raise ValueError(OTHER_COUNT)
     out = np.empty_like(own)
-    weighted_sums(pool, index, begins, counts, np.broadcast_to(given.reshape(-1), edges).copy(), own, out)
+    heard.weighted_sums(pool, index, begins, counts, np.array(np.broadcast_to(given.reshape(-1), edges)), own, out)
     return me.given_(out)
 
 
-def segment_sum(me: Record, values: Array) -> Array:
+def segment_sum(me: Record, values: Any) -> Array:
     """(width,) sum over an agent's edges of (degree, width) values; zeros without neighbours."""
     rows = np.ascontiguousarray(values, dtype=np.float64)
     counts = me.degrees_
@@ -125,7 +140,7 @@ def segment_sum(me: Record, values: Array) -> Array:
     if not rows.flags.writeable:
         rows = rows.copy()
     out = np.empty((len(me.agents_), rows.shape[1]))
-    segment_sums(rows, counts, out)
+    heard.segment_sums(rows, counts, out)
     return me.given_(out)
 
 
@@ -156,14 +171,13 @@ def local_gradient(me: Record, model: Array) -> Array:
     (p,) float64
         Zeros for an agent without rows.
     """
-    tables = me.tables_
-    decays = tables.decays[me.agents_]
+    tables, decays = me.tables_, me.decays_
     if tables.code == UNKNOWN:
         return _gradient_by_shards(me, model, decays / 2.0, None)
-    features, labels, offsets, agents = me.source_.rows()
-    models = me.matrix_(model, features.shape[1])
+    features, labels, offsets, agents = me.data_
+    models = me.matrix_(model, tables.dimension)
     out = np.empty_like(models)
-    gradients(features, labels, offsets, agents, models, decays, tables.code, *tables.clip, out)
+    rows_of.gradients(features, labels, offsets, agents, models, decays, tables.code, *tables.clip, out)
     return me.given_(out)
 
 
@@ -185,14 +199,16 @@ def loss_gradient(me: Record, model: Array, rows: Any = None) -> Array:
     tables = me.tables_
     if tables.code == UNKNOWN:
         return _gradient_by_shards(me, model, np.zeros(len(me.agents_)), rows)
-    features, labels, offsets, agents = me.source_.rows()
-    models = me.matrix_(model, features.shape[1])
+    features, labels, offsets, agents = me.data_
+    models = me.matrix_(model, tables.dimension)
     out = np.empty_like(models)
     if rows is None:
-        gradients(features, labels, offsets, agents, models, np.zeros(len(models)), tables.code, *tables.clip, out)
+        rows_of.gradients(
+            features, labels, offsets, agents, models, np.zeros(len(models)), tables.code, *tables.clip, out
+        )
     else:
         ranks, starts = _ranks_of(me, rows)
-        gradients_at(features, labels, offsets, agents, models, ranks, starts, tables.code, *tables.clip, out)
+        rows_of.gradients_at(features, labels, offsets, agents, models, ranks, starts, tables.code, *tables.clip, out)
     return me.given_(out)
 
 
@@ -205,8 +221,7 @@ def _ranks_of(me: Record, rows: Any) -> tuple[Ranks, Ranks]:
         If an agent has no such row.
     """
     if isinstance(rows, Sample):
-        own = rows.of(me.places_) if isinstance(me, Part) and len(rows.starts) - 1 != len(me.agents_) else rows
-        return own.ranks, own.starts
+        return rows.of(me)
     given, count = np.asarray(rows), me.rows
     if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
         raise IndexError(f"rows are named by a vector of integers, and not by {given.dtype} of shape {given.shape}")
@@ -266,11 +281,11 @@ def minimised(me: Record, weight: Any, curvature: Any, linear: Array, start: Arr
 def _minimised(me: Record, weights: Array, curvatures: Array, tolerances: Array, linear: Array, starts: Array) -> Array:
     tables, out = me.tables_, np.empty(np.shape(linear))
     if tables.code != UNKNOWN and tables.loss.smooth:
-        features, labels, offsets, agents = me.source_.rows()
+        features, labels, offsets, agents = me.data_
         if linear.shape[1] != features.shape[1] or starts.shape != linear.shape:
             raise ValueError(OTHER_COUNT)
         given = (np.ascontiguousarray(one) for one in (weights, curvatures, linear, starts, tolerances))
-        minimisers(features, labels, offsets, agents, *given, tables.code, out)
+        rows_of.minimisers(features, labels, offsets, agents, *given, tables.code, out)
         return out
     for b, agent in enumerate(me.agents_.tolist()):
         out[b], _ = minimise_local(
@@ -352,13 +367,13 @@ def draw_rows(me: Record, count: int) -> Any:
         In a batch, a `Sample`.
     """
     ranks, starts = me.source_.choose(int(count))
-    return Sample(ranks, starts) if me.is_batch_ else ranks
+    return Sample(ranks, starts, me) if me.is_batch_ else ranks
 
 
 def draw_each(me: Record, share: Any) -> Any:
     """Ranks of rows of the agent's own, each drawn with this probability, independently: (k,) int64, ascending."""
     ranks, starts = me.source_.choose_each(me.column_(share))
-    return Sample(ranks, starts) if me.is_batch_ else ranks
+    return Sample(ranks, starts, me) if me.is_batch_ else ranks
 
 
 def sample_size(me: Record, rows: Any) -> Any:

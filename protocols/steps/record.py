@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ...agents.suggestions import suggestion
 from .heard_kernels import gathered, known
 from .names import MESSAGE
 from .sources import Source
@@ -21,6 +22,11 @@ from .tables import StepTables
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
+OF_BATCHES = {
+    "where": "me.where is of batched steps; of one agent, write if",
+    "here": "me.here is of batched steps; of one agent, blocks of the edge are me.BLOCK[partner]",
+}
+"""What records of one agent do not have, and what stands in its place."""
 
 
 class Record:
@@ -36,20 +42,36 @@ class Record:
     tables_: StepTables
     source_: Source
     agents_: Ranks
+    degrees_: Ranks
+    decays_: Array
+    data_: tuple[Any, Array, Ranks, Ranks]
     is_batch_: bool
     messages_: Mapping[str, str]
     said_: dict[str, Array]
 
+    edge_starts_: Ranks
+    degree: Any
+    rows: Any
+
     def _unknown(self, name: str) -> AttributeError:
-        return AttributeError(f"an agent has no {name!r}; it has {', '.join(self.tables_.names.all)}")
+        if name in self.tables_.names.messages:
+            return AttributeError(f"me.{name} is assigned as a whole, and never read")
+        if name in OF_BATCHES and not self.is_batch_:
+            return AttributeError(OF_BATCHES[name])
+        known = self.tables_.names.all
+        return AttributeError(f"an agent has no {name!r}{suggestion(name, known)} it has {', '.join(known)}")
+
+    def _fixed_name(self, name: str) -> AttributeError:
+        names = ", ".join(sorted(self.tables_.names.writable))
+        return AttributeError(f"me.{name} is not for a step to change; admissible: {names}")
 
     def matrix_(self, values: Any, width: int | None = None) -> Array:
         """(B, width) float64, contiguous, of what a step has of its agents."""
         rows = np.ascontiguousarray(values, dtype=np.float64)
-        if not rows.flags.writeable:
-            rows = rows.copy()
         if not self.is_batch_:
             rows = rows.reshape(1, -1)
+        if not rows.flags.writeable:
+            rows = rows.copy()
         if rows.ndim != 2 or len(rows) != len(self.agents_) or (width is not None and rows.shape[1] != width):
             wanted = f"({len(self.agents_)}, {width or 'k'})" if self.is_batch_ else f"({width or 'k'},)"
             raise ValueError(f"the shape {np.shape(values)} is not {wanted}")
@@ -116,8 +138,9 @@ class One(Record):
         put["numbers_"] = {name: block for name, block in blocks.items() if one(name)}
         for name, block in state.edge.items():
             own = block.of(edges)
-            blocks[name] = own[:, 0] if one(name) else cast(Any, own)
+            blocks[name] = cast(Any, own)[:, 0] if one(name) else cast(Any, own)
         put["blocks_"] = blocks
+        put["vectors_"] = [block for block in blocks.values() if isinstance(block, np.ndarray)]
         put["widths_"] = {kind: names.width(kind, agent) for kind in names.kinds}
         put.update(_fixed_fields(tables, agent, edges))
         put.update({name: block for name, block in blocks.items() if name not in put["numbers_"]})
@@ -140,6 +163,12 @@ class One(Record):
             found: Any = self.received_(names.heard[name])
         elif name in names.was_heard:
             found = self.was_heard_(names.was_heard[name])
+        elif name == "data_":
+            found = put[name] = self.source_.rows_of(self.agents_)
+            return found
+        elif name == "decays_":
+            found = put[name] = self.tables_.decays[self.agents_]
+            return found
         elif name in ("features", "labels"):
             shard = self.source_.shard(int(self.agents_[0])).read_only
             put["features"], put["labels"] = shard.features, shard.labels
@@ -155,11 +184,11 @@ class One(Record):
         block = self.blocks_.get(name)
         if block is not None:
             if block is not value:
-                block[:] = value
+                block[:] = numbers(name, value)
         elif name == MESSAGE or name in self.tables_.names.messages:
             self.said_[name] = self._copied(name, value)
         else:
-            raise AttributeError(f"me.{name} is not for a step to change")
+            raise self._fixed_name(name)
 
     def _copied(self, name: str, value: Any) -> Array:
         """A copy of what is assigned to a message."""
@@ -168,7 +197,7 @@ class One(Record):
         if width == 0 and names.is_partial(kind):
             raise ValueError(names.unsent(kind))
         message = np.empty((self.degree, width) if names.layout.messages[kind].addressed else width)
-        message[:] = value
+        message[:] = numbers(name, value)
         return message
 
 
@@ -254,17 +283,21 @@ class Batch(Record):
     def __setattr__(self, name: str, value: Any) -> None:
         """Put another value in the place of a block, or say what is to be sent."""
         state = self.tables_.state
-        block = state.agent.get(name) or state.edge.get(name)
-        if block is not None:
+        if name in state.agent or name in state.edge:
             if value is self.assigned_.get(name):
                 return
-            owners = self.agents_ if name in state.agent else self.edges_
+            of_agents = name in state.agent
+            block, owners = (state.agent[name], self.agents_) if of_agents else (state.edge[name], self.edges_)
             shape = (len(owners), block.width_of(owners))
             self.__dict__[name] = self.assigned_[name] = broadcast(name, value, shape)
+            here = self.__dict__.get("here")
+            if here is not None and not of_agents:  # reads anew what is known of all edges
+                here.assigned_.pop(name, None)
+                here.__dict__.pop(name, None)
         elif name == MESSAGE or name in self.tables_.names.messages:
             self.said_[name] = self._copied(name, value)
         else:
-            raise AttributeError(f"me.{name} is not for a step to change")
+            raise self._fixed_name(name)
 
     def _copied(self, name: str, value: Any) -> Array:
         kind, names = self._sent_kind(name), self.tables_.names
@@ -274,6 +307,14 @@ class Batch(Record):
         addressed = names.layout.messages[kind].addressed
         return broadcast(name, value, (int(self.degrees_.sum()) if addressed else len(self.agents_), width))
 
+    def _unknown(self, name: str) -> AttributeError:
+        if name in ("features", "labels"):
+            return AttributeError(
+                f"a batch has no {name!r}, for agents have different numbers of rows; operators read them, and so do "
+                "steps of single agents"
+            )
+        return super()._unknown(name)
+
     def where(self, mask: Any) -> Part:
         """The same record for some of the agents: what is assigned there is written for them alone.
 
@@ -281,8 +322,10 @@ class Batch(Record):
         ----------
         mask : (B, 1) bool
         """
-        rows = np.flatnonzero(np.broadcast_to(np.reshape(mask, -1), len(self.agents_)))
-        return Part(self, rows)
+        given, count = np.reshape(mask, -1), len(self.agents_)
+        if given.size not in (1, count):
+            raise ValueError(f"me.where takes a mask of {count} agents, and not one of shape {np.shape(mask)}")
+        return Part(self, np.flatnonzero(np.broadcast_to(given, count)))
 
     def write_back_(self) -> None:
         """Write what the step has assigned to blocks."""
@@ -314,11 +357,6 @@ class Part(Batch):
         self.__dict__.update(whole_=whole, rows_=rows)
 
     @property
-    def places_(self) -> Ranks:
-        """(B',) places of the agents in the batch that all parts are of."""
-        return self.whole_.places_[self.rows_] if isinstance(self.whole_, Part) else self.rows_
-
-    @property
     def edge_rows_(self) -> Ranks:
         """(R',) places of the agents' edges among those of the batch."""
         return segments(self.whole_.edge_starts_[self.rows_], self.degrees_)
@@ -339,7 +377,9 @@ class Part(Batch):
         """Put another value in the place of the agents' part of a block."""
         state, whole = self.tables_.state, self.whole_
         if name not in state.agent and name not in state.edge:
-            raise AttributeError(f"me.{name} is not for a part of the agents to change")
+            raise AttributeError(
+                f"me.{name} is not for a part of the agents to change: assign it for all of them, by np.where"
+            )
         if name not in whole.__dict__.get("assigned_", {}):
             setattr(whole, name, getattr(whole, name))
         rows = self.rows_ if name in state.agent else self.edge_rows_
@@ -382,10 +422,25 @@ class Meeting:
         """Put another value in the place of a block of the edge."""
         blocks = self._me.tables_.state.edge
         if name not in blocks:
-            raise AttributeError(f"me.here.{name} is not for a step to change")
+            raise AttributeError(f"me.here.{name} is not for a step to change; admissible: {', '.join(blocks)}")
         shape = (len(self.edges_), blocks[name].width_of(self.edges_))
         self.__dict__[name] = self.assigned_[name] = broadcast(f"here.{name}", value, shape)
         self._me.__dict__.pop(name, None)  # which reads anew what is known of all edges
+
+
+def numbers(name: str, value: Any) -> Any:
+    """What is assigned to a field, if it is real numbers: NumPy would take None for NaN, and text for what it spells.
+
+    Raises
+    ------
+    TypeError
+        If it is anything else.
+    """
+    kind = (value if isinstance(value, np.ndarray) else np.asarray(value)).dtype
+    if kind.kind not in "biuf":
+        what = f"an array of {kind}" if isinstance(value, np.ndarray) else f"{type(value).__name__}"
+        raise TypeError(f"me.{name} takes real numbers, not {what}")
+    return value
 
 
 def broadcast(name: str, value: Any, shape: tuple[int, int]) -> Array:
@@ -397,6 +452,7 @@ def broadcast(name: str, value: Any, shape: tuple[int, int]) -> Array:
         If it does not fit.
     """
     out = np.empty(shape)
+    numbers(name, value)
     try:
         out[:] = value
     except ValueError:
@@ -420,6 +476,8 @@ def loaders_of(tables: StepTables) -> dict[str, Callable[[Batch], Any]]:
     names, state, graph = tables.names, tables.state, tables.graph
     found: dict[str, Callable[[Batch], Any]] = {
         "degrees_": lambda me: graph.degrees[me.agents_],
+        "decays_": lambda me: tables.decays[me.agents_],
+        "data_": lambda me: me.source_.rows(),
         "edges_": lambda me: segments(graph.offsets[me.agents_], me.degrees_),
         "edge_starts_": lambda me: np.concatenate([[0], np.cumsum(me.degrees_)]),
         "partner_": lambda me: me.edge_starts_[:-1] + me.passing_["edge"] - graph.offsets[me.agents_],
@@ -434,6 +492,8 @@ def loaders_of(tables: StepTables) -> dict[str, Callable[[Batch], Any]]:
         "weights": lambda me: graph.weights[me.edges_][:, None],
         "agent": lambda me: me.agents_[:, None],
     }
+    if "step" in tables.protocol.step_functions:
+        del found["here"], found["partner_"]
     for name, value in names.parameters.items():
         known = np.float64(value) if isinstance(value, float) else value
         found[name] = partial(_constant, known)
@@ -457,11 +517,11 @@ def _constant(value: Any, _: Batch) -> Any:
 
 
 def _rows_of(array: Array, me: Batch) -> Array:
-    return array[me.agents_]
+    return _fixed(array[me.agents_])
 
 
 def _edges_of(array: Array, me: Batch) -> Array:
-    return array[me.edges_]
+    return _fixed(array[me.edges_])
 
 
 def _heard_of(kind: str, me: Batch) -> Array:

@@ -36,6 +36,10 @@ class Source(ABC):
     def rows(self) -> tuple[Any, Array, Ranks, Ranks]:
         """Features, labels and offsets of packed rows, read-only, and (B,) which of their owners the agents are."""
 
+    def rows_of(self, agents: Ranks) -> tuple[Any, Array, Ranks, Ranks]:
+        """`rows` of some agents, whatever step is being made."""
+        return self.rows()
+
     @abstractmethod
     def shard(self, agent: int) -> Shard:
         """An agent's own rows."""

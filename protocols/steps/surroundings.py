@@ -1,4 +1,4 @@
-"""What a run has beside its protocol that compiled steps depend on."""
+"""What a run has beside its protocol that planned steps depend on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..view import View
 
 @dataclass(frozen=True)
 class StepSurroundings:
-    """The part of a run that its steps are compiled for.
+    """The part of a run that its planned steps depend on.
 
     Parameters
     ----------

@@ -6,13 +6,15 @@ import errno
 import os
 import re
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, suppress
+from typing import Any, NoReturn
 
 import typer
 
+from ...agents.authors import author_place, complain_plainly, contained
 from ..signals import terminable
 from .application import app
 from .streams import discard, flushed, prepare
@@ -32,6 +34,18 @@ MOST_SHOWN = 300
 """Characters of such an error's own message."""
 
 
+def script() -> NoReturn:
+    """Run the shell as a process of its own, which waits for nothing that a protocol has left behind."""
+    complain_plainly()
+    code = main()
+    if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError, AttributeError):
+                stream.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the shell; returns the exit code.
 
@@ -42,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     os.environ.setdefault(*POOL)
     prepare()
-    with terminable() as asked, _plainly_warned():
+    with terminable() as asked, _plainly_warned(), contained():
         code = _main(arguments)
     return TERMINATED if asked and code == INTERRUPTED else code
 
@@ -63,7 +77,7 @@ def _plainly_warned() -> Iterator[None]:
 
 
 def _main(arguments: Sequence[str] | None) -> int:
-    from ...agents.errors import HushnetError, OutOfResources
+    from ...agents.errors import HushnetError, OutOfResources, words_of
 
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -100,6 +114,11 @@ def _main(arguments: Sequence[str] | None) -> int:
             return _unforeseen(error, given)
         message = " ".join(error.format_message().split())  # pyright: ignore[reportAttributeAccessIssue]
         return _complain(f"{message.rstrip('.')}; see hushnet --help" if message else "", 2)
+    except BaseException as error:  # of a class of an author's own, which need not be an Exception
+        where = author_place(error)
+        if not where:
+            raise
+        return _complain(f"{where}: {type(error).__name__}: {words_of(error)}", HushnetError.exit_code)
     if code == INTERRUPTED:
         return _complain("interrupted", INTERRUPTED)
     return code if isinstance(code, int) else 0

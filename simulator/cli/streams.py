@@ -73,6 +73,8 @@ def prepare() -> None:
 
 def flushed() -> None:
     """Write out what standard output still holds; raises the `OSError` that Python would otherwise meet at its end."""
+    if sys.stdout is None or sys.stdout.closed:  # by a protocol
+        return
     try:
         sys.stdout.flush()
     except OSError as error:

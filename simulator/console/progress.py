@@ -98,5 +98,5 @@ class _Left(ProgressColumn):
     def render(self, task: Task) -> Text:
         if task.finished:
             return Text("")
-        gone = time.perf_counter() - self._at
-        return Text(f"about {in_words(self._left.seconds_after(gone))} left", style="progress.remaining")
+        left = self._left.seconds_after(time.perf_counter() - self._at)
+        return Text("" if left is None else f"about {in_words(left)} left", style="progress.remaining")

@@ -51,7 +51,7 @@ def _moved(before: float | None, now: float | None) -> str:
 def _under_own(noted: tuple[Sent, ...], now: tuple[Sent, ...]) -> list[Sent]:
     """What was noted, under the releases of this run where its messages are of the same kinds.
 
-    Compiled steps have paid for those when they drew their noise; the other run's would be paid for once more.
+    Steps have paid for those when they drew their noise; the other run's would be paid for once more.
     """
     if [one.kind for one in noted] != [one.kind for one in now]:
         return list(noted)

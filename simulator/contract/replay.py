@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...agents.errors import HushnetError, InputError, LimitReached
+from ...agents.errors import INTERRUPTED, HushnetError, InputError, LimitReached, words_of
 from ...agents.tasks.base import Task
 from ..engine.selection import Engine
 from ..network.randomness import Draws
@@ -95,7 +95,7 @@ class Noted:
         self.make, self.setting = make, setting
         self.recording = Recording(setting.task.ids)
         try:
-            self.world, engine = _made(make, setting, self.recording)
+            self.world, engine = ready(make, setting, self.recording)
             self.ended = _run(self.world, engine)
         except Failed as error:
             raise Broken(str(error)) from error
@@ -146,7 +146,7 @@ class Noted:
     def _force(self, task: Task, changed: frozenset[int], *, held: bool) -> float:
         forcing = self.forced = Forcing(self.recording, exposed=self.exposed, changed=changed, held=held)
         try:
-            world, engine = _made(self.make, replace(self.setting, task=task), forcing)
+            world, engine = ready(self.make, replace(self.setting, task=task), forcing)
             ended = _run(world, engine)
         except InputError as error:
             if not forcing.steps:
@@ -334,7 +334,7 @@ def _models(world: World) -> np.ndarray | None:
     return models.copy()
 
 
-def _made(make: Make, setting: Setting, watch: Watch) -> tuple[World, Engine]:
+def ready(make: Make, setting: Setting, watch: Watch) -> tuple[World, Engine]:
     """A world that is ready to run, and the engine that is to run it."""
     with _failing():
         return make(setting, watch)
@@ -357,8 +357,7 @@ def _failing() -> Iterator[None]:
     """Call errors that nobody foresaw failures of the protocol."""
     try:
         yield
-    except (ContractViolation, HushnetError, TooLarge):
+    except (ContractViolation, HushnetError, TooLarge, *INTERRUPTED):
         raise
-    except Exception as error:
-        words = str(error).strip().splitlines()
-        raise Failed(f"the run ends in {type(error).__name__}: {words[0] if words else ''}") from error
+    except BaseException as error:  # a class of an author's own may derive from it
+        raise Failed(f"the run ends in {type(error).__name__}: {words_of(error)}") from error

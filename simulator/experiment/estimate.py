@@ -1,8 +1,7 @@
 """What an experiment will need, before it is run, counted from its scenario: events, memory and disk; nothing is run.
 
 Events are wake-ups, and the messages of protocols that say how many they send
-(`hushnet.protocols.base.Protocol.least_sent`). How long all takes is told from what steps took on another machine
-(`hushnet.simulator.experiment.expected_time`), which is an estimate and no limit.
+(`hushnet.protocols.base.Protocol.least_sent`). How long all takes nobody knows before some of it has been run.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...agents.tasks.extent import Extent
 from ..engine.selection import engine_for
 from ..limits.events import Degrees, least_events
 from ..limits.memory import expected_bytes
@@ -21,10 +19,8 @@ from ..storage.files import json_text
 from ..storage.store import Store
 from ..world.machine import size as in_bytes
 from ..world.machine import used_memory
-from .expected_time import seconds_of
 from .plan import Experiment, Run, naming_fields, plan
 from .run_once import is_there
-from .step_times import Size, StepTimes
 from .tuning import settled, trial_experiment
 from .workers import Jobs
 
@@ -51,18 +47,12 @@ class Cost:
         Of traces; until the time is up where that ends the runs, and else by the events that are known of.
     disk, memory : float
         Bytes written, and bytes held by the largest run.
-    seconds : float
-        Of processor time, of the runs of which that is known.
-    unknown : frozenset of str
-        Kinds of protocols of which it is not.
     """
 
     events: float = 0.0
     rows: float = 0.0
     disk: float = 0.0
     memory: float = 0.0
-    seconds: float = 0.0
-    unknown: frozenset[str] = frozenset()
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
@@ -70,8 +60,6 @@ class Cost:
             self.rows + other.rows,
             self.disk + other.disk,
             max(self.memory, other.memory),
-            self.seconds + other.seconds,
-            self.unknown | other.unknown,
         )
 
 
@@ -112,9 +100,9 @@ def print_estimate(experiment: Experiment, console: Console, jobs: Jobs = 1) -> 
     stages, processes = [], cpu_count() if jobs == "auto" else jobs
     trials = trial_experiment(experiment)
     if trials is not None:
-        stages.append(("tuning: ", estimate(trials, density=density(trials))))
+        stages.append(("tuning: ", estimate(trials)))
         experiment = settled(experiment) if stages[0][1].there == stages[0][1].distinct else experiment
-    stages.append(("", estimate(experiment, density=density(experiment))))
+    stages.append(("", estimate(experiment)))
     scenario, first = experiment.loaded.scenario, next(experiment.runs())
     task, graph = experiment.data(first)
     lines = [
@@ -126,16 +114,15 @@ def print_estimate(experiment: Experiment, console: Console, jobs: Jobs = 1) -> 
         graph_line(describe(graph)),
         *forms(experiment),
         _needs([stage for _, stage in stages], held, processes),
-        _time(sum((stage.total for _, stage in stages), Cost()), processes),
     ]
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def forms(experiment: Experiment) -> list[str]:
-    """Which engine will run each protocol's first run, and in which form its steps; why, where that is Python.
+    """Which engine will run each protocol's first run, and in which form its steps; why, where they are one by one.
 
-    Their worlds are built, and nothing is compiled: a text that numba has never seen is said to be compiled, unless.
+    Their worlds are built for that.
     """
     found: dict[str, list[str]] = {}
     for run in experiment.runs():
@@ -152,20 +139,13 @@ def forms(experiment: Experiment) -> list[str]:
     return [f"steps of {', '.join(keys)}{where}: {said}" for said, keys in found.items()]
 
 
-def estimate(experiment: Experiment, *, density: float = 1.0) -> Estimate:
-    """Estimate what an experiment's runs take; no data are made but to find out which runs are there.
-
-    Parameters
-    ----------
-    experiment : Experiment
-    density : float
-        Rows of the data over those that their expected bytes tell of.
-    """
+def estimate(experiment: Experiment) -> Estimate:
+    """Estimate what an experiment's runs take; no data are made but to find out which runs are there."""
     runs = list(experiment.runs())
     queue = plan(experiment, runs)
     there = _there(experiment, [planned.run for planned in queue])
     todo = [planned.run for planned, done in zip(queue, there, strict=True) if not done]
-    costs, sizes = [], _Sizes(experiment, density)
+    costs, sizes = [], _Sizes(experiment)
     for run in todo:
         costs.append(cost_of(experiment, run, *sizes(run)))
     return Estimate(len(runs), len(queue), sum(there), sum(costs, Cost()), max((c.events for c in costs), default=0.0))
@@ -173,23 +153,11 @@ def estimate(experiment: Experiment, *, density: float = 1.0) -> Estimate:
 
 def costs_of_runs(experiment: Experiment, runs: Sequence[Run]) -> list[Cost]:
     """What each run takes, about, told from its scenario alone."""
-    sizes = _Sizes(experiment, 1.0)
+    sizes = _Sizes(experiment)
     return [cost_of(experiment, run, *sizes(run)) for run in runs]
 
 
-def seconds_of_runs(experiment: Experiment, runs: Sequence[Run]) -> list[float | None]:
-    """Seconds of processor time of each run, about; None where nobody has measured its protocol."""
-    return [None if cost.unknown else cost.seconds for cost in costs_of_runs(experiment, runs)]
-
-
-def density(experiment: Experiment) -> float:
-    """Rows that the first run's data have over those that their expected bytes tell of; see `estimate`."""
-    run = next(experiment.runs())
-    task, _ = experiment.data(run)
-    return len(task.train.labels) / task.agents / _rows(run.point.scenario.task.extent(experiment.files))
-
-
-def cost_of(experiment: Experiment, run: Run, agents: int, edges: float, memory: int, size: Size) -> Cost:
+def cost_of(experiment: Experiment, run: Run, agents: int, edges: float, memory: int) -> Cost:
     """What a run takes, of so many agents and undirected edges."""
     scenario = run.point.scenario
     parameters, stop, record = scenario.protocols[run.protocol], scenario.stop, scenario.record
@@ -207,37 +175,24 @@ def cost_of(experiment: Experiment, run: Run, agents: int, edges: float, memory:
     rows = (1 + samples) * 3 * len(scenario.traced()) if math.isfinite(samples) else 0.0
     manifest = len(json_text(scenario.resolved()))
     disk = FOLDER_BYTES + manifest + AGENT_BYTES * agents + ROW_BYTES * rows
-    protocol = experiment.loaded.code.protocol(parameters.kind)
-    if stop.vectors is not None:
-        activations = min(activations, stop.vectors / max(size.degree, 1.0))
-        lasting = min(lasting, activations / agents)
-    samples = lasting / record.every if record.every is not None else activations / (record.activations or 1)
-    seconds = seconds_of(scenario, protocol, parameters, agents, size, wakes=activations, samples=1 + samples)
-    unknown = frozenset([parameters.kind] if seconds is None else [])
-    return Cost(events, rows, disk, memory, seconds or 0.0, unknown)
+    return Cost(events, rows, disk, memory)
 
 
 class _Sizes:
-    """Agents, edges, memory and size of steps of a run, counted once for all that have the same data."""
+    """Agents, edges and memory of a run, counted once for all that have the same data."""
 
-    def __init__(self, experiment: Experiment, density: float) -> None:
-        self.files, self.resolve, self.density = experiment.files, experiment.loaded.code.protocol, density
-        self._known: dict[str, tuple[int, float, int, Size]] = {}
+    def __init__(self, experiment: Experiment) -> None:
+        self.files, self.resolve = experiment.files, experiment.loaded.code.protocol
+        self._known: dict[str, tuple[int, float, int]] = {}
 
-    def __call__(self, run: Run) -> tuple[int, float, int, Size]:
+    def __call__(self, run: Run) -> tuple[int, float, int]:
         name, scenario = run.data_key[0], run.point.scenario
         if name not in self._known:
             extent = scenario.task.extent(self.files)
             edges = scenario.topology.expected_edges(extent, self.files)
             memory = expected_bytes(scenario, self.files, self.resolve)
-            size = Size(extent.dimension, self.density * _rows(extent), 2 * edges / extent.agents)
-            self._known[name] = (extent.agents, edges, memory, size)
+            self._known[name] = (extent.agents, edges, memory)
         return self._known[name]
-
-
-def _rows(extent: Extent) -> float:
-    """Rows of an agent that the bytes of the data tell of, with the copy that making them takes."""
-    return max(extent.data, 1.0) / (2 * 8 * (extent.dimension + 1) * extent.agents)
 
 
 def _times(count: int | None, agents: int) -> int | None:
@@ -265,27 +220,6 @@ def _needs(stages: Sequence[Estimate], held: int, processes: int) -> str:
         f"the largest run; memory about {in_bytes(total.memory + held)}{each}; disk about "
         f"{in_bytes(total.disk)}"
     )
-
-
-def _time(total: Cost, processes: int) -> str:
-    """The time in words, which is nobody's limit."""
-    nobody = f"nobody has measured {', '.join(sorted(total.unknown))}"
-    if total.unknown and not total.seconds:
-        return f"time unknown: {nobody}"
-    each = "" if processes == 1 else f", {_duration(total.seconds / processes)} with {processes} processes"
-    rest = f"; to which comes what is unknown: {nobody}" if total.unknown else ""
-    return (
-        f"time about {_duration(total.seconds)} of processor time{each}, on {StepTimes.shipped().source}, compiling "
-        f"apart; an estimate, and no limit{rest}"
-    )
-
-
-def _duration(seconds: float) -> str:
-    """Seconds in words, to two digits."""
-    for most, unit, name in ((90.0, 1.0, "s"), (5400.0, 60.0, "minutes")):
-        if seconds < most:
-            return f"{float(f'{seconds / unit:.2g}'):g} {name}"
-    return f"{float(f'{seconds / 3600:.2g}'):g} hours"
 
 
 def _count(number: int, word: str) -> str:

@@ -40,8 +40,9 @@ def shown_progress(experiment: Experiment, processes: int) -> dict[str, Callable
     def on_run(run: Run, outcome: RunOutcome) -> None:
         ended[0] += 1
         left.ended(key_of(run), None if outcome.there else outcome.seconds)
-        rest = f"about {in_words(left.seconds())} left" if ended[0] < total else "done"
-        handle.update(HTML(_line(ended[0], total, f"{run.place}; {rest}")))
+        seconds = left.seconds()
+        rest = "; done" if ended[0] == total else "" if seconds is None else f"; about {in_words(seconds)} left"
+        handle.update(HTML(_line(ended[0], total, f"{run.place}{rest}")))
 
     return {"on_run": on_run}
 

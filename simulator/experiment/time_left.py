@@ -1,8 +1,8 @@
-"""How much longer an experiment takes: a guess for every protocol and grid point, corrected by what runs have taken.
+"""How much longer an experiment takes, told from what its runs have taken so far.
 
-A guess starts from how long steps took on another machine (`hushnet.simulator.experiment.expected_time`). What a
-protocol's runs take here, over what was guessed, corrects its other grid points; what a grid point's own runs take
-replaces the guess bit by bit. So one slow run, such as the first, which compiles, moves the whole a little.
+Before any has ended nobody knows. What a protocol's runs take for each of their events
+(`hushnet.simulator.experiment.estimate`) tells of its other grid points; what a grid point's own runs take replaces
+that bit by bit. So one slow run, such as the first, which compiles, moves the whole a little.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from statistics import median
 
 from ...agents.errors import HushnetError
-from .estimate import seconds_of_runs
+from .estimate import costs_of_runs
 from .plan import Experiment, Run
 from .workers import Jobs
 
@@ -28,17 +28,17 @@ class TimeLeft:
     ----------
     runs : mapping of Key to int
         How many runs each protocol has at each grid point.
-    guessed : mapping of Key to float or None
-        Seconds of one such run; None where nobody knows.
+    events : mapping of Key to float
+        Of one such run; 0 where they cannot be counted.
     processes : int
         How many runs go on at once.
     """
 
-    def __init__(self, runs: Mapping[Key, int], guessed: Mapping[Key, float | None], processes: int = 1) -> None:
+    def __init__(self, runs: Mapping[Key, int], events: Mapping[Key, float], processes: int = 1) -> None:
         self._left = Counter(dict(runs))
-        known = [seconds for seconds in guessed.values() if seconds]
+        known = [number for number in events.values() if number]
         usual = median(known) if known else 1.0
-        self._guessed = {key: guessed.get(key) or usual for key in runs}
+        self._events = {key: events.get(key) or usual for key in runs}
         self._taken: dict[Key, list[float]] = {}
         self._processes = max(processes, 1)
 
@@ -49,33 +49,36 @@ class TimeLeft:
             self._taken.setdefault(key, []).append(seconds)
 
     def of(self, key: Key) -> float:
-        """Seconds that the next run of a protocol at a grid point will take, about."""
-        guess = self._guessed[key] * self._correction(key[0])
+        """Seconds that the next run of a protocol at a grid point will take, about, once any run has ended."""
+        guess = self._events[key] * self._for_each(key[0])
         taken = self._taken.get(key, [])
         # The guess counts as one run: a single slow one does not stand for all.
         return (guess + sum(_usual(taken))) / (1 + len(taken))
 
-    def seconds(self) -> float:
-        """Seconds until the last run will have ended, about."""
+    def seconds(self) -> float | None:
+        """Seconds until the last run will have ended, about; None before anybody knows."""
+        if not self._taken:
+            return None
         work = sum(self.of(key) * left for key, left in self._left.items() if left > 0)
         return work / min(self._processes, max(sum(left for left in self._left.values() if left > 0), 1))
 
-    def seconds_after(self, gone: float) -> float:
+    def seconds_after(self, gone: float) -> float | None:
         """The time left so many seconds after the last run has ended: those that go on have worked for as long.
 
         What is left of them is never taken to be less than a tenth of a run, for nobody knows why one takes longer.
         """
         going = min(self._processes, sum(left for left in self._left.values() if left > 0))
-        if not going:
-            return 0.0
-        each = self.seconds() / max(sum(left for left in self._left.values() if left > 0) / going, 1.0)
-        return max(self.seconds() - gone, self.seconds() - 0.9 * each)
+        left = self.seconds()
+        if left is None or not going:
+            return left
+        each = left / max(sum(left for left in self._left.values() if left > 0) / going, 1.0)
+        return max(left - gone, left - 0.9 * each)
 
-    def _correction(self, protocol: str) -> float:
-        """What runs took over what was guessed: of the protocol, or of all where none of its own has ended."""
+    def _for_each(self, protocol: str) -> float:
+        """Seconds for each event: of the protocol's runs, or of all where none of its own has ended."""
         own = {key: taken for key, taken in self._taken.items() if key[0] == protocol} or self._taken
-        ratios = [median(taken) / self._guessed[key] for key, taken in own.items()]
-        return math.exp(sum(math.log(max(ratio, 1e-9)) for ratio in ratios) / len(ratios)) if ratios else 1.0
+        ratios = [median(taken) / self._events[key] for key, taken in own.items()]
+        return math.exp(sum(math.log(max(ratio, 1e-9)) for ratio in ratios) / len(ratios))
 
 
 def _usual(taken: Sequence[float]) -> list[float]:
@@ -90,9 +93,9 @@ def key_of(run: Run) -> Key:
 
 
 def time_left(experiments: Sequence[Experiment], processes: int = 1) -> TimeLeft:
-    """What is known of the time of experiments before they begin; nothing is run, and no data are made."""
+    """The time that experiments take, of which nothing is known before they begin; nothing is run, no data are made."""
     runs: Counter[Key] = Counter()
-    guessed: dict[Key, float | None] = {}
+    events: dict[Key, float] = {}
     for experiment in experiments:
         firsts: dict[Key, Run] = {}
         for run in experiment.runs():
@@ -100,11 +103,11 @@ def time_left(experiments: Sequence[Experiment], processes: int = 1) -> TimeLeft
             runs[key] += 1
             firsts.setdefault(key, run)
         try:
-            guesses = seconds_of_runs(experiment, list(firsts.values()))
+            counted = [cost.events for cost in costs_of_runs(experiment, list(firsts.values()))]
         except (HushnetError, OSError):  # said when the runs are made
-            guesses = [None] * len(firsts)
-        guessed.update({key: guess or guessed.get(key) for key, guess in zip(firsts, guesses, strict=True)})
-    return TimeLeft(runs, guessed, processes)
+            counted = [0.0] * len(firsts)
+        events.update({key: number or events.get(key, 0.0) for key, number in zip(firsts, counted, strict=True)})
+    return TimeLeft(runs, events, processes)
 
 
 def in_words(seconds: float) -> str:

@@ -33,17 +33,14 @@ class ObjectiveReading:
         self._mean: Models | None = None
         self._holds_squares = False
 
-    def begin(self, models: Models) -> None:
-        """Read the objective at the (n, p) models of this instant."""
+    def value(self, models: Models) -> float:
+        """The objective at the (n, p) models of this instant."""
         self._mean = models.mean(axis=0) if self.objective.minimum_over == "agreeing" else None
         self._value = self.objective.value(models)
-
-    def value(self) -> float:
-        """The objective at the instant of the last `begin`."""
         return self._value
 
     def check(self, minimum: float) -> None:
-        """See that the value is not below what is said to be its minimum, by more than rounding.
+        """See that the last value is not below what is said to be its minimum, by more than rounding.
 
         A minimum over models that agree bounds the value at their mean; agents' own models may lie below it until they
         agree.
@@ -62,7 +59,7 @@ class ObjectiveReading:
         if not self._holds_squares:
             self._check_squares()
             self._holds_squares = True
-        lowest, value = minimum - BELOW * (1.0 + abs(minimum)), self.value()
+        lowest, value = minimum - BELOW * (1.0 + abs(minimum)), self._value
         if value < lowest and self._mean is not None:
             value = self.objective.value(np.tile(self._mean, (self.task.agents, 1)))
         if value < lowest:

@@ -111,7 +111,7 @@ class Recorder:
         self._rows: list[Row] = []
         self._last: tuple[float, int] | None = None
         self._reading: ObjectiveReading | None = None
-        self._unfinished: int | None = None
+        self._value: float | None = None
         self._first_objective: float | None = None
         self._kept: dict[str, Any] = {}
         self._shown: tuple[Task, Graph] | None = None
@@ -124,7 +124,6 @@ class Recorder:
         Divergence
             When the objective has exploded; never of a private run, for the objective is computed from raw data.
         """
-        self._finish_objective(world)
         instant = (world.now, world.activations)
         if final and instant == self._last:
             self._rows = [row for row in self._rows if (row[0], row[1]) != instant]
@@ -136,12 +135,10 @@ class Recorder:
         self.invariants.look(world)
         if self.on_sample:
             self.on_sample(world)
-        if final or (self._reading and self._reading.finished):
-            self._finish_objective(world)
+        self._judge_objective(world)
 
     def trace(self) -> pd.DataFrame:
         """Tidy rows: protocol, seed, time, activations, messages, vectors, bytes, metric, statistic, value."""
-        self._fill_in_objective()
         frame = pd.DataFrame(self._rows, columns=list(ROW))
         frame.insert(0, "protocol", self.protocol)
         frame.insert(1, "seed", self.seed)
@@ -160,7 +157,6 @@ class Recorder:
         own = {name: function for name, function in self.own.items() if name == metric}
         kept = len(self._rows)
         self._take(world, self._measure(world, final=True, among=among, own=own))
-        self._fill_in_objective()
         found, self._rows = self._rows[kept:], self._rows[:kept]
         return found
 
@@ -264,21 +260,9 @@ class Recorder:
                 return
             self._reading = ObjectiveReading(objective, world)
         assert models is not None
-        self._reading.begin(models)
-        self._unfinished = len(self._rows)
-        yield "objective", "value", np.nan
-        yield "objective", "gap", np.nan
-
-    def _fill_in_objective(self) -> float | None:
-        """Complete the two rows of the last sample's objective, if they are open; its value."""
-        if self._unfinished is None or self._reading is None:
-            return None
-        value, place = self._reading.value(), self._unfinished
-        minimum = self._minimum(self._reading)
-        for row, number in ((place, value), (place + 1, value - minimum)):
-            self._rows[row] = (*self._rows[row][:7], number)
-        self._unfinished = None
-        return value
+        self._value = value = self._reading.value(models)
+        yield "objective", "value", value
+        yield "objective", "gap", value - self._minimum(self._reading)
 
     def _minimum(self, reading: ObjectiveReading) -> float:
         """The objective's minimum; in a private run NaN where rows are too extreme to find it."""
@@ -300,10 +284,10 @@ class Recorder:
         if sentence not in self.warnings:
             self.warnings.append(sentence)
 
-    def _finish_objective(self, world: World) -> None:
-        """Complete the last sample's objective, and see that it has not exploded."""
-        place, value = self._unfinished, self._fill_in_objective()
-        if place is None or value is None:
+    def _judge_objective(self, world: World) -> None:
+        """See that the last sample's objective, if there is one, has not exploded."""
+        value = self._value
+        if value is None:
             return
         if self._first_objective is None:
             self._first_objective = value
@@ -314,11 +298,11 @@ class Recorder:
                 "data, so it is recorded and does not end a private run"
             )
         elif not world.private and not (np.isfinite(value) and value <= limit):
-            worst, (now, activations, *_) = self._worst_agent(world), self._rows[place]
-            grew = f"grew from {self._first_objective:.6g} to {value:.6g} after {activations} activations"
+            worst = self._worst_agent(world)
+            grew = f"grew from {self._first_objective:.6g} to {value:.6g} after {world.activations} activations"
             began = np.isfinite(self._first_objective)
             raise Divergence(
-                f"agent {worst!r} at time {now:.6g}: model has exploded; the objective "
+                f"agent {worst!r} at time {world.now:.6g}: model has exploded; the objective "
                 f"{grew if began else f'is {value:.6g} at the start'}; take smaller steps or less noise"
             )
 

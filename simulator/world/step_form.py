@@ -1,13 +1,16 @@
 """The form in which the steps of a run are made: in batches of agents, after they were planned, or one by one.
 
-What is *asked for* follows from the scenario (its engine, and whether it is to be debugged), and is part of a run's id,
-for sums are rounded otherwise. What *ran* is in the manifest, with the reason.
+What is *asked for* follows from the scenario (its engine, and whether it is to be debugged) and from whether numba is
+switched off, and is part of a run's id, so that results of one form are never given back for another.
+What *ran* is in the manifest, with the reason.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from numba.core import config
 
 Form = Literal["batches", "planned", "one by one"]
 
@@ -41,9 +44,14 @@ class StepForm:
 def asked_form(engine: str, *, debug: bool) -> str:
     """The form that a scenario asks for: ``planned`` where steps admit it, or ``one by one``.
 
+    With numba switched off, it is ``nothing compiled``: kernels round otherwise then.
+
     Parameters
     ----------
     engine : {"auto", "event", "batched"}
     debug : bool
     """
+    # Numba's own name of its environment variable NUMBA_DISABLE_JIT.
+    if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
+        return "nothing compiled"
     return "one by one" if debug or engine == "event" else "planned"

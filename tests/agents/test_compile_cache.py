@@ -13,7 +13,6 @@ import numba
 import numpy as np
 import pytest
 from hushnet.agents.compilation import code_store, compile_cache
-from hushnet.agents.compilation.callbacks import Callback
 from hushnet.agents.compilation.code_store import CodeStore
 from hushnet.agents.compilation.compiled import compiled, inlined
 from hushnet.agents.compilation.dispatchers import announce
@@ -78,20 +77,6 @@ def test_what_is_stored_is_found_and_computes_the_same(folder):
     assert again(0.5) == 1.0
     assert looked_up(again) == (1, 1)
     assert not again.overloads[(types.int64,)].metadata
-
-
-def test_a_callback_is_stored_and_its_exceptions_come_through(folder):
-    def refuse(number):
-        if number > 1:
-            raise ValueError("too many")
-        return number
-
-    for hits in (0, 1):
-        made = Callback(ONE, refuse)
-        assert looked_up(made.compiled) == (hits, 1 - hits)
-        assert made(1) == 1
-        with pytest.raises(ValueError, match="too many"):
-            made(2)
 
 
 def test_functions_of_one_name_from_different_processes_do_not_meet(folder, tmp_path):

@@ -22,7 +22,6 @@ from hushnet.simulator.network.randomness import Draws
 from hushnet.simulator.network.setting import Setting, Stop
 from hushnet.simulator.recording.message_log import MessageLog
 
-
 Family = Literal["broadcast", "gossip", "rounds"]
 ENGINES = ("batched", "event", "naive")
 SEED = 1
@@ -48,8 +47,8 @@ class Trouble:
         Of agents in rounds.
     logged : int
         Agents whose messages are kept one by one, from the beginning to the end.
-    python : bool
-        Whether steps run in Python on the batched engine, too.
+    one_by_one : bool
+        Whether steps are made one by one on the batched engine, too.
     """
 
     words: str = ""
@@ -57,7 +56,7 @@ class Trouble:
     absences: Mapping[str, Any] | None = None
     patience: float | None = None
     logged: int = 0
-    python: bool = False
+    one_by_one: bool = False
 
 
 QUIET = Trouble()
@@ -149,7 +148,7 @@ CASES = {
             Case("exchanges", agents=1_000, dimension=20, degree=10, family="gossip"),
             {
                 "churn": Trouble("frequent absences", absences=OFTEN),
-                "python": Trouble("steps in Python", python=True),
+                "python": Trouble("steps one by one", one_by_one=True),
             },
         ),
         *_with_troubles(

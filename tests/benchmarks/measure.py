@@ -154,7 +154,7 @@ def measure(
         return Measurement(name, engine, skipped="the naive engine knows coordinate descent only")
     if engine == "naive" and case.trouble.absences is not None:
         return Measurement(name, engine, skipped="the naive engine knows no absences")
-    batched = partial(fast_world, compiled=not case.trouble.python)
+    batched = partial(fast_world, plans=not case.trouble.one_by_one)
     maker = {"batched": batched, "event": World, "naive": None}[engine]
     if engine != "batched":
         most = max(1.0, SLOW_WAKE_UPS / case.agents)

@@ -67,7 +67,7 @@ def measure(case: Case, updates: float, repetitions: int) -> tuple[str, list[flo
 
 @contextmanager
 def protocol_of_readme() -> Iterator[type[Protocol]]:
-    """The class that README shows, as its reader would have it: in a file of its own, where its text is read."""
+    """The class that README shows, as its reader would have it: in a file of its own."""
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
     (block,) = (block for block in blocks if "class Mine(Protocol)" in block)
     with tempfile.TemporaryDirectory() as folder:

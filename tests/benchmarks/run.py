@@ -82,8 +82,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _engines(case: str, options: argparse.Namespace) -> Sequence[str]:
-    """The engines to measure a case on; steps in Python among the troubles also on the event engine."""
-    both = options.troubles and CASES[case].trouble.python
+    """The engines to measure a case on; steps one by one among the troubles also on the event engine."""
+    both = options.troubles and CASES[case].trouble.one_by_one
     return [*options.engines, "event"] if both else options.engines
 
 

@@ -79,16 +79,16 @@ def test_the_number_of_updates_is_read_from_runs_that_load_nothing_any_more(seco
 def test_a_line_says_what_was_measured_and_how_it_compares_with_the_plain_row():
     entry = BY_NAME["coordinate_descent"]
     plain, private = (Row(entry, "broadcast", noise, 20) for noise in ("plain", "laplace"))
-    engine = "batched (compiled step)"
+    engine = "batched (steps in batches)"
     cells = [Cell("lossless", engine, 4, (4.0, 2.0, 3.0), (2.0, 1.0, 1.0)), Cell("loss", engine, 4, (6.0,), (1.5,))]
     slower = [Cell("lossless", "event, because of a law", 4, (9.0,), (2.0,))]
     measured = [(plain, cells), (private, slower)]
     assert command.line(plain, cells, measured) == (
-        "coordinate_descent", "broadcast", "plain", "20", "text", "1.50",
+        "coordinate_descent", "broadcast", "plain", "20", "batches", "1.50",
         "3.0: 2.0 (2.0-3.0)", "6.0: 4.0 (4.0-4.0)", "-", "-", "-", "-", "-",
     )  # fmt: skip
     assert command.line(private, slower, measured)[-3:] == ("2.25", "-", "-")
-    assert command.line(private, slower, measured)[4] == "Python, event"
+    assert command.line(private, slower, measured)[4] == "one by one, event"
     assert command.table(measured).count("\n") == 3
     drawing = [Cell("lossless", engine, 4, (4.0, 6.0), (1.0, 1.0), drawing=(2.0, 2.0), noiseless=(0.5, 0.5))]
     assert command.line(private, drawing, [])[-2:] == ("2.00: 2.5 (2.0-3.0)", "0.50: 10.0 (8.0-12.0)")

@@ -33,8 +33,8 @@ def test_the_script_makes_the_updates_of_the_protocol_where_messages_take_no_tim
     np.testing.assert_allclose(world.protocol.models(world.state), script.models, rtol=1e-10, atol=1e-12)
 
 
-def test_it_is_measured_compiled_and_by_turns():
+def test_it_is_measured_by_turns():
     engine, mine, naive = readme.measure(CASE, 4.0, 2)
-    assert engine == "batched (compiled step)"
+    assert engine == "batched (planned steps)"
     assert len(mine) == len(naive) == 2
     assert min(mine + naive) > 0

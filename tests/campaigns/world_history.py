@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 from hushnet.agents.errors import HushnetError
-from hushnet.simulator.engine.selection import BatchedEngine, engine_for
+from hushnet.simulator.engine.selection import engine_for, run_exactly
 from hushnet.simulator.network.setting import Setting
 from hushnet.simulator.recording.recorder import Recorder
+from hushnet.simulator.world.rewind import Rewind
 from hushnet.simulator.world.world import World
 
-from ..engine.driving import drive, prepared
 from .world_cases import Case
 
 
@@ -123,11 +123,6 @@ class Sample:
     protected: tuple[bool, ...]
     epsilons: dict[str, np.ndarray]
     blocks: dict[str, np.ndarray]
-
-    @property
-    def charged(self) -> tuple[bool, ...]:
-        """Who was charged for anything."""
-        return tuple(count > 0 for count in self.releases)
 
 
 @dataclass
@@ -272,22 +267,29 @@ def history_of(
     observe : bool
         Whether single events are looked at.
     watch : bool
-        Whether steps are looked at; all of them run in Python then.
+        Whether steps are looked at; they are made one by one then.
     protocol : type of Protocol, optional
         In the place of the case's own.
     """
-    history = History(setting, case, by_time="every" in record)
-    onlooker = Onlooker(history)
     protocol, parameters = protocol or case.protocol, case.parameters
-    options = {"observer": onlooker if observe else None, "watch": onlooker if watch else None, **record}
-    world = World(setting, protocol, parameters, recorder=onlooker, **options)
-    chosen = engine_for(engine, world)  # type: ignore[arg-type]
-    prepared(world, BatchedEngine(compiled=False) if watch and isinstance(chosen, BatchedEngine) else chosen)
-    history.engine, history.layout = world.engine, world.layout
+    made: list[tuple[History, Onlooker, World]] = []
+
+    def make(again: Rewind | None) -> World:
+        history = History(setting, case, by_time="every" in record)
+        onlooker = Onlooker(history)
+        options = {"observer": onlooker if observe else None, "watch": onlooker if watch else None, **record}
+        world = World(setting, protocol, parameters, recorder=onlooker, again=again, **options)
+        made.append((history, onlooker, world))
+        return world
+
+    error = ""
     try:
-        drive(world)
-    except HushnetError as error:
-        history.error = f"{type(error).__name__}: {error}"
+        run_exactly(make, lambda world: engine_for(engine, world))  # type: ignore[arg-type]
+    except HushnetError as found:
+        error = f"{type(found).__name__}: {found}"
+    history, onlooker, world = made[-1]
+    history.engine, history.layout, history.error = world.engine, world.layout, error
+    if error:
         onlooker.sample(world, final=True)
     history.ended, history.now = world.ended, float(world.now)
     history.ledger = world.ledger.to_frame().values.tolist()

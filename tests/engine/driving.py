@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 from hushnet.protocols.base import Protocol, ProtocolParameters
@@ -30,13 +32,15 @@ def driver_of(world: World) -> Driver:
 def drive(world: World) -> World:
     """Run a world to its end; one whose plan has gone beyond the step that ends it stands for the one made again."""
     while True:
+        driver = driver_of(world)
         try:
-            driver_of(world).run()
+            driver.run()
             return world
         except Rewind as rewind:
-            make, engine = vars(world)["made"]
-            again = Rewind(rewind.number, rewind.why or world.one_by_one)
-            vars(world).update(vars(prepared(make(again), engine)), made=(make, engine))
+            make = vars(world)["make"]
+            vars(driver.world).update(vars(make(Rewind(rewind.number, rewind.why or world.one_by_one))))
+        finally:
+            vars(world).update(vars(driver.world))
 
 
 def fast_world(
@@ -48,19 +52,32 @@ def fast_world(
     **options: Any,
 ) -> World:
     """A world for the batched engine."""
-    engine = BatchedEngine(plans=plans)
-    make = lambda again: World(setting, protocol, parameters, again=again, **options)  # noqa: E731
-    world = prepared(make(None), engine)
-    vars(world)["made"] = make, engine
-    return world
+    return _world(lambda _: BatchedEngine(plans=plans), (setting, protocol, parameters), options)
 
 
 def build_world(
     name: Name, setting: Setting, protocol: type[Protocol], parameters: ProtocolParameters, **options: Any
 ) -> World:
     """A world for the engine that a scenario asks for."""
-    world = World(setting, protocol, parameters, **options)
-    return prepared(world, engine_for(name, world))
+    return _world(lambda world: engine_for(name, world), (setting, protocol, parameters), options)
+
+
+def _world(engine: Callable[[World], Engine], parts: tuple[Any, ...], options: dict[str, Any]) -> World:
+    """A world that can be made again; whoever looks on begins anew then."""
+    onlookers = {id(one): one for one in (options.get("recorder"), options.get("observer")) if one is not None}
+    before = {key: deepcopy(vars(one)) for key, one in onlookers.items()}
+
+    def make(again: Rewind | None) -> World:
+        if again is not None:
+            for key, one in onlookers.items():
+                vars(one).clear()
+                vars(one).update(deepcopy(before[key]))
+        world = World(*parts, again=again, **options)
+        prepared(world, engine(world))
+        vars(world)["make"] = make
+        return world
+
+    return make(None)
 
 
 def waits(world: World) -> tuple[float, float]:

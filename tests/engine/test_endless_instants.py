@@ -224,8 +224,8 @@ def test_the_shell_keeps_limited_and_broken_runs_as_such_and_ends_with_the_grave
     out = tmp_path / "out"
     assert main(["run", str(tmp_path / "endless.yaml"), "--trust-code", "--quiet", "--out", str(out)]) == 5
     summary, complaint = capsys.readouterr()
-    assert "batched (Python step, because Heir has a method wake beside its text) for heir" in summary
-    assert "warning: Heir has a method wake beside its text, so its steps run in Python" in summary
+    assert "batched (steps one by one, because Heir has a method wake beside its steps) for heir" in summary
+    assert "warning: Heir has a method wake beside its steps, so its steps are made one by one" in summary
     assert "reactions to messages that send 'ball' at one instant" in complaint
     assert "Traceback" not in complaint
     manifests = [json.loads(path.read_text()) for path in out.rglob("manifest.json")]

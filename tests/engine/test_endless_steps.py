@@ -11,9 +11,11 @@ import time
 from typing import Literal
 
 import numba
+import numpy as np
 import pytest
 from hushnet.agents.errors import LimitReached
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
+from hushnet.protocols.steps import batched
 from hushnet.simulator.contract.bench import small_setting
 from hushnet.simulator.contract.verdict import judged
 from hushnet.simulator.engine.selection import EventEngine
@@ -123,6 +125,80 @@ def test_a_part_of_an_exchange_without_an_end_ends_its_run(engine, phase, monkey
     monkeypatch.setattr(time, "thread_time", lambda: 0.0)
     setting = dataclasses.replace(small_setting(), limits=Limits(seconds=0.2))
     world = build_world(engine, setting, BroodingGossip, BroodingParameters(phase=phase))
+    with pytest.raises(LimitReached, match=r"limits\.seconds admits 0\.2"):
+        drive(world)
+
+
+def brooding(me):
+    """Say what there is; from the third step of any agent on, come to no end."""
+    while np.any(me.updates == 2):
+        with contextlib.suppress(Exception):
+            sum(range(100))
+    me.message = me.model
+
+
+class BroodingStep(Brooding):
+    """Its steps are functions of one agent."""
+
+    traits = Traits()
+    wake = Protocol.wake
+    step = staticmethod(brooding)
+
+
+class BroodingAtOnce(BroodingStep):
+    """Its steps are made for many agents at once."""
+
+    step = staticmethod(batched(lambda me: brooding(me)))
+
+
+FORMS = {BroodingStep: "batched (planned steps)", BroodingAtOnce: "batched (steps in batches)"}
+
+
+@pytest.mark.parametrize("schedule", ["async", "rounds"])
+@pytest.mark.parametrize("protocol", FORMS)
+@pytest.mark.parametrize("engine", ["batched", "event"])
+def test_a_step_function_without_an_end_ends_its_run_planned_or_not(engine, protocol, schedule, monkeypatch):
+    monkeypatch.setattr(time, "thread_time", lambda: 0.0)
+    setting = dataclasses.replace(small_setting(), limits=Limits(seconds=0.2))
+    recorder, parameters = Recorder(["traffic"]), BroodingParameters(phase="", schedule=schedule)
+    world = build_world(engine, setting, protocol, parameters, recorder=recorder, every=0.01)
+    assert world.engine == (FORMS[protocol] if engine == "batched" else "event, as asked")
+    with pytest.raises(LimitReached, match=r"limits\.seconds admits 0\.2"):
+        drive(world)
+    assert not recorder.trace().empty
+    assert world.traffic.conserved
+
+
+class BroodingHalves(BroodingGossip):
+    """Its halves are functions of one agent, of which one comes to no end."""
+
+    make_request, make_response = Protocol.make_request, Protocol.make_response
+    complete_exchange, partner = Protocol.complete_exchange, Protocol.partner
+
+    @staticmethod
+    def request(me, partner):
+        while me.phase == "request":
+            sum(range(100))
+        me.message = me.model
+
+    @staticmethod
+    def respond(me, partner, heard):
+        while me.phase == "respond":
+            sum(range(100))
+        me.message = me.model
+
+    @staticmethod
+    def complete(me, partner, heard):
+        while me.phase == "complete":
+            sum(range(100))
+
+
+@pytest.mark.parametrize("phase", ["request", "respond", "complete"])
+def test_a_planned_half_of_an_exchange_without_an_end_ends_its_run(phase, monkeypatch):
+    monkeypatch.setattr(time, "thread_time", lambda: 0.0)
+    setting = dataclasses.replace(small_setting(), limits=Limits(seconds=0.2))
+    world = build_world("batched", setting, BroodingHalves, BroodingParameters(phase=phase))
+    assert world.engine == "batched (planned steps)"
     with pytest.raises(LimitReached, match=r"limits\.seconds admits 0\.2"):
         drive(world)
 

@@ -6,17 +6,16 @@ import copy
 import dataclasses
 from typing import Literal
 
-import numba
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always, OnOff, Window
 from hushnet.agents.errors import Divergence
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
-from hushnet.protocols.kernel import PLAIN, REQUESTING, RESPONDING, UNBOUNDED, Kernel, PairKernel, PlainCharges, rank_of
 from hushnet.protocols.privacy.budget import Privacy
 from hushnet.protocols.privacy.ledger import COLUMNS
 from hushnet.protocols.privacy.mechanisms import Release
-from hushnet.protocols.steps.signatures import EXCHANGE
+from hushnet.protocols.steps import batched
+from hushnet.protocols.steps.partners import rank_of
 from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.network.clocks import Poisson
 from hushnet.simulator.network.network import NetworkParameters
@@ -26,9 +25,8 @@ from hushnet.simulator.world.world import World
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ..benchmarks.hand.arrays import table_of, vector
 from .driving import build_world, drive, fast_world
-from .exchange import Forgetful, Gossip, Scripted, called
+from .exchange import Forgetful, Gossip, called
 from .helpers import random_graph
 from .test_fast import RECORDS, settings_of_runs
 from .test_sessions import SCHEDULES, SLOWLY, Astray, Bankrupt, Everybody, Mute, Poor, Twice, up
@@ -197,79 +195,107 @@ def test_both_engines_give_the_same_run_of_a_protocol_in_plain_numpy(data, folde
     assert fast_end == end
 
 
-@numba.cfunc(EXCHANGE)
-def gossip(phase, agent, tick, now, updates, edge, first, last, known, pool, heard, message, table):
-    """The exchange of `Gossip`, in its very arithmetic."""
-    models, got = vector(table, 0), vector(table, 1)
-    for k in range(2):
-        if phase == REQUESTING:
-            message[k] = models[2 * agent + k]
-            continue
-        share = -heard[k]
-        if phase == RESPONDING:
-            share = (heard[k] - models[2 * agent + k]) / 2
-            message[k] = share
-        models[2 * agent + k] += share
-        if len(got) > 0:
-            got[2 * edge + k] += share
-    return PLAIN
+class Averaging(Gossip):
+    """The exchange of `Gossip` as functions of one agent."""
+
+    make_request, make_response, complete_exchange = (
+        Protocol.make_request,
+        Protocol.make_response,
+        Protocol.complete_exchange,
+    )
+    partner = Protocol.partner
+
+    @staticmethod
+    def request(me, partner):
+        me.message = me.model
+
+    @staticmethod
+    def respond(me, partner, heard):
+        me.message = got = (heard - me.model) / 2
+        me.got[partner] += got
+        me.model += got
+
+    @staticmethod
+    def complete(me, partner, heard):
+        me.got[partner] -= heard
+        me.model -= heard
 
 
-def gossip_kernel(state, law=()):
-    blocks = state.agent["model"], state.edge.get("got")
-    table = table_of([np.empty(0) if block is None else block.values for block in blocks])
-    return PairKernel(gossip, table, PlainCharges(""), law=np.array(law, dtype=float))
+class Quick(Averaging):
+    """The same of many agents at once."""
+
+    @staticmethod
+    @batched
+    def request(me):
+        me.message = me.model
+
+    @staticmethod
+    @batched
+    def respond(me, heard):
+        me.message = got = (heard - me.model) / 2
+        me.here.got = me.here.got + got
+        me.model = me.model + got
+
+    @staticmethod
+    @batched
+    def complete(me, heard):
+        me.here.got = me.here.got - heard
+        me.model = me.model - heard
 
 
-class Quick(Gossip):
-    """`Gossip` with a compiled exchange."""
+class QuickForgetful(Quick):
+    """The same without edge variables."""
 
-    def kernel(self, state):
-        return gossip_kernel(state)
+    def layout(self):
+        return Layout(agent={"model": 2}, messages=super().layout().messages)
+
+    @staticmethod
+    @batched
+    def respond(me, heard):
+        me.message = got = (heard - me.model) / 2
+        me.model = me.model + got
+
+    @staticmethod
+    @batched
+    def complete(me, heard):
+        me.model = me.model - heard
 
 
-class QuickForgetful(Forgetful):
-    """`Forgetful` with a compiled exchange."""
-
-    def kernel(self, state):
-        return gossip_kernel(state)
-
-
-class QuickChoosy(Gossip):
-    """`Gossip` with a law of its own, and a start message."""
+class QuickChoosy(Quick):
+    """A law of its own, and a start message, which is read."""
 
     def start(self, view, out):
         super().start(view, out)
         out.send("reply", view.state["model"], out.plain())
         out.send("request", view.state["model"], out.plain())
 
-    def partner(self, view):
-        return rank_of(view.partner_uniform(), len(view.neighbours), view.weights)
-
-    def kernel(self, state):
-        return gossip_kernel(state, self.problem.graph.weights)
+    def partner_law(self):
+        return self.problem.graph.weights
 
 
-COMPILED = st.sampled_from([Quick, QuickForgetful, QuickChoosy])
+PLANNED = st.sampled_from([Averaging, Quick, QuickForgetful, QuickChoosy])
 
 
 @given(data=st.data())
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_compiled_windows_give_the_same_run_bit_for_bit(data, folder):
+def test_planned_exchanges_give_the_same_run_bit_for_bit(data, folder):
     setting = data.draw(settings_of_exchanges(folder))
-    protocol = data.draw(COMPILED)
+    protocol = data.draw(PLANNED)
     parameters = protocol.Parameters(schedule=data.draw(SCHEDULES))
     record, observed = data.draw(RECORDS), data.draw(st.booleans())
     (events, end), (fast, fast_end) = (
         outcome(engine, setting, protocol, parameters, observed=observed, **record) for engine in (World, fast_world)
     )
-    # A compiled exchange keeps no streams, so nobody counts an agent's reactions.
-    cut = [(*event[:4], *event[5:]) if event[0] == "woke" else event for event in events]
-    fast = [(*event[:4], *event[5:]) if event[0] == "woke" else event for event in fast]
+    # Nobody counts the reactions of an agent whose steps are planned.
+    cut, fast = without_reactions(events), without_reactions(fast)
     for one, other in zip(cut, fast, strict=False):
         assert other == one
     assert len(fast) == len(cut)
-    assert (fast_end[:2], fast_end[3]) == (end[:2], end[3])
+    assert fast_end == end
+
+
+def without_reactions(events):
+    return [(*event[:4], *event[5:]) if event[0] == "woke" else event for event in events]
 
 
 def plain_setting(agents=6, **fields):
@@ -285,7 +311,7 @@ def plain_setting(agents=6, **fields):
     return dataclasses.replace(setting, **fields)
 
 
-@pytest.mark.parametrize("protocol", [Quick, QuickForgetful, QuickChoosy])
+@pytest.mark.parametrize("protocol", [Averaging, Quick, QuickForgetful, QuickChoosy])
 def test_longer_windows_change_nothing(protocol):
     parameters = protocol.Parameters(schedule="exchange")
     setting = plain_setting(stop=Stop(time=200.0))
@@ -311,13 +337,13 @@ class Mean:
             self.sums.append(world.state.agent["model"].rows.sum(axis=0))
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_gossip_with_edge_variables_keeps_its_mean_at_quiet_instants(compiled):
+@pytest.mark.parametrize("plans", [True, False])
+def test_gossip_with_edge_variables_keeps_its_mean_at_quiet_instants(plans):
     recorder = Mean()
     parameters = Quick.Parameters(schedule={"kind": "exchange", "resend_after": 0.3})
     network = NetworkParameters.model_validate({"latency": {"kind": "exponential", "mean": 0.1}, "loss": 0.3})
     setting = plain_setting(network=network, availability=Always(kind="always"), stop=Stop(time=100.0))
-    drive(fast_world(setting, Quick, parameters, compiled=compiled, recorder=recorder, every=0.25))
+    drive(fast_world(setting, Quick, parameters, plans=plans, recorder=recorder, every=0.25))
     assert len(recorder.sums) > 10
     start = np.array([(i, (1 + i) ** 2) for i in range(6)], dtype=float).sum(axis=0)
     np.testing.assert_allclose(recorder.sums, np.tile(start, (len(recorder.sums), 1)), rtol=1e-12)
@@ -346,23 +372,20 @@ CORNERS = {
 }
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("protocol", [Quick, QuickForgetful])
+@pytest.mark.parametrize("plans", [True, False])
+@pytest.mark.parametrize("protocol", [Averaging, Quick, QuickForgetful])
 @pytest.mark.parametrize("time", [None, 12.0])
 @pytest.mark.parametrize("corner", CORNERS)
-def test_a_session_whose_ends_come_and_go_ends_alike_on_both_engines(corner, time, protocol, compiled, folder):
+def test_a_session_whose_ends_come_and_go_ends_alike_on_both_engines(corner, time, protocol, plans, folder):
     """Agent 0 calls at 1 and 2; a message takes 3; the timer is due at 3, 5, ...; without a time all must end."""
     fields = {"availability": Always(kind="always"), **CORNERS[corner](folder)}
     network = NetworkParameters.model_validate({"latency": SLOWLY})
     setting = plain_setting(2, clock=called(0, 0), network=network, stop=Stop(time=time), **fields)
     parameters = protocol.Parameters(schedule={"kind": "exchange", "resend_after": 2.0, "timeout": 2.0})
     reference = outcome(World, setting, protocol, parameters, every=0.5)
-    fast = outcome(fast_world, setting, protocol, parameters, every=0.5, compiled=compiled)
-    if compiled:
-        assert [event[:4] for event in fast[0]] == [event[:4] for event in reference[0]]
-        assert (fast[1][:2], fast[1][3]) == (reference[1][:2], reference[1][3])
-    else:
-        assert fast == reference
+    fast = outcome(fast_world, setting, protocol, parameters, every=0.5, plans=plans)
+    assert without_reactions(fast[0]) == without_reactions(reference[0])
+    assert fast[1] == reference[1]
     assert reference[1][0] == ("every agent has finished" if time is None else "the time was up")
 
 
@@ -379,9 +402,8 @@ def test_who_joins_late_is_told_the_starts_of_the_others(seed):
     reference, fast = (
         outcome(engine, setting, QuickChoosy, QuickChoosy.Parameters(), every=1.0) for engine in (World, fast_world)
     )
-    kept = [[event for event in events if event[0] != "woke"] for events, _ in (reference, fast)]
-    assert kept[0] == kept[1]
-    assert fast[1][3] == reference[1][3]
+    assert without_reactions(fast[0]) == without_reactions(reference[0])
+    assert fast[1] == reference[1]
 
 
 def test_forty_agents_with_long_delays_make_everything_grow_and_change_nothing():
@@ -404,7 +426,7 @@ def test_forty_agents_with_long_delays_make_everything_grow_and_change_nothing()
     worlds = [
         World(setting, Quick, parameters),
         fast_world(setting, Quick, parameters),
-        fast_world(setting, Quick, parameters, compiled=False),
+        fast_world(setting, Quick, parameters, plans=False),
     ]
     for world in worlds:
         drive(world)
@@ -433,17 +455,17 @@ def test_timers_of_closed_sessions_take_no_room_for_ever():
         (Stop(vectors=41), lambda world: world.traffic.vectors == 44),
     ],
 )
-@pytest.mark.parametrize("compiled", [True, False])
-def test_a_run_that_ends_by_numbers_ends_between_two_exchanges(stop, reached, compiled):
+@pytest.mark.parametrize("plans", [True, False])
+def test_a_run_that_ends_by_numbers_ends_between_two_exchanges(stop, reached, plans):
     setting = plain_setting(network=NetworkParameters(), availability=Always(kind="always"), stop=stop)
-    world = fast_world(setting, Quick, Quick.Parameters(), compiled=compiled)
+    world = fast_world(setting, Quick, Quick.Parameters(), plans=plans)
     drive(world)
     assert reached(world)
     assert world.quiet_edges.all()
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_the_event_that_ends_a_run_is_completed(compiled):
+@pytest.mark.parametrize("plans", [True, False])
+def test_the_event_that_ends_a_run_is_completed(plans):
     """Agent 1 calls at 0.25, agent 0 at 0.5; the second request makes the first void at 1, and is answered then."""
     network = NetworkParameters.model_validate({"latency": {"kind": "constant", "value": 0.5}})
     clock = called(1, 0, spacing=0.25)
@@ -452,7 +474,7 @@ def test_the_event_that_ends_a_run_is_completed(compiled):
     )
     worlds = [
         World(setting, Quick, Quick.Parameters()),
-        fast_world(setting, Quick, Quick.Parameters(), compiled=compiled),
+        fast_world(setting, Quick, Quick.Parameters(), plans=plans),
     ]
     for world in worlds:
         drive(world)
@@ -468,53 +490,47 @@ def test_silent_callees_refuse_once_their_budget_is_spent():
     assert {row[COLUMNS.index("count")] for row in fast[1][3]} == {5}, "everybody has released what it could"
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_a_message_repeated_more_often_than_there_are_draws_is_an_error_on_both_engines(compiled):
+@pytest.mark.parametrize("plans", [True, False])
+def test_a_message_repeated_more_often_than_there_are_draws_is_an_error_on_both_engines(plans):
     network = NetworkParameters.model_validate({"loss": 0.999999})
     setting = plain_setting(
         2, clock=called(0), network=network, availability=Always(kind="always"), stop=Stop(time=70_000.0)
     )
     parameters = Quick.Parameters(schedule={"kind": "exchange", "resend_after": 1.0})
     with pytest.raises(ValueError, match="too often within one tick"):
-        drive(fast_world(setting, Quick, parameters, compiled=compiled))
+        drive(fast_world(setting, Quick, parameters, plans=plans))
 
 
-class Exploding(Quick):
+def exploding(me, partner, heard):
+    """Equal models share nothing, and grow until they overflow."""
+    me.message = (heard - me.model) / 2
+    me.model = me.model * 3.0
+
+
+class Exploding(Averaging):
     """Models grow until they overflow."""
 
     def start(self, view, out):
         view.state["model"][:] = 1e308
 
-    def make_response(self, view, partner, vector, out):
-        super().make_response(view, partner, vector, out)
-        view.state["model"] *= 3.0
-
-    def kernel(self, state):
-        return dataclasses.replace(gossip_kernel(state), step=exploding)
+    respond = staticmethod(exploding)
 
 
-@numba.cfunc(EXCHANGE)
-def exploding(phase, agent, tick, now, updates, edge, first, last, known, pool, heard, message, table):
-    """The exchange of `Exploding`: equal models share nothing."""
-    models, bad = vector(table, 0), 0.0
-    for k in range(2):
-        if phase == REQUESTING:
-            message[k] = models[2 * agent + k]
-        elif phase == RESPONDING:
-            message[k] = (heard[k] - models[2 * agent + k]) / 2
-            models[2 * agent + k] += message[k]
-            models[2 * agent + k] *= 3.0
-        bad += models[2 * agent + k] * 0.0
-    return PLAIN | UNBOUNDED if bad != 0.0 else PLAIN
+class ExplodingAtOnce(Quick):
+    """The same of many agents at once."""
+
+    start = Exploding.start
+    respond = staticmethod(batched(lambda me, heard: exploding(me, None, heard)))
 
 
-def test_a_run_that_diverges_says_the_same_on_both_engines():
+@pytest.mark.parametrize("protocol", [Exploding, ExplodingAtOnce])
+def test_a_run_that_diverges_says_the_same_on_both_engines(protocol):
     said = []
-    for engine, options in ((World, {}), (fast_world, {}), (fast_world, {"compiled": False})):
-        world = engine(plain_setting(), Exploding, Exploding.Parameters(), **options)
+    for engine, options in ((World, {}), (fast_world, {}), (fast_world, {"plans": False})):
+        world = engine(plain_setting(), protocol, protocol.Parameters(), **options)
         with pytest.raises(Divergence) as error:
             drive(world)
-        said.append((str(error.value), world.activations, world.traffic))
+        said.append((str(error.value), world.activations, world.traffic, world.updates.tolist()))
     assert said[0] == said[1] == said[2]
 
 
@@ -543,21 +559,12 @@ def test_who_cannot_afford_a_message_falls_silent_on_both_engines(protocol):
     assert fast == reference
 
 
-class Misfit(Scripted):
-    """Its compiled form is one of a broadcast."""
-
-    def kernel(self, state):
-        return Kernel(gossip, table_of([]), PlainCharges(""))
-
-
-def test_the_compiled_form_of_an_exchange_must_be_one():
-    with pytest.raises(ValueError, match="Misfit exchanges pairwise, so its kernel must be a PairKernel"):
-        fast_world(plain_setting(), Misfit, Misfit.Parameters())
-
-
 def test_the_engine_can_be_chosen():
     parameters = Quick.Parameters()
-    assert build_world("auto", plain_setting(), Quick, parameters).engine == "batched (compiled step)"
-    assert build_world("batched", plain_setting(), Gossip, parameters).engine == "batched (Python step)"
+    assert build_world("auto", plain_setting(), Quick, parameters).engine == "batched (steps in batches)"
+    assert build_world("auto", plain_setting(), Averaging, parameters).engine == "batched (planned steps)"
+    by_methods = "batched (steps one by one, because Gossip makes its steps by methods)"
+    assert build_world("batched", plain_setting(), Gossip, parameters).engine == by_methods
     assert build_world("event", plain_setting(), Quick, parameters).engine == "event, as asked"
-    assert fast_world(plain_setting(), Quick, parameters, compiled=False).engine == "batched (Python step)"
+    asked = fast_world(plain_setting(), Quick, parameters, plans=False)
+    assert asked.engine == "batched (steps one by one, because that was asked for)"

@@ -9,14 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from hushnet.agents.availability import Always, OnOff, Window
-from hushnet.agents.compilation.address_table import AddressTable
 from hushnet.agents.errors import Divergence, InputError, LimitReached, Stall
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.protocols.algorithms.baselines import Local
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.base import Layout, MessageKind, Traits
-from hushnet.protocols.kernel import PairKernel, PlainCharges
 from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.engine.batched.eventful_rounds import EventfulRounds
 from hushnet.simulator.engine.batched.lazy_rounds import LazyRounds
@@ -37,11 +35,12 @@ from .test_fast import (
     PRIVATE,
     RECORDS,
     STOPS,
+    Blend,
+    BlendAtOnce,
     Mix,
     MixParameters,
+    assert_same,
     outcome,
-    same_events,
-    same_models,
 )
 from .test_rounds import Averaging, Choosy, Limited, Models, Quiet, Speechless, averaging, in_rounds
 from .test_world_properties import availabilities, clocks
@@ -122,20 +121,25 @@ def test_both_engines_give_the_same_rounds_of_a_protocol_in_plain_numpy(data):
     assert outcome(fast_world, setting, protocol, parameters, **record) == reference
 
 
+def planned(**fields):
+    """Protocols whose steps are planned, in rounds."""
+    kinds = st.sampled_from([None, 1, 4])
+    return st.one_of(
+        kinds.map(lambda updates: (CoordinateDescent, descent(updates=updates, **fields))),
+        st.tuples(st.sampled_from([Blend, BlendAtOnce]), kinds).map(
+            lambda drawn: (drawn[0], MixParameters(updates=drawn[1], **{"schedule": "rounds", **fields}))
+        ),
+    )
+
+
 @given(data=st.data())
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_windows_of_compiled_rounds_give_the_same_run_up_to_rounding(data):
+def test_planned_rounds_give_the_same_run_bit_for_bit(data):
     setting, record = data.draw(settings_of_rounds()), data.draw(RECORDS)
-    parameters = descent(updates=data.draw(st.sampled_from([None, 1, 4])))
+    protocol, parameters = data.draw(planned())
     record["observed"] = data.draw(st.booleans())
-    (events, end), (fast, fast_end) = (
-        outcome(engine, setting, CoordinateDescent, parameters, **record) for engine in (World, fast_world)
-    )
-    same_events(events, fast)
-    assert end[:3] == fast_end[:3]
-    same_models(end[3], fast_end[3])
-    # A model that has converged repeats its bytes, which are free, or changes by rounding, which is charged.
-    assert [row[:-2] for row in end[4]] == [row[:-2] for row in fast_end[4]]
+    reference, fast = (outcome(engine, setting, protocol, parameters, **record) for engine in (World, fast_world))
+    assert_same(fast, reference)
 
 
 SCHEDULES = st.one_of(
@@ -176,21 +180,18 @@ def test_both_engines_give_the_same_rounds_on_harsh_networks(data, tmp_path):
 
 @given(data=st.data())
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-def test_compiled_rounds_on_harsh_networks_give_the_same_run_up_to_rounding(data, tmp_path):
+def test_planned_rounds_on_harsh_networks_give_the_same_run_bit_for_bit(data, tmp_path):
     setting, runs = data.draw(settings_of_harsh_rounds(tmp_path)), []
-    parameters = descent(schedule=data.draw(SCHEDULES))
+    protocol, parameters = data.draw(planned(schedule=data.draw(SCHEDULES)))
     for engine in (World, fast_world):
-        world = engine(setting, CoordinateDescent, parameters)
+        said, world = "", engine(setting, protocol, parameters)
         try:
             drive(world)
         except Stall as stall:
-            runs.append(str(stall))
-        runs.append((world.ended, world.traffic, world.updates.tolist(), world.activations))
-        runs.append(world.state.agent["model"].values)
-    *reference, models = runs[: len(runs) // 2]
-    *fast, fast_models = runs[len(runs) // 2 :]
-    assert fast == reference
-    same_models(models, fast_models)
+            said = str(stall)
+        models = world.state.agent["model"].values.tolist()
+        runs.append((said, world.ended, world.traffic, world.updates.tolist(), world.activations, models))
+    assert runs[1] == runs[0]
 
 
 @given(data=st.data())
@@ -286,12 +287,9 @@ def test_an_agent_falls_silent_while_its_neighbour_waits_for_two_others(latency)
 def test_agents_without_neighbours_go_through_their_rounds_alone():
     setting = plain_setting(small_task(1, empty=False), graph=small_graph(1))
     for protocol, parameters in ((Mix, MixParameters(schedule="rounds")), (CoordinateDescent, descent())):
-        (events, end), (fast, fast_end) = (
-            outcome(engine, setting, protocol, parameters, every=5.0) for engine in (World, fast_world)
-        )
-        assert [event[:5] for event in fast if event[0] == "woke"] == [e[:5] for e in events if e[0] == "woke"]
-        assert end[1] == fast_end[1] > 10
-        same_models(end[3], fast_end[3])
+        reference, fast = (outcome(engine, setting, protocol, parameters, every=5.0) for engine in (World, fast_world))
+        assert fast == reference
+        assert reference[1][1] > 10
 
 
 def test_agents_that_are_all_silent_from_the_start_end_the_run_at_once():
@@ -301,13 +299,13 @@ def test_agents_that_are_all_silent_from_the_start_end_the_run_at_once():
     assert ends[1][1][:3] == ("every agent has finished", 0, 0.0)
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_what_is_sent_to_a_silent_agent_does_not_pile_up(compiled):
+@pytest.mark.parametrize("plans", [False, True])
+def test_what_is_sent_to_a_silent_agent_does_not_pile_up(plans):
     """Agent 0 takes one step or none; its neighbours write to it for 2,000 rounds, of which a few are under way."""
     setting = plain_setting(stop=Stop(time=2500.0))
-    protocol, parameters = (CoordinateDescent, descent()) if compiled else (Quiet, in_rounds(Quiet))
-    world = fast_world(setting, protocol, parameters, compiled=compiled)
-    if compiled:
+    protocol, parameters = (CoordinateDescent, descent()) if plans else (Quiet, in_rounds(Quiet))
+    world = fast_world(setting, protocol, parameters, plans=plans)
+    if plans:
         world.agents[0].silent = True
     nodes, rows = len(world.transport.tables.free_nodes), len(world.transport.tables.pool)
     drive(world)
@@ -318,11 +316,12 @@ def test_what_is_sent_to_a_silent_agent_does_not_pile_up(compiled):
     assert world.traffic.links.in_flight <= 2 * len(setting.graph.heads)
 
 
-def test_private_rounds_are_the_same_bit_for_bit_on_both_engines():
+@pytest.mark.parametrize("plans", [True, False])
+def test_private_rounds_are_the_same_bit_for_bit_on_both_engines(plans):
     parameters = descent(privacy={**PRIVATE, "clip": 1.0})
     reference, fast = (
         outcome(engine, plain_setting(), CoordinateDescent, parameters, every=1.0)
-        for engine in (World, partial(fast_world, compiled=False))
+        for engine in (World, partial(fast_world, plans=plans))
     )
     assert fast == reference
     assert any(row[1] == "laplace" for row in fast[1][4])
@@ -337,17 +336,17 @@ def test_recorders_see_the_same_rounds(when):
         drive(world)
         traces.append((recorder.trace(), recorder.agents(world)))
     for one, other in zip(*traces, strict=True):
-        pd.testing.assert_frame_equal(one, other, rtol=1e-9)
+        pd.testing.assert_frame_equal(one, other, check_exact=True)
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_rounds_that_diverge_say_the_same_on_both_engines(compiled):
+@pytest.mark.parametrize("plans", [True, False])
+def test_rounds_that_diverge_say_the_same_on_both_engines(plans):
     task = small_task(6, empty=False)
     task = dataclasses.replace(task, loss=LOSSES["squared"], regularisation=np.full(6, 1.0))
     parameters = descent(radius=1.0, smoothness="public", start="constant", start_value=1.0)
     parameters = parameters.model_copy(update={"mu": 1e9, "radius": 1e-300, "start_value": 1e308})
     said = []
-    for engine, options in ((World, {}), (fast_world, {"compiled": compiled})):
+    for engine, options in ((World, {}), (fast_world, {"plans": plans})):
         world = engine(plain_setting(task), CoordinateDescent, parameters, **options)
         world.protocol.smoothness[:] = 0.0
         with pytest.raises(Divergence) as error:
@@ -376,21 +375,14 @@ def test_two_messages_of_one_kind_to_one_neighbour_in_a_round_are_refused():
 def test_rounds_that_need_events_have_them_in_compiled_windows(fields, schedule):
     world = build_world("auto", plain_setting(**fields), Stamp, in_rounds(Stamp, schedule=schedule))
     assert type(driver_of(world)) is EventfulRounds
-    assert world.engine == "batched (Python step)"
-
-
-def test_a_compiled_form_of_an_exchange_is_refused_in_rounds(monkeypatch):
-    exchange = PairKernel(None, AddressTable(), PlainCharges(""))
-    monkeypatch.setattr(Averaging, "kernel", lambda *_: exchange)
-    with pytest.raises(ValueError, match="Averaging runs without exchanges in pairs, so its kernel must be a Kernel"):
-        fast_world(plain_setting(), Averaging, in_rounds(Averaging))
+    assert world.engine == "batched (steps one by one, because Stamp makes its steps by methods)"
 
 
 @pytest.mark.parametrize("schedule", ["rounds", {"kind": "rounds", "resend_after": "never"}])
 def test_lossless_rounds_run_on_the_fast_engine(schedule):
     world = build_world("auto", plain_setting(), Averaging, in_rounds(Averaging, schedule=schedule))
-    assert world.engine == "batched (Python step)"
-    assert build_world("batched", plain_setting(), CoordinateDescent, descent()).engine == "batched (compiled step)"
+    assert world.engine == "batched (steps one by one, because Averaging makes its steps by methods)"
+    assert build_world("batched", plain_setting(), CoordinateDescent, descent()).engine == "batched (steps in batches)"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Starts that no data enter: made for all agents at once where steps are compiled, with what one by one gives."""
+"""Starts that no data enter: made for all agents at once where steps are planned, with what one by one gives."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ from hushnet.simulator.tables.tallies import BARRIER
 from hushnet.simulator.world.world import World
 
 from ..benchmarks.cases import CASES, make_setting, protocol_of
-from ..protocols.text_worlds import random_setting
+from ..protocols.random_worlds import random_setting
 from .driving import drive, fast_world, prepared
 
 NOISE = {"mechanism": "gaussian", "sensitivity": "clip", "clip": 1.0}
@@ -95,7 +95,7 @@ def test_starts_of_all_agents_at_once_are_those_of_one_by_one(kind, fields, star
     make = random_setting(3, loss="logistic")
     at_once, started = run(make, kind, fields, start=start)
     one_by_one, each = run(make, kind, fields, start=start, at_once=False)
-    assert at_once.engine == "batched (compiled step)"
+    assert at_once.engine == "batched (steps in batches)"
     assert started == []
     assert each == list(range(len(at_once.agents)))
     check_same(at_once, one_by_one)
@@ -127,17 +127,17 @@ def test_who_joins_late_starts_alone_and_is_told_what_it_would_be(kind, fields, 
 def test_starts_at_once_are_those_of_the_event_engine(kind, fields):
     make = random_setting(6, loss="logistic")
     nothing = Stop(time=0.0)
-    compiled, _ = run(make, kind, fields, stop=nothing)
+    planned, _ = run(make, kind, fields, stop=nothing)
     setting = make()
     network = NetworkParameters.model_validate({**setting.network.model_dump(), "start": "known"})
     setting = replace(setting, stop=nothing, network=network)
     plain = drive(prepared(World(setting, kind, protocol_parameters(kind, fields)), EventEngine()))
-    assert compiled.traffic == plain.traffic
+    assert planned.traffic == plain.traffic
     for name, block in plain.state.agent.items():
-        assert block.values.tobytes() == compiled.state.agent[name].values.tobytes()
+        assert block.values.tobytes() == planned.state.agent[name].values.tobytes()
     for name, block in plain.inbox.values.items():
-        assert block.values.tobytes() == compiled.inbox.values[name].values.tobytes()
-        assert plain.inbox.order[name].tolist() == compiled.inbox.order[name].tolist()
+        assert block.values.tobytes() == planned.inbox.values[name].values.tobytes()
+        assert plain.inbox.order[name].tolist() == planned.inbox.order[name].tolist()
 
 
 def test_a_start_that_is_not_finite_ends_the_run_as_ever():
@@ -162,7 +162,7 @@ def test_a_subclass_with_a_start_of_its_own_starts_by_that():
     world, started = run(random_setting(3, loss="logistic"), Elsewhere, {"mu": 0.5}, stop=Stop(time=0.0))
     assert len(started) == len(world.agents)
     assert (world.state.agent["model"].values == 1.0).all()
-    assert "compiled" in world.engine
+    assert world.engine == "batched (steps in batches)"
 
 
 def test_a_start_that_somebody_has_put_on_an_object_is_made():
@@ -189,7 +189,7 @@ def test_every_shipped_protocol_says_how_its_agents_start():
     assert all(resolve(name).has_start() for name in names())
 
 
-def test_a_compiled_world_makes_an_agent_only_for_who_asks():
+def test_a_planned_world_makes_an_agent_only_for_who_asks():
     world = fast_world(make_setting(CASES["100k"].toy, 3.0), *protocol_of("broadcast"))
     drive(world)
     assert len(world.agents.made) < len(world.agents) / 2
@@ -199,9 +199,9 @@ def test_a_compiled_world_makes_an_agent_only_for_who_asks():
         world.agents[len(world.agents)]
 
 
-def test_steps_in_python_start_one_by_one():
+def test_steps_one_by_one_start_one_by_one():
     setting = random_setting(3, loss="logistic")()
-    world = fast_world(setting, CoordinateDescent, protocol_parameters(CoordinateDescent, {"mu": 0.5}), compiled=False)
+    world = fast_world(setting, CoordinateDescent, protocol_parameters(CoordinateDescent, {"mu": 0.5}), plans=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(World, "start_together", None)
         drive(world)

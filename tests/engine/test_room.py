@@ -1,11 +1,9 @@
-"""Columns that share lines of memory, and asking for memory before it is needed."""
+"""Columns that share lines of memory."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hushnet.agents.compilation.compiled import compiled
-from hushnet.agents.compilation.fetching import prefetch
 from hushnet.simulator.tables.room import LINE, columns, extended_lines, lines
 
 KINDS = {"when": np.float64, "who": np.int64, "how": np.int64, "last": np.int64, "size": np.float64}
@@ -52,19 +50,3 @@ def test_lines_do_not_overlap_and_keep_their_numbers_in_a_longer_table(width):
         assert np.array_equal(more[name][: 40 * width : width], numbers[name])
         assert not more[name][40 * width :: width].any()
         assert len(more[name]) == 65 * width
-
-
-@compiled(_nrt=False)
-def fetched(array, place):
-    """What asking leaves."""
-    prefetch(array, place)
-    return len(array)
-
-
-@pytest.mark.parametrize("array", [np.arange(6.0), np.arange(12)[::3], np.ones((3, 4)), np.zeros((0, 4))], ids=repr)
-@pytest.mark.parametrize("place", [0, 2, -1, 10**12])
-def test_asking_for_memory_changes_nothing_and_needs_no_such_place(array, place):
-    before = array.copy()
-    assert fetched(array, place) == len(array)
-    assert prefetch(array, place) is None
-    assert np.array_equal(array, before)

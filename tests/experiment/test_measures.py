@@ -180,7 +180,7 @@ class Scripted(ObjectiveReading):
 
     values: list[float]
 
-    def value(self):
+    def value(self, models):
         return self.values.pop(0) if len(self.values) > 1 else self.values[0]
 
     def check(self, minimum):

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hushnet.agents.errors import OutOfResources
 from hushnet.protocols.base import Layout, Protocol
-from hushnet.protocols.steps.fields import rows_of_all
 from hushnet.simulator.cli import main
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 from hushnet.simulator.experiment import Experiment, plan
@@ -224,7 +223,7 @@ def test_a_run_and_its_records_keep_no_copy_of_data_in_single_precision():
     BatchedEngine().run(world)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert world.engine == "batched (compiled step)"
+    assert world.engine == "batched (steps in batches)"
     assert peak < 1.25 * sum(table.features.nbytes for table in (world.setting.task.train, world.setting.task.test))
 
 
@@ -254,7 +253,7 @@ def test_steps_read_the_rows_of_the_task_where_nobody_changes_any(radius, copied
     protocols = {"da": {"kind": "dual_averaging", "radius": radius}}
     experiment = Experiment(load({**SCENARIO, "protocols": protocols}))
     world = experiment.world(next(experiment.runs()))
-    rows = rows_of_all(world.protocol)
+    rows = world.step_tables.rows[0]
     assert np.shares_memory(rows, world.setting.task.train.features) != copied
     assert radius is None or np.linalg.norm(rows, axis=1).max() <= radius + 1e-12
 

@@ -88,12 +88,18 @@ def test_a_metric_reads_every_public_attribute_of_a_block_and_can_write_none():
     def curious(snapshot):
         for name, own in world.state.agent.items():
             block = snapshot.state.agent[name]
-            assert [word for word in dir(own) if not word.startswith("_")] == sorted([*attributes, "of"])
+            public = [word for word in dir(own) if not word.startswith("_")]
+            assert public == sorted([*attributes, "of", "put", "taken", "width_of"])
             for attribute in attributes:
                 assert np.array_equal(getattr(block, attribute), getattr(own, attribute))
             assert np.array_equal(block.of(slice(1, 3)), own.of(slice(1, 3)))
             assert not any(array.flags.writeable for array in block.of(slice(1, 3)))
             assert np.array_equal(block[2], own[2])
+            some = np.array([2, 0])
+            assert np.array_equal(block.taken(some), own.taken(some))
+            assert block.width_of(some) == own.width_of(some)
+            with pytest.raises(ValueError, match="read-only"):
+                block.put(some, 0.0)
             assert len(block) == len(own)
             assert not any(array.flags.writeable for array in (block.values, block.offsets, block.rows, block[0]))
             assert own.offsets.flags.writeable

@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from hushnet.agents.compilation.code_store import CodeStore
 from hushnet.agents.errors import InputError
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
-from hushnet.protocols.steps import average, building
+from hushnet.protocols.steps import average, batched
 from hushnet.simulator.api import run
 from hushnet.simulator.console import run_scenario
 from hushnet.simulator.console.words import engines
@@ -28,7 +27,6 @@ SCENARIO = {
     "stop": {"time": 3},
     "record": {"every": 1.0, "metrics": ["accuracy"]},
 }
-UNTRIED = "unless numba refuses its text, which nobody has compiled here yet"
 
 
 class Mean(Protocol):
@@ -44,8 +42,8 @@ class Mean(Protocol):
         out.send("model", view.state["model"], out.public("the agent's index"))
 
 
-class Refused(Mean):
-    """Has a text that numba does not compile."""
+class Planned(Mean):
+    """Has a step function of one agent, in which anything goes."""
 
     @staticmethod
     def step(me):
@@ -55,8 +53,29 @@ class Refused(Mean):
         me.message = me.model
 
 
+class AtOnce(Mean):
+    """Has a step function of many agents."""
+
+    @staticmethod
+    @batched
+    def step(me):
+        me.message = me.model = average(me)
+
+
+class Deciding(Planned):
+    """Decides by numbers whether it sends."""
+
+    decides = True
+
+    @staticmethod
+    def step(me):
+        me.model = average(me)
+        if me.model[0] > 1.5:
+            me.message = me.model
+
+
 class Printing(Mean):
-    """Prints in every step, which compiled code does as well."""
+    """Prints in every step."""
 
     @staticmethod
     def step(me):
@@ -81,48 +100,42 @@ def test_the_form_that_is_asked_for_is_part_of_a_runs_id(monkeypatch):
 
 def test_what_is_asked_for_follows_from_engine_debug_and_numba(monkeypatch):
     found = [asked_form(*one, debug=False) for one in (("auto",), ("batched",), ("event",))]
-    assert found == ["compiled", "compiled", "python"]
-    assert asked_form("auto", debug=True) == "python"
+    assert found == ["planned", "planned", "one by one"]
+    assert asked_form("auto", debug=True) == "one by one"
     monkeypatch.setattr(config, "DISABLE_JIT", 1)
-    assert asked_form("batched", debug=False) == "python"
+    assert asked_form("batched", debug=False) == "nothing compiled"
 
 
-def test_a_manifest_has_the_form_that_ran_and_why_it_is_python(tmp_path):
+def test_a_manifest_has_the_form_that_ran_and_why_it_is_that(tmp_path):
     loaded = {**SCENARIO, "protocols": {"cd": {"kind": "coordinate_descent"}, "local": {"kind": "local"}}}
     auto = run(loaded, out=tmp_path / "auto").manifests
-    assert [one["form"]["steps"] for one in auto] == ["compiled", "python"]
-    assert auto[0]["form"] == {"asked": "compiled", "steps": "compiled", "why": ""}
-    assert "has no text" in auto[1]["form"]["why"]
+    assert [one["form"]["steps"] for one in auto] == ["batches", "one by one"]
+    assert auto[0]["form"] == {"asked": "planned", "steps": "batches", "why": ""}
+    assert auto[1]["form"]["why"] == "Local makes its steps by methods"
     event = run({**loaded, "engine": "event"}, out=tmp_path / "event").manifests
-    assert {(one["form"]["asked"], one["form"]["steps"]) for one in event} == {("python", "python")}
-    assert engines(event) == "event, as asked; steps in Python"
+    assert {(one["form"]["asked"], one["form"]["steps"]) for one in event} == {("one by one", "one by one")}
+    assert engines(event) == "event, as asked"
 
 
 def test_results_without_a_form_are_of_an_unknown_one():
     assert engines([{"label": "a", "engine": "event, as asked"}]) == "event, as asked"
 
 
-def test_whether_a_text_compiles_is_foreseen_once_it_was_tried_and_said_to_be_open_before(tmp_path, monkeypatch):
-    store = CodeStore(tmp_path / "store")
-    for name in ("_made", "_refused"):
-        monkeypatch.setattr(building, name, {})
-    monkeypatch.setattr(building, "code_store", lambda: store)
+FORESEEN = {
+    AtOnce: "steps in batches",
+    Planned: "planned steps",
+    Deciding: "steps one by one, because Deciding decides by numbers what a step sends",
+}
+
+
+@pytest.mark.parametrize("kind", FORESEEN)
+def test_the_form_is_foreseen_and_is_the_one_that_runs(kind, tmp_path):
     loaded = {**SCENARIO, "protocols": {"mine": {"kind": "mine"}}}
-    experiment = Experiment(load(loaded, extra={"mine": Refused}), tmp_path / "results")
-    assert forms(experiment) == ["steps of mine: batched engine, compiled step, " + UNTRIED]
-    [manifest] = run(loaded, protocols={"mine": Refused}, out=tmp_path / "results").manifests
-    why = manifest["form"]["why"]
-    assert manifest["form"]["steps"] == "python"
-    assert why.startswith(f"test_step_forms.py:{line_of('text = f')}, `text = f")
-    building._refused.clear()
-    monkeypatch.setattr(building, "Callback", OnlyKeys)
-    assert forms(experiment) == [f"steps of mine: batched engine, Python step, because {why}"]
-
-
-class OnlyKeys:
-    """A `Callback` that compiles nothing."""
-
-    stored_as = staticmethod(building.Callback.stored_as)
+    experiment = Experiment(load(loaded, extra={"mine": kind}), tmp_path / "results")
+    assert forms(experiment) == [f"steps of mine: batched engine, {FORESEEN[kind]}"]
+    [manifest] = run(loaded, protocols={"mine": kind}, out=tmp_path / "results").manifests
+    assert manifest["engine"] == f"batched ({FORESEEN[kind]})"
+    assert engines([manifest]) == manifest["engine"]
 
 
 def line_of(words):
@@ -136,7 +149,7 @@ def test_debugged_steps_are_the_authors_own_lines(tmp_path, capsys):
 
     def trace(frame, event, argument):
         if frame.f_code.co_filename != __file__:
-            return None  # whose lines nobody asks for: what compiles on the way would take many times as long
+            return None  # whose lines nobody asks for
         if event == "line":
             seen.add(frame.f_lineno)
         return trace
@@ -149,12 +162,13 @@ def test_debugged_steps_are_the_authors_own_lines(tmp_path, capsys):
         sys.settrace(None)
     assert {line, line + 1, line + 2} <= seen
     assert "agent 0 updates 1\n" in capsys.readouterr().out
-    assert manifest["form"] == {"asked": "python", "steps": "python", "why": "the event engine runs plain Python"}
-    assert engines([manifest]) == "event, to debug its steps in Python; steps in Python"
+    why = "the event engine makes each when it is due"
+    assert manifest["form"] == {"asked": "one by one", "steps": "one by one", "why": why}
+    assert engines([manifest]) == "event, to debug its steps in Python"
 
 
 def test_what_is_debugged_runs_in_this_process_and_not_compiled(tmp_path):
-    with pytest.raises(InputError, match="debug = true: needs plain Python, and engine: batched compiles"):
+    with pytest.raises(InputError, match="debug = true: makes steps one by one, and engine: batched plans"):
         load({**SCENARIO, "debug": True, "engine": "batched"})
     with pytest.raises(InputError, match="leave --jobs and --scheduler out"):
         run_scenario(load({**SCENARIO, "debug": True}), out=tmp_path, jobs=2)

@@ -1,4 +1,4 @@
-"""Minibatch gradients over split features with their step as a method, as before they had a text: a judge of it."""
+"""Minibatch gradients over split features with their step as a method, and no step function: a judge of that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Push-sum dual averaging with its step as a method, as it was before it had a text: a judge of that text."""
+"""Push-sum dual averaging with its step as a method, and no step function: a judge of that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ADMM sharing with bounded staleness with its steps as methods, as before they were texts: a judge of these texts."""
+"""ADMM sharing with bounded staleness with its steps as methods, and no step functions: a judge of these."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from hushnet.protocols.algorithms.baselines import Local
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.base import Protocol, Traits
 from hushnet.protocols.privacy.mechanisms import Release
+from hushnet.protocols.steps import average, batched
 from hushnet.simulator.contract import (
     ContractViolation,
     check_contract,
@@ -21,7 +22,6 @@ from hushnet.simulator.contract import (
 from hushnet.simulator.contract.bench import AGENTS, Bench, run_small
 from hushnet.simulator.contract.checks import check_constants
 
-from ..benchmarks.cases import HandCoordinateDescent
 from .noisy_gossip import NeverCharges, NoisyGossip, RemembersItsMean
 from .sketches import (
     FAMILIES,
@@ -233,7 +233,7 @@ class ForgetsToFinish(PairwiseExchange):
         (StartsFromDataAsPublic, "start of agent 0 .* depends on the agent's data"),
         (NoisyAtZero, "differs from the protocol without noise"),
         (DividesByZero, "wake of agent 0 sets model to what is not a number .NaN., coordinate 1"),
-        (ForgetsToFinish, "exchanges pairwise, but has neither a text complete nor a method complete_exchange"),
+        (ForgetsToFinish, "exchanges pairwise, but has neither a function complete nor a method complete_exchange"),
     ],
 )
 def test_the_contract_tests_catch(protocol, complaint):
@@ -398,7 +398,7 @@ def test_every_family_runs_alike_on_both_engines(family):
 
 
 @pytest.mark.parametrize("schedule", ["async", "rounds", None], ids=["async", "rounds", "default"])
-def test_a_compiled_step_is_compared_with_the_event_engine_under_every_schedule(schedule):
+def test_planned_steps_are_compared_with_the_event_engine_under_every_schedule(schedule):
     check_engines(CoordinateDescent, protocol_parameters(CoordinateDescent, {"mu": 0.5, "schedule": schedule}))
 
 
@@ -412,19 +412,21 @@ class Counts(PassiveBroadcast):
         view.state["model"] += next(self.steps)
 
 
-class AnotherKernel(HandCoordinateDescent):
-    """Its compiled step is not the step."""
+class LooksAround(PassiveBroadcast):
+    """Its step depends on who else is in the batch."""
 
-    def wake(self, view, out):
-        super().wake(view, out)
-        view.state["model"] += 1e-3
+    wake = Protocol.wake
 
-    def kernel(self, state):
-        return super().kernel(state)
+    @staticmethod
+    @batched
+    def step(me):
+        me.model = average(me) + me.agent + me.agent.mean()
+        me.message = me.model
 
 
 @pytest.mark.parametrize(
-    ("protocol", "engine"), [(Counts, r"batched \(Python step\)"), (AnotherKernel, r"batched \(compiled step\)")]
+    ("protocol", "engine"),
+    [(Counts, r"batched \(steps one by one, .*\)"), (LooksAround, r"batched \(steps in batches\)")],
 )
 def test_engines_that_disagree_are_caught(protocol, engine):
     with pytest.raises(ContractViolation, match=f"model differs between the {engine} engine and the event engine"):

@@ -1,4 +1,4 @@
-"""What compiled steps are charged is what they draw, and what releases may read is said in a sentence."""
+"""What planned steps draw, and are charged, is what the event engine draws and charges; what releases may read."""
 
 from __future__ import annotations
 
@@ -8,13 +8,117 @@ import numpy as np
 import pytest
 from hushnet.agents.errors import StepFailure
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
-from hushnet.protocols.steps import local_gradient, post_processed
+from hushnet.protocols.steps import batched, local_gradient, perturbed, post_processed
 from hushnet.simulator.contract import check_contract, check_replay
 from hushnet.simulator.contract.bench import protocol_parameters, run_small
 from hushnet.simulator.contract.violation import ContractViolation
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 
+from .noisy_steps import MECHANISMS, Noisy, NoisyPairs, NoisyPairsTogether, NoisyParameters, NoisyTogether
+from .random_worlds import check_engines_agree, joining, random_setting
+
+BATCHES, PLANNED, ONE_BY_ONE = "batched (steps in batches)", "batched (planned steps)", "batched (steps one by one, "
 NOISY = {"mu": 0.5, "privacy": {"mechanism": "gaussian", "sensitivity": "clip", "clip": 1.0, "multiplier": 2.0}}
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize(
+    ("protocol", "engine"),
+    [(Noisy, PLANNED), (NoisyTogether, BATCHES), (NoisyPairs, PLANNED), (NoisyPairsTogether, BATCHES)],
+)
+def test_planned_steps_draw_the_noise_of_the_event_engine(protocol, engine, mechanism):
+    """In exchanges, too, where an agent may answer several times between two ticks of its clock."""
+    for seed in range(3):
+        make = random_setting(seed, loss="logistic")
+        for arranged in (make, joining(make)):
+            world = check_engines_agree(arranged, protocol, NoisyParameters(mechanism=mechanism), engine=engine)
+            charged = world.ledger.to_frame()
+            assert set(charged["mechanism"]) == {mechanism}
+            assert charged["count"].sum() > 10
+
+
+class Tells(CoordinateDescent):
+    """Draws its noise at its first step, and none later."""
+
+    @staticmethod
+    def step(me):
+        gradient = local_gradient(me, me.model)
+        if me.updates == 0:
+            gradient = perturbed(me, gradient)
+        me.model = 0.9 * me.model - 0.1 * gradient
+        me.message = me.model
+
+
+class TellsTogether(CoordinateDescent):
+    """The same in batches."""
+
+    @staticmethod
+    @batched
+    def step(me):
+        first, later = me.where(me.updates == 0), me.where(me.updates > 0)
+        first.model = 0.9 * first.model - 0.1 * perturbed(first, local_gradient(first, first.model))
+        later.model = 0.9 * later.model - 0.1 * local_gradient(later, later.model)
+        me.message = me.model
+
+
+class TwiceNoisy(CoordinateDescent):
+    """Draws twice a step."""
+
+    @staticmethod
+    def step(me):
+        me.model -= 0.1 * (perturbed(me, local_gradient(me, me.model)) + perturbed(me, me.model))
+        me.message = me.model
+
+
+class TellsNoisyStart(CoordinateDescent):
+    """Its start is a release like those of its steps, and counts among them."""
+
+    def start(self, view, out):
+        super().start(view, out)
+        out.sent.clear()
+        release = self.step_noise.release(view)
+        noisy = release.perturb(view.state["model"], rng=view.stream("noise"))
+        out.send("model", noisy, release)
+
+
+def check(protocol, fields, engine):
+    make = random_setting(3, loss="logistic", easy=True)
+    return check_engines_agree(make, protocol, protocol_parameters(protocol, {"radius": 0.8, **fields}), engine=engine)
+
+
+@pytest.mark.parametrize(("protocol", "engine"), [(Tells, PLANNED), (TellsTogether, BATCHES)])
+def test_what_leaves_without_noise_that_was_to_be_drawn_is_charged_as_plain(protocol, engine):
+    world = check(protocol, NOISY, engine)
+    assert {"gaussian", "none"} == set(world.ledger.to_frame()["mechanism"])
+    assert np.isinf(world.ledger.epsilon("verified", 1e-5)).any()
+
+
+BUDGETED = {
+    "mu": 0.5,
+    "privacy": {
+        "mechanism": "laplace",
+        "clip": 1.0,
+        "budget": {"epsilon": 20.0, "delta": 1e-3, "by": "advanced_composition"},
+        "updates": 6,
+    },
+}
+
+
+def test_noise_that_is_drawn_twice_is_charged_twice():
+    world = check(TwiceNoisy, NOISY, PLANNED)
+    for agent, count in world.ledger.to_frame().set_index("agent")["count"].items():
+        assert count == 2 * world.updates[agent]
+
+
+def test_a_budget_that_counts_draws_of_a_step_that_draws_twice_is_kept_one_by_one():
+    world = check(TwiceNoisy, BUDGETED, f"{ONE_BY_ONE}because it draws noise more than once in a step")
+    assert max(world.ledger.releases(agent) for agent in range(world.ledger.agents)) == 6
+
+
+def test_a_start_that_was_told_is_no_longer_there_for_steps():
+    world = check(TellsNoisyStart, BUDGETED, BATCHES)
+    holders = world.setting.task.train.counts > 0
+    assert (world.updates[holders & (world.setting.graph.degrees > 0)] == 5).all()
 
 
 class ReadsState(CoordinateDescent):
@@ -49,7 +153,7 @@ class SaysHalfLater(CoordinateDescent):
         return dataclasses.replace(usual, scale=usual.scale / 2) if usual.noisy and view.updates else usual
 
 
-def test_a_release_that_reads_the_state_makes_steps_run_as_python_and_says_where():
+def test_steps_whose_release_reads_the_state_are_made_one_by_one_and_say_where():
     fields = protocol_parameters(ReadsState, NOISY)
     reference, batched = (run_small(ReadsState, fields, engine=one) for one in (EventEngine(), BatchedEngine()))
     assert "its release reads view.state (test_step_charges.py:" in batched.engine
@@ -87,7 +191,7 @@ def test_what_only_a_later_stage_shows_ends_the_run_with_a_sentence(protocol, co
 def test_a_release_of_another_scale_than_its_noise_is_a_violation():
     with pytest.raises(StepFailure, match=r"at stage 0 has the scale \S+ by the scales\(\) of SaysHalf's noise"):
         run_small(SaysHalf, protocol_parameters(SaysHalf, NOISY), engine=BatchedEngine())
-    with pytest.raises(ContractViolation, match=r"and its release says \S+; compiled steps draw the first"):
+    with pytest.raises(ContractViolation, match=r"and its release says \S+; planned steps draw the first"):
         check_contract(SaysHalf, NOISY)
 
 

@@ -74,7 +74,7 @@ class BatchedDriver(Driver):
 
     def __init__(self, world: World, *, plans: bool) -> None:
         super().__init__(world)
-        self.planned, why = None, "as asked"
+        self.planned, why = None, "that was asked for"
         if plans:
             try:
                 self.planned, why = self.plan_of(world), ""
@@ -84,7 +84,9 @@ class BatchedDriver(Driver):
             world.views.keep_weakly()
         self.form = StepForm(_form_of(self.planned), why)
         self.engine = f"batched ({self.form.text})"
-        if world.one_by_one:
+        protocol = world.protocol
+        declared = protocol.decides or protocol.asks_for_budget or world.watch is not None or not plans
+        if self.planned is None and protocol.step_functions and not declared:
             world.remarks = (f"{why}, so its steps are made one by one",)
         self.presence: AvailabilityArrays | None = None
         self._in_step = False

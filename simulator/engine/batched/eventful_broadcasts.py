@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from ....agents.agent import Agent
 from ....agents.compilation.dispatchers import announce
+from ....protocols.steps.charges import NotPlanned
 from ...tables.broadcasts import FREE_COPIES, IS_SILENT, NOW
 from ...tables.room import extended
 from ...world.world import World
@@ -42,11 +43,17 @@ class EventfulBroadcasts(WakeWindows):
     """
 
     def __init__(self, world: World) -> None:
-        super().__init__(world, plans=False)
+        super().__init__(world, plans=True)
         self.state = BroadcastState(world)
         self.transport.carry = self._carry
         none = np.zeros((0, agendas.COLUMNS), dtype=np.int64)
         self.agenda = Agenda(none, none, none, np.zeros(agendas.PLACES, dtype=np.int64))
+
+    @override
+    @staticmethod
+    def plan_of(world: World) -> Any:
+        what = "reacts to single messages" if world.traits.trigger == "message" else "reads every message"
+        raise NotPlanned(f"{type(world.protocol).__name__} {what} that it is sent")
 
     @override
     def init_clocks(self) -> Sequence[int]:

@@ -27,7 +27,7 @@ for its agent's budget is spent."""
 STEPS, READS, TOTAL, EXACT, COUNTS = range(5)
 """Places in `Plan.counts`: steps and what they read, steps of the whole run, and at which of these it has to end (0: at
 none)."""
-STEP = np.dtype(
+_FIELDS = np.dtype(
     [
         ("agent", np.int64),
         ("phase", np.int64),
@@ -43,9 +43,13 @@ STEP = np.dtype(
     ],
     align=True,
 )
+STEP = np.dtype((np.record, _FIELDS))
 """A step: of whom; which half of an exchange it is (0: none); at which tick of the agent's clock, and after how many
 halves at that tick; after how many steps of the agent; which one of all it is; where its reads begin; of a half, over
-which edge, which version it has heard, and which one it writes (-1: none); and when."""
+which edge, which version it has heard, and which one it writes (-1: none); and when.
+
+Records, for fields are read by their names where nothing is compiled, too.
+"""
 
 
 class Plan(NamedTuple):
@@ -86,7 +90,7 @@ def empty_plan(agents: int, ports: int, steps: int, reads: int) -> Plan:
         reads=np.zeros(reads, dtype=np.int64),
         period=np.ones((ports, agents), dtype=np.int64),
         phase=np.zeros((ports, agents), dtype=np.int64),
-        halves=np.full((agents, 2), -1, dtype=np.int64),
+        halves=np.tile(np.array([-1, 0]), (agents, 1)),  # before the first tick, none was made
         most=np.full(agents, np.iinfo(np.int64).max),
         affordable=np.full(agents, np.iinfo(np.int64).max),
     )

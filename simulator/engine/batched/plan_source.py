@@ -37,8 +37,8 @@ class PlanSource(Source):
 
     Attributes
     ----------
-    drawn : (B,) int64
-        How often noise was drawn for each step.
+    drawn : (B,) int64 or None
+        How often noise was drawn for each step; None if it never was.
     follows : (B,) bool or None
         Whether each step says that what it sends follows from what was released and heard; None if none does.
     """
@@ -64,9 +64,9 @@ class PlanSource(Source):
         steps : (B,) STEP
         """
         self._reads, self._pool, self.agents, self.steps = plan.reads, pool, agents, steps
-        self.degrees = self._degrees[agents]
+        self.degrees, self._first = self._degrees[agents], steps["first"]
+        self.drawn: Ranks | None = None
         self.follows: NDArray[np.bool_] | None = None
-        self.drawn = np.zeros(len(agents), dtype=np.int64)
         self._streams: dict[str, NDArray[np.uint64]] = {}
 
     @property
@@ -77,11 +77,30 @@ class PlanSource(Source):
     @override
     def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks, Ranks]:
         degrees = self.degrees
-        return self._pool, self._reads, self.steps["first"] + self._kinds[kind] * degrees, degrees
+        rank = self._kinds[kind]
+        return self._pool, self._reads, self._first + rank * degrees if rank else self._first, degrees
+
+    def begin_one(self, agents: Ranks, degrees: Ranks, steps: Any, first: Ranks) -> None:
+        """Begin a step of one agent, of the plan that was begun last.
+
+        Parameters
+        ----------
+        agents, degrees, first : (1,) int64
+            The agent, its edges, and where its reads begin.
+        steps : (1,) STEP
+        """
+        self.agents, self.degrees, self.steps, self._first = agents, degrees, steps, first
+        self.drawn = self.follows = None
+        if self._streams:
+            self._streams = {}
 
     @override
     def rows(self) -> tuple[Any, Array, Ranks, Ranks]:
         return *self.tables.rows, self.agents
+
+    @override
+    def rows_of(self, agents: Ranks) -> tuple[Any, Array, Ranks, Ranks]:
+        return *self.tables.rows, agents
 
     @override
     def shard(self, agent: int) -> Shard:
@@ -115,7 +134,7 @@ class PlanSource(Source):
             noisy &= asked
         scales = self.charges.scales_at(self.agents, self.updates)
         fill_noise(self._stream("noise"), self._mechanism, scales, noisy, out)
-        self.drawn += noisy
+        self.drawn = noisy.astype(np.int64) if self.drawn is None else self.drawn + noisy
         return out
 
     def check_dimension(self, width: int) -> None:

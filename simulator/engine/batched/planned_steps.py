@@ -8,20 +8,20 @@ would have read at its time.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ....agents.errors import HushnetError, Objection, StepFailure
-from ....protocols.steps.authors import place as place_of
+from ....agents.authors import place_of
+from ....agents.errors import INTERRUPTED, HushnetError, Objection, StepFailure
 from ....protocols.steps.charges import NotPlanned, StepCharges
 from ....protocols.steps.names import MESSAGE
 from ....protocols.steps.record import Batch, One, Record, segments
 from ....protocols.steps.surroundings import StepSurroundings
 from ....protocols.steps.tables import StepTables
-from ....protocols.steps.view_steps import PHASES, failure_of, is_batched
+from ....protocols.steps.view_steps import PHASES, UNSENT, failure_of, is_batched
 from ...tables.sessions import COMPLETING, REQUESTING, RESPONDING
 from ...world.rewind import Rewind
 from ...world.world import World
@@ -48,6 +48,10 @@ SENT = {REQUESTING: {MESSAGE: "request"}, RESPONDING: {MESSAGE: "reply"}, COMPLE
 """What each half of an exchange may send, by name and kind."""
 MOST = 2**17
 """Steps of a plan at most: batches are wide enough then, and what they read stays near."""
+TOGETHER = (
+    "it was made for {} agents at once, and passes for each alone: vectors of agents are rows here, and their numbers "
+    "columns (np.where or me.where in place of if, axis=1, per_edge)"
+)
 
 
 def planned_steps(world: World) -> PlannedSteps:
@@ -123,7 +127,9 @@ class PlannedSteps:
         if self.pairs and self.charges.noisy and world.ledger.limited:
             raise NotPlanned("its halves of exchanges draw noise, and its budget counts draws")
         functions = protocol.step_functions
-        self.functions = [functions[name] for name in PHASES] if self.pairs else [functions["step"]]
+        self.functions: list[Callable[..., Any]] = (
+            [functions[name] for name in PHASES] if self.pairs else [functions["step"]]
+        )
         self.batched = is_batched(self.functions[0])
         self.degrees, self.kinds = graph.degrees, len(self.names.kinds)
         self.ports = _ports(self.tables, world, around, pairs=self.pairs)
@@ -164,10 +170,8 @@ class PlannedSteps:
             return
         plain = np.zeros(total, dtype=bool)
         try:
-            if self.batched:
-                self._make_batches(total, plain)
-            else:
-                self._make_each(total, plain)
+            make = self._make_batches if self.batched else self._make_each
+            self.world.effort.interrupter.step(make, total, plain)
         finally:  # also of the steps before one that fails, which ends the run
             charge_plain(self.world.transport.tables, self.plan, self.ports, self.kinds, plain)
             self.plan.counts[[STEPS, READS]] = 0
@@ -176,39 +180,52 @@ class PlannedSteps:
     # One after the other.
 
     def _make_each(self, total: int, plain: NDArray[np.bool_]) -> None:
-        plan, source, charges, world = self.plan, self.source, self.charges, self.world
-        pool, interrupted = world.transport.tables.pool, world.effort.interrupter.step
-        fields = ("agent", "phase", "updates", "tick", "now", "edge", "heard")
-        columns = [plan.steps[name][:total].tolist() for name in fields]
-        first = self.tables.graph.offsets
-        for w, (agent, phase, updates, tick, now, edge, heard) in enumerate(zip(*columns, strict=True)):
+        plan, source, world = self.plan, self.source, self.world
+        steps, private, noisy = plan.steps[:total], world.private, self.charges.noisy
+        source.begin(plan, world.transport.tables.pool, steps["agent"], steps)
+        firsts = np.ascontiguousarray(steps["first"])
+        columns = [steps[name].tolist() for name in ("agent", "phase", "updates", "tick", "now")]
+        plain[:] = self.charges.plain(steps["agent"], None)
+        for w, (agent, phase, updates, tick, now) in enumerate(zip(*columns, strict=True)):
             me = self._records.get(agent)
             if me is None:
                 me = self._records[agent] = One(self.tables, source, agent)
-            source.begin(plan, pool, me.agents_, plan.steps[w : w + 1])
+            source.begin_one(me.agents_, me.degrees_, steps[w : w + 1], firsts[w : w + 1])
             me.begin_(self._messages(phase), updates, tick, now)
-            given: tuple[Any, ...] = ()
-            if phase:
-                partner = edge - int(first[agent])
-                given = (partner,) if phase == REQUESTING else (partner, self._heard(w, heard))
             try:
-                over = interrupted(self.functions[max(phase - 1, 0)], me, *given)
-            except (HushnetError, Objection):
+                over = self.functions[max(phase - 1, 0)](me, *self._given(w, agent, phase))
+            except (HushnetError, Objection, *INTERRUPTED):
+                plain[w:] = False
                 raise
-            except Exception as error:
+            except BaseException as error:  # a class of an author's own may derive from it
+                plain[w:] = False
                 self._end(w, failure_of(self.protocol, agent, now, updates, self._name(phase), error))
             if over and not phase:
                 self._contradicted(f"it ended an agent's steps at its step {updates + 1}")
-            self._say(w, me, phase)
-            if charges.noisy:
-                if source.drawn[0] > 1 and world.ledger.limited:
-                    self._contradicted("it draws noise more than once in a step, and its budget counts draws")
-                charges.count(me.agents_, source.updates, source.drawn)
-            plain[w] = source.follows is None and charges.plain(me.agents_, source.drawn)[0]
-            vectors = me.said_.values() if world.private else me.blocks_.values()
-            if not all(_finite(vector) for vector in vectors):
+            self._say(w, int(firsts[w]), me, phase)
+            if noisy:
+                self._count_drawn(me.agents_)
+                plain[w] = self.charges.plain(me.agents_, source.drawn)[0]
+            if source.follows is not None:
                 plain[w] = False
-                self._end(w, None, me)
+            for vector in me.said_.values() if private else me.vectors_:
+                if not _finite(vector):
+                    plain[w:] = False
+                    self._end(w, None, me)
+
+    def _given(self, w: int, agent: int, phase: int) -> tuple[Any, ...]:
+        """What half of an exchange is called with: the neighbour's rank, and what it has said."""
+        if not phase:
+            return ()
+        partner = int(self.plan.steps[w]["edge"]) - int(self.tables.graph.offsets[agent])
+        return (partner,) if phase == REQUESTING else (partner, self._heard(w))
+
+    def _count_drawn(self, agents: Ranks) -> None:
+        """Charge the noise that steps have drawn."""
+        drawn = self.source.drawn
+        if drawn is not None and self.world.ledger.limited and (drawn > 1).any():
+            self._contradicted("it draws noise more than once in a step, and its budget counts draws")
+        self.charges.count(agents, self.source.updates, drawn)
 
     def _messages(self, phase: int) -> Mapping[str, str]:
         """What a step may send, by name and kind."""
@@ -218,16 +235,16 @@ class PlannedSteps:
     def _name(phase: int) -> str:
         return PHASES[phase - 1] if phase else "step"
 
-    def _heard(self, w: int, row: int) -> Array:
+    def _heard(self, w: int) -> Array:
         """What half of an exchange has heard, read-only."""
-        edge = int(self.plan.steps[w]["edge"])
-        kind = "request" if self.plan.steps[w]["phase"] == RESPONDING else "reply"
-        width = int(self.names.sent_widths[kind][self.tables.graph.heads[edge]])
-        heard = self.world.transport.tables.pool[row, :width].view()
+        step = self.plan.steps[w]
+        kind = "request" if step["phase"] == RESPONDING else "reply"
+        width = int(self.names.sent_widths[kind][self.tables.graph.heads[int(step["edge"])]])
+        heard = self.world.transport.tables.pool[step["heard"], :width].view()
         heard.flags.writeable = False
         return heard
 
-    def _say(self, w: int, me: One, phase: int) -> None:
+    def _say(self, w: int, first: int, me: One, phase: int) -> None:
         """Put what a step says where its plan has it."""
         plan, agent, pool = self.plan, int(me.agents_[0]), self.world.transport.tables.pool
         if phase:
@@ -235,21 +252,23 @@ class PlannedSteps:
                 message = me.said_.get(MESSAGE)
                 if message is None:
                     who = agent, me.now, me.updates
-                    why = f"{self._name(phase)} sends exactly one message, and has not assigned me.message"
-                    self._end(w, failure_of(self.protocol, *who, self._name(phase), why))
+                    self._end(w, failure_of(self.protocol, *who, self._name(phase), UNSENT))
                 pool[plan.steps[w]["wrote"], : len(message)] = message
             return
-        degree = int(self.degrees[agent])
-        place, updates = int(plan.steps[w]["first"]) + self.kinds * degree, me.updates
+        degree = me.degree
+        place, updates = first + self.kinds * degree, me.updates
         for port, name in enumerate(self.names.messages):
-            rows = degree if self.ports[port, ADDRESSED] else 1
-            period = plan.period[port, agent]
-            due = period > 0 and updates % period == plan.phase[port, agent]
-            message = me.said_.get(name)
+            rows, due, message = degree if self._apart_ports[port] else 1, self._always[port], me.said_.get(name)
+            if not due:
+                period = int(plan.period[port, agent])
+                due = period > 0 and updates % period == plan.phase[port, agent]
             if due != (message is not None) and degree:
                 self._contradicted(f"it {'did not send' if due else 'sent'} {name} at an agent's step {updates + 1}")
             if message is not None and due:
-                pool[plan.reads[place : place + rows], : message.shape[-1]] = message
+                if self._apart_ports[port]:
+                    pool[plan.reads[place : place + rows], : message.shape[-1]] = message
+                else:
+                    pool[plan.reads[place], : len(message)] = message
             place += rows
 
     # In batches.
@@ -268,12 +287,13 @@ class PlannedSteps:
             for places in self._cut(order[bounds[level - 1] : bounds[level]]):
                 if end < total:
                     places = places[places < end]
-                if not len(places):
-                    continue
-                try:
-                    plain[places] = self._make_batch(places)
-                except _Failed as found:
-                    end, failed = found.place, found.error
+                while len(places):
+                    try:
+                        plain[places] = self._make_batch(places)
+                        break
+                    except _Failed as found:
+                        end, failed = found.place, found.error
+                        places = places[places < end]  # which nothing of has been written yet
         if end < total:
             self._end(end, failed)
 
@@ -301,10 +321,10 @@ class PlannedSteps:
             With the first of them that fails.
         """
         try:
-            batch = self.world.effort.interrupter.step(self._computed, places)
-        except (HushnetError, Objection):
+            batch = self._computed(places)
+        except (HushnetError, Objection, *INTERRUPTED):
             raise
-        except Exception as error:
+        except BaseException as error:
             self._name_failure(places, error)
             raise
         bad = self._unbounded(batch)
@@ -348,9 +368,7 @@ class PlannedSteps:
         else:
             self._say_all(batch)
         if self.charges.noisy:
-            if self.world.ledger.limited and (source.drawn > 1).any():
-                self._contradicted("it draws noise more than once in a step, and its budget counts draws")
-            self.charges.count(agents, source.updates, source.drawn)
+            self._count_drawn(agents)
         plain = self.charges.plain(agents, source.drawn)
         return plain if source.follows is None else plain & ~source.follows
 
@@ -399,21 +417,21 @@ class PlannedSteps:
 
     # What ends a plan.
 
-    def _name_failure(self, places: Ranks, error: Exception) -> None:
+    def _name_failure(self, places: Ranks, error: BaseException) -> None:
         """Find which of some steps fails by itself; the first of them in their order."""
         for place in np.sort(places).tolist():
             try:
                 self._computed(np.array([place]))
-            except (HushnetError, Objection):
+            except (HushnetError, Objection, *INTERRUPTED):
                 raise
-            except Exception as own:
+            except BaseException as own:
                 raise _Failed(place, self._failure(place, own)) from own
-        raise self._failure(int(places[0]), error, f" of {len(places)} agents at once") from error
+        raise self._failure(int(places[0]), error, TOGETHER.format(len(places))) from error
 
-    def _failure(self, place: int, error: Exception, of: str = "") -> HushnetError:
+    def _failure(self, place: int, error: BaseException, also: str = "") -> HushnetError:
         step = self.plan.steps[place]
         who = int(step["agent"]), float(step["now"]), int(step["updates"])
-        return failure_of(self.protocol, *who, self._name(int(step["phase"])) + of, error)
+        return failure_of(self.protocol, *who, self._name(int(step["phase"])), error, also)
 
     def _end(self, place: int, failure: HushnetError | None, me: One | None = None) -> NoReturn:
         """End the run at a step that has failed, or diverged without an error.
@@ -444,10 +462,11 @@ class PlannedSteps:
 
     def _contradicted(self, what: str) -> NoReturn:
         """End a plan whose step has done something else than its protocol declares."""
-        code, name = self.functions[0].__code__, type(self.protocol).__name__
-        where = place_of(code.co_filename, code.co_firstlineno)
+        where, name = place_of(self.functions[0]), type(self.protocol).__name__
         if self.batched:
-            raise StepFailure(f"{where}: {what}, against what {name} declares by sends and most_steps")
+            raise StepFailure(
+                f"{where}: {what}, against what {name} declares by sends and most_steps; declare it, or set decides"
+            )
         raise Rewind(0, f"{what}, against what {name} declares ({where})")
 
 
@@ -459,8 +478,10 @@ class _Failed(Exception):
         self.place, self.error = place, error
 
 
-def _finite(values: Array) -> bool:
+def _finite(values: Array | list[Array]) -> bool:
     """Whether all numbers are; the sum of squares is, then, unless it overflows."""
+    if isinstance(values, list):  # edges of one agent that differ in width
+        return all(map(_finite, values))
     return math.isfinite(np.vdot(values, values)) or bool(np.isfinite(values).all())
 
 

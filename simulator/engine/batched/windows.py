@@ -165,7 +165,7 @@ def plan_step(run: RunTables, plan: Plan, agent: int, now: float, ports: Any, ro
 
 @compiled(forceinline=True, _nrt=False)
 def is_counted(said: int):  # pragma: no cover - compiled
-    """Whether a compiled step counts: not one at which its agent has fallen silent without a word."""
+    """Whether a planned step counts: not one at which its agent has fallen silent without a word."""
     return said & (SILENT | UNSAID) != (SILENT | UNSAID)
 
 

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from hushnet.agents.optimisation.compiled_newton import minimised_at
+from hushnet.agents.optimisation.compiled_newton import minimise
 from hushnet.agents.streams import begin_stream, fill_spherical
 from hushnet.protocols.algorithms.consensus_admm import EXACT
 from hushnet.simulator.world.world import World
@@ -32,7 +32,7 @@ class ConsensusFloor(Floor):
         share, weight = float(self.constants["share"]), float(self.parameters.loss_weight)
         luck = (np.ascontiguousarray(plan.noise), plan.itself, self.streams["noise"], self.numbers, self.scales)
         arrays = (self._models, self._duals, *self.graph, *self.data, *steps, share, weight, *luck)
-        self._round = loops()[0](self.solver(), len(plan.agents), self._round, *arrays)
+        self._round = loops()[0](self.loss, len(plan.agents), self._round, *arrays)
 
     def models(self) -> np.ndarray:
         """See `Floor.models`."""
@@ -51,7 +51,7 @@ class EdgeFloor(Floor):
         given = self.parameters
         numbers = (float(given.penalty), float(self.constants["share"]), float(given.loss_weight))
         arrays = (self._models, self._between, self._duals, *self.graph, self.reverse, *self.data)
-        loops()[1](self.solver(), plan.agents, plan.edges, *arrays, *numbers)
+        loops()[1](self.loss, plan.agents, plan.edges, *arrays, *numbers)
 
     def models(self) -> np.ndarray:
         """See `Floor.models`."""
@@ -64,7 +64,7 @@ def loops() -> tuple[Any, Any]:
 
     @loop
     def rounds(
-        solver,
+        loss,
         updates, done, models, duals, offsets, heads, features, labels, rows, penalty, penalty_growth, dual_step,
         dual_growth, share, weight, noise, itself, stream, numbers, scales,
     ):  # pragma: no cover - compiled  # fmt: skip
@@ -95,15 +95,21 @@ def loops() -> tuple[Any, Any]:
                 for d in range(p):
                     linear[d] -= 2.0 * eta * degree * drawn[d]
             first, last = rows[i], rows[i + 1]
-            models[i] = minimised_at(
-                solver, features[first:last], labels[first:last], weight, share + 2.0 * eta * degree, linear, before[i],
+            models[i] = minimise(
+                features[first:last],
+                labels[first:last],
+                weight,
+                share + 2.0 * eta * degree,
+                linear,
+                before[i],
                 EXACT * weight,
-            )  # fmt: skip
+                loss,
+            )
         return done
 
     @loop
     def sessions(
-        solver,
+        loss,
         callers,
         edges,
         models,
@@ -131,15 +137,8 @@ def loops() -> tuple[Any, Any]:
                         linear[d] += 2.0 * (penalty * between[own, d] - duals[own, d])
                 first, last = rows[i], rows[i + 1]
                 curvature = share + 2.0 * penalty * (offsets[i + 1] - offsets[i])
-                models[i] = minimised_at(
-                    solver,
-                    features[first:last],
-                    labels[first:last],
-                    weight,
-                    curvature,
-                    linear,
-                    models[i],
-                    EXACT * weight,
+                models[i] = minimise(
+                    features[first:last], labels[first:last], weight, curvature, linear, models[i], EXACT * weight, loss
                 )
             back = reverse[e]
             for d in range(p):

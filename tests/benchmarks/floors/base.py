@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from hushnet.agents.compilation.compiled import compiled
-from hushnet.agents.optimisation.compiled_newton import minimiser_of
+from hushnet.agents.loss_codes import code_of
 from hushnet.agents.streams import choose, integers, new_stream
 from hushnet.agents.streams.philox import ALLOCATING
 from hushnet.simulator.world.world import World
@@ -17,7 +17,7 @@ from hushnet.simulator.world.world import World
 from ..floor import FAST
 
 loop: Any = compiled(fastmath=FAST, error_model="numpy")
-"""Compiles a floor; sums may be reassociated, because a compiled step may do so too."""
+"""Compiles a floor; sums may be reassociated, because the kernels of steps may do so too."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Plan:
     noise : (k, p) float64
         The noise of a protocol that has it in its updates, drawn beforehand; (k, 0) for none.
     itself : bool
-        Whether the loop draws rows and noise of itself, from the streams of the run and with the compiled draws that
-        steps have; of those given it then takes no more than how many there are.
+        Whether the loop draws rows and noise of itself, from the streams of the run and with the draws that steps
+        have; of those given it then takes no more than how many there are.
     """
 
     agents: np.ndarray
@@ -80,7 +80,7 @@ class Floor(ABC):
         self.weights, self.reverse = graph.weights, graph.reverse
         train = task.train
         self.data = (np.ascontiguousarray(train.features, dtype=np.float64), train.labels, train.offsets)
-        self.regularisation = task.regularisation
+        self.regularisation, self.loss = task.regularisation, code_of(task.loss)
         seed = world.setting.draws.seed
         self.streams = {purpose: new_stream(seed, purpose, 0, 0, 0) for purpose in ("sampling", "noise")}
         self.numbers = np.asarray(world.numbers, dtype=np.int64)
@@ -89,10 +89,6 @@ class Floor(ABC):
         """A copy of a block of agents or of edges, a row for each."""
         state = self.world.state
         return (state.agent[name] if name in state.agent else state.edge[name]).rows.copy()
-
-    def solver(self) -> int:
-        """The address of what solves an agent's own problem, another in every process: loops are given it."""
-        return minimiser_of(self.world.setting.task.loss.name, single=False).address
 
     def timed(self, plan: Plan) -> float:
         """Seconds of processor time that a plan takes."""

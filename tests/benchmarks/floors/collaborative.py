@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from hushnet.agents.optimisation.compiled_newton import minimised_at
+from hushnet.agents.optimisation.compiled_newton import minimise
 from hushnet.protocols.algorithms.collaborative_admm import PRECISION
 from hushnet.simulator.world.world import World
 
@@ -33,9 +33,9 @@ class CollaborativeFloor(Floor):
         numbers = (self._trust, self.regularisation, float(self.parameters.rho))
         rounds, sessions = loops()
         if self.pairwise:
-            sessions(self.solver(), plan.agents, plan.edges, *arrays, *numbers)
+            sessions(self.loss, plan.agents, plan.edges, *arrays, *numbers)
         else:
-            self._round = rounds(self.solver(), len(plan.agents), self._round, *arrays, *numbers)
+            self._round = rounds(self.loss, len(plan.agents), self._round, *arrays, *numbers)
 
     def models(self) -> np.ndarray:
         """See `Floor.models`."""
@@ -68,8 +68,8 @@ def loops() -> tuple[Any, Any]:
     """The two loops: rounds, and sessions."""
 
     @loop
-    def minimise(
-        solver,
+    def solve(
+        loss,
         i, models, z_own, z_peer, dual_own, dual_peer, offsets, kappa, features, labels, rows, trust, regularisation,
         rho, linear,
     ):  # pragma: no cover - compiled  # fmt: skip
@@ -82,8 +82,7 @@ def loops() -> tuple[Any, Any]:
                 linear[d] += kappa[e] * (z_peer[e, d] - dual_peer[e, d] / rho) + rho * z_own[e, d] - dual_own[e, d]
         curvature += 2.0 * trust[i] * regularisation[i]
         first, last = rows[i], rows[i + 1]
-        models[i] = minimised_at(
-            solver,
+        models[i] = minimise(
             features[first:last],
             labels[first:last],
             trust[i],
@@ -91,11 +90,12 @@ def loops() -> tuple[Any, Any]:
             linear,
             models[i],
             PRECISION * curvature,
+            loss,
         )
 
     @loop
     def rounds(
-        solver,
+        loss,
         updates, done, models, copies, z_own, z_peer, dual_own, dual_peer, offsets, heads, reverse, weights, kappa,
         features, labels, rows, trust, regularisation, rho,
     ):  # pragma: no cover - compiled  # fmt: skip
@@ -109,7 +109,7 @@ def loops() -> tuple[Any, Any]:
                             settle(e, reverse[e], i, heads[e], models, copies, z_own, z_peer, dual_own, dual_peer, rho)
             done += 1
             for i in range(len(models)):
-                minimise(solver,
+                solve(loss,
                          i, models, z_own, z_peer, dual_own, dual_peer, offsets, kappa, features, labels, rows, trust,
                          regularisation, rho, linear)  # fmt: skip
                 for e in range(offsets[i], offsets[i + 1]):
@@ -118,7 +118,7 @@ def loops() -> tuple[Any, Any]:
 
     @loop
     def sessions(
-        solver,
+        loss,
         callers, edges, models, copies, z_own, z_peer, dual_own, dual_peer, offsets, heads, reverse, weights, kappa,
         features, labels, rows, trust, regularisation, rho,
     ):  # pragma: no cover - compiled  # fmt: skip
@@ -127,7 +127,7 @@ def loops() -> tuple[Any, Any]:
         for k in range(len(callers)):
             i, e = callers[k], edges[k]
             for end, at in ((i, e), (heads[e], reverse[e])):
-                minimise(solver,
+                solve(loss,
                          end, models, z_own, z_peer, dual_own, dual_peer, offsets, kappa, features, labels, rows,
                          trust, regularisation, rho, linear)  # fmt: skip
                 offer(at, models[end], copies, z_peer, dual_peer, weights[at], rho)

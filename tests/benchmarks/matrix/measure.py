@@ -85,9 +85,11 @@ class Cell:
 
     @property
     def form(self) -> str:
-        """How its steps ran: compiled from the text, or as Python; on which engine, if not the batched one."""
-        step = "text" if "compiled step" in self.engine else "Python"
-        return step if self.engine.startswith("batched") else f"{step}, {self.engine.replace(',', ' ').split()[0]}"
+        """How its steps were made: in batches, planned, or one by one; on which engine, if not the batched one."""
+        if not self.engine.startswith("batched"):
+            return f"one by one, {self.engine.replace(',', ' ').split()[0]}"
+        forms = {"(steps in batches": "batches", "(planned steps": "planned"}
+        return next((form for words, form in forms.items() if words in self.engine), "one by one")
 
 
 def measure_row(row: Row, repetitions: int) -> list[Cell]:

@@ -1,4 +1,4 @@
-"""What is compiled serves only what it was written for, and its errors end a run instead of spoiling it."""
+"""Parts of one's own do what they say on both engines: protocols, subclasses of shipped ones, losses, networks."""
 
 from __future__ import annotations
 
@@ -7,20 +7,16 @@ import math
 from types import MethodType
 from typing import ClassVar, Literal
 
-import numba
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always, Availability
-from hushnet.agents.compilation.callbacks import compiled_callback
-from hushnet.agents.compilation.compiled import form_of
 from hushnet.agents.errors import InputError, StepFailure
 from hushnet.agents.losses import Squared
 from hushnet.agents.parameters import Parameters
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation
-from hushnet.protocols.kernel import RESPONDING, Kernel, PairKernel, PlainCharges
-from hushnet.protocols.steps import Constants
-from hushnet.protocols.steps.signatures import EXCHANGE, STEP
+from hushnet.protocols.base import Protocol
+from hushnet.protocols.steps import Constants, batched
 from hushnet.simulator.contract.bench import protocol_parameters, run_small, small_setting
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine, declined
 from hushnet.simulator.network.clocks import Clock, Poisson, PoissonClock
@@ -31,7 +27,6 @@ from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
 
-from ..benchmarks.hand.arrays import ranks, table_of, vector
 from .driving import build_world, drive, fast_world
 from .exchange import Gossip
 from .helpers import Stamp
@@ -47,7 +42,7 @@ class Frozen(CoordinateDescent):
 
 
 class Sevens(ModelPropagation):
-    """Its text is not its parent's."""
+    """Its step function is not its parent's."""
 
     @staticmethod
     def step(me):
@@ -56,18 +51,25 @@ class Sevens(ModelPropagation):
 
 
 class Confident(CoordinateDescent):
-    """Its text is its parent's, and a constant of it is not."""
+    """Its step function is its parent's, and how many steps it takes is not."""
+
+    def most_steps(self):
+        return 2
+
+
+class Stubborn(ModelPropagation):
+    """Its step function is its parent's, and a constant of it is not."""
 
     def constants(self):
-        return Constants(run={"limit": 2.0})
+        return Constants(agent={"mu_c": 2.0 * self.mu_c})
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_a_subclass_runs_its_own_step_and_not_its_parents_compiled_one(schedule):
+def test_a_subclass_runs_its_own_method_and_not_its_parents_function(schedule):
     fields = protocol_parameters(Frozen, {"mu": 0.5, "schedule": SCHEDULES[schedule]})
     engines = EventEngine(), BatchedEngine()
     reference, fast = (run_small(Frozen, fields, engine=engine) for engine in engines)
-    assert fast.engine == "batched (Python step, because Frozen has a method wake beside its text)"
+    assert fast.engine == "batched (steps one by one, because Frozen has a method wake beside its steps)"
     assert np.array_equal(fast.state.agent["model"].values, reference.state.agent["model"].values)
     assert not np.array_equal(
         fast.state.agent["model"].values, run_small(CoordinateDescent, fields).state.agent["model"].values
@@ -75,22 +77,24 @@ def test_a_subclass_runs_its_own_step_and_not_its_parents_compiled_one(schedule)
 
 
 @pytest.mark.parametrize("schedule", ["rounds", "async"])
-def test_a_subclass_runs_its_own_text_compiled(schedule):
+def test_a_subclass_runs_its_own_function(schedule):
     fields = protocol_parameters(Sevens, {"mu": 0.5, "schedule": schedule})
     world = run_small(Sevens, fields, engine=BatchedEngine())
-    assert world.engine == "batched (compiled step)"
+    assert world.engine == "batched (planned steps)"
     stepped = world.updates > 0
     assert stepped.sum() > 3
     assert (world.state.agent["model"].rows[stepped] == 7.0).all()
 
 
-def test_a_subclass_with_other_constants_is_compiled_with_these():
-    fields = protocol_parameters(Confident, {"mu": 0.5})
-    worlds = [run_small(Confident, fields, engine=engine) for engine in (EventEngine(), BatchedEngine())]
-    assert worlds[1].engine == "batched (compiled step)"
-    for world in worlds:
-        assert world.updates.max() == 2
-    np.testing.assert_allclose(*(world.state.agent["model"].values for world in worlds), rtol=0, atol=1e-12)
+@pytest.mark.parametrize("kind", [Confident, Stubborn])
+def test_a_subclass_with_other_constants_runs_by_these_on_both_engines(kind):
+    fields = protocol_parameters(kind, {"mu": 0.5, "schedule": "async"})
+    worlds = [run_small(kind, fields, engine=engine) for engine in (EventEngine(), BatchedEngine())]
+    parent = run_small(kind.__base__, fields, engine=BatchedEngine())
+    assert worlds[1].engine == "batched (steps in batches)"
+    assert (worlds[1].updates.max() == 2) == (kind is Confident)
+    models = [world.state.agent["model"].values.tobytes() for world in (*worlds, parent)]
+    assert models[0] == models[1] != models[2]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,139 +105,157 @@ class Steeper(Squared):
         return 3 * super().slope(scores, labels)
 
 
-def test_a_loss_of_ones_own_has_no_compiled_step_whatever_its_name():
+def test_a_loss_of_ones_own_is_asked_itself_whatever_its_name():
     setting = small_setting()
     setting = dataclasses.replace(setting, task=dataclasses.replace(setting.task, loss=Steeper()))
+    usual = dataclasses.replace(setting, task=dataclasses.replace(setting.task, loss=Squared()))
     fields = protocol_parameters(CoordinateDescent, {"mu": 0.5})
-    engine = fast_world(setting, CoordinateDescent, fields).engine
-    assert engine == "batched (Python step, because the task's loss is not one of hushnet's own)"
+    models = []
+    for make, given in ((fast_world, setting), (World, setting), (fast_world, usual)):
+        world = drive(make(given, CoordinateDescent, fields))
+        models.append(world.state.agent["model"].values.tobytes())
+    assert models[0] == models[1] != models[2]
 
 
-def test_an_object_with_a_replaced_method_is_not_served():
-    world = fast_world(small_setting(), Refusing, protocol_parameters(Refusing, {}))
-    protocol = world.protocol
-    assert form_of(protocol, "kernel") is not None
-    protocol.wake = MethodType(Frozen.wake, protocol)
-    assert form_of(protocol, "kernel") is None
+def test_a_method_that_was_put_on_an_object_makes_its_steps():
     other = World(small_setting(), CoordinateDescent, protocol_parameters(CoordinateDescent, {"mu": 0.5}))
     other.protocol.wake = MethodType(Frozen.wake, other.protocol)
     assert BatchedEngine().driver(other).engine == (
-        "batched (Python step, because a method of this very CoordinateDescent was replaced)"
+        "batched (steps one by one, because CoordinateDescent has a method replaced beside its steps)"
     )
 
 
-def refuse(agent, tick, now, updates, first, last, known, pool, rows, table):
-    """Fail in one of several ways at an agent's third step, having said something before."""
-    message = pool[rows[0]]
-    models, way = vector(table, 0), ranks(table, 1)[0]
-    message[:] = models[2 * agent]
-    models[2 * agent] += 1.0
-    if updates >= 2 and agent == 4:
-        if way == 0:
-            message[len(message) + way] = 1.0
-        elif way == 1:
-            message[0] = 1 / (way - 1)
-        elif way == 2:
-            message[0] = np.linalg.inv(np.zeros((2, 2)))[0, 0]
-        else:
-            raise ValueError("no such luck")
-    return 0
+WAYS = {
+    "index": ("me.model[5] = 1.0", "IndexError: index 5 is out of bounds"),
+    "division": ("1 // (len(me.model) - 2)", "ZeroDivisionError"),
+    "algebra": ("np.linalg.inv(np.zeros((2, 2)))", "LinAlgError: Singular matrix"),
+    "own": ("no such luck", "ValueError: no such luck"),
+    "unknown": ("me.modle", "AttributeError: an agent has no 'modle'"),
+}
 
 
-WORDS = [
-    r"IndexError \(index is out of bounds\)",
-    r"ZeroDivisionError \(division by zero\)",
-    r"LinAlgError \(Matrix is singular to machine precision.\)",
-    r"ValueError \(no such luck\)",
-]
-refusing = compiled_callback(STEP)(refuse)
+def refuse(me, way):
+    """Fail in one of several ways."""
+    if way == "index":
+        me.model[5] = 1.0
+    elif way == "division":
+        1 // (len(me.model) - 2)
+    elif way == "algebra":
+        np.linalg.inv(np.zeros((2, 2)))
+    elif way == "unknown":
+        me.modle  # noqa: B018
+    else:
+        raise ValueError("no such luck")
 
 
 class Refusing(Stamp):
-    """Its compiled step raises."""
+    """Its step raises at an agent's third step, having said something before."""
 
-    way, failing = 0, refusing
+    wake = Protocol.wake
+    way = "own"
 
-    def kernel(self, state):
-        return Kernel(self.failing, table_of([state.agent["model"].values, np.array([self.way])]), PlainCharges(""))
+    def constants(self):
+        return Constants(run={"number": 1.0})
+
+    @staticmethod
+    def step(me):
+        me.message = me.model
+        me.model += me.number
+        if me.updates >= 2 and me.agent == 4:
+            refuse(me, Refusing.way)
 
 
-class Heir(Refusing):
-    """Its steps are its parent's, whose compiled form it does not vouch for."""
+class RefusingAtOnce(Refusing):
+    """The same, of many agents at once."""
 
-
-def test_a_step_that_is_compiled_by_hand_serves_the_class_that_defines_it():
-    fields = protocol_parameters(Heir, {})
-    assert fast_world(small_setting(), Refusing, fields).engine == "batched (compiled step)"
-    heir = fast_world(small_setting(), Heir, fields)
-    assert heir.engine == "batched (Python step, because Heir does not define kernel itself)"
-    assert heir.remarks == ("Heir does not define kernel itself, so its steps run in Python",)
+    @staticmethod
+    @batched
+    def step(me):
+        me.message = me.model
+        me.model = me.model + me.number
+        if ((me.updates >= 2) & (me.agent == 4)).any():
+            refuse(me, "own" if Refusing.way in ("index", "division") else Refusing.way)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("way", range(4))
-def test_an_error_in_a_compiled_step_ends_the_run_and_names_agent_time_and_step(schedule, way, monkeypatch, capsys):
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", [Refusing, RefusingAtOnce])
+def test_an_error_in_a_step_ends_the_run_and_names_agent_time_and_line(kind, way, schedule, monkeypatch, capsys):
+    if kind is RefusingAtOnce and way in ("index", "division"):
+        way = "own"
     monkeypatch.setattr(Refusing, "way", way)
-    recorder = Recorder(["updates"])
-    fields = protocol_parameters(Refusing, {"schedule": SCHEDULES[schedule]})
-    world = fast_world(small_setting(), Refusing, fields, recorder=recorder, every=0.25)
-    with pytest.raises(StepFailure, match=WORDS[way]) as error:
-        drive(world)
-    said = str(error.value)
-    assert said.startswith("agent 4 at time ")
-    assert "the compiled step of Refusing raised" in said
-    assert "after 2 updates" in said
-    assert not world.ended
-    assert world.updates[4] == 2
-    assert world.activations == world.updates.sum() > 2
-    assert world.traffic.conserved
-    times = recorder.trace()["time"]
-    assert world.now - 0.25 <= times.max() <= world.now
-    assert f"at time {world.now:.6g}:" in said
+    fields = protocol_parameters(kind, {"schedule": SCHEDULES[schedule]})
+    said = []
+    for make in (fast_world, World):
+        recorder = Recorder(["updates"])
+        world = make(small_setting(), kind, fields, recorder=recorder, every=0.25)
+        with pytest.raises(StepFailure) as error:
+            drive(world)
+        said.append((str(error.value), world.updates.tolist(), world.activations, world.traffic, world.now))
+        assert said[-1][0].startswith(f"agent 4 at time {world.now:.6g}, after 2 updates: the step of {kind.__name__} ")
+        assert "failed at test_own_parts.py:" in said[-1][0]
+        assert WAYS[way][1] in said[-1][0]
+        assert not world.ended
+        assert world.updates[4] == 2
+        assert world.activations == world.updates.sum() > 2
+        assert world.traffic.conserved
+        times = recorder.trace()["time"]
+        assert world.now - 0.25 <= times.max() <= world.now
+    assert said[0] == said[1]
     assert "Exception ignored" not in capsys.readouterr().err
 
 
-def test_a_c_function_of_numbas_is_as_safe(monkeypatch):
-    monkeypatch.setattr(Refusing, "failing", numba.cfunc(STEP)(refuse))
-    with pytest.raises(StepFailure, match="IndexError"):
-        run_small(Refusing, protocol_parameters(Refusing, {}), engine=BatchedEngine())
-
-
-@compiled_callback(EXCHANGE)
-def stumble(phase, agent, tick, now, updates, edge, first, last, known, pool, heard, message, table):
-    """Fail in one phase."""
-    message[:] = 0.0
-    models = vector(table, 0)
-    if phase == ranks(table, 1)[0] and updates >= 1:
-        models[len(models)] = 1.0
-    return 0
-
-
 class Stumbling(Gossip):
-    """Its compiled exchange raises."""
+    """One half of its exchanges raises."""
 
-    phase = RESPONDING
+    make_request, make_response = Protocol.make_request, Protocol.make_response
+    complete_exchange, partner = Protocol.complete_exchange, Protocol.partner
+    half = "respond"
 
-    def kernel(self, state):
-        return PairKernel(stumble, table_of([state.agent["model"].values, np.array([self.phase])]), PlainCharges(""))
+    @staticmethod
+    def request(me, partner):
+        me.message = 0.0
+        stumble(me, "request")
+
+    @staticmethod
+    def respond(me, partner, heard):
+        me.message = 0.0
+        stumble(me, "respond")
+
+    @staticmethod
+    def complete(me, partner, heard):
+        stumble(me, "complete")
 
 
-@pytest.mark.parametrize(("phase", "word"), [(1, "request"), (2, "respond"), (3, "complete")])
-def test_an_error_in_a_compiled_exchange_ends_the_run_and_names_agent_time_and_half(phase, word, monkeypatch):
-    monkeypatch.setattr(Stumbling, "phase", phase)
-    setting = dataclasses.replace(small_setting(), stop=Stop(time=20.0))
-    world = fast_world(setting, Stumbling, protocol_parameters(Stumbling, {}))
-    complaint = rf"^agent \d at time .*: the compiled {word} of an exchange of Stumbling raised IndexError .* after 1"
-    with pytest.raises(StepFailure, match=complaint):
-        drive(world)
-    assert not world.ended
+class StumblingAtOnce(Stumbling):
+    """The same, of many agents at once."""
+
+    request = staticmethod(batched(lambda me: Stumbling.request(me, None)))
+    respond = staticmethod(batched(lambda me, heard: Stumbling.respond(me, None, heard)))
+    complete = staticmethod(batched(lambda me, heard: Stumbling.complete(me, None, heard)))
 
 
-@pytest.mark.parametrize(("step", "name"), [(None, "None"), (stumble, "stumble"), (refuse, "refuse")])
-def test_what_is_no_compiled_step_is_refused_with_a_sentence(step, name, monkeypatch):
-    monkeypatch.setattr(Refusing, "failing", staticmethod(step) if callable(step) else step)
-    with pytest.raises(ValueError, match=f"{name} is no compiled step; make it with .*compiled_callback"):
-        build_world("auto", small_setting(), Refusing, protocol_parameters(Refusing, {}))
+def stumble(me, half):
+    """Raise in one half."""
+    if half == Stumbling.half and np.any(me.updates >= 1):
+        raise IndexError("out of the way")
+
+
+@pytest.mark.parametrize("kind", [Stumbling, StumblingAtOnce])
+@pytest.mark.parametrize("half", ["request", "respond", "complete"])
+def test_an_error_in_an_exchange_ends_the_run_and_names_agent_time_and_half(half, kind, monkeypatch):
+    monkeypatch.setattr(Stumbling, "half", half)
+    setting, said = dataclasses.replace(small_setting(), stop=Stop(time=20.0)), []
+    for make in (fast_world, World):
+        world = make(setting, kind, protocol_parameters(kind, {}))
+        complaint = (
+            rf"^agent \d at time .*, after 1 updates: the {half} of {kind.__name__} failed at test_own_parts.py:"
+        )
+        with pytest.raises(StepFailure, match=complaint + ".*IndexError: out of the way") as error:
+            drive(world)
+        assert not world.ended
+        said.append((str(error.value), world.updates.tolist(), world.traffic))
+    assert said[0] == said[1]
 
 
 class Steps(Latency):

@@ -1,37 +1,21 @@
-"""Protocols over split features run the same as Python and compiled, and as their methods did before they were texts.
-
-Updates, traffic and charges are equal, models to 1e-10.
-"""
+"""Steps over split features: engines agree, and they are what methods were; kinds that only some agents send."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always
-from hushnet.agents.clipping import norms
 from hushnet.agents.errors import StepFailure
-from hushnet.agents.losses import LOSSES
-from hushnet.agents.optimisation.splitting import minimise_rows
 from hushnet.protocols.algorithms.feature_sgd import FeatureSgd, FeatureSgdParameters
 from hushnet.protocols.algorithms.feature_sharing import FeatureSharing, FeatureSharingParameters
 from hushnet.protocols.algorithms.split_features import widths
 from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureSharing, StaleFeatureSharingParameters
 from hushnet.protocols.base import Layout, MessageKind
-from hushnet.protocols.steps import (
-    Constants,
-    clipped,
-    heard_of,
-    heard_sum,
-    rows_minimised,
-    scores_of,
-    solved_by,
-    sum_of_rows,
-)
-from hushnet.protocols.steps.word_form import Categories, NoForm
+from hushnet.protocols.steps import Constants, heard_of, heard_sum, scores_of, sum_of_rows
 from hushnet.simulator.contract.charges import books_of
 from hushnet.simulator.engine.selection import EventEngine
 from hushnet.simulator.network.clocks import Periodic, Poisson
@@ -45,9 +29,10 @@ from ..oracles.feature_sgd import FeatureSgdByWake
 from ..oracles.feature_sharing import FeatureSharingByWake
 from ..oracles.stale_feature_sharing import StaleFeatureSharingByWake
 from .columns import split_task, star
-from .text_worlds import AWAY, LATE, check_forms
+from .random_worlds import AWAY, LATE, check_engines_agree
 
 SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 30))]
+PLANNED, ONE_BY_ONE = "batched (planned steps)", "batched (steps one by one, because "
 
 
 def random_columns(seed: int, *, time: float = 25.0) -> Callable[[], Setting]:
@@ -82,18 +67,19 @@ def sgd_parameters(seed: int) -> FeatureSgdParameters:
     )
 
 
-def check_equal(text: World, method: World) -> None:
-    assert text.activations == method.activations
-    assert text.traffic == method.traffic
-    assert [agent.updates for agent in text.agents] == [agent.updates for agent in method.agents]
-    assert [agent.silent for agent in text.agents] == [agent.silent for agent in method.agents]
-    for agent in range(text.ledger.agents):
-        assert books_of(text, agent, exact=True) == books_of(method, agent, exact=True)
+def check_equal(steps: World, method: World) -> None:
+    """Updates, traffic and charges are equal, blocks to 1e-10."""
+    assert steps.activations == method.activations
+    assert steps.traffic == method.traffic
+    assert [agent.updates for agent in steps.agents] == [agent.updates for agent in method.agents]
+    assert [agent.silent for agent in steps.agents] == [agent.silent for agent in method.agents]
+    for agent in range(steps.ledger.agents):
+        assert books_of(steps, agent, exact=True) == books_of(method, agent, exact=True)
     for kind in ("agent", "edge"):
         for name, block in getattr(method.state, kind).items():
             if name in ("factor", "root"):
                 continue  # which the method kept outside the state
-            values = getattr(text.state, kind)[name].values
+            values = getattr(steps.state, kind)[name].values
             np.testing.assert_allclose(values, block.values, rtol=1e-10, atol=1e-10, err_msg=name)
 
 
@@ -126,6 +112,14 @@ def stale_parameters(seed: int) -> StaleFeatureSharingParameters:
     return StaleFeatureSharingParameters.model_validate({"kind": "stale_feature_sharing", **fields})
 
 
+def engine_of(spec: Any) -> str:
+    """How steps are made, as far as the protocol and its budget say."""
+    if spec.kind == "stale_feature_sharing":
+        return f"{ONE_BY_ONE}StaleFeatureSharing decides by numbers what a step sends"
+    limited = spec.kind == "feature_sharing" and spec.privacy is not None and spec.privacy.updates is not None
+    return f"{ONE_BY_ONE}FeatureSharing asks for its budget" if limited else PLANNED
+
+
 GRADIENTS = pytest.param(FeatureSgd, FeatureSgdByWake, sgd_parameters, id="minibatch-gradients")
 SHARING = pytest.param(FeatureSharing, FeatureSharingByWake, sharing_parameters, id="sharing")
 STALE = pytest.param(StaleFeatureSharing, StaleFeatureSharingByWake, stale_parameters, id="stale-sharing")
@@ -134,18 +128,19 @@ ALL = pytest.mark.parametrize(("protocol", "by_wake", "parameters"), [GRADIENTS,
 
 @ALL
 @pytest.mark.parametrize("seed", SEEDS)
-def test_all_forms_agree(seed, protocol, by_wake, parameters):
-    world = check_forms(random_columns(seed), protocol, parameters(seed))
+def test_engines_agree_in_random_worlds(seed, protocol, by_wake, parameters):
+    spec = parameters(seed)
+    world = check_engines_agree(random_columns(seed), protocol, spec, engine=engine_of(spec))
     assert world.activations >= 10
 
 
 @ALL
 @pytest.mark.parametrize("seed", range(30))
-def test_the_text_does_what_the_method_did(seed, protocol, by_wake, parameters):
+def test_steps_are_what_the_method_was(seed, protocol, by_wake, parameters):
     make, spec = random_columns(seed), parameters(seed)
-    text, method = (drive(prepared(World(make(), kind, spec), EventEngine())) for kind in (protocol, by_wake))
-    assert text.activations >= 10
-    check_equal(text, method)
+    steps, method = (drive(prepared(World(make(), kind, spec), EventEngine())) for kind in (protocol, by_wake))
+    assert steps.activations >= 10
+    check_equal(steps, method)
 
 
 class Partial(FeatureSgd):
@@ -223,14 +218,14 @@ def test_kinds_that_only_some_agents_send_are_heard_as_zeros_where_nobody_sends_
         features = train.features.astype(np.float32) if single else train.features
         return replace(made, task=replace(made.task, train=replace(train, features=features)))
 
-    world = check_forms(setting, Partial, sgd_parameters(seed))
+    world = check_engines_agree(setting, Partial, sgd_parameters(seed), engine=PLANNED)
     seen, parties = world.state.agent["seen"].rows, world.ledger.agents - 1
     assert seen[0, 1:3].tolist() == [3 * parties, 0]
     assert (seen[1:, 1:3] == [0, 2]).all()
     assert (seen[:, 0] != 0).all()
 
 
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("plans", [False, True])
 @pytest.mark.parametrize(
     ("kind", "why"),
     [
@@ -239,93 +234,7 @@ def test_kinds_that_only_some_agents_send_are_heard_as_zeros_where_nobody_sends_
         (OtherLength, "ValueError"),
     ],
 )
-def test_what_does_not_fit_ends_the_run_with_one_sentence(kind, why, compiled):
-    world = fast_world(random_columns(0)(), kind, sgd_parameters(0), compiled=compiled)
+def test_what_does_not_fit_ends_the_run_with_one_sentence(kind, why, plans):
+    world = fast_world(random_columns(0)(), kind, sgd_parameters(0), plans=plans)
     with pytest.raises(StepFailure, match=why):
         drive(world)
-
-
-class Own(NamedTuple):
-    """What a word reads of a record."""
-
-    labels: np.ndarray
-
-
-VECTORS = [
-    np.zeros(3),
-    np.array([0.3, -0.4]),
-    np.array([3.0, -4.0, 1e-9]),
-    np.array([1e160, 2.0, -1e159]),
-    np.array([1e-200, 1e-170]),
-    np.array([1.0, np.nan, 1.0]),
-    np.array([np.inf, 1.0]),
-    np.empty(0),
-]
-
-
-@pytest.mark.parametrize("bound", [0.5, 2.0, 1e-60, 1e150, np.inf])
-def test_vectors_are_clipped_alike_in_both_forms_and_never_stay_longer(bound):
-    compiled = clipped.compiled_form.make(Categories(loss="", mechanism="", clip=""))
-    for vector in VECTORS:
-        expected, found = clipped(vector, bound), compiled(vector, bound)
-        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=0.0)
-        if np.isfinite(bound):
-            assert norms(found[None, :])[0] <= bound
-
-
-class Rows(NamedTuple):
-    """What a word reads of a record."""
-
-    features: np.ndarray
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("width", [0, 1, 7, 8, 9, 30])
-def test_products_with_rows_are_alike_in_both_forms_whatever_the_width(width, dtype):
-    rng = np.random.default_rng(width)
-    rows, model, every = Rows(rng.normal(size=(13, width)).astype(dtype)), rng.normal(size=width), rng.normal(size=13)
-    scores, summed = (
-        word.compiled_form.make(Categories(loss="", mechanism="", clip="")) for word in (scores_of, sum_of_rows)
-    )
-    features = rows.features.astype(np.float64)
-    np.testing.assert_allclose(scores(rows, model), features @ model, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(summed(rows, every), every @ features, rtol=1e-12, atol=1e-12)
-    for ranks in (np.array([3, 0, 3, -1, 12, -13]), np.empty(0, dtype=np.int64)):
-        weights = every[: len(ranks)]
-        np.testing.assert_allclose(scores(rows, model, ranks), features[ranks] @ model, rtol=1e-12, atol=1e-12)
-        np.testing.assert_allclose(summed(rows, weights, ranks), weights @ features[ranks], rtol=1e-12, atol=1e-12)
-    for outside in (13, -14):
-        for word, given in ((scores, model), (summed, np.ones(2))):
-            with pytest.raises(IndexError, match="none of that rank"):
-                word(rows, given, np.array([1, outside]))
-
-
-@pytest.mark.parametrize("loss", ["logistic", "smoothed_hinge"])
-def test_rows_are_minimised_alike_in_both_forms(loss):
-    rng = np.random.default_rng(4)
-    labels, linear = rng.choice([-1.0, 1.0], 200), rng.normal(size=200) * 10.0 ** rng.integers(-3, 7, 200)
-    compiled = rows_minimised.compiled_form.make(Categories(loss=loss, mechanism="", clip=""))
-    for curvature in (1e-3, 0.3, 50.0):
-        found = compiled(Own(labels), curvature, linear)
-        expected = minimise_rows(LOSSES[loss], labels, curvature=curvature, linear=linear)
-        limit = 1e-9 + 1e-13 * abs(linear)
-        assert (abs(LOSSES[loss].slope(found, labels) + curvature * found - linear) <= limit).all()
-        assert (abs(found - expected) <= 2 * limit / curvature).all()
-
-
-def test_rows_of_a_loss_without_a_bracket_have_no_compiled_form():
-    with pytest.raises(NoForm, match="the rows of the squared loss have no bracket"):
-        rows_minimised.compiled_form.make(Categories(loss="squared", mechanism="", clip=""))
-
-
-def test_a_factor_solves_alike_in_both_forms_and_has_to_fit():
-    rng = np.random.default_rng(5)
-    compiled = solved_by.compiled_form.make(Categories(loss="", mechanism="", clip=""))
-    for size in (1, 2, 7):
-        matrix = rng.normal(size=(size, size))
-        matrix = matrix @ matrix.T + np.eye(size)
-        factor, right = np.linalg.cholesky(matrix).ravel(), rng.normal(size=size)
-        for form in (solved_by, compiled):
-            np.testing.assert_allclose(matrix @ form(factor, right), right, atol=1e-10)
-            with pytest.raises(ValueError, match="as many numbers as the square"):
-                form(factor, np.ones(size + 1))

@@ -1,4 +1,4 @@
-"""Random small worlds in which a protocol's texts run in all their forms: as Python on either engine, and compiled."""
+"""Random small worlds, in which a protocol comes to the same on both engines, whether its steps are planned or not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from hushnet.agents.availability import Always, OnOff
+from hushnet.agents.availability import Always, OnOff, Window
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
@@ -26,9 +26,11 @@ LATE = {"latency": {"kind": "exponential", "mean": 0.4}}
 AWAY = OnOff(kind="on_off", online=0.8, mean_down=2.0)
 
 
-def random_task(rng: np.random.Generator, *, loss: str, dimension: int | None = None, single: bool = False) -> Task:
-    """A task of 4 to 8 agents with 0 to 9 rows, whose rows are in the unit ball."""
-    agents, p = int(rng.integers(4, 9)), dimension or int(rng.integers(1, 6))
+def random_task(
+    rng: np.random.Generator, *, loss: str, dimension: int | None = None, single: bool = False, agents: int = 0
+) -> Task:
+    """A task of so many agents, by default 4 to 8, with 0 to 9 rows, whose rows are in the unit ball."""
+    agents, p = agents or int(rng.integers(4, 9)), dimension or int(rng.integers(1, 6))
     counts = rng.integers(0, 10, agents)
     counts[1] = 7
     owners = np.repeat(np.arange(agents), counts)
@@ -82,38 +84,42 @@ def random_setting(seed: int, *, loss: str, easy: bool = False, **fields: Any) -
     )
 
 
-def check_forms(
-    make: Callable[[], Setting],
-    protocol: Any,
-    parameters: Any,
-    *,
-    tolerance: float = 1e-10,
-    engine: str = "batched (compiled step)",
+def joining(make: Callable[[], Setting]) -> Callable[[], Setting]:
+    """The same settings, in which half of the agents join later."""
+    joins = Window(share=0.5, between=[2.0, 9.0])
+    return lambda: replace(make(), availability=Always(kind="always", joins=joins))
+
+
+def check_engines_agree(
+    make: Callable[[], Setting], protocol: Any, parameters: Any, *, engine: str = "batched (steps in batches)"
 ) -> World:
-    """Run all forms: the same steps, traffic and charges, and models that agree; the world with compiled steps.
+    """Run a protocol on the event engine, and on the batched one with and without a plan; the world with one.
 
     Raises
     ------
     AssertionError
-        If they differ, or the compiled form was not used.
+        If any bit of blocks differs, any number of updates or messages, or any charge; or if the steps were not
+        made as ``engine`` says (a beginning of `World.engine`).
     """
-    reference = drive(prepared(World(make(), protocol, parameters), EventEngine()))
-    python, compiled = (drive(fast_world(make(), protocol, parameters, compiled=how)) for how in (False, True))
-    assert compiled.engine == engine, compiled.engine
-    assert python.engine == "batched (Python step)"
-    for world in (python, compiled):
-        assert world.activations == reference.activations
-        assert [agent.updates for agent in world.agents] == [agent.updates for agent in reference.agents]
-        assert world.traffic == reference.traffic
-        for agent in range(world.ledger.agents):
-            books = [books_of(one, agent, exact=world is python) for one in (world, reference)]
-            assert books[0] == books[1], agent
-        assert world.ledger.unverified(range(world.ledger.agents)) == reference.ledger.unverified(
-            range(world.ledger.agents)
-        )
-        near = 0.0 if world is python else tolerance
-        for kind in ("agent", "edge"):
-            blocks = getattr(world.state, kind)
-            for name, block in getattr(reference.state, kind).items():
-                np.testing.assert_allclose(blocks[name].values, block.values, rtol=near, atol=near, err_msg=name)
-    return compiled
+    event = drive(prepared(World(make(), protocol, parameters), EventEngine()))
+    one_by_one, planned = (drive(fast_world(make(), protocol, parameters, plans=plans)) for plans in (False, True))
+    assert planned.engine.startswith(engine), planned.engine
+    assert one_by_one.engine.startswith("batched (steps one by one")
+    for world in (one_by_one, planned):
+        assert_same(world, event)
+    return planned
+
+
+def assert_same(world: World, event: World) -> None:
+    """Compare a run with that of the event engine, bit by bit."""
+    assert world.activations == event.activations
+    assert world.updates.tolist() == event.updates.tolist()
+    assert world.traffic == event.traffic
+    everybody = range(event.ledger.agents)
+    for agent in everybody:
+        assert books_of(world, agent, exact=True) == books_of(event, agent, exact=True), agent
+    assert world.ledger.unverified(everybody) == event.ledger.unverified(everybody)
+    for kind in ("agent", "edge"):
+        blocks = getattr(world.state, kind)
+        for name, block in getattr(event.state, kind).items():
+            np.testing.assert_array_equal(blocks[name].values, block.values, err_msg=name)

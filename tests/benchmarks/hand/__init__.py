@@ -1,1 +1,0 @@
-"""Steps compiled by hand, with positional arrays: the measure for what is compiled from texts."""

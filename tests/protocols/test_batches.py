@@ -1,0 +1,251 @@
+"""The record of a batch: numbers are columns, what is assigned is written back, and what cannot be is said."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hushnet.agents.errors import StepFailure
+from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
+from hushnet.protocols.steps import Constants, batched, per_edge, segment_sum
+from hushnet.simulator.contract.bench import protocol_parameters, run_small
+from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
+
+from .random_worlds import check_engines_agree, random_setting
+
+ENGINES = [EventEngine(), BatchedEngine()]
+SEEN: list[dict[str, tuple[int, ...]]] = []
+
+
+class Parameters(ProtocolParameters):
+    kind: str = "together"
+    rate: float = 0.5
+
+
+class Blocks(Protocol):
+    """Blocks of several widths, constants of all kinds, and edges."""
+
+    Parameters = Parameters
+
+    def layout(self):
+        p = self.problem.task.dimension
+        return Layout(
+            agent={"model": p, "met": 1}, edge={"gap": p, "count": 1}, messages={"model": MessageKind(p, "model")}
+        )
+
+    def constants(self):
+        graph, task = self.problem.graph, self.problem.task
+        return Constants(
+            run={"decay": 0.9, "centre": np.arange(float(task.dimension))},
+            agent={"mu_c": 1.0 / (1 + np.arange(graph.agents)), "target": np.ones((graph.agents, task.dimension))},
+            edge={"trust": 1.0 / (1 + np.arange(len(graph.heads)))},
+        )
+
+    def start(self, view, out):
+        out.send("model", view.state["model"], out.public("zeros"))
+
+
+class Alone(Blocks):
+    """One agent after the other."""
+
+    @staticmethod
+    def step(me):
+        me.gap = me.heard - me.model
+        me.count += 1.0
+        me.met += me.degree
+        around = (me.trust[:, None] * me.gap).sum(axis=0) if me.degree else 0.0
+        me.model = me.decay * me.model + me.rate * (around + me.mu_c * me.target)
+        if me.agent % 2 == 1:
+            me.met = -me.met
+            me.gap *= 2.0
+        me.message = me.model + 0.01 * me.centre * (me.updates + me.rows + me.tick + me.round)
+
+
+class Together(Blocks):
+    """The same of many agents."""
+
+    @staticmethod
+    @batched
+    def step(me):
+        names = "model met degree rows updates tick round now agent mu_c target gap count trust weights heard was_heard"
+        SEEN.append({name: np.shape(getattr(me, name)) for name in [*names.split(), "rate", "centre"]})
+        me.gap = me.heard - per_edge(me, me.model)
+        me.count = me.count + 1.0
+        me.met = me.met + me.degree
+        around = segment_sum(me, me.trust * me.gap)
+        me.model = me.decay * me.model + me.rate * (around + me.mu_c * me.target)
+        odd = me.where(me.agent % 2 == 1)
+        odd.met = -odd.met
+        odd.gap = 2.0 * odd.gap
+        me.message = me.model + 0.01 * me.centre * (me.updates + me.rows + me.tick + me.round)
+
+
+@pytest.mark.parametrize("schedule", ["async", "rounds"])
+@pytest.mark.parametrize("seed", range(3))
+def test_numbers_are_columns_and_what_is_assigned_is_written_back(seed, schedule):
+    SEEN.clear()
+    make = random_setting(seed, loss="logistic", dimension=3, easy=True)
+    spec = Parameters(schedule={"kind": schedule})
+    together = check_engines_agree(make, Together, spec)
+    alone = check_engines_agree(make, Alone, spec, engine="batched (planned steps)")
+    for kind in ("agent", "edge"):
+        for name, block in getattr(alone.state, kind).items():
+            found = getattr(together.state, kind)[name].values
+            np.testing.assert_allclose(found, block.values, rtol=1e-12, atol=1e-12)
+    steps = together.updates[together.setting.graph.tails]
+    np.testing.assert_array_equal(together.state.edge["count"].values, steps)
+    assert steps.max() > 5
+    for shapes in SEEN:
+        (agents, _), (edges, _) = shapes["model"], shapes["gap"]
+        for name in ("met", "degree", "rows", "updates", "tick", "round", "now", "agent", "mu_c"):
+            assert shapes[name] == (agents, 1), name
+        for name in ("count", "trust", "weights", "was_heard"):
+            assert shapes[name] == (edges, 1), name
+        assert shapes["target"] == (agents, 3)
+        assert shapes["heard"] == (edges, 3)
+        assert (shapes["rate"], shapes["centre"]) == ((), (3,))
+    assert len({shapes["model"][0] for shapes in SEEN}) > 2
+
+
+class Pairs(Protocol):
+    """Edge variables of the edge that is met, and of all."""
+
+    Parameters = Parameters
+    traits = Traits(exchange="pairwise")
+
+    def layout(self):
+        p = self.problem.task.dimension
+        return Layout(
+            agent={"model": p},
+            edge={"moved": p, "met": 1},
+            messages={"request": MessageKind(p), "reply": MessageKind(p)},
+        )
+
+    def start(self, view, out):
+        view.state["model"][:] = 1.0 + view.agent
+
+
+class PairsAlone(Pairs):
+    """One agent after the other."""
+
+    @staticmethod
+    def request(me, partner):
+        me.met[partner] += me.weights[partner]
+        me.message = me.model
+
+    @staticmethod
+    def respond(me, partner, heard):
+        me.moved[partner] += (heard - me.model) / 2
+        me.moved *= 0.5
+        me.met[partner] = 7.0
+        me.message = me.moved[partner]
+        me.model += me.moved[partner]
+
+    @staticmethod
+    def complete(me, partner, heard):
+        me.moved[partner] -= heard
+        me.model -= heard + 0.001 * me.moved.sum(axis=0)
+
+
+class PairsTogether(Pairs):
+    """The same of many agents."""
+
+    @staticmethod
+    @batched
+    def request(me):
+        me.here.met = me.here.met + me.here.weight
+        me.message = me.model
+
+    @staticmethod
+    @batched
+    def respond(me, heard):
+        me.here.moved = me.here.moved + (heard - me.model) / 2
+        me.moved = 0.5 * me.moved
+        me.here.met = 7.0
+        me.message = me.here.moved
+        me.model = me.model + me.here.moved
+
+    @staticmethod
+    @batched
+    def complete(me, heard):
+        me.here.moved = me.here.moved - heard
+        me.model = me.model - (heard + 0.001 * segment_sum(me, me.moved))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_batch_has_the_edges_over_which_its_agents_meet_and_all_the_others(seed):
+    make, spec = random_setting(seed, loss="logistic"), Parameters()
+    together = check_engines_agree(make, PairsTogether, spec)
+    alone = check_engines_agree(make, PairsAlone, spec, engine="batched (planned steps)")
+    for kind in ("agent", "edge"):
+        for name, block in getattr(alone.state, kind).items():
+            found = getattr(together.state, kind)[name].values
+            np.testing.assert_allclose(found, block.values, rtol=1e-12, atol=1e-12)
+    assert together.activations > 20
+
+
+def variant(folder, text, kind=Blocks, name="step", decorators="@batched\n", head="def step(me):\n"):
+    """A class whose step is made of these lines, in a file of its own."""
+    path = Path(folder) / "mine.py"
+    source = decorators + head + "".join(f"    {line}\n" for line in text.splitlines())
+    path.write_text(source)
+    made: dict = {"np": np, "batched": batched, "__name__": "mine"}
+    exec(compile(source, str(path), "exec"), made)
+    return type("Variant", (kind,), {name: staticmethod(made[name])})
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("me.model = me.modle", r"`me.model = me.modle`: AttributeError: an agent has no 'modle'; it has .*model"),
+        ("me.model = np.ones((len(me.model), 7))", r"me\.model is \(\d+, 3\) here, and was given \(\d+, 7\)"),
+        ("me.met = np.ones((len(me.model) + 1, 1))", r"me\.met is \(\d+, 1\) here, and was given"),
+        ("me.gap = np.ones((0, 3))", r"me\.gap is \(\d+, 3\) here, and was given \(0, 3\)"),
+        ("me.message = np.ones((len(me.model), 2))", r"me\.message is \(\d+, 3\) here, and was given"),
+        ("me.weights = 1.0", r"AttributeError: me\.weights is not for a step to change"),
+        ("me.heard = 1.0", r"AttributeError: me\.heard is not for a step to change"),
+        ("me.model[0] = 1.0", r"ValueError: .*read-only; what a step reads of a batch are copies"),
+        ("me.met += me.degree", r"read-only; what a step reads of a batch are copies: assign what changes"),
+        ("me.target[0] = 1.0", r"read-only"),
+        ("me.model -= me.features", r"AttributeError: a batch has no 'features', for agents have different numbers"),
+        ("me.model = me.here.gap", r"AttributeError: an agent has no 'here'"),
+        ("me.message = me.model\nme.where(me.agent >= 0).message = 1.0", r"me\.message is not for a part of the ag"),
+        ("me.where(me.agent >= 0).model = np.ones((len(me.model), 2))", r"me\.model is \(\d+, 3\) here, and was giv"),
+        ("me.where(me.agent >= 0).model[:] = 0.0", r"read-only"),
+        ("me.where(np.ones(len(me.model) + 1)).model = 0.0", r"a mask of \d agents, and not one of shape \(\d,\)"),
+    ],
+)
+def test_what_a_batch_cannot_do_is_said_with_the_author_s_line(text, said, engine, tmp_path):
+    kind = variant(tmp_path, text)
+    with pytest.raises(StepFailure) as failure:
+        run_small(kind, protocol_parameters(kind, {}), engine=engine, time=3.0)
+    sentence = str(failure.value)
+    assert re.search(said, sentence), sentence
+    assert re.search(r"agent \d at time \S+, after 0 updates: the step of Variant failed at mine\.py:[34], `", sentence)
+    assert "\n" not in sentence
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("me.here.model = 1.0\nme.message = me.model", r"AttributeError: me\.here\.model is not for a step to change"),
+        ("me.message = me.here.gap", r"AttributeError: an edge has no 'gap'; it has moved, met and weight"),
+        ("me.here.moved = np.ones((9, 1, 2))\nme.message = 0.0", r"me\.here\.moved is \(\d+, 3\) here, and was given"),
+        ("me.model = me.model", r"request sends exactly one message, and has not assigned me\.message"),
+    ],
+)
+def test_what_an_exchange_in_batches_cannot_do_is_said(text, said, engine, tmp_path):
+    kind = variant(tmp_path, text, PairsTogether, "request", head="def request(me):\n")
+    with pytest.raises(StepFailure, match=said):
+        run_small(kind, protocol_parameters(kind, {}), engine=engine, time=3.0)
+
+
+def test_edge_blocks_without_any_edge_may_be_assigned():
+    for engine in ENGINES:
+        world = run_small(Together, Parameters(), engine=engine, agents=1)
+        assert world.state.edge["gap"].values.size == 0
+        assert world.activations > 0

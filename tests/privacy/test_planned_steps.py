@@ -10,8 +10,8 @@ from hushnet.protocols.steps import average, batched, local_gradient, perturbed
 from hushnet.simulator.contract import ContractViolation
 from hushnet.simulator.contract.bench import protocol_parameters, run_small
 from hushnet.simulator.contract.planned import AGENTS, Cut, check_planned, functions_of
-from hushnet.simulator.engine.batched.planned_steps import PlannedSteps
 
+from .mutations import LIST, planted
 from .sampled_gossip import Texts, fields_of, verdict_of
 
 GIVEN = {"mechanism": "gaussian", "multiplier": 2.0, "updates": 5, "clip": 0.2}
@@ -122,22 +122,15 @@ def test_a_step_in_batches_that_sends_otherwise_than_declared_is_found():
     assert "against what Mine declares by sends and most_steps" in violation(step)
 
 
-def test_plain_steps_are_compared_too(monkeypatch):
+def test_plain_steps_are_compared_too():
     def step(me):
         me.model = moved(me)
         me.message = me.model
 
-    usual = PlannedSteps._say
-
-    def less(self, w, me, phase):
-        for said in me.said_.values():
-            said *= 1.0 + 1e-15
-        usual(self, w, me, phase)
-
     made = type("Mine", (ByHand,), {"step": staticmethod(step)})
-    check_planned(made, protocol_parameters(made, {"mu": 0.5}))
-    monkeypatch.setattr(PlannedSteps, "_say", less)
-    assert "steps that are planned differ from steps one by one" in violation(step)
+    check_planned(made, protocol_parameters(made, {"mu": 0.5, "privacy": GIVEN}))
+    with planted(LIST["planned-scale-halved"].plant):
+        assert "steps that are planned differ from steps one by one" in violation(step, privacy=GIVEN)
 
 
 def test_batches_are_as_wide_as_asked():

@@ -186,7 +186,7 @@ class PlannedSteps:
             source.begin_one(me.agents_, me.degrees_, steps[w : w + 1], firsts[w : w + 1])
             me.begin_(self._messages(phase), updates, tick, now)
             try:
-                over = self.functions[max(phase - 1, 0)](me, *self._given(w, agent, phase))
+                over = self.functions[max(int(phase) - 1, 0)](me, *self._given(w, agent, phase))
             except (HushnetError, Objection, *INTERRUPTED):
                 plain[w:] = False
                 raise
@@ -397,11 +397,13 @@ class PlannedSteps:
         """(B,) whose step has written a number that is not finite; in a private run, has sent one."""
         bad = np.zeros(len(batch.agents_), dtype=bool)
         here = batch.__dict__.get("here")
-        written = [batch.said_] if self.world.private else [batch.assigned_, {} if here is None else here.assigned_]
+        written: list[Mapping[str, Any]] = [batch.said_]
+        if not self.world.private:
+            written = [batch.assigned_, {} if here is None else here.assigned_]
         for array in (one for part in written for one in part.values()):
             if finite(array):
                 continue
-            rows = ~np.isfinite(array).all(axis=1)
+            rows: NDArray[np.bool_] = ~np.isfinite(array).all(axis=1)
             if len(rows) == len(bad):
                 bad |= rows
             else:

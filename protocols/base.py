@@ -51,10 +51,10 @@ from .privacy.budget import PrintedNoise, Privacy
 from .privacy.mechanisms import Release
 from .public_start import PublicStart
 from .schedule import ScheduleParameters, expanded
+from .steps.loading import loaders_of
 from .steps.names import Constants, Names
 from .steps.noise import NO_DATA, NO_NOISE, StepNoise
 from .steps.partners import NO_LAW, rank_of
-from .steps.record import loaders_of
 from .steps.sending import Every, check_declared
 from .steps.tables import StepTables
 from .steps.view_steps import ViewSteps, check_arguments, function_in
@@ -279,7 +279,7 @@ class Protocol(ABC):
         return replaced or (("replaced",) if is_patched(self) else ())
 
     def sends(self) -> Mapping[str, Every]:
-        """At which of its steps an agent sends which kind of message; a kind that is not named is sent at all of them.
+        """Say at which of its steps an agent sends which kind of message; one that is not named is sent at all of them.
 
         The engine plans by it who hears what when, before any number is computed. Where that depends on numbers, the
         protocol `decides`.

@@ -4,7 +4,7 @@
 
     HushnetError                exit code 1
     |-- RunFailure              1   a run raised an error that nobody foresaw, or killed its worker
-    |   `-- StepFailure         1   a compiled step raised it
+    |   `-- StepFailure         1   a step raised it
     |-- InputError              2   a scenario, a data file or an argument is not admissible
     |-- AuditFailure            3   an audit found noise, sensitivities or an epsilon that are not what they say
     |-- Divergence              4   a state became non-finite or the objective exploded
@@ -18,6 +18,14 @@ Whatever else is raised is nobody's plan: exit code 70, one sentence, and its de
 """
 
 from __future__ import annotations
+
+import re
+import traceback
+
+MOST_SHOWN, MOST_KEPT = 1_000, 1_000_000
+"""Characters of an error's message in a sentence, and of its details in a file."""
+HIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""What may hide, colour or turn text on a terminal."""
 
 
 class HushnetError(Exception):
@@ -61,16 +69,24 @@ class FieldError(ValueError):
         self.field = field
 
 
+class Interruption(BaseException):
+    """What ends a run from outside, so that no code of an author's catches it as an error of its own."""
+
+
+INTERRUPTED = (KeyboardInterrupt, Interruption)
+"""What is no failure of the code that it is raised in."""
+
+
 class RunFailure(HushnetError):
     """A run that raised an error which nobody foresaw, or that killed its worker; the others went on."""
 
 
 class Objection(AssertionError):
-    """What somebody who watches a step has against it; it is no failure of the step's text."""
+    """What somebody who watches a step has against it; it is no failure of the step."""
 
 
 class StepFailure(RunFailure):
-    """A run in which a compiled step raised an error; what was recorded before that step is kept."""
+    """A run in which a step raised an error; what was recorded before that step is kept."""
 
 
 class AuditFailure(HushnetError):
@@ -126,3 +142,27 @@ class Interrupted(HushnetError):
     """Somebody pressed Ctrl-C or sent SIGTERM; what was complete is kept."""
 
     exit_code = 130
+
+
+def words_of(failure: BaseException) -> str:
+    """An error's message in one printable line of at most `MOST_SHOWN` characters, whatever its author made of it."""
+    try:
+        text = str(failure)
+    except INTERRUPTED:
+        raise
+    except BaseException as broken:
+        return f"no message, for its __str__ raises {type(broken).__name__}"
+    line = " ".join(text[: 2 * MOST_SHOWN].split()) or "no message"
+    line = HIDDEN.sub("\ufffd", line.encode(errors="backslashreplace").decode())
+    return line if len(line) <= MOST_SHOWN else f"{line[:MOST_SHOWN]}..."
+
+
+def details_of(failure: BaseException) -> str:
+    """Where an error was raised, and its message, of which at most `MOST_KEPT` characters."""
+    try:
+        text = "".join(traceback.format_exception(failure))
+    except INTERRUPTED:
+        raise
+    except BaseException:
+        text = "".join(traceback.format_tb(failure.__traceback__)) + f"{type(failure).__name__}: {words_of(failure)}\n"
+    return text if len(text) <= MOST_KEPT else f"{text[: MOST_KEPT // 2]}\n...\n{text[-MOST_KEPT // 2 :]}"

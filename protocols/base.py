@@ -8,8 +8,9 @@ sessions, barriers, counting and the ledger; a protocol file is its mathematics.
 What an agent begins with is its ``start``; where no data enter, `Protocol.public_start` gives the starts of all agents
 at once, and no Python runs for each.
 
-A step is a function, ``step(me)``, of the record of one agent, or of many at once (`hushnet.protocols.steps`). What
-does not fit into one is a method with a `View` and an `Out` in its place.
+A step is a function, ``step(me)``, of the record of one agent, or, marked `hushnet.protocols.steps.batched`, of many at
+once; it is plain Python. What decides when it sends is declared (`Protocol.sends`, `Protocol.most_steps`), or it
+`Protocol.decides`. What does not fit into a step is a method with a `View` and an `Out` in its place.
 
 ==================  =====================================================  =========================================
 family              function                                               methods
@@ -50,15 +51,15 @@ from .privacy.budget import PrintedNoise, Privacy
 from .privacy.mechanisms import Release
 from .public_start import PublicStart
 from .schedule import ScheduleParameters, expanded
+from .steps.loading import loaders_of
 from .steps.names import Constants, Names
 from .steps.noise import NO_DATA, NO_NOISE, StepNoise
 from .steps.partners import NO_LAW, rank_of
-from .steps.record import loaders_of
 from .steps.sending import Every, check_declared
 from .steps.tables import StepTables
 from .steps.view_steps import ViewSteps, check_arguments, function_in
 from .surroundings import Surroundings
-from .traits import EXCHANGE_TEXTS, Traits, lacks
+from .traits import EXCHANGE_STEPS, Traits, lacks
 from .view import Out, Problem, Sent, View
 
 __all__ = [
@@ -267,7 +268,7 @@ class Protocol(ABC):
     def _methods(self) -> Mapping[str, str]:
         """What makes a step: the name of each function, and of the method that it stands for."""
         if self.traits_for(self.parameters).exchange == "pairwise":
-            return {function: method for method, function in EXCHANGE_TEXTS.items()}
+            return {function: method for method, function in EXCHANGE_STEPS.items()}
         return {"step": "wake"}
 
     @property
@@ -278,7 +279,7 @@ class Protocol(ABC):
         return replaced or (("replaced",) if is_patched(self) else ())
 
     def sends(self) -> Mapping[str, Every]:
-        """At which of its steps an agent sends which kind of message; a kind that is not named is sent at all of them.
+        """Say at which of its steps an agent sends which kind of message; one that is not named is sent at all of them.
 
         The engine plans by it who hears what when, before any number is computed. Where that depends on numbers, the
         protocol `decides`.
@@ -355,7 +356,7 @@ class Protocol(ABC):
         self._steps_for("complete_exchange").complete(view, partner, vector)
 
     def _steps_for(self, method: str) -> ViewSteps:
-        if EXCHANGE_TEXTS[method] not in self.step_functions:
+        if EXCHANGE_STEPS[method] not in self.step_functions:
             raise TypeError(lacks(type(self), method))
         return self.steps
 

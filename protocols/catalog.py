@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import inspect
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..agents.errors import HushnetError, InputError
+from ..agents.errors import INTERRUPTED, HushnetError, InputError, words_of
 from ..agents.suggestions import listed, suggestion
 from .base import Protocol, ProtocolParameters
 from .user_files import is_file, load_object
@@ -84,6 +85,17 @@ def resolve(
     raise InputError(f"unknown protocol{suggestion(kind, known)} admissible: {listed(known)}, ./file.py:Class")
 
 
+def loadable() -> dict[str, type[Protocol]]:
+    """The shipped and installed protocols by name; of a plug-in that cannot be loaded, a warning says so."""
+    found = {}
+    for name in names():
+        try:
+            found[name] = resolve(name)
+        except HushnetError as error:
+            warnings.warn(f"{name} is left out: {error}", stacklevel=2)
+    return found
+
+
 def describe() -> dict[str, str]:
     """One line about every protocol that is shipped or installed, by name: its parameters' or its own docstring's."""
     lines = {}
@@ -100,15 +112,19 @@ def describe() -> dict[str, str]:
 def _loaded(plugin: importlib.metadata.EntryPoint) -> Any:
     try:
         return plugin.load()
-    except Exception as error:
+    except INTERRUPTED:
+        raise
+    except BaseException as error:
         raise InputError(
-            f"the installed plug-in {plugin.value} raises {type(error).__name__}: {' '.join(str(error).split())}"
+            f"the installed plug-in {plugin.value} raises {type(error).__name__}: {words_of(error)}"
         ) from error
 
 
 def _checked(found: Any, kind: str) -> type[Protocol]:
     if not (isinstance(found, type) and issubclass(found, Protocol)):
         raise InputError(f"{kind} is not a subclass of hushnet.protocols.base.Protocol")
+    if not (isinstance(found.Parameters, type) and issubclass(found.Parameters, ProtocolParameters)):
+        raise InputError(f"{kind} has Parameters that are not a subclass of hushnet.protocols.base.ProtocolParameters")
     missing = sorted(found.__abstractmethods__) + ([] if found.has_start() else ["start"])
     if missing:
         raise InputError(f"{kind} is abstract; it has yet to define {', '.join(missing)}")

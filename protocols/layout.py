@@ -22,7 +22,7 @@ class MessageKind:
     vectors : int
         Model-sized vectors that one message counts as in the traffic.
     addressed : bool
-        Whether the text of a step sends every neighbour a vector of its own: its message is (degree, width) then.
+        Whether a step sends every neighbour a vector of its own: its message is (degree, width) then.
     """
 
     width: Width

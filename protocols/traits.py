@@ -63,15 +63,15 @@ class Traits:
                 raise ValueError(f"Traits: {name} = {given!r}: admissible: {', '.join(admissible)}")
 
 
-EXCHANGE_TEXTS = {"make_request": "request", "make_response": "respond", "complete_exchange": "complete"}
-"""The methods of a pairwise exchange, and the functions that may stand for them."""
+EXCHANGE_STEPS = {"make_request": "request", "make_response": "respond", "complete_exchange": "complete"}
+"""The methods of a pairwise exchange, and the step functions that may stand for them."""
 FORMER_METHODS = {"make_request": "offer", "make_response": "accept", "complete_exchange": "finish"}
 """What they were called before."""
 
 
 def lacks(protocol: type[Any], method: str) -> str:
-    """Say that a protocol has neither a method of an exchange nor its function, and what was called otherwise before."""
+    """Say that a protocol has neither a method of an exchange nor its step, and what was called otherwise before."""
     former = FORMER_METHODS[method]
     hint = f"; its method {former} is called {method} now" if hasattr(protocol, former) else ""
-    missing = f"neither a function {EXCHANGE_TEXTS[method]} nor a method {method}"
+    missing = f"neither a function {EXCHANGE_STEPS[method]} nor a method {method}"
     return f"{protocol.__name__} exchanges pairwise, but has {missing}{hint}"

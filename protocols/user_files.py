@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..agents.errors import InputError
+from ..agents.errors import INTERRUPTED, InputError, words_of
 from ..agents.files import beside, read_bytes
 from ..agents.suggestions import listed, suggestion
 
@@ -86,8 +86,10 @@ def _run_file(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         del sys.modules[name]
+        if isinstance(error, INTERRUPTED):
+            raise
         raise InputError(_failure(error, path)) from error
     return module
 
@@ -98,9 +100,9 @@ def _failure(error: BaseException, path: Path) -> str:
     if line is None:
         own, frames = path.resolve(), traceback.extract_tb(error.__traceback__)
         line = next((frame.lineno for frame in reversed(frames) if Path(frame.filename).resolve() == own), None)
-    what = error.msg if isinstance(error, SyntaxError) else str(error)
+    what = error.msg if isinstance(error, SyntaxError) else words_of(error)
     hint = _moved(error.name or "") if isinstance(error, ModuleNotFoundError) else ""
-    return f"{path}:{line or 1} raises {type(error).__name__}: {' '.join(what.split())}{hint}"
+    return f"{path}:{line or 1} raises {type(error).__name__}: {what}{hint}"
 
 
 def _moved(name: str) -> str:

@@ -67,7 +67,7 @@ class Loss(ABC):
 
     @property
     def rows(self) -> RowForms | None:
-        """Its rows for compiled code; by default there are none, and steps that need them run as Python."""
+        """Its rows for compiled code; by default there are none, and operators read rows agent by agent."""
         return None
 
 

@@ -200,7 +200,7 @@ class Ledger:
         return True
 
     def add(self, release: Release, times: int) -> None:
-        """Charge several releases like this one, which a compiled step has sent without reserving them."""
+        """Charge several releases like this one, which planned steps have sent without reserving them."""
         counts, entry = self._counts[release.agent], _entry(charge_of(release), release.sensitivity_source)
         self._note(release)
         self._uses.note(release)

@@ -10,11 +10,11 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ...agents.authors import place
 from ...agents.errors import StepFailure
 from ...agents.tables import Shard
 from ..privacy.ledger import UNLIMITED, Ledger, charge_of
 from ..privacy.mechanisms import Release
-from .authors import place
 from .noise import NO_NOISE, UNPERTURBED, grown
 from .surroundings import StepSurroundings
 

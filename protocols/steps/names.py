@@ -1,34 +1,57 @@
-"""What the record ``me`` of a step has.
+"""What the record ``me`` of a step has: of one agent, and of a batch of B agents with R edges in all.
 
-==========================  ===========================================================================================
-name                        what it is
-==========================  ===========================================================================================
-blocks of `Layout.agent`    (width,) float64, or a number where the width is 1; ``me.model = v`` writes into it
-blocks of `Layout.edge`     (degree, width) float64 of the agent's outgoing edges, (degree,) where the width is 1 for
-                            everybody; it may differ by agent, but not between edges of one agent;
-                            where the task has one feature only, blocks of width 1 are vectors of one number
-fields of the parameters    numbers, texts and switches, as the scenario gives them, unless something else has the name
-`Constants`                 what `Protocol.constants` computes: for all, for this agent, or for its edges
-``features``, ``labels``    (m, p) and (m,) float64, the agent's own rows; ``rows`` is m. Where the task splits
-                            features, these are the agent's columns of all rows, and the centre alone has ``labels``
-``weights``                 (degree,) float64, W_ij of its neighbours in ascending order; ``degree`` is their number
-``regularisation``          the agent's lambda_i
-``heard``                   (degree, width) float64, the newest vector of each neighbour when the step began; who was
-                            never heard shows the agent's own block (`MessageKind.mirrors`), or zeros
-``was_heard``               (degree,) whether each neighbour was ever heard
-``message``                 what all neighbours are sent; a step that does not assign it sends nothing. Of a kind that
-                            is `MessageKind.addressed`, (degree, width): what each neighbour is sent
-``heard_KIND``, ...         likewise ``was_heard_KIND`` and ``message_KIND`` where steps have several kinds of
-                            messages; without a kind, what was heard is of the first one. Who sends no messages of a
-                            kind that others send is heard as zeros
-``updates``, ``tick``       steps that the agent has completed, and the tick of its clock
-``round``                   the round that the step belongs to, from 1 on (only behind a neighbour barrier)
-``now``                     time in expected wake-ups of a rate-1 agent
-``agent``                   the agent's index
-==========================  ===========================================================================================
+In a batch, vectors of agents are rows and their numbers columns; what belongs to edges has a row for each, one agent's
+edges after the other's. Shapes of both stand side by side.
 
-A text that returns true was the agent's last: it takes no further steps. Whole numbers have 64 bits where it is
-compiled. Indices, ranks and lengths are checked in either form; what is not there ends the run with the author's line.
+===========================  ================  ============  ==========================================================
+name                         of one agent      in a batch    what it is
+===========================  ================  ============  ==========================================================
+blocks of `Layout.agent`     (width,), or a    (B, width)    the agent's state; ``me.model = v`` writes it. Where the
+                             number                          task has one feature only, blocks of width 1 are vectors
+                                                             of one number
+blocks of `Layout.edge`      (degree, width)   (R, width)    state of the agent's outgoing edges; (degree,) where the
+                                                             width is 1 for everybody. It may differ by agent, but not
+                                                             between edges of one agent
+fields of the parameters     as they are       as they are   numbers, strings and switches, as the scenario gives
+                                                             them, unless something else has the name
+`Constants.run`              as they are       as they are   what `Protocol.constants` computes for all,
+`Constants.agent`            a number, (k,)    (B, 1),       for each agent,
+                                               (B, k)
+`Constants.edge`             (degree,),        (R, 1),       and for each directed edge
+                             (degree, k)       (R, k)
+``features``, ``labels``     (m, p), (m,)      none          the agent's own rows: where the task splits features, its
+                                                             columns of all rows, and the centre alone has ``labels``.
+                                                             Batches read them by operators alone
+``rows``, ``degree``         a number          (B, 1)        how many rows, and how many neighbours, it has
+``weights``                  (degree,)         (R, 1)        W_ij of its neighbours in ascending order
+``regularisation``           a number          (B, 1)        its lambda_i
+``heard``                    (degree, width)   (R, width)    the newest vector of each neighbour when the step began;
+                                                             who was never heard shows the agent's own block
+                                                             (`MessageKind.mirrors`), or zeros
+``was_heard``                (degree,)         (R, 1)        whether each neighbour was ever heard
+``message``                  (width,)          (B, width)    what all neighbours are sent; a step that does not assign
+                                                             it sends nothing. Of a kind that is
+                                                             `MessageKind.addressed`, what each neighbour is sent:
+                                                             (degree, width), or (R, width)
+``heard_KIND``, ...          likewise          likewise      with ``was_heard_KIND`` and ``message_KIND``, where steps
+                                                             have several kinds of messages; without a kind, what was
+                                                             heard is of the first one. Who sends no messages of a
+                                                             kind that others send is heard as zeros
+``updates``, ``tick``        a number          (B, 1)        steps that the agent has completed, and the tick of its
+                                                             clock
+``round``                    a number          (B, 1)        the round that the step belongs to, from 1 on (only
+                                                             behind a neighbour barrier)
+``now``                      a number          (B, 1)        time in expected wake-ups of a rate-1 agent
+``agent``                    a number          (B, 1)        its index
+``where(mask)``              none: use if      a record      the same record for some of the agents, by a (B, 1) mask;
+                                                             blocks that are assigned there are written for them alone
+``here``                     none: its rank    the edge      in an exchange, what each agent has of the edge that it
+                             is ``partner``                  meets: (B, width) of each edge block, which may be
+                                                             assigned, (B, 1) or (B, k) of edge constants, ``weight``
+===========================  ================  ============  ==========================================================
+
+All numbers are float64, but for indices and counts. A step that returns true was the agent's last: it takes no further
+steps, as `Protocol.most_steps` declares where steps are planned. What is not there ends the run with the author's line.
 """
 
 from __future__ import annotations
@@ -41,7 +64,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .authors import place
+from ...agents.authors import place_of
+from ...agents.errors import words_of
 
 OWN = ("features", "labels", "rows", "weights", "degree", "regularisation", "agent")
 """What every agent has, and nobody writes."""
@@ -92,9 +116,9 @@ class Names:
             self.per_agent = {name: _per(name, value, graph.agents, "agents") for name, value in made.agent.items()}
             self.per_edge = {name: _per(name, value, len(graph.heads), "edges") for name, value in made.edge.items()}
         except (AttributeError, TypeError, ValueError) as error:
-            code = type(protocol).constants.__code__
-            wrong = str(error) if isinstance(made, Constants) else f"must give Constants, not {type(made).__name__}"
-            raise TypeError(f"{place(code.co_filename, code.co_firstlineno)}: {wrong}") from error
+            unlike = f"must give Constants, not {type(made).__name__}"
+            wrong = words_of(error) if isinstance(made, Constants) else unlike
+            raise TypeError(f"{place_of(type(protocol).constants)}: {wrong}") from error
         self.parameters = {name: getattr(protocol.parameters, name) for name in type(protocol.parameters).model_fields}
         for name in ("kind", "label", "schedule", "tuned", "privacy"):
             self.parameters.pop(name, None)
@@ -144,7 +168,7 @@ class Names:
 
     @property
     def writable(self) -> set[str]:
-        """What a text may assign."""
+        """What a step may assign."""
         return {*self.layout.agent, *self.layout.edge, *self.messages}
 
     def width(self, kind: str, agent: int) -> int:

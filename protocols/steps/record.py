@@ -7,34 +7,39 @@ to blocks is written back when it is over.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...agents.suggestions import suggestion
 from .heard_kernels import gathered, known
 from .names import MESSAGE
-from .sources import Source
+from .sources import StepSource
 from .tables import StepTables
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
+OF_BATCHES = {
+    "where": "me.where is of batched steps; of one agent, write if",
+    "here": "me.here is of batched steps; of one agent, blocks of the edge are me.BLOCK[partner]",
+}
+"""What records of one agent do not have, and what stands in its place."""
 
 
 class Record:
     """What records of one agent and of a batch have in common, for operators.
 
-    Parameters
+    Attributes
     ----------
-    tables : StepTables
-    source : Source
-    agents : (B,) int64
+    tables_ : StepTables
+    source_ : StepSource
+    agents_ : (B,) int64
     """
 
     tables_: StepTables
-    source_: Source
+    source_: StepSource
     agents_: Ranks
     degrees_: Ranks
     decays_: Array
@@ -43,10 +48,21 @@ class Record:
     messages_: Mapping[str, str]
     said_: dict[str, Array]
 
+    edge_starts_: Ranks
+    degree: Any
+    rows: Any
+
     def _unknown(self, name: str) -> AttributeError:
         if name in self.tables_.names.messages:
             return AttributeError(f"me.{name} is assigned as a whole, and never read")
-        return AttributeError(f"an agent has no {name!r}; it has {', '.join(self.tables_.names.all)}")
+        if name in OF_BATCHES and not self.is_batch_:
+            return AttributeError(OF_BATCHES[name])
+        known = self.tables_.names.all
+        return AttributeError(f"an agent has no {name!r}{suggestion(name, known)} it has {', '.join(known)}")
+
+    def _fixed_name(self, name: str) -> AttributeError:
+        names = ", ".join(sorted(self.tables_.names.writable))
+        return AttributeError(f"me.{name} is not for a step to change; admissible: {names}")
 
     def matrix_(self, values: Any, width: int | None = None) -> Array:
         """(B, width) float64, contiguous, of what a step has of its agents."""
@@ -75,7 +91,7 @@ class Record:
         return kind
 
     def heard_(self, kind: str) -> tuple[Any, Ranks, Ranks, Ranks, Array]:
-        """What a `Source` has of what was heard, and (B, width) what stands for the rest."""
+        """What a `StepSource` has of what was heard, and (B, width) what stands for the rest."""
         tables = self.tables_
         widths = tables.names.heard_widths[kind]
         width = int(widths[self.agents_[0]] if len(self.agents_) else widths.max(initial=0))
@@ -108,11 +124,11 @@ class One(Record):
     Parameters
     ----------
     tables : StepTables
-    source : Source
+    source : StepSource
     agent : int
     """
 
-    def __init__(self, tables: StepTables, source: Source, agent: int) -> None:
+    def __init__(self, tables: StepTables, source: StepSource, agent: int) -> None:
         put, names, state, edges = self.__dict__, tables.names, tables.state, tables.graph.edges_of(agent)
         put.update(tables_=tables, source_=source, agents_=np.array([agent]), is_batch_=False, messages_={}, said_={})
         put["degrees_"] = np.array([edges.stop - edges.start])
@@ -121,7 +137,7 @@ class One(Record):
         put["numbers_"] = {name: block for name, block in blocks.items() if one(name)}
         for name, block in state.edge.items():
             own = block.of(edges)
-            blocks[name] = own[:, 0] if one(name) else cast(Any, own)
+            blocks[name] = cast(Any, own)[:, 0] if one(name) else cast(Any, own)
         put["blocks_"] = blocks
         put["vectors_"] = [block for block in blocks.values() if isinstance(block, np.ndarray)]
         put["widths_"] = {kind: names.width(kind, agent) for kind in names.kinds}
@@ -167,11 +183,11 @@ class One(Record):
         block = self.blocks_.get(name)
         if block is not None:
             if block is not value:
-                block[:] = value
+                block[:] = numbers(name, value)
         elif name == MESSAGE or name in self.tables_.names.messages:
             self.said_[name] = self._copied(name, value)
         else:
-            raise AttributeError(f"me.{name} is not for a step to change")
+            raise self._fixed_name(name)
 
     def _copied(self, name: str, value: Any) -> Array:
         """A copy of what is assigned to a message."""
@@ -180,7 +196,7 @@ class One(Record):
         if width == 0 and names.is_partial(kind):
             raise ValueError(names.unsent(kind))
         message = np.empty((self.degree, width) if names.layout.messages[kind].addressed else width)
-        message[:] = value
+        message[:] = numbers(name, value)
         return message
 
 
@@ -189,18 +205,18 @@ def _fixed_fields(tables: StepTables, agent: int, edges: slice) -> dict[str, Any
     names = tables.names
     return {
         **{name: np.float64(value) if isinstance(value, float) else value for name, value in names.parameters.items()},
-        **{name: _fixed(array) for name, array in names.run.items()},
-        **{name: _fixed(array[agent]) for name, array in names.per_agent.items()},
-        **{name: _fixed(array[edges]) for name, array in names.per_edge.items()},
+        **{name: fixed(array) for name, array in names.run.items()},
+        **{name: fixed(array[agent]) for name, array in names.per_agent.items()},
+        **{name: fixed(array[edges]) for name, array in names.per_edge.items()},
         "rows": int(tables.counts[agent]),
-        "weights": _fixed(tables.graph.weights[edges]),
+        "weights": fixed(tables.graph.weights[edges]),
         "degree": edges.stop - edges.start,
         "regularisation": np.float64(tables.task.regularisation[agent]),
         "agent": agent,
     }
 
 
-def _fixed(array: Any) -> Any:
+def fixed(array: Any) -> Any:
     """A number, or an array that nobody writes."""
     if np.ndim(array) == 0:
         return np.float64(array)
@@ -217,7 +233,7 @@ class Batch(Record):
     Parameters
     ----------
     tables : StepTables
-    source : Source
+    source : StepSource
     agents : (B,) int64
         Whose blocks have equal widths.
     messages : mapping of str to str
@@ -227,7 +243,7 @@ class Batch(Record):
     """
 
     def __init__(
-        self, tables: StepTables, source: Source, agents: Ranks, messages: Mapping[str, str], passing: Any
+        self, tables: StepTables, source: StepSource, agents: Ranks, messages: Mapping[str, str], passing: Any
     ) -> None:
         self.__dict__.update(
             tables_=tables,
@@ -280,7 +296,7 @@ class Batch(Record):
         elif name == MESSAGE or name in self.tables_.names.messages:
             self.said_[name] = self._copied(name, value)
         else:
-            raise AttributeError(f"me.{name} is not for a step to change")
+            raise self._fixed_name(name)
 
     def _copied(self, name: str, value: Any) -> Array:
         kind, names = self._sent_kind(name), self.tables_.names
@@ -298,7 +314,7 @@ class Batch(Record):
             )
         return super()._unknown(name)
 
-    def where(self, mask: Any) -> Part:
+    def where(self, mask: Any) -> BatchPart:
         """The same record for some of the agents: what is assigned there is written for them alone.
 
         Parameters
@@ -308,7 +324,7 @@ class Batch(Record):
         given, count = np.reshape(mask, -1), len(self.agents_)
         if given.size not in (1, count):
             raise ValueError(f"me.where takes a mask of {count} agents, and not one of shape {np.shape(mask)}")
-        return Part(self, np.flatnonzero(np.broadcast_to(given, count)))
+        return BatchPart(self, np.flatnonzero(np.broadcast_to(given, count)))
 
     def write_back_(self) -> None:
         """Write what the step has assigned to blocks."""
@@ -324,7 +340,7 @@ class Batch(Record):
                 state.edge[name].put(here.edges_, values)
 
 
-class Part(Batch):
+class BatchPart(Batch):
     """Some agents of a batch, at the same step; what is assigned takes its place in the batch at once.
 
     Parameters
@@ -360,7 +376,9 @@ class Part(Batch):
         """Put another value in the place of the agents' part of a block."""
         state, whole = self.tables_.state, self.whole_
         if name not in state.agent and name not in state.edge:
-            raise AttributeError(f"me.{name} is not for a part of the agents to change")
+            raise AttributeError(
+                f"me.{name} is not for a part of the agents to change: assign it for all of them, by np.where"
+            )
         if name not in whole.__dict__.get("assigned_", {}):
             setattr(whole, name, getattr(whole, name))
         rows = self.rows_ if name in state.agent else self.edge_rows_
@@ -403,10 +421,25 @@ class Meeting:
         """Put another value in the place of a block of the edge."""
         blocks = self._me.tables_.state.edge
         if name not in blocks:
-            raise AttributeError(f"me.here.{name} is not for a step to change")
+            raise AttributeError(f"me.here.{name} is not for a step to change; admissible: {', '.join(blocks)}")
         shape = (len(self.edges_), blocks[name].width_of(self.edges_))
         self.__dict__[name] = self.assigned_[name] = broadcast(f"here.{name}", value, shape)
         self._me.__dict__.pop(name, None)  # which reads anew what is known of all edges
+
+
+def numbers(name: str, value: Any) -> Any:
+    """What is assigned to a field, if it is real numbers: NumPy would take None for NaN, and text for what it spells.
+
+    Raises
+    ------
+    TypeError
+        If it is anything else.
+    """
+    kind = (value if isinstance(value, np.ndarray) else np.asarray(value)).dtype
+    if kind.kind not in "biuf":
+        what = f"an array of {kind}" if isinstance(value, np.ndarray) else f"{type(value).__name__}"
+        raise TypeError(f"me.{name} takes real numbers, not {what}")
+    return value
 
 
 def broadcast(name: str, value: Any, shape: tuple[int, int]) -> Array:
@@ -418,6 +451,7 @@ def broadcast(name: str, value: Any, shape: tuple[int, int]) -> Array:
         If it does not fit.
     """
     out = np.empty(shape)
+    numbers(name, value)
     try:
         out[:] = value
     except ValueError:
@@ -434,72 +468,3 @@ def segments(begins: Ranks, counts: Ranks) -> Ranks:
     """The places of segments that begin somewhere and have so many each, one after the other."""
     ends = np.cumsum(counts)
     return np.repeat(begins - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
-
-
-def loaders_of(tables: StepTables) -> dict[str, Callable[[Batch], Any]]:
-    """How a batch finds whatever a step may name, by name."""
-    names, state, graph = tables.names, tables.state, tables.graph
-    found: dict[str, Callable[[Batch], Any]] = {
-        "degrees_": lambda me: graph.degrees[me.agents_],
-        "decays_": lambda me: tables.decays[me.agents_],
-        "data_": lambda me: me.source_.rows(),
-        "edges_": lambda me: segments(graph.offsets[me.agents_], me.degrees_),
-        "edge_starts_": lambda me: np.concatenate([[0], np.cumsum(me.degrees_)]),
-        "partner_": lambda me: me.edge_starts_[:-1] + me.passing_["edge"] - graph.offsets[me.agents_],
-        "here": lambda me: Meeting(me, me.passing_["edge"]),
-        "updates": lambda me: me.passing_["updates"][:, None],
-        "tick": lambda me: me.passing_["tick"][:, None],
-        "round": lambda me: me.passing_["updates"][:, None] + 1,
-        "now": lambda me: me.passing_["now"][:, None],
-        "degree": lambda me: me.degrees_[:, None],
-        "rows": lambda me: tables.counts[me.agents_][:, None],
-        "regularisation": lambda me: tables.task.regularisation[me.agents_][:, None],
-        "weights": lambda me: graph.weights[me.edges_][:, None],
-        "agent": lambda me: me.agents_[:, None],
-    }
-    if "step" in tables.protocol.step_functions:
-        del found["here"], found["partner_"]
-    for name, value in names.parameters.items():
-        known = np.float64(value) if isinstance(value, float) else value
-        found[name] = partial(_constant, known)
-    for name, array in names.run.items():
-        found[name] = partial(_constant, _fixed(array))
-    for name, array in names.per_agent.items():
-        found[name] = partial(_rows_of, column(array))
-    for name, array in names.per_edge.items():
-        found[name] = partial(_edges_of, column(array))
-    for name, kind in names.heard.items():
-        found[name] = partial(_heard_of, kind)
-    for name, kind in names.was_heard.items():
-        found[name] = partial(_was_heard, kind)
-    found.update({name: partial(_block_of, name) for name in state.agent})
-    found.update({name: partial(_edge_block_of, name) for name in state.edge})
-    return found
-
-
-def _constant(value: Any, _: Batch) -> Any:
-    return value
-
-
-def _rows_of(array: Array, me: Batch) -> Array:
-    return _fixed(array[me.agents_])
-
-
-def _edges_of(array: Array, me: Batch) -> Array:
-    return _fixed(array[me.edges_])
-
-
-def _heard_of(kind: str, me: Batch) -> Array:
-    return me.received_(kind)
-
-
-def _was_heard(kind: str, me: Batch) -> NDArray[np.bool_]:
-    return me.was_heard_(kind)[:, None]
-
-
-def _block_of(name: str, me: Batch) -> Array:
-    return me.block_(name)
-
-
-def _edge_block_of(name: str, me: Batch) -> Array:
-    return me.edge_block_(name)

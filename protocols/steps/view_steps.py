@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...agents.errors import HushnetError, InputError, Objection, StepFailure
+from ...agents.authors import author_place, place_of
+from ...agents.errors import INTERRUPTED, HushnetError, InputError, Objection, StepFailure, words_of
 from ..privacy.mechanisms import Release
 from ..view import POST_PROCESSING, Out, View
-from .authors import author_place, place
 from .names import MESSAGE
 from .noise import UNPERTURBED
 from .record import Batch, One, Record
@@ -24,11 +24,17 @@ from .tables import StepTables
 Array = NDArray[np.float64]
 PHASES = ("request", "respond", "complete")
 """The steps of an exchange, in the order of its phases."""
+READ_ONLY = "what was heard, and what a batch reads, are copies: assign what changes, as in me.x = me.x + 1"
+UNSENT = "it sends exactly one message, and has not assigned me.message"
 
 
 def batched(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a step as one that is made for many agents at once: ``me`` has their rows."""
-    step.is_batched = True  # type: ignore[attr-defined]
+    """Mark a step as one that is made for many agents at once: ``me`` has their rows.
+
+    Above ``@staticmethod`` or below it, if it has one.
+    """
+    marked: Any = getattr(step, "__func__", step)
+    marked.is_batched = True
     return step
 
 
@@ -37,18 +43,20 @@ def is_batched(step: Callable[..., Any]) -> bool:
     return getattr(step, "is_batched", False)
 
 
-def failure_of(protocol: Any, agent: int, now: float, updates: int, name: str, error: Exception | str) -> StepFailure:
+def failure_of(
+    protocol: Any, agent: int, now: float, updates: int, name: str, error: BaseException | str, also: str = ""
+) -> StepFailure:
     """What is said of a step that raised an error, or has not done what it has to: who, when, and the author's line."""
-    if isinstance(error, Exception):
-        what = f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
-        if isinstance(error, ValueError) and "read-only" in str(error):
-            what += "; what a step reads of a batch are copies: assign what changes, as in me.x = me.x + 1"
+    what, where = str(error) if isinstance(error, str) else "", ""
+    if isinstance(error, BaseException):
+        what = f"{type(error).__name__}: {words_of(error)}"
         where = author_place(error)
-        error = f"{where}: {what}" if where else what
+    if "read-only" in what:
+        also = also or READ_ONLY
     who = protocol.problem.task.ids[agent]
     return StepFailure(
         f"agent {who!r} at time {now:.6g}, after {updates} updates: the {name} of {type(protocol).__name__} "
-        f"failed at {error}"
+        f"failed{f' at {where}' if where else ''}: {what}{f'; {also}' if also else ''}"
     )
 
 
@@ -121,8 +129,7 @@ class ViewSteps:
         kind = "request" if name == "request" else "reply"
         me, source, _ = self._run(name, view, release, out.reserve, {MESSAGE: kind}, partner, *heard)
         if MESSAGE not in me.said_:
-            why = f"{name} sends exactly one message, and has not assigned me.message"
-            raise failure_of(self.protocol, view.agent, view.now, view.updates, name, why)
+            raise failure_of(self.protocol, view.agent, view.now, view.updates, name, UNSENT)
         under = self._sent_under(release, source)
         out.send(kind, me.said_[MESSAGE].reshape(-1), under, to=int(view.neighbours[partner]))
 
@@ -195,9 +202,9 @@ class ViewSteps:
                 return me, source, over
             one.begin_(messages, view.updates, view.tick, view.now)
             return me, source, step(one, *arguments)
-        except (HushnetError, Objection):
+        except (HushnetError, Objection, *INTERRUPTED):
             raise
-        except Exception as error:
+        except BaseException as error:  # a class of an author's own may derive from it
             raise failure_of(self.protocol, view.agent, view.now, view.updates, name, error) from error
 
 
@@ -225,6 +232,4 @@ def check_arguments(name: str, function: Callable[..., Any]) -> None:
     try:
         taken.bind(*wanted)
     except TypeError:
-        code = function.__code__
-        where = place(code.co_filename, code.co_firstlineno)
-        raise InputError(f"{where}: takes {taken}; admissible: {name}({', '.join(wanted)})") from None
+        raise InputError(f"{place_of(function)}: takes {taken}; admissible: {name}({', '.join(wanted)})") from None

@@ -16,6 +16,6 @@ from __future__ import annotations
 
 from . import making, reading, asking  # isort: skip (the order of their help)
 from .application import app
-from .entry import UNFORESEEN, main
+from .entry import UNFORESEEN, main, script
 
-__all__ = ["UNFORESEEN", "app", "asking", "main", "making", "reading"]
+__all__ = ["UNFORESEEN", "app", "asking", "main", "making", "reading", "script"]

@@ -1,8 +1,6 @@
 """``python -m hushnet.simulator.cli``."""
 
-import sys
-
-from . import main
+from . import script
 
 if __name__ == "__main__":
-    sys.exit(main())
+    script()

@@ -6,13 +6,15 @@ import errno
 import os
 import re
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, suppress
+from typing import Any, NoReturn
 
 import typer
 
+from ...agents.authors import author_place, complain_plainly, contained
 from ..signals import terminable
 from .application import app
 from .streams import discard, flushed, prepare
@@ -32,6 +34,18 @@ MOST_SHOWN = 300
 """Characters of such an error's own message."""
 
 
+def script() -> NoReturn:
+    """Run the shell as a process of its own, which waits for nothing that a protocol has left behind."""
+    complain_plainly()
+    code = main()
+    if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError, AttributeError):
+                stream.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the shell; returns the exit code.
 
@@ -42,8 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     os.environ.setdefault(*POOL)
     prepare()
-    with terminable() as asked, _plainly_warned():
+    with terminable() as asked, _plainly_warned(), contained():
         code = _main(arguments)
+        with suppress(OSError):  # said already; Python would say it once more at its end, with a code of its own
+            flushed()
     return TERMINATED if asked and code == INTERRUPTED else code
 
 
@@ -63,16 +79,18 @@ def _plainly_warned() -> Iterator[None]:
 
 
 def _main(arguments: Sequence[str] | None) -> int:
-    from ...agents.errors import HushnetError, OutOfResources
+    from ...agents.errors import HushnetError, OutOfResources, words_of
 
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = app(given, prog_name="hushnet", standalone_mode=False)
         flushed()
     except HushnetError as error:
+        if error.exit_code == INTERRUPTED:
+            return _interrupted(str(error))
         return _complain(str(error), error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        return _complain("interrupted", INTERRUPTED)
+        return _interrupted()
     except typer.Exit as leaving:
         return leaving.exit_code
     except BrokenPipeError:
@@ -90,19 +108,42 @@ def _main(arguments: Sequence[str] | None) -> int:
         said = told(error, error.filename or doing)
         return _complain(str(said), said.exit_code)
     except RuntimeError as error:
-        if NO_THREAD not in str(error):
-            return _unforeseen(error, given)
-        sentence = "no further thread or process may be started here: raise the limit (ulimit -u), or end others"
-        return _complain(f"{sentence}; the same command goes on", OutOfResources.exit_code)
+        return _no_thread() if NO_THREAD in str(error) else _unforeseen(error, given)
     except Exception as error:
         # What typer raises on a wrong command line has moved between its versions; what it offers has not.
         if not hasattr(error, "format_message"):
             return _unforeseen(error, given)
         message = " ".join(error.format_message().split())  # pyright: ignore[reportAttributeAccessIssue]
         return _complain(f"{message.rstrip('.')}; see hushnet --help" if message else "", 2)
+    except BaseException as error:  # of a class of an author's own, which need not be an Exception
+        where = author_place(error)
+        if not where:
+            raise
+        return _complain(f"{where}: {type(error).__name__}: {words_of(error)}", HushnetError.exit_code)
     if code == INTERRUPTED:
-        return _complain("interrupted", INTERRUPTED)
+        return _interrupted()
     return code if isinstance(code, int) else 0
+
+
+def _interrupted(message: str = "interrupted") -> int:
+    """Say that somebody interrupted the command, or that a library did: OpenBLAS does, where it may start no thread."""
+    return _complain(message, INTERRUPTED) if _may_start_threads() else _no_thread()
+
+
+def _may_start_threads() -> bool:
+    """Whether a limit on processes and threads leaves room for one; where it does not, libraries fail in many ways."""
+    try:
+        threading.Thread(target=int).start()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _no_thread() -> int:
+    from ...agents.errors import OutOfResources
+
+    sentence = "no further thread or process may be started here: raise the limit (ulimit -u), or end others"
+    return _complain(f"{sentence}; the same command goes on", OutOfResources.exit_code)
 
 
 def _complain(message: str, code: int) -> int:
@@ -115,6 +156,8 @@ def _unforeseen(error: Exception, given: Sequence[str]) -> int:
     """The last resort: one sentence about an error that nobody foresaw, and its details in a file of its own."""
     if os.environ.get(DEBUG):
         raise error
+    if not _may_start_threads():
+        return _no_thread()
     from importlib.metadata import version
     from tempfile import NamedTemporaryFile
     from traceback import format_exception

@@ -49,7 +49,8 @@ def run(
         bool,
         typer.Option(
             "--contract/--no-contract",
-            help="Check the privacy of your own protocols by replay, some ten runs each; else no epsilon is verified.",
+            help="Check the privacy of your own protocols by replay, some ten runs each, and that they do the same in "
+            "every process; else no epsilon is verified.",
         ),
     ] = True,
     proofs: Annotated[

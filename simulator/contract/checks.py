@@ -19,7 +19,7 @@ from ...agents.errors import LimitReached
 from ...protocols.base import Protocol, ProtocolParameters, Sent
 from ...protocols.privacy.mechanisms import Release, noises
 from ...protocols.steps.charges import ScaleMismatch
-from ...protocols.traits import EXCHANGE_TEXTS, lacks
+from ...protocols.traits import EXCHANGE_STEPS, lacks
 from ...protocols.view import POST_PROCESSING
 from ..network.latency import Constant
 from ..network.network import NetworkParameters
@@ -151,8 +151,8 @@ def _check_number(what: str, values: NDArray[np.float64]) -> None:
 def check_methods(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
     """A protocol that exchanges pairwise has all three methods of an exchange, or functions for them."""
     if protocol.traits_for(parameters).exchange == "pairwise":
-        for name, text in EXCHANGE_TEXTS.items():
-            if getattr(protocol, name) is getattr(Protocol, name) and getattr(protocol, text) is None:
+        for name, function in EXCHANGE_STEPS.items():
+            if getattr(protocol, name) is getattr(Protocol, name) and getattr(protocol, function) is None:
                 raise ContractViolation(lacks(protocol, name))
 
 

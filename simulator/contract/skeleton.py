@@ -46,6 +46,9 @@ class {name}(Protocol):
         """Begin at zero, which every neighbour may know."""
         out.send("model", view.state["model"], out.public("the start does not depend on data"))
 
+    # A step of one agent, in plain Python. For large worlds, write @batched (of hushnet.protocols.steps) above: it is
+    # then made for many agents at once, me.model is (B, p) and me.degree (B, 1), and in place of `if` it needs
+    # me.model = np.where(me.degree > 0, (me.model + average(me)) / 2, me.model).
     @staticmethod
     def step(me: Any) -> None:
         """Half way to the neighbours' weighted mean, a gradient step, the news; see hushnet.protocols.steps.names."""

@@ -12,7 +12,7 @@ import numpy as np
 from ...agents.agent import Agent
 from ...agents.availability import Always
 from ...agents.blocks import State
-from ...agents.errors import InputError, LimitReached
+from ...agents.errors import INTERRUPTED, InputError, LimitReached
 from ...agents.graph import Graph
 from ...agents.inbox import Message
 from ...agents.losses import LOSSES
@@ -198,7 +198,9 @@ def reached(
                 EventEngine().run(world)
             except LimitReached:  # answers without end, where nothing takes time
                 continue
-            except Exception:  # a step that fails here fails again in a check, which says where
+            except INTERRUPTED:
+                raise
+            except BaseException:  # a step that fails here fails again in a check, which says where
                 pass
             break
         found.state.append(world.state)

@@ -19,7 +19,7 @@ from ..world.watchers import Watch
 from ..world.world import World
 from .randomness_seen import doubt
 from .redrawn import check_drawn_anew
-from .replay import Make, Replayed, replay
+from .replay import Broken, Failed, Make, Replayed, ready, replay
 from .small_settings import admitted_world, small_setting, split_setting
 from .transcript import Recording
 from .violation import ContractViolation
@@ -107,6 +107,8 @@ def small_worlds(make: Make, parameters: ProtocolParameters) -> Iterator[tuple[s
     ------
     InputError
         If the protocol can run in none of a kind.
+    Broken
+        If it fails where a world is made.
     """
     radius = getattr(getattr(parameters, "privacy", None), "radius", None)
     for rank, (name, (network, availability, loss)) in enumerate(WORLDS.items()):
@@ -121,10 +123,12 @@ def small_worlds(make: Make, parameters: ProtocolParameters) -> Iterator[tuple[s
             setting = choice if radius is None else _within(choice, radius)
             try:
                 if not (settings and choice is choices[-1]):
-                    make(setting, Recording())
+                    ready(make, setting, Recording())
                     settings.append(setting)
             except InputError as error:
                 refused.append(error)
+            except Failed as error:
+                raise Broken(str(error)) from error
         if not settings:
             raise refused[0]
         yield name, settings

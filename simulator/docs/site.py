@@ -33,6 +33,7 @@ CONTENTS = {
     "Start": ("start-figure", "start-protocol", "start-comparison"),
     "Tutorials": ("tutorial-first-protocol", "tutorial-comparison"),
     "How to": (
+        "howto-steps",
         "howto-latency",
         "howto-data",
         "howto-sweeps",
@@ -111,6 +112,7 @@ def _included(place: str) -> tuple[str, dict[str, Path]]:
     """A page of the repository, its links turned to pages of the site or left as words."""
     here = (ROOT / place).parent
     names = {str((ROOT / path).resolve()): name for name, path in INCLUDED.items()}
+    names |= {str(path): path.stem for path in WRITTEN.glob("*.md")}
     pictures: dict[str, Path] = {}
 
     def turned(found: re.Match[str]) -> str:

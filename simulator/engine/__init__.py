@@ -1,1 +1,1 @@
-"""Who drives a world through the rules: SimPy event by event, or compiled windows."""
+"""Who drives a world through the rules: SimPy event by event, or plans of many events."""

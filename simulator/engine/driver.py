@@ -66,7 +66,7 @@ class Driver(ABC):
         Stall
             When agents in rounds wait for messages that can never come; likewise.
         StepFailure
-            When a compiled step raises an error; likewise.
+            When a step raises an error; likewise.
         LimitReached
             When the run goes beyond one of the setting's limits; likewise.
         """

@@ -1,4 +1,4 @@
-"""The engines that run a world: one SimPy event for whatever happens, or compiled windows between SimPy's events."""
+"""The engines that run a world: one SimPy event for whatever happens, or plans of many events between SimPy's."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Engine(ABC):
 
     @abstractmethod
     def foresee(self, world: World) -> tuple[str, StepForm]:
-        """What kind of engine this is and in which form it will make a world's steps, found out without compiling."""
+        """What kind of engine this is and in which form it will make a world's steps, found out without a run."""
 
     def prepare(self, world: World) -> Driver:
         """What will run a world that was not run yet; the world says from now on which engine that is."""
@@ -84,9 +84,9 @@ class EventEngine(Engine):
 
 @final
 class BatchedEngine(Engine):
-    """SimPy drives a pump; between its events, compiled windows run the same rules.
+    """SimPy drives a pump; between its events, compiled windows run the same rules and plan steps.
 
-    It runs what has compiled forms (see `declined`).
+    It runs networks and clocks that have compiled forms (see `declined`), whatever the protocol.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class BatchedEngine(Engine):
 
     @staticmethod
     def _reacting(world: World) -> bool:
-        """Whether agents take in single messages, which compiled steps do not."""
+        """Whether agents take in single messages, which planned steps do not."""
         free = world.sessions is None and world.in_rounds is None
         return free and (world.traits.trigger == "message" or world.traits.inbox != "latest")
 

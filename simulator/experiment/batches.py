@@ -15,9 +15,12 @@ from typing import Any
 
 import cloudpickle
 
+from ...agents.authors import complain_plainly, contained
 from ...agents.errors import HushnetError, InputError
+from ...agents.files import read_bytes
 from ...protocols import catalog
 from ...protocols.user_files import is_file
+from ..contract.repeats import last_words
 from ..contract.verdict import Verdict
 from ..storage.provenance import code_version, libraries
 from .heartbeat import Abandoned, Heartbeat
@@ -98,7 +101,8 @@ def work(post: WorkerContext, packed: bytes, seconds: float) -> tuple[list[RunOu
         Why no further run makes sense.
     """
     outcomes: list[RunOutcome] = []
-    with _one_at_a_time:
+    complain_plainly()
+    with _one_at_a_time, contained():
         began = time.perf_counter()
         try:
             _check(post)
@@ -124,7 +128,8 @@ def judge_there(post: WorkerContext, packed: bytes) -> tuple[Verdict | None, Hus
     packed : bytes
         The run, packed.
     """
-    with _one_at_a_time:
+    complain_plainly()
+    with _one_at_a_time, contained():
         try:
             _check(post)
             return judge(_unpacked(post), _loaded(packed).run), None
@@ -134,16 +139,21 @@ def judge_there(post: WorkerContext, packed: bytes) -> tuple[Verdict | None, Hus
 
 def _tried(experiment: Experiment, planned: PlannedRun, heartbeat: Heartbeat) -> RunOutcome:
     deaths = heartbeat.deaths(planned.name)
-    if deaths >= MOST_DEATHS:
-        return quarantined(experiment, planned, deaths)
+    kind = planned.run.point.scenario.protocols[planned.run.protocol].kind
+    if deaths >= (1 if kind in experiment.deadly else MOST_DEATHS):
+        return quarantined(experiment, planned, deaths, heartbeat)
     with heartbeat.at(planned.name):
         return run_once(experiment, planned, heartbeat.check_alive)
 
 
-def quarantined(experiment: Experiment, planned: PlannedRun, deaths: int) -> RunOutcome:
+def quarantined(experiment: Experiment, planned: PlannedRun, deaths: int, heartbeat: Heartbeat) -> RunOutcome:
     """The answer about a run that is not tried again because workers die of it."""
-    error = f"killed its worker {deaths} times (a crash in compiled code, or too little memory)"
-    keep_failure(experiment, planned, error)
+    path = heartbeat.words(planned.name)
+    said = read_bytes(path).decode(errors="replace") if path.exists() else ""
+    times = f"killed its worker {deaths} time{'' if deaths == 1 else 's'}"
+    why = last_words(said) if said else "a crash in compiled code, or too little memory"
+    error = f"{times} ({why})"
+    keep_failure(experiment, planned, f"{error}\n\n{said}")
     return RunOutcome(None, FAILED, error=error)
 
 

@@ -257,6 +257,7 @@ class _Dispatch:
         check_alive: Callable[[], None],
     ) -> None:
         self.client, self.experiment, self.queue, self.check_alive = client, experiment, queue, check_alive
+        self.heartbeat = heartbeat
         self.post = post(experiment, queue, heartbeat.folder)
         self.waiting, self.alone = deque(range(len(queue))), set[int]()
         self.open: dict[Any, tuple[Future, list[int]]] = {}
@@ -309,7 +310,7 @@ class _Dispatch:
             return future.result()
         except KilledWorker:
             if len(batch) == 1:
-                return [quarantined(self.experiment, self.queue[batch[0]], MOST_DEATHS)], None
+                return [quarantined(self.experiment, self.queue[batch[0]], MOST_DEATHS, self.heartbeat)], None
             self.alone.update(batch)
             return [], None
         except (FutureCancelledError, ModuleNotFoundError) as error:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import faulthandler
 import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ...agents.errors import Interruption
 from ...agents.scratch import scratch
 from ..storage.files import writing
 from ..world.world import World
@@ -16,7 +18,7 @@ CHECK_INTERVAL = 1.0
 """Seconds between two looks at whether anybody still waits for the result."""
 
 
-class Abandoned(BaseException):
+class Abandoned(Interruption):
     """Nobody waits for this run any more; no failure of its own, so that nothing catches it by the way."""
 
 
@@ -58,14 +60,25 @@ class Heartbeat:
 
     @contextmanager
     def at(self, name: str) -> Iterator[None]:
-        """Be at a run: only a process that is killed inside leaves the mark there."""
-        mark = self.folder / name
+        """Be at a run: only a process that is killed inside leaves the mark there, and what it said of that."""
+        mark, words = self.folder / name, self.words(name)
         with mark.open("ab") as stream:
             stream.write(b"+")
-        try:
-            yield
-        finally:
-            mark.unlink(missing_ok=True)
+        enabled = faulthandler.is_enabled()
+        with words.open("wb") as stream:
+            faulthandler.enable(stream)
+            try:
+                yield
+            finally:
+                faulthandler.disable()
+                if enabled:
+                    faulthandler.enable()
+                mark.unlink(missing_ok=True)
+                words.unlink(missing_ok=True)
+
+    def words(self, name: str) -> Path:
+        """Where a worker that dies at a run writes where it was, if it can."""
+        return self.folder / f"{name}.said"
 
     def check_alive(self, _: World) -> None:
         """Give up if nobody waits any more; for the record instants of a run."""

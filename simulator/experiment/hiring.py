@@ -15,7 +15,10 @@ from .workers import Jobs, OnSample, OnStart, Workers
 
 
 class InProcess(Workers):
-    """One run after the other, in this process."""
+    """One run after the other, in this process; those of a protocol that may end it, in another one."""
+
+    def __init__(self) -> None:
+        self._apart: Workers | None = None
 
     @override
     def work(
@@ -29,11 +32,27 @@ class InProcess(Workers):
         for rank, planned in enumerate(queue):
             if on_start:
                 on_start(planned.run)
-            yield rank, run_once(experiment, planned, on_sample)
+            if planned.run.point.scenario.protocols[planned.run.protocol].kind in experiment.deadly:
+                yield from ((rank, outcome) for _, outcome in self._other_process().work(experiment, [planned]))
+            else:
+                yield rank, run_once(experiment, planned, on_sample)
 
     @override
     def judge(self, experiment: Experiment, planned: PlannedRun) -> Verdict:
         return judge(experiment, planned.run)
+
+    def _other_process(self) -> Workers:
+        if self._apart is None:
+            from .cluster import OwnCluster
+
+            self._apart = OwnCluster(1)
+        return self._apart
+
+    @override
+    def close(self) -> None:
+        if self._apart is not None:
+            self._apart.close()
+            self._apart = None
 
 
 def hire(jobs: Jobs = 1, scheduler: str | None = None) -> Workers:

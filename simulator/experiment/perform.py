@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -117,13 +117,13 @@ def perform(
     runs = list(experiment.runs())
     queue = plan(experiment, runs)
     outcomes: dict[int, RunOutcome] = {}
-    with store.locked():
+    with store.locked(), ExitStack() as closing_at_end:
         store.sweep()
         store.forget_failures()
         survey(experiment, queue)
         keep_sources(experiment)
+        hired = workers or closing_at_end.enter_context(InProcess())
         try:
-            hired = workers or InProcess()
             prove(experiment, queue, hired, on_check)
             work = hired.work(experiment, queue, on_start=on_start, on_sample=on_sample)
             with closing(work):

@@ -144,6 +144,9 @@ class Experiment:
     verdicts : dict of str to Verdict
         What is known of protocols' privacy contracts, by world and, for those without one of their own, by parameters,
         see `hushnet.simulator.experiment.proofs`.
+    unrepeatable, deadly : dict of str to str
+        Kinds of protocols that do something else in another process, or that end their process in a small world: what
+        is known of it, see `hushnet.simulator.contract.repeats`.
     """
 
     loaded: LoadedScenario
@@ -154,6 +157,8 @@ class Experiment:
     contract: bool = True
     proofs: int = PROOFS
     verdicts: dict[str, Verdict] = field(default_factory=dict, init=False, repr=False)
+    unrepeatable: dict[str, str] = field(default_factory=dict, init=False, repr=False)
+    deadly: dict[str, str] = field(default_factory=dict, init=False, repr=False)
     _built: dict[tuple[str, int], Built] = field(default_factory=dict, init=False, repr=False)
     _sources: dict[tuple[str, ...], str | None] = field(default_factory=dict, init=False, repr=False)
 
@@ -192,6 +197,7 @@ class Experiment:
         other = Experiment(loaded, self.folder.resolve(), data_dir and data_dir.absolute(), self.metrics)
         other.token, other._sources = self.token, dict(self._sources)
         other.verdicts = dict(self.verdicts)
+        other.unrepeatable, other.deadly = dict(self.unrepeatable), dict(self.deadly)
         return other
 
     @property

@@ -15,11 +15,15 @@ from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
-from ...agents.errors import HushnetError
+from ...agents.authors import contained
+from ...agents.errors import INTERRUPTED, words_of
+from ...protocols.user_files import is_file
+from ..contract.repeats import repeated
 from ..contract.verdict import SHIPPED, Verdict, judged
 from ..engine.selection import Engine, engine_for
 from ..network.setting import Setting
-from ..storage.files import put_bound, read_bound
+from ..storage.files import checksum, put_bound, read_bound
+from ..storage.provenance import code_version, libraries
 from ..storage.user_code import source_hash
 from ..world.watchers import Watch
 from ..world.world import World
@@ -56,8 +60,37 @@ def prove(
         if source_hash([experiment.loaded.code.protocol(kind)]) is None:
             experiment.verdicts[key] = SHIPPED
             continue
+        if experiment.contract and not group[0].run.point.scenario.debug:
+            said = _repeat(experiment, group[0])
+            if said:
+                experiment.verdicts[key] = Verdict("unchecked", said)
+                continue
         found = _verdicts(experiment, group, workers, on_check)
         experiment.verdicts |= {**found, key: _elsewhere(list(found.values()))}
+
+
+def _repeat(experiment: Experiment, planned: PlannedRun) -> str:
+    """Find out whether a protocol does the same in every process, and let the experiment know what speaks against it.
+
+    Gives why there is nothing to replay; empty if there is.
+    """
+    parameters = planned.run.point.scenario.protocols[planned.run.protocol]
+    kind, code = parameters.kind, experiment.loaded.code
+    of = f"{experiment.source(planned.run)} {kind} {code_version()} {libraries()}"
+    file = experiment.folder / ".cache" / f"repeats-{checksum(of.encode())[:16]}.json"
+    if read_bound(file, of) is not None:
+        return ""
+    files = [kind] if kind not in code.extra and is_file(kind) else []
+    found = repeated(code.protocol(kind), parameters, files, code.base)
+    if found.status == "differs":
+        experiment.unrepeatable[kind] = found.said
+    elif found.status == "deadly":
+        experiment.deadly[kind] = found.said
+    elif found.status == "same":
+        with contextlib.suppress(OSError):  # a disk that is full is told of where it costs results
+            put_bound({"repeats": True}, of, file, within=experiment.folder)
+        return ""
+    return found.said if found.status != "unknown" else ""
 
 
 def judge(experiment: Experiment, run: Run) -> Verdict:
@@ -72,9 +105,12 @@ def judge(experiment: Experiment, run: Run) -> Verdict:
 
     try:
         engine = "event" if scenario.debug else scenario.engine
-        return judged(protocol, parameters, experiment.setting(run), make, engine)
-    except HushnetError as error:  # the run itself will say so
-        return Verdict("unchecked", str(error))
+        with contained():
+            return judged(protocol, parameters, experiment.setting(run), make, engine)
+    except INTERRUPTED:
+        raise
+    except BaseException as error:  # the run itself will say so
+        return Verdict("unchecked", words_of(error))
 
 
 def to_replay(experiment: Experiment, worlds: Sequence[PlannedRun]) -> list[PlannedRun]:

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import os
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 
-from ...agents.errors import HushnetError, OutOfResources
-from ...protocols.steps.authors import author_place
+from ...agents.authors import author_place, contained
+from ...agents.errors import INTERRUPTED, HushnetError, OutOfResources, details_of, words_of
 from ..metrics.trace import Row
 from ..storage.files import out_of_order, put_file, writing
-from ..storage.plain_text import visible
 from ..storage.store import Store
 from ..world.effort import raised
 from ..world.world import World
 from .execute import execute, first_hit
-from .heartbeat import Abandoned
 from .plan import Experiment, PlannedRun, Run
 
-MOST_SHOWN, MOST_KEPT = 1_000, 1_000_000
-"""Characters of an error's message in a sentence, and of its details in a file."""
 FAILED = "failed"
 """Status of a run that raised an error nobody foresaw, or killed its worker again and again."""
+
+
+class ThreadLeft(Exception):
+    """A run whose protocol has started a thread that is not over when the run is."""
+
+    def __init__(self, thread: Thread, where: str) -> None:
+        super().__init__(
+            f"the thread {thread.name!r} that it has started lives on after the run; join it, or make it a daemon"
+        )
+        self.where = where
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,11 @@ def run_once(
     store, run_id = Store(experiment.folder, experiment.token), None
     began, worked = time.perf_counter(), time.process_time()
     there, status, error = False, FAILED, ""
+    kind = planned.run.point.scenario.protocols[planned.run.protocol].kind
+    if kind in experiment.unrepeatable:
+        error = experiment.unrepeatable[kind]
+        keep_failure(experiment, planned, error)
+        return RunOutcome(None, FAILED, error=error)
     hit: tuple[Row, ...] = ()
     try:
         run_id = experiment.run_id(planned.run)
@@ -86,7 +97,10 @@ def run_once(
         elif there:
             manifest = store.manifest(run_id)
         else:
-            result = execute(experiment, planned.run, on_sample)
+            with contained() as left:
+                result = execute(experiment, planned.run, on_sample)
+            if left:
+                raise ThreadLeft(*left[0])
             manifest = result.manifest
             manifest["topology"]["graph"] = store.save_graph(experiment.data(planned.run)[1])
             store.save(run_id, result)
@@ -98,38 +112,18 @@ def run_once(
             f"{experiment.loaded.scenario.scenario}: {planned.run.place}: there is not enough memory for it; use "
             "fewer --jobs, agents, edges, data or samples"
         ) from exhausted
-    except (KeyboardInterrupt, Abandoned):
+    except INTERRUPTED:
         raise
     except BaseException as failure:  # a class of an author's own may derive from it
         trouble = out_of_order(failure, failure.filename or experiment.folder) if isinstance(failure, OSError) else None
         if trouble is not None:
             raise trouble from failure
-        where = author_place(failure)
+        where = failure.where if isinstance(failure, ThreadLeft) else author_place(failure)
         error = f"{type(failure).__name__}: {words_of(failure)}"
         error = f"{where}: {error}" if where else error
         keep_failure(experiment, planned, details_of(failure))
     times = (time.perf_counter() - began, time.process_time() - worked)
     return RunOutcome(run_id, status, there, error, *times, hit)
-
-
-def words_of(failure: BaseException) -> str:
-    """An error's message in one printable line of at most `MOST_SHOWN` characters, whatever its author made of it."""
-    try:
-        text = str(failure)
-    except BaseException as broken:
-        return f"no message, for its __str__ raises {type(broken).__name__}"
-    line = " ".join(text[: 2 * MOST_SHOWN].split()) or "no message"
-    line = visible(line.encode(errors="backslashreplace").decode())
-    return line if len(line) <= MOST_SHOWN else f"{line[:MOST_SHOWN]}..."
-
-
-def details_of(failure: BaseException) -> str:
-    """Where an error was raised, and its message, of which at most `MOST_KEPT` characters."""
-    try:
-        text = "".join(traceback.format_exception(failure))
-    except BaseException:
-        text = "".join(traceback.format_tb(failure.__traceback__)) + f"{type(failure).__name__}: {words_of(failure)}\n"
-    return text if len(text) <= MOST_KEPT else f"{text[: MOST_KEPT // 2]}\n...\n{text[-MOST_KEPT // 2 :]}"
 
 
 def is_there(experiment: Experiment, run: Run, run_id: str) -> bool:

@@ -108,7 +108,7 @@ def kinds_in(section: str) -> dict[str, type[BaseModel]]:
 
 def protocols() -> dict[str, type[BaseModel]]:
     """Parameters of shipped and installed protocols, by ``kind``."""
-    return {name: catalog.resolve(name).Parameters for name in catalog.names()}
+    return {name: protocol.Parameters for name, protocol in catalog.loadable().items()}
 
 
 def summary(thing: object) -> str:

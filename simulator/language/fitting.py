@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...agents.errors import InputError
+from ...agents.errors import InputError, words_of
 from ...agents.optimisation.solvers import check_minimised
 from ...protocols.base import Protocol, ProtocolParameters, Surroundings
 from ...protocols.schedule_selection import rounds_of
@@ -100,3 +100,30 @@ def _check_record(scenario: Scenario) -> None:
                 f"there is no agent {name!r}; agents are called 0 to {outline.agents - 1}",
                 field=("record", "messages", "agents", rank),
             )
+
+
+def check_kept(parameters: ProtocolParameters) -> None:
+    """Refuse a field of an author's own whose value no file could hold: results keep all that a run was given.
+
+    Raises
+    ------
+    InputError
+        With its name.
+    """
+    try:
+        parameters.model_dump(mode="json")
+    except ValueError as error:
+        name = next((name for name in type(parameters).model_fields if not _is_kept(parameters, name)), "")
+        raise InputError(
+            f"is of the type {type(getattr(parameters, name, None)).__name__} ({words_of(error)}); admissible are "
+            "numbers, texts, and lists and mappings of them, which results can keep",
+            field=(name,),
+        ) from error
+
+
+def _is_kept(parameters: ProtocolParameters, name: str) -> bool:
+    try:
+        parameters.model_dump(mode="json", include={name})
+    except ValueError:
+        return False
+    return True

@@ -23,8 +23,8 @@ class LimitParameters(Parameters):
     seconds: Annotated[float, Field(gt=0, le=1e9)] = USUAL.seconds
     """Processor time of one run, and of reading a file of its data before; by default a day."""
     memory: Memory | None = None
-    """Memory of the process that makes the run, all that it holds included, such as 2 GiB; by default nine tenths of
-    the machine's, or of the container's."""
+    """Memory that the run takes beyond what its process held before, such as 2 GiB; by default the process may hold
+    nine tenths of the machine's, or of the container's, in all."""
 
     def limits(self) -> Limits:
         """The same, for the engines."""

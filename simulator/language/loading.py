@@ -13,7 +13,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ...agents.errors import InputError
+from ...agents.authors import author_place, class_place
+from ...agents.errors import INTERRUPTED, InputError, words_of
 from ...agents.files import at_home, read_bytes
 from ...agents.suggestions import listed, suggestion
 from ...protocols import catalog
@@ -24,7 +25,7 @@ from ..metrics import recordable
 from . import inheritance, transforms
 from .admissible import kinds_of
 from .field_errors import ScenarioError, field_errors, sentences, without_kind
-from .fitting import check_fit, check_protocols
+from .fitting import check_fit, check_kept, check_protocols
 from .points import Checker, GridPoint, at_budget, points, trials, tuned_points
 from .scenario import Scenario
 from .trials import trial_seeds
@@ -304,11 +305,17 @@ def _protocol(key: str, entry: Any, code: Code, found: list[ScenarioError]) -> P
     try:
         parameters = model.model_validate(accepted).model_copy(update={"kind": kind})
         check_schedule(protocol.traits_for(parameters), parameters)
+        check_kept(parameters)
         return parameters
     except ValidationError as error:
         found += field_errors(error, model, accepted, where)
     except InputError as error:
         found.append(ScenarioError((*where, *error.field), str(error), _at(accepted, error.field)))
+    except INTERRUPTED:
+        raise
+    except BaseException as error:  # whatever an author's validators, defaults and traits raise
+        place = author_place(error) or class_place(protocol)
+        found.append(ScenarioError(where, f"{place}: {type(error).__name__}: {words_of(error)}", ...))
     return placeholder
 
 

@@ -196,10 +196,10 @@ class Scenario(Parameters):
     style: FigureStyle = Field(default_factory=FigureStyle)
     """How figures look: width, font, files, legend, and what swept parameters are called."""
     engine: Literal["auto", "event", "batched"] = "auto"
-    """How the world is simulated: with a SimPy event for every wake-up and message, in plain Python (``event``), in
-    compiled windows between SimPy's events (``batched``), or batched wherever the protocol and the scenario allow it
-    (``auto``); the events are the same, and numbers agree up to rounding (bit for bit where both run a step in the
-    same form)."""
+    """How the world is simulated: with a SimPy event for every wake-up and message (``event``), by plans of many
+    wake-ups, whose steps are then made in batches or one after the other (``batched``), or batched wherever network
+    and clocks allow it (``auto``); events are the same, and numbers, too, up to rounding in a custom protocol's
+    batches."""
     debug: bool = False
     """Whether every step runs as the author's own Python, for prints and breakpoints: on the event engine, in this
     process, without a progress bar."""
@@ -210,7 +210,7 @@ class Scenario(Parameters):
     def _consistent(self) -> Scenario:
         self._check_seeds()
         if self.debug and self.engine == "batched":
-            raise InputError("needs plain Python, and engine: batched compiles; leave engine out", field=("debug",))
+            raise InputError("makes steps one by one, and engine: batched plans; leave engine out", field=("debug",))
         swept = self.axes()
         if self.tune is not None:
             check_tuning(self.tune, self.protocols, swept, self.seed_pairs(), self.traced())

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from pydantic_core.core_schema import DictSchema, ModelSchema
 
 from ...agents.docstrings import field_docstrings
+from ...agents.errors import INTERRUPTED, words_of
 from ...agents.kinds import Bare
 from ...protocols import catalog
+from ...protocols.base import ProtocolParameters
 from ..network.network import NetworkParameters
 from .scenario import Scenario
 
@@ -50,7 +53,9 @@ def scenario_schema() -> dict[str, Any]:
     An entry under ``protocols`` is one of three: a protocol by ``kind``, a protocol that takes over another one's
     fields by ``like`` (nothing else is then required), or a class in the user's own file.
     """
-    parameters = {name: catalog.resolve(name).Parameters for name in catalog.names()}
+    parameters = {
+        name: one.Parameters for name, one in catalog.loadable().items() if _describable(name, one.Parameters)
+    }
     references, whole = models_json_schema(
         [(Scenario, "validation"), *((model, "validation") for model in parameters.values())],
         ref_template=_REFERENCE,
@@ -87,6 +92,22 @@ def scenario_schema() -> dict[str, Any]:
         **{key: value for key, value in scenario.items() if key != "title"},
         "$defs": definitions,
     }
+
+
+def _describable(name: str, model: type[ProtocolParameters]) -> bool:
+    """Whether a schema can describe an installed plug-in's parameters; a warning says so where it cannot."""
+    if name in catalog.PROTOCOLS:
+        return True
+    try:
+        models_json_schema([(model, "validation")], schema_generator=_WithDocstrings)
+    except INTERRUPTED:
+        raise
+    except BaseException as error:
+        warnings.warn(
+            f"{name} is left out: its Parameters raise {type(error).__name__}: {words_of(error)}", stacklevel=3
+        )
+        return False
+    return True
 
 
 def _heir(definition: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:

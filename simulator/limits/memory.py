@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from ...agents.blocks import Width
-from ...agents.errors import OutOfResources
+from ...agents.errors import INTERRUPTED, OutOfResources
 from ...agents.tasks.extent import Files
 from ...protocols import catalog
 from ...protocols.base import Layout, MessageKind, Problem, Protocol, ProtocolParameters
@@ -71,7 +71,9 @@ def expected_layout(protocol: type[Protocol], parameters: ProtocolParameters, si
         layout = bare.layout()
         world_bytes(layout, 1, 1)
         return layout
-    except Exception:  # whatever code raises that misses what it was not given
+    except INTERRUPTED:
+        raise
+    except BaseException:  # whatever code raises that misses what it was not given
         return Layout({"model": sizes.dimension}, messages={"model": MessageKind(sizes.dimension)})
 
 

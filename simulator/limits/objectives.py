@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...agents.errors import InputError
+from ...agents.errors import INTERRUPTED, InputError
 from ...agents.graph import Graph
 from ...agents.quantity import Quantity, unlike
 from ...agents.tables import Table
@@ -196,7 +196,9 @@ def stand_in_quantity(
             if made is None:
                 return None
             found.append(made.quantity)
-        except Exception:  # whatever a protocol raises whose fields are about the scenario's own data
+        except INTERRUPTED:
+            raise
+        except BaseException:  # whatever a protocol raises whose fields are about the scenario's own data
             return Unknown()
     first, second = found
     function = first.function if first.function == second.function else ""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ...agents.errors import InputError
+from ...agents.errors import INTERRUPTED, InputError
 from ...agents.tasks.outline import Outline
 from ...protocols.base import Protocol, ProtocolParameters
 from ..language.figure_kinds import FIGURE_KINDS
@@ -94,7 +94,9 @@ def foreseen(protocol: type[Protocol], parameters: ProtocolParameters, outline: 
             epoch=made[0].epoch,
             promise=promise,
         )
-    except Exception:  # whatever a protocol raises whose fields are about the scenario's own data
+    except INTERRUPTED:
+        raise
+    except BaseException:  # whatever a protocol raises whose fields are about the scenario's own data
         return Foreseen(promise=promise)
 
 

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ...protocols.steps.authors import place
+from ...agents.authors import place
 
 
 def number_of(value: Any, metric: str, statistic: str, made_by: Callable[..., Any]) -> float:

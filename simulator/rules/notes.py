@@ -69,7 +69,7 @@ def write_sent(
 
 @rule
 def note_step(run: RunTables, agent: int, now: float):
-    """Note that a compiled step begins."""
+    """Note that a planned step begins."""
     if run.counts[OBSERVED] and run.watched[agent] and run.noting[FIRST] <= now <= run.noting[LAST]:
         k = write_note(run.counts, run.note_times, run.notes, now, 0.0, WOKE, agent, 0, True)
         run.notes[k][TICK] = run.ticks[agent]

@@ -7,12 +7,13 @@ from typing import Any
 
 import pandas as pd
 
+from ...agents.errors import HIDDEN
+
 CONTROLS = re.compile(
     r"\\(?:[bf]|u(?:00[01][0-9a-f]|007f|00[89][0-9a-f]|202[a-e]|206[6-9]))|[\x7f-\x9f\u202a-\u202e\u2066-\u2069]",
     re.IGNORECASE,
 )
 """What may hide, colour or turn text on a terminal, as JSON writes it."""
-HIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def visible(content: Any) -> Any:

@@ -11,7 +11,7 @@ FIRST, LAST, LOST_DELAY, NOTING = range(4)
 was drawn for the last copy that was lost."""
 
 WOKE, SENT, ARRIVED = range(3)
-"""What is noted: a compiled step begins, a copy is sent, a copy arrives."""
+"""What is noted: a planned step begins, a copy is sent, a copy arrives."""
 
 NOTE, PLACE, ORDER, TICK, KIND, ROW, SIZE, TAKEN, NEWEST, NOTE_COLUMNS = range(10)
 """Columns of ``notes``; ``note_times`` has the time, and for a copy that is sent its delay. Place is the receiver's

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...agents.compilation.dispatchers import spent_compiling
-from ...agents.errors import LimitReached
+from ...agents.errors import LimitReached, OutOfResources
 from ..network.setting import Limits
 from .machine import SHARE, size, total_memory, used_memory
 from .overdue import Interrupter
@@ -34,7 +34,7 @@ MOST_UNSEEN = 2**20
 
 
 def memory_limit(limits: Limits) -> int:
-    """Bytes that a run's process may hold on this machine."""
+    """Bytes that a run may take beyond what its process held before, or by default its process may hold in all."""
     return int(SHARE * total_memory()) if limits.memory is None else limits.memory
 
 
@@ -78,7 +78,8 @@ class Effort:
 
     def __init__(self, limits: Limits, ids: Sequence[int | str], events: Callable[[], int]) -> None:
         self.limits, self.ids, self.events = limits, ids, events
-        self.memory = memory_limit(limits)
+        self.memory, self.before = memory_limit(limits), used_memory()
+        self.most_held = self.memory + (self.before if limits.memory is not None else 0)
         self.interrupter = Interrupter(limits.seconds)
         self.wakes = 0
         self._woken_at = [-1.0] * len(ids)
@@ -140,11 +141,18 @@ class Effort:
         if met - self._measured < INTERVAL:
             return
         self._measured = met
+        if self.before > self.most_held:
+            raise OutOfResources(
+                f"this process already held {size(self.before)} of memory before the run, of {size(self.memory)} that "
+                "it may; what earlier runs have left behind is gone in a new one: run the same command again to go on"
+            )
         held = used_memory()
-        if held > self.memory:
+        if held > self.most_held:
             raise LimitReached(
-                f"at time {now:.6g}: its process held {size(held)} of memory, and limits.memory admits "
-                f"{size(self.memory)}; raise it, or use fewer agents, edges, data or samples",
+                f"at time {now:.6g}: took {size(held - self.before)} of memory beyond the {size(self.before)} that its "
+                f"process held before, and limits.memory admits {size(self.memory)}"
+                f"{' in all' if self.limits.memory is None else ''}; raise it, or use fewer agents, edges, data or "
+                "samples",
                 limit="memory",
                 most=self.memory,
             )

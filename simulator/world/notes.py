@@ -30,7 +30,7 @@ class Notebook(ABC):
     """An observer that keeps notes as they are, in place of being told of messages one by one.
 
     It may ask for those of some agents and of some time. What it does not ask for is not written, and windows of
-    compiled steps are as long as without it.
+    planned steps are as long as without it.
 
     Attributes
     ----------

@@ -2,7 +2,7 @@
 
 Between steps a run looks at its limits by itself (`hushnet.simulator.world.effort`). A single step without an end would
 never come to that, so a second thread waits until the run has had its time and some more, and raises `Overdue` in the
-thread that makes the step. Python can do so wherever it runs Python: a compiled step, or one call of NumPy, ends first.
+thread that makes the step. Python can do so wherever it runs Python: a kernel, or one call of NumPy, ends first.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from ...agents.compilation.dispatchers import is_compiling, spent_compiling
+from ...agents.errors import Interruption
 
 Made = TypeVar("Made")
 
@@ -24,7 +25,7 @@ AGAIN = 1.0
 """Seconds after which a step is interrupted once more that has caught what was raised."""
 
 
-class Overdue(BaseException):
+class Overdue(Interruption):
     """Raised inside a step whose run has had its processor time; no error that a step may catch as one of its own."""
 
 

@@ -107,7 +107,7 @@ class Transport:
             self.tables = with_copies(self.tables, self.inbox)
 
     def copy_out(self) -> None:
-        """Copy everything that is known into the inbox, which compiled steps do not do."""
+        """Copy everything that is known into the inbox, which planned steps do not do."""
         self.tables = with_copies(self.tables, self.inbox)
         lazy.copy_all(self.tables)
 
@@ -152,7 +152,7 @@ class Transport:
     def remember_start(self, agent: Agent, out: Out) -> None:
         """Keep what an agent has said at its start, as `remember` does.
 
-        Where compiled steps keep in the tables what they have said last to all, a start that costs nothing is kept
+        Where planned steps keep in the tables what they have said last to all, a start that costs nothing is kept
         there, too, and nowhere else.
         """
         if len(out.sent) == 1 and self._goes_into_mail(out.sent[0]):
@@ -208,7 +208,7 @@ class Transport:
         if self.tables.constants[COPIES_OUT] != 0.0 or self.sessions or self.layout.messages[kind].addressed:
             vectors = np.zeros((agents, width))
             return vectors, self._fill_in(vectors, kind, range(agents))
-        # What compiled steps say to all neighbours is only in the tables.
+        # What planned steps say to all neighbours is only in the tables.
         rows = self.tables.latest[self._ranks[kind] * agents :][:agents]
         vectors = self.tables.pool[np.maximum(rows, 0), :width]
         return vectors, (rows >= 0) | self._fill_in(vectors, kind, np.flatnonzero(rows < 0).tolist())
@@ -302,7 +302,7 @@ class Transport:
     def _tell(self, sender: int, receiver: int, slot: int) -> None:
         """Tell a receiver, reliably and at once, what a sender has sent last."""
         meant, messages = self._meant(sender, receiver), self.layout.messages
-        # What compiled steps say is only in the tables, even where nothing was said at the start.
+        # What planned steps say is only in the tables, even where nothing was said at the start.
         for kind in [*meant, *(kind for kind in messages if kind not in meant)]:
             row = int(self.tables.latest[self._ranks[kind] * self.graph.agents + sender])
             if row < 0 or self.sessions or messages[kind].addressed:
@@ -326,12 +326,12 @@ class Transport:
         row = self.new_version(sent.vector, sent_at, tick)
         self._told[key] = sent, row
         if self.tables.constants[COPIES_OUT] == 0.0 and not (sent.release.free or sent.release.noisy):
-            # A compiled step compares what it sends with what was charged last.
+            # A planned step compares what it sends with what was charged last.
             delivery.hold_version(self.tables, self.tables.paid, sender, row)
         return row
 
     def _charge(self, sender: int, sent: Sent) -> None:
-        """Charge what was sent last, unless a compiled step was charged for the same bytes before."""
+        """Charge what was sent last, unless a planned step was charged for the same bytes before."""
         run, vector = self.tables, sent.vector
         paid = int(run.paid[sender])
         if paid < 0:

@@ -34,12 +34,12 @@ class Observer(Structural):
     """What the world tells about every single event, in order of time and on every engine; for tests and debugging.
 
     `World.now` is the time of the event. The rest of the world is as it was then only when an agent steps, and what a
-    compiled step owns has changed already; the batched engine tells of messages at the end of a window, which lasts
+    planned step owns has changed already; the batched engine tells of messages at the end of a window, which lasts
     until the next step. `hushnet.simulator.world.notes.Notebook` is for observers that want no single messages.
     """
 
     def woke(self, world: World, agent: Agent) -> None:
-        """An agent is about to step, or has just made a compiled step; it reads what its inbox has."""
+        """An agent is about to step, or has just made a planned step; it reads what its inbox has."""
 
     def sent(self, world: World, message: Message, delay: float, lost: bool) -> None:
         """A message went out on one link; its delay is the one that was drawn for it, even if it is lost."""

@@ -59,7 +59,7 @@ class World:
     recorder : Sampler, optional
     observer : Observer or Notebook, optional
     watch : Watch, optional
-        Sees every step before anything of it leaves; compiled steps are then called one by one.
+        Sees every step before anything of it leaves; steps are then made one by one.
     unproved : str
         Why no epsilon of the protocol is verified, see `Ledger`.
     unlooked : mapping of int to str
@@ -376,7 +376,7 @@ class World:
         out : Out, optional
             What the agent sends in this step.
         told : (str, (width,) float64), optional
-            Kind and vector of the one message that a compiled step sends.
+            Kind and vector of the one message that a planned step sends.
         """
         if self.private:
             sent = [] if out is None else [(one.kind, one.vector) for one in out.sent]

@@ -41,11 +41,11 @@ def test_every_row_has_a_floor_that_moves_models_by_the_plan_of_the_row(entry):
 @pytest.mark.parametrize(
     ("name", "way", "noise", "forms"),
     [
-        ("coordinate_descent", "rounds", "gaussian", {"text"}),
-        ("model_propagation", "exchange", "plain", {"text"}),
-        ("feature_sgd", "rounds", "plain", {"text"}),
-        ("dual_averaging, 5 rows drawn", "rounds", "plain", {"text"}),
-        ("push_sum_dual_averaging, 5 rows drawn", "broadcast", "plain", {"text", "Python"}),
+        ("coordinate_descent", "rounds", "gaussian", {"batches"}),
+        ("model_propagation", "exchange", "plain", {"batches"}),
+        ("feature_sgd", "rounds", "plain", {"planned"}),
+        ("dual_averaging, 5 rows drawn", "rounds", "plain", {"batches"}),
+        ("push_sum_dual_averaging, 5 rows drawn", "broadcast", "plain", {"batches"}),
     ],
 )
 def test_a_row_is_measured_in_every_network_that_it_can_run_in(name, way, noise, forms):

@@ -154,13 +154,16 @@ def _command(asked: Mapping[str, Any], modules: Path | None) -> None:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for handle, name in ((1, "out"), (2, "said")):
             os.dup2(os.open(asked[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), handle)
+        from hushnet.agents.authors import complain_plainly
         from hushnet.simulator import cli
         from hushnet.simulator.cli import __main__ as started
 
         sys.modules["__main__"] = started  # as python -m hushnet.simulator.cli has it, and processes that it starts
+        complain_plainly()
         code = cli.main(asked["arguments"])
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(AttributeError, ValueError):  # a plug-in may have closed it
+                stream.flush()
         if modules is not None:
             modules.write_text(json.dumps([name for name in sys.modules if not name.startswith("__")]))
     except BaseException:

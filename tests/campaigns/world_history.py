@@ -124,6 +124,11 @@ class Sample:
     epsilons: dict[str, np.ndarray]
     blocks: dict[str, np.ndarray]
 
+    @property
+    def charged(self) -> tuple[bool, ...]:
+        """Who was charged for anything."""
+        return tuple(count > 0 for count in self.releases)
+
 
 @dataclass
 class History:
@@ -279,6 +284,7 @@ def history_of(
         onlooker = Onlooker(history)
         options = {"observer": onlooker if observe else None, "watch": onlooker if watch else None, **record}
         world = World(setting, protocol, parameters, recorder=onlooker, again=again, **options)
+        history.layout = world.layout
         made.append((history, onlooker, world))
         return world
 
@@ -288,7 +294,7 @@ def history_of(
     except HushnetError as found:
         error = f"{type(found).__name__}: {found}"
     history, onlooker, world = made[-1]
-    history.engine, history.layout, history.error = world.engine, world.layout, error
+    history.engine, history.error = world.engine, error
     if error:
         onlooker.sample(world, final=True)
     history.ended, history.now = world.ended, float(world.now)

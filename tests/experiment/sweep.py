@@ -47,7 +47,7 @@ class Own(Protocol):
         if fate and self.parameters.fails:
             raise ZeroDivisionError("a mistake of the user's")
         if fate and self.parameters.kills:
-            os._exit(7)
+            os.kill(os.getpid(), 9)
 
     def wake(self, view, out):
         model = view.state["model"]

@@ -168,7 +168,7 @@ def test_debugged_steps_are_the_authors_own_lines(tmp_path, capsys):
 
 
 def test_what_is_debugged_runs_in_this_process_and_not_compiled(tmp_path):
-    with pytest.raises(InputError, match="debug = true: needs plain Python, and engine: batched compiles"):
+    with pytest.raises(InputError, match="debug = true: makes steps one by one, and engine: batched plans"):
         load({**SCENARIO, "debug": True, "engine": "batched"})
     with pytest.raises(InputError, match="leave --jobs and --scheduler out"):
         run_scenario(load({**SCENARIO, "debug": True}), out=tmp_path, jobs=2)

@@ -244,7 +244,7 @@ def count_late(run: RunTables, rounds: LosslessRounds, arrival: float, size: int
 def send_said_messages(
     run: RunTables, rounds: LosslessRounds, agent: int, edges: Any, kind: int, row: int, drawn: int
 ):  # pragma: no cover - compiled
-    """Send what a compiled step has said; see `hushnet.simulator.engine.batched.windows.send_said`."""
+    """Send what a planned step has said; see `hushnet.simulator.engine.batched.windows.send_said`."""
     line = LINE * row
     sending = run.tick[line], run.size[line], run.sent_at[line]
     send_messages(run, rounds, agent, edges, kind, row, drawn, sending)

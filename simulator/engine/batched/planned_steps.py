@@ -7,40 +7,33 @@ would have read at its time.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ....agents.errors import HushnetError, Objection, StepFailure
-from ....protocols.steps.authors import place as place_of
+from ....agents.authors import place_of
+from ....agents.errors import INTERRUPTED, HushnetError, Objection, StepFailure
 from ....protocols.steps.charges import NotPlanned, StepCharges
 from ....protocols.steps.names import MESSAGE
 from ....protocols.steps.record import Batch, One, Record, segments
 from ....protocols.steps.surroundings import StepSurroundings
-from ....protocols.steps.tables import StepTables
-from ....protocols.steps.view_steps import PHASES, failure_of, is_batched
+from ....protocols.steps.view_steps import PHASES, UNSENT, failure_of, is_batched
 from ...tables.sessions import COMPLETING, REQUESTING, RESPONDING
 from ...world.rewind import Rewind
 from ...world.world import World
 from .plan import (
     ADDRESSED,
-    KIND,
-    PORT_COLUMNS,
     READS,
-    SIZE,
     STEPS,
-    VECTORS,
-    WIDTH,
-    Plan,
     charge_plain,
     empty_plan,
     order_by_level,
     put_rows,
     take_rows_back,
 )
+from .step_ports import declare, finite, groups_of, ports_of
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
@@ -48,6 +41,10 @@ SENT = {REQUESTING: {MESSAGE: "request"}, RESPONDING: {MESSAGE: "reply"}, COMPLE
 """What each half of an exchange may send, by name and kind."""
 MOST = 2**17
 """Steps of a plan at most: batches are wide enough then, and what they read stays near."""
+TOGETHER = (
+    "it was made for {} agents at once, and passes for each alone: vectors of agents are rows here, and their numbers "
+    "columns (np.where or me.where in place of if, axis=1, per_edge)"
+)
 
 
 def planned_steps(world: World) -> PlannedSteps:
@@ -89,7 +86,7 @@ class PlannedSteps:
 
     Attributes
     ----------
-    plan : Plan
+    plan : StepPlan
     charges : StepCharges
     ports : (k, PORT_COLUMNS) int64
         What a step sends.
@@ -123,10 +120,12 @@ class PlannedSteps:
         if self.pairs and self.charges.noisy and world.ledger.limited:
             raise NotPlanned("its halves of exchanges draw noise, and its budget counts draws")
         functions = protocol.step_functions
-        self.functions = [functions[name] for name in PHASES] if self.pairs else [functions["step"]]
+        self.functions: list[Callable[..., Any]] = (
+            [functions[name] for name in PHASES] if self.pairs else [functions["step"]]
+        )
         self.batched = is_batched(self.functions[0])
         self.degrees, self.kinds = graph.degrees, len(self.names.kinds)
-        self.ports = _ports(self.tables, world, around, pairs=self.pairs)
+        self.ports = ports_of(self.tables, world, around, pairs=self.pairs)
         if self.pairs:  # what sessions carry is handed over, and not read from what is known
             self.kinds = min(self.names.kinds.index(kind) for kind in ("request", "reply"))
         self._records: dict[int, One] = {}
@@ -138,11 +137,11 @@ class PlannedSteps:
         reads = int(steps * (1.25 * per_edge * mean + each)) + 4 * (widest * per_edge + each) + 64
         self.plan = empty_plan(agents, each, steps, reads)
         if not self.pairs:
-            _declare(self.plan, protocol, self.names)
+            declare(self.plan, protocol, self.names)
             self.charges.affordable = self.plan.affordable
         self.rows = np.zeros(int(np.where(apart, widest, 1).sum()), dtype=np.int64)
         self._apart_ports, self._always = apart.tolist(), (self.plan.period == 1).all(axis=1).tolist()
-        self._groups = _groups(self.tables)
+        self._groups = groups_of(self.tables)
 
     @property
     def waiting(self) -> bool:
@@ -187,11 +186,11 @@ class PlannedSteps:
             source.begin_one(me.agents_, me.degrees_, steps[w : w + 1], firsts[w : w + 1])
             me.begin_(self._messages(phase), updates, tick, now)
             try:
-                over = self.functions[max(phase - 1, 0)](me, *self._given(w, agent, phase))
-            except (HushnetError, Objection):
+                over = self.functions[max(int(phase) - 1, 0)](me, *self._given(w, agent, phase))
+            except (HushnetError, Objection, *INTERRUPTED):
                 plain[w:] = False
                 raise
-            except Exception as error:
+            except BaseException as error:  # a class of an author's own may derive from it
                 plain[w:] = False
                 self._end(w, failure_of(self.protocol, agent, now, updates, self._name(phase), error))
             if over and not phase:
@@ -203,7 +202,7 @@ class PlannedSteps:
             if source.follows is not None:
                 plain[w] = False
             for vector in me.said_.values() if private else me.vectors_:
-                if not _finite(vector):
+                if not finite(vector):
                     plain[w:] = False
                     self._end(w, None, me)
 
@@ -246,8 +245,7 @@ class PlannedSteps:
                 message = me.said_.get(MESSAGE)
                 if message is None:
                     who = agent, me.now, me.updates
-                    why = f"{self._name(phase)} sends exactly one message, and has not assigned me.message"
-                    self._end(w, failure_of(self.protocol, *who, self._name(phase), why))
+                    self._end(w, failure_of(self.protocol, *who, self._name(phase), UNSENT))
                 pool[plan.steps[w]["wrote"], : len(message)] = message
             return
         degree = me.degree
@@ -317,9 +315,9 @@ class PlannedSteps:
         """
         try:
             batch = self._computed(places)
-        except (HushnetError, Objection):
+        except (HushnetError, Objection, *INTERRUPTED):
             raise
-        except Exception as error:
+        except BaseException as error:
             self._name_failure(places, error)
             raise
         bad = self._unbounded(batch)
@@ -399,11 +397,13 @@ class PlannedSteps:
         """(B,) whose step has written a number that is not finite; in a private run, has sent one."""
         bad = np.zeros(len(batch.agents_), dtype=bool)
         here = batch.__dict__.get("here")
-        written = [batch.said_] if self.world.private else [batch.assigned_, {} if here is None else here.assigned_]
+        written: list[Mapping[str, Any]] = [batch.said_]
+        if not self.world.private:
+            written = [batch.assigned_, {} if here is None else here.assigned_]
         for array in (one for part in written for one in part.values()):
-            if _finite(array):
+            if finite(array):
                 continue
-            rows = ~np.isfinite(array).all(axis=1)
+            rows: NDArray[np.bool_] = ~np.isfinite(array).all(axis=1)
             if len(rows) == len(bad):
                 bad |= rows
             else:
@@ -412,21 +412,21 @@ class PlannedSteps:
 
     # What ends a plan.
 
-    def _name_failure(self, places: Ranks, error: Exception) -> None:
+    def _name_failure(self, places: Ranks, error: BaseException) -> None:
         """Find which of some steps fails by itself; the first of them in their order."""
         for place in np.sort(places).tolist():
             try:
                 self._computed(np.array([place]))
-            except (HushnetError, Objection):
+            except (HushnetError, Objection, *INTERRUPTED):
                 raise
-            except Exception as own:
+            except BaseException as own:
                 raise _Failed(place, self._failure(place, own)) from own
-        raise self._failure(int(places[0]), error, f" of {len(places)} agents at once") from error
+        raise self._failure(int(places[0]), error, TOGETHER.format(len(places))) from error
 
-    def _failure(self, place: int, error: Exception, of: str = "") -> HushnetError:
+    def _failure(self, place: int, error: BaseException, also: str = "") -> HushnetError:
         step = self.plan.steps[place]
         who = int(step["agent"]), float(step["now"]), int(step["updates"])
-        return failure_of(self.protocol, *who, self._name(int(step["phase"])) + of, error)
+        return failure_of(self.protocol, *who, self._name(int(step["phase"])), error, also)
 
     def _end(self, place: int, failure: HushnetError | None, me: One | None = None) -> NoReturn:
         """End the run at a step that has failed, or diverged without an error.
@@ -446,7 +446,7 @@ class PlannedSteps:
             record = batch = self._computed(np.array([place]))
             batch.write_back_()
         kinds = self._messages(int(step["phase"]))
-        said = ((kinds[name], rows) for name, rows in record.said_.items() if not _finite(rows))
+        said = ((kinds[name], rows) for name, rows in record.said_.items() if not finite(rows))
         kind, rows = next(said, ("", np.zeros((1, 1))))
         rows = rows.reshape(-1, rows.shape[-1])
         agent = world.agents[int(step["agent"])]
@@ -457,10 +457,11 @@ class PlannedSteps:
 
     def _contradicted(self, what: str) -> NoReturn:
         """End a plan whose step has done something else than its protocol declares."""
-        code, name = self.functions[0].__code__, type(self.protocol).__name__
-        where = place_of(code.co_filename, code.co_firstlineno)
+        where, name = place_of(self.functions[0]), type(self.protocol).__name__
         if self.batched:
-            raise StepFailure(f"{where}: {what}, against what {name} declares by sends and most_steps")
+            raise StepFailure(
+                f"{where}: {what}, against what {name} declares by sends and most_steps; declare it, or set decides"
+            )
         raise Rewind(0, f"{what}, against what {name} declares ({where})")
 
 
@@ -470,68 +471,3 @@ class _Failed(Exception):
     def __init__(self, place: int, error: HushnetError | None) -> None:
         super().__init__(place)
         self.place, self.error = place, error
-
-
-def _finite(values: Array | list[Array]) -> bool:
-    """Whether all numbers are; the sum of squares is, then, unless it overflows."""
-    if isinstance(values, list):  # edges of one agent that differ in width
-        return all(map(_finite, values))
-    return math.isfinite(np.vdot(values, values)) or bool(np.isfinite(values).all())
-
-
-def _ports(tables: StepTables, world: World, around: StepSurroundings, *, pairs: bool) -> Ranks:
-    """What a step sends through: a port for each kind.
-
-    Raises
-    ------
-    NotPlanned
-        For layouts that plans do not know.
-    """
-    names = tables.names
-    kinds = ("request", "reply") if pairs else tuple(names.messages.values())
-    ports = np.zeros((len(kinds), PORT_COLUMNS), dtype=np.int64)
-    for port, kind in zip(ports, kinds, strict=True):
-        what, widths = names.layout.messages[kind], names.sent_widths[kind]
-        if len(set(widths[widths > 0].tolist())) > 1:
-            raise NotPlanned("its messages have different widths")
-        if around.some_join and what.addressed and not pairs:
-            raise NotPlanned(
-                "it sends every neighbour something else, and who joins late is told what it was sent last"
-            )
-        width = int(widths.max(initial=0))
-        port[KIND], port[ADDRESSED], port[VECTORS], port[WIDTH] = (
-            names.kinds.index(kind),
-            what.addressed,
-            what.vectors,
-            width,
-        )
-        port[SIZE] = world.network.size(width)
-    return ports
-
-
-def _declare(plan: Plan, protocol: Any, names: Any) -> None:
-    """Fill in what a protocol declares of its steps."""
-    most = protocol.most_steps()
-    if most is not None:
-        plan.most[:] = np.minimum(np.broadcast_to(most, plan.most.shape), np.iinfo(np.int64).max / 2).astype(np.int64)
-    declared: Mapping[str, Any] = protocol.sends()
-    for port, kind in enumerate(names.messages.values()):
-        if kind in declared:
-            plan.period[port], plan.phase[port] = declared[kind].period, declared[kind].phase
-        plan.period[port, names.sent_widths[kind] == 0] = 0
-
-
-def _groups(tables: StepTables) -> Ranks | None:
-    """(n,) a number for agents whose blocks and messages have the same widths; None where all have."""
-    state, names = tables.state, tables.names
-    uneven = [block.offsets for block in state.agent.values() if not block.uniform]
-    widths = [np.diff(offsets) for offsets in uneven]
-    widths += [one for one in (*names.sent_widths.values(), *names.heard_widths.values()) if len(set(one.tolist())) > 1]
-    for block in state.edge.values():
-        if not block.uniform:
-            own = np.zeros(tables.graph.agents, dtype=np.int64)
-            own[tables.graph.tails] = np.diff(block.offsets)
-            widths.append(own)
-    if not widths:
-        return None
-    return np.unique(np.stack(widths), axis=1, return_inverse=True)[1].reshape(-1)

@@ -1,0 +1,233 @@
+"""Users' own files that misbehave in every way: one sentence with the author's line, and the other runs go on."""
+
+import importlib.metadata
+import json
+import subprocess
+import sys
+
+import pytest
+from hushnet.simulator.cli import main
+from hushnet.simulator.contract import repeats
+
+SCENARIO = """\
+schema: 1
+scenario: hostile
+task: {kind: linear_classification, agents: 5, dimension: 2, samples: [4, 6]}
+topology: {kind: ring}
+engine: ENGINE
+protocols: {local: {kind: local}, mine: {kind: "./mine.py:Mine"}, cd: {kind: coordinate_descent}}
+record: {every: 1.0, metrics: [accuracy]}
+stop: {time: 3.0}
+"""
+PLUGIN = """\
+import atexit, ctypes, os, random, signal, sys, threading, time
+import numpy as np
+from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
+from hushnet.protocols.steps import average
+
+COUNT = [0]
+LIVE = threading.Event()
+
+
+class Silent(Exception):
+    def __str__(self):
+        raise ValueError("not this either")
+
+
+class Base(BaseException):
+    pass
+
+
+def counted():
+    COUNT[0] += 1
+    return COUNT[0]
+
+
+#IMPORT
+class Parameters(ProtocolParameters):
+    step_size: float = 0.1
+    #FIELD
+
+
+class Mine(Protocol):
+    Parameters = Parameters
+
+    def layout(self):
+        #LAYOUT
+        p = self.problem.task.dimension
+        return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
+
+    def start(self, view, out):
+        #START
+        out.send("model", view.state["model"], out.public("zeros"))
+
+    @staticmethod
+    def step(me):
+        if me.degree > 0:
+            me.model = (me.model + average(me)) / 2
+        #STEP
+        me.message = me.model
+"""
+
+
+def write(folder, place="", code="", *, engine="event", **changes):
+    """The scenario and a plug-in that does something at a place; where the line is."""
+    text = PLUGIN.replace(f"#{place}", code) if place else PLUGIN
+    (folder / "mine.py").write_text(text)
+    scenario = SCENARIO.replace("ENGINE", engine)
+    for key, value in changes.items():
+        scenario += f"{key}: {value}\n"
+    (folder / "s.yaml").write_text(scenario)
+    lines = text.splitlines()
+    return f"mine.py:{lines.index(next(line for line in lines if code in line)) + 1}" if "\n" not in code else "mine.py"
+
+
+def ran(folder, capsys, *more):
+    """A run of it: the exit code, what it said, and which protocols there are runs of."""
+    code = main(["run", str(folder / "s.yaml"), "--out", str(folder / "out"), "--quiet", "--trust-code", *more])
+    there = {json.loads(path.read_text())["protocol"] for path in folder.glob("out/*/manifest.json")}
+    return code, capsys.readouterr().err, there
+
+
+@pytest.mark.parametrize("engine", ["event", "batched"])
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ('raise Silent("x")', "Silent: no message, for its __str__ raises ValueError"),
+        (r'raise ValueError("\ud83d half")', r"ValueError: \ud83d half"),
+        ('raise ValueError("m" * 30_000_000)', "ValueError: mmm"),
+        ('raise Base("mine")', "Base: mine"),
+        ("sys.exit(3)", "SystemExit: 3"),
+        ("os._exit(0)", "SystemExit: 0"),
+        ("me.model = None", "TypeError: me.model takes real numbers, not NoneType"),
+        ("me.model = [None, 1.0]", "TypeError: me.model takes real numbers, not list"),
+        ("me.message = '1.5'", "TypeError: me.message takes real numbers, not str"),
+        ("me.model = me.model * 1j", "TypeError: me.model takes real numbers, not an array of complex128"),
+    ],
+)
+def test_what_a_step_does_is_one_failed_run_with_its_line(engine, code, says, tmp_path, capsys):
+    where = write(tmp_path, "STEP", code, engine=engine)
+    code, said, there = ran(tmp_path, capsys)
+    assert code == 1
+    assert f"{where}, `" in said
+    assert says in said
+    assert len(said) < 3_000
+    assert {"local", "cd"} <= there
+
+
+@pytest.mark.parametrize(
+    ("place", "code", "says"),
+    [
+        ("IMPORT", "os._exit(0)", "mine.py:24 raises SystemExit: 0"),
+        ("IMPORT", 'raise Base("x")', "mine.py:24 raises Base: x"),
+        ("IMPORT", 'raise Silent("x")', "mine.py:24 raises Silent: no message, for its __str__ raises ValueError"),
+        ("IMPORT", r'raise ValueError("\ud83d half")', r"mine.py:24 raises ValueError: \ud83d half"),
+        ("FIELD", "thing: object = object()", "s.yaml:6: protocols.mine.thing: is of the type object"),
+        ("FIELD", "thing: float = Field(default_factory=lambda: 1 / 0)", "mine.py:27, `thing: float ="),
+        ("LAYOUT", 'raise ValueError("x")', 'mine.py:34, `raise ValueError("x")`: ValueError: x'),
+        ("LAYOUT", 'raise Base("x")', 'mine.py:34, `raise Base("x")`: Base: x'),
+        ("LAYOUT", "os._exit(0)", "mine.py:34, `os._exit(0)`: SystemExit: 0"),
+        ("START", 'raise Base("x")', 'mine.py:39, `raise Base("x")`: Base: x'),
+    ],
+)
+def test_what_a_file_does_elsewhere_is_told_with_its_line(place, code, says, tmp_path, capsys):
+    write(tmp_path, place, code)
+    if "Field" in code:
+        path = tmp_path / "mine.py"
+        path.write_text(path.read_text().replace("import atexit", "from pydantic import Field; import atexit"))
+    code, said, there = ran(tmp_path, capsys)
+    assert (code, there) == ((1, {"local", "cd"}) if place in ("LAYOUT", "START") else (2, set()))
+    assert says in said
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ('me.model += hash("x") % 1000', None),
+        ("me.model += id(me) % 997", None),
+        ("me.model += time.time() % 1", None),
+        ("me.model += random.random()", None),
+        ("me.model += np.random.random()", None),
+        ("me.model += counted()", "mine.py:21"),
+        (
+            "for rank, letter in enumerate(set('abcdefghijkl')):\n            me.model += rank * ord(letter)",
+            "mine.py:46",
+        ),
+    ],
+)
+def test_a_step_that_is_not_deterministic_is_called_so_with_its_line(code, line, tmp_path, capsys):
+    where = line or write(tmp_path, "STEP", code)
+    write(tmp_path, "STEP", code)
+    code, said, there = ran(tmp_path, capsys)
+    assert code == 1
+    assert f"protocol mine, seed 0: {where}, `" in said
+    assert "not deterministic: two runs with the same seed differ first at agent 4, time 0.223996" in said
+    assert there == {"local", "cd"}
+
+
+def test_a_deterministic_plugin_is_repeated_once_and_then_known(tmp_path, capsys, monkeypatch):
+    write(tmp_path)
+    assert ran(tmp_path, capsys)[0] == 0
+    assert len(list((tmp_path / "out" / ".cache").glob("repeats-*.json"))) == 1
+    repeats._known.clear()
+    monkeypatch.setattr(repeats, "one_run", None)
+    assert ran(tmp_path, capsys)[0] == 0
+
+
+def test_a_crash_in_native_code_is_one_failed_run_with_its_line(tmp_path, capfd):
+    where = write(tmp_path, "STEP", "ctypes.string_at(0)")
+    code, said, there = ran(tmp_path, capfd)
+    assert code == 1
+    assert f"{where}, `ctypes.string_at(0)`: Fatal Python error: Segmentation fault" in said
+    assert len(said.splitlines()) == 1
+    assert there == {"local", "cd"}
+
+
+def test_a_thread_that_lives_on_is_one_failed_run_with_the_line_that_started_it(tmp_path, capsys):
+    where = write(tmp_path, "STEP", "threading.Thread(target=LIVE.wait).start()")
+    code, said, there = ran(tmp_path, capsys, "--no-contract")
+    for module in [one for name, one in sys.modules.items() if name.startswith("hushnet_plugin_mine_")]:
+        module.LIVE.set()
+    assert code == 1
+    assert f"{where}, `" in said
+    assert "that it has started lives on after the run" in said
+    assert there == {"local", "cd"}
+
+
+def test_a_process_of_the_shell_waits_for_no_thread_and_shows_no_traceback(tmp_path):
+    write(tmp_path, "IMPORT", "threading.Thread(target=LIVE.wait).start(); atexit.register(lambda: 1 / 0)")
+    given = ["run", str(tmp_path / "s.yaml"), "--out", str(tmp_path / "out"), "--quiet", "--trust-code"]
+    command = [sys.executable, "-m", "hushnet.simulator.cli", *given, "--no-contract"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, "Traceback" in ended.stderr) == (0, False), ended.stderr
+
+
+def test_an_error_in_a_thread_is_one_line(tmp_path):
+    where = write(tmp_path, "IMPORT", "t = threading.Thread(target=lambda: 1 / 0); t.start(); t.join()")
+    command = [sys.executable, "-m", "hushnet.simulator.cli", "check", str(tmp_path / "s.yaml"), "--trust-code"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0
+    assert ended.stderr.startswith(f"warning: {where}, `t = threading")
+    assert ended.stderr.endswith("ZeroDivisionError in a thread of its own: division by zero\n")
+
+
+class Unloadable(importlib.metadata.EntryPoint):
+    """An installed plug-in that raises when it is loaded."""
+
+    def load(self):
+        raise ZeroDivisionError("broken")
+
+
+def test_a_broken_plugin_is_left_out_of_the_schema(monkeypatch, capsys):
+    usual = importlib.metadata.entry_points
+    broken = importlib.metadata.EntryPoints([Unloadable("broken", "gone:Gone", "hushnet.protocols")])
+    monkeypatch.setattr(
+        importlib.metadata,
+        "entry_points",
+        lambda **of: broken.select(**of) if of.get("group") == "hushnet.protocols" else usual(**of),
+    )
+    with pytest.warns(UserWarning, match="broken is left out: the installed plug-in gone:Gone raises"):
+        assert main(["schema"]) == 0
+    definitions = json.loads(capsys.readouterr().out)["$defs"]
+    assert definitions["CoordinateDescentParameters"]["properties"]["kind"]["const"] == "coordinate_descent"

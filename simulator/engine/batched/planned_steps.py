@@ -404,11 +404,8 @@ class PlannedSteps:
             written += [] if here is None else [(values, False) for values in here.assigned_.values()]
         for values, of_edges in written:
             if not finite(values):
-                rows: NDArray[np.bool_] = ~np.isfinite(values).all(axis=1)
-                if of_edges:
-                    owners = np.repeat(np.arange(len(bad)), batch.degrees_)
-                    rows = np.bincount(owners[rows], minlength=len(bad)) > 0
-                bad |= rows
+                rows = np.flatnonzero(~np.isfinite(values).all(axis=1))
+                bad[np.repeat(np.arange(len(bad)), batch.degrees_)[rows] if of_edges else rows] = True
         return bad
 
     # What ends a plan.

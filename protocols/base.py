@@ -299,8 +299,10 @@ class Protocol(ABC):
     def _most(self) -> float | NDArray[np.float64] | None:
         return self.most_steps()
 
-    def bind(self, state: State, *, unheard_is_own: bool) -> StepTables:
-        """Take the blocks of a run, which its steps are made on; the engine does this."""
+    def bind(self, state: State, *, unheard_is_own: bool) -> StepTables | None:
+        """Take the blocks of a run, which its step functions are made on, if it has any; the engine does this."""
+        if not self.step_functions:
+            return None
         names = Names(self)
         check_declared(self.sends(), self._most, names.kinds, self.problem.task.agents)
         tables = StepTables(names, state, unheard_is_own=unheard_is_own)

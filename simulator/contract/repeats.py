@@ -101,10 +101,6 @@ class Steps:
         """Give the stream that an agent is given where nobody watches."""
         return AgentStream(stream)
 
-    def forced(self, agent: int) -> Sequence[NDArray[np.float64]]:
-        """Force nothing."""
-        return ()
-
     def noisy(self, release: Release, exact: NDArray[np.float64], noisy: NDArray[np.float64]) -> NDArray[np.float64]:
         """Leave noise as it is."""
         return noisy
@@ -132,7 +128,8 @@ class Steps:
         if self.count < MOST_LINES:
             self.count += 1
             known = digest([{name: value for name, value in frame.f_locals.items() if name != "me"}, given])
-            own = vars(frame.f_locals["me"]).get("_blocks") if "me" in frame.f_locals else None
+            me = vars(frame.f_locals["me"]) if "me" in frame.f_locals else {}
+            own = [me.get(name) for name in ("blocks_", "assigned_", "said_")]
             self.lines.append((frame.f_code.co_filename, number, known + digest(own)))
 
     @contextmanager

@@ -176,7 +176,7 @@ Staked = tuple[Participation, Sequence[Flags]]
 
 
 def _staked(witness: Witness) -> Mapping[str, Sequence[Staked]]:
-    """By agent, what the runs show that were led along one noted run."""
+    """What the runs show, by agent, that were led along one noted run."""
     found: dict[str, list[Staked]] = defaultdict(list)
     places = {(one.agent, one.place): one for taken in witness.samples for one in taken}
     for taken in witness.samples:
@@ -261,7 +261,7 @@ def _gains(staked: Sequence[Staked]) -> Array:
 
 
 def _mean(sums: Array, counts: Array) -> Array:
-    """Of factors; 1 where there are none."""
+    """Product of factors; 1 where there are none."""
     return np.where(counts, sums, 1.0) / np.where(counts, counts, 1.0)
 
 

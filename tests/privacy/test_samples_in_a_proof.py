@@ -187,7 +187,6 @@ class TextOfAll(Texts):
             me.model = (me.model + average(me)) / 2
         me.model -= 0.1 * noisy
         me.message = me.model
-        return me.updates + 1 >= me.limit
 
 
 class TextOfTwice(Texts):
@@ -200,7 +199,6 @@ class TextOfTwice(Texts):
             me.model = (me.model + average(me)) / 2
         me.model -= 0.1 * noisy
         me.message = me.model
-        return me.updates + 1 >= me.limit
 
 
 class TextOfTwiceTheRate(Texts):
@@ -214,7 +212,6 @@ class TextOfTwiceTheRate(Texts):
             me.model = (me.model + average(me)) / 2
         me.model -= 0.1 * noisy
         me.message = me.model
-        return me.updates + 1 >= me.limit
 
 
 class TextOfTheFirst(Texts):
@@ -227,7 +224,6 @@ class TextOfTheFirst(Texts):
             me.model = (me.model + average(me)) / 2
         me.model -= 0.1 * noisy
         me.message = me.model
-        return me.updates + 1 >= me.limit
 
 
 @pytest.mark.parametrize("engine", ["event", "auto"])

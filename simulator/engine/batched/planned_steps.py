@@ -103,6 +103,7 @@ class PlannedSteps:
         from .plan_source import PlanSource
 
         protocol = world.protocol
+        assert world.step_tables is not None
         self.world, self.protocol, self.tables = world, protocol, world.step_tables
         self.names, graph = self.tables.names, world.setting.graph
         around = StepSurroundings(
@@ -340,7 +341,7 @@ class PlannedSteps:
         else:
             self.functions[phase - 1](batch, self._all_heard(steps, phase))
         if phase and phase != COMPLETING and MESSAGE not in batch.said_:
-            raise ValueError(f"{self._name(phase)} sends exactly one message, and has not assigned me.message")
+            raise ValueError(UNSENT)
         return batch
 
     def _all_heard(self, steps: Any, phase: int) -> Array:

@@ -200,15 +200,15 @@ def variant(folder, text, kind=Blocks, name="step", decorators="@batched\n", hea
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("me.model = me.modle", r"`me.model = me.modle`: AttributeError: an agent has no 'modle'; it has .*model"),
+        ("me.model = me.modle", r"`me.model = me.modle`: AttributeError: an agent has no 'modle'; did you mean 'model'"),
         ("me.model = np.ones((len(me.model), 7))", r"me\.model is \(\d+, 3\) here, and was given \(\d+, 7\)"),
         ("me.met = np.ones((len(me.model) + 1, 1))", r"me\.met is \(\d+, 1\) here, and was given"),
         ("me.gap = np.ones((0, 3))", r"me\.gap is \(\d+, 3\) here, and was given \(0, 3\)"),
         ("me.message = np.ones((len(me.model), 2))", r"me\.message is \(\d+, 3\) here, and was given"),
         ("me.weights = 1.0", r"AttributeError: me\.weights is not for a step to change"),
         ("me.heard = 1.0", r"AttributeError: me\.heard is not for a step to change"),
-        ("me.model[0] = 1.0", r"ValueError: .*read-only; what a step reads of a batch are copies"),
-        ("me.met += me.degree", r"read-only; what a step reads of a batch are copies: assign what changes"),
+        ("me.model[0] = 1.0", r"ValueError: .*read-only; .*what a batch reads, are copies"),
+        ("me.met += me.degree", r"read-only; .*what a batch reads, are copies: assign what"),
         ("me.target[0] = 1.0", r"read-only"),
         ("me.model -= me.features", r"AttributeError: a batch has no 'features', for agents have different numbers"),
         ("me.model = me.here.gap", r"AttributeError: an agent has no 'here'"),

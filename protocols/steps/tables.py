@@ -48,9 +48,10 @@ class StepTables:
     def rows(self) -> tuple[Any, Array, NDArray[np.int64]]:
         """Features, labels and offsets of all agents' rows, as their steps see them."""
         train = self.task.train
-        if not self.protocol.changes_rows:
+        shards = [train.shard(agent) for agent in range(len(train.counts))] if self.protocol.changes_rows else []
+        own = [self.protocol.local_data(agent, shard) for agent, shard in enumerate(shards)]
+        if all(one.stored is mine.stored and one.labels is mine.labels for one, mine in zip(own, shards, strict=True)):
             return read_only(train.features), read_only(train.labels), read_only(train.offsets)
-        own = [self.protocol.local_data(agent, train.shard(agent)) for agent in range(len(train.counts))]
         offsets = np.cumsum([0, *(len(one) for one in own)]).astype(np.int64)
         features, labels = np.concatenate([one.stored for one in own]), np.concatenate([one.labels for one in own])
         return read_only(features), read_only(labels), read_only(offsets)

@@ -395,19 +395,17 @@ class PlannedSteps:
 
     def _unbounded(self, batch: Batch) -> NDArray[np.bool_]:
         """(B,) whose step has written a number that is not finite; in a private run, has sent one."""
-        bad = np.zeros(len(batch.agents_), dtype=bool)
-        here = batch.__dict__.get("here")
-        written: list[Mapping[str, Any]] = [batch.said_]
-        if not self.world.private:
-            written = [batch.assigned_, {} if here is None else here.assigned_]
-        for array in (one for part in written for one in part.values()):
-            if finite(array):
-                continue
-            rows: NDArray[np.bool_] = ~np.isfinite(array).all(axis=1)
-            if len(rows) == len(bad):
-                bad |= rows
-            else:
-                bad[np.repeat(np.arange(len(bad)), batch.degrees_)[rows]] = True
+        bad, state = np.zeros(len(batch.agents_), dtype=bool), self.world.state
+        if self.world.private:
+            written = [(values, not self.pairs and self.names.is_apart(name)) for name, values in batch.said_.items()]
+        else:
+            here = batch.__dict__.get("here")
+            written = [(values, name in state.edge) for name, values in batch.assigned_.items()]
+            written += [] if here is None else [(values, False) for values in here.assigned_.values()]
+        for values, of_edges in written:
+            if not finite(values):
+                rows = np.flatnonzero(~np.isfinite(values).all(axis=1))
+                bad[np.repeat(np.arange(len(bad)), batch.degrees_)[rows] if of_edges else rows] = True
         return bad
 
     # What ends a plan.

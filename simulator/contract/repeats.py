@@ -2,7 +2,7 @@
 
 The second run is made in a fresh process, where Python hashes texts otherwise and memory lies elsewhere, and once more
 here, where what the first has left behind may show. What differs only on other data, after the small world's end, in
-compiled steps, or with little probability is not found: two texts in a set come in the same order half of the time.
+batches of steps, or with little probability is not found: two texts in a set come in the same order half of the time.
 
 A protocol that ends the fresh process has ended no other; where its runs are to be made is for others to decide.
 """

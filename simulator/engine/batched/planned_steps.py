@@ -341,7 +341,7 @@ class PlannedSteps:
         else:
             self.functions[phase - 1](batch, self._all_heard(steps, phase))
         if phase and phase != COMPLETING and MESSAGE not in batch.said_:
-            raise ValueError(UNSENT)
+            raise _Unsent
         return batch
 
     def _all_heard(self, steps: Any, phase: int) -> Array:
@@ -425,7 +425,8 @@ class PlannedSteps:
     def _failure(self, place: int, error: BaseException, also: str = "") -> HushnetError:
         step = self.plan.steps[place]
         who = int(step["agent"]), float(step["now"]), int(step["updates"])
-        return failure_of(self.protocol, *who, self._name(int(step["phase"])), error, also)
+        what = UNSENT if isinstance(error, _Unsent) else error
+        return failure_of(self.protocol, *who, self._name(int(step["phase"])), what, also)
 
     def _end(self, place: int, failure: HushnetError | None, me: One | None = None) -> NoReturn:
         """End the run at a step that has failed, or diverged without an error.
@@ -462,6 +463,10 @@ class PlannedSteps:
                 f"{where}: {what}, against what {name} declares by sends and most_steps; declare it, or set decides"
             )
         raise Rewind(0, f"{what}, against what {name} declares ({where})")
+
+
+class _Unsent(Exception):
+    """Half of an exchange has not said what it has to send."""
 
 
 class _Failed(Exception):

@@ -8,6 +8,20 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from .errors import InputError
+
+BLOCK = 256
+"""Rows of a matrix that are looked at in one go."""
+
+
+def one_way(tail: int, head: int, there: float, back: float) -> InputError:
+    """What is said of two agents whose edge has a direction."""
+    return InputError(
+        f"makes weight {there:g} from agent {tail} to agent {head} and {back:g} back; messages go both ways along "
+        "every edge here, with one weight",
+        field=("topology",),
+    )
+
 
 @dataclass(frozen=True)
 class Graph:
@@ -42,7 +56,19 @@ class Graph:
 
     @classmethod
     def from_matrix(cls, matrix: NDArray[np.float64]) -> Graph:
-        """Build from a symmetric (n, n) weight matrix; zeros and the diagonal are no edges."""
+        """Build from a symmetric (n, n) weight matrix; zeros and the diagonal are no edges.
+
+        Raises
+        ------
+        InputError
+            If the matrix is not symmetric, up to rounding.
+        """
+        for start in range(0, len(matrix), BLOCK):
+            rows, columns = matrix[start : start + BLOCK], matrix[:, start : start + BLOCK].T
+            wrong = np.argwhere(~np.isclose(rows, columns, rtol=1e-9, atol=0, equal_nan=True))
+            if len(wrong):
+                tail, head = (int(place) for place in wrong[0] + [start, 0])
+                raise one_way(tail, head, matrix[tail, head], matrix[head, tail])
         tails, heads = np.nonzero(np.triu(matrix, 1))
         return cls.from_edges(len(matrix), tails, heads, matrix[tails, heads])
 

@@ -5,7 +5,7 @@ What is within the bounds neither overflows nor fills the memory by itself; a nu
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, Self, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
@@ -84,6 +84,14 @@ class Parameters(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid", frozen=True, strict=True, allow_inf_nan=False, defer_build=True
     )
+
+    def __new__(cls, *_given: Any, **_fields: Any) -> Self:
+        """Build the model before there is an instance of it, read or unpickled.
+
+        Before 2.14, pydantic writes no instance within another whose own model is not built.
+        """
+        cls.model_rebuild()
+        return super().__new__(cls)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

@@ -51,10 +51,10 @@ from .privacy.budget import PrintedNoise, Privacy
 from .privacy.mechanisms import Release
 from .public_start import PublicStart
 from .schedule import ScheduleParameters, expanded
+from .steps.loading import loaders_of
 from .steps.names import Constants, Names
 from .steps.noise import NO_DATA, NO_NOISE, StepNoise
 from .steps.partners import NO_LAW, rank_of
-from .steps.record import loaders_of
 from .steps.sending import Every, check_declared
 from .steps.tables import StepTables
 from .steps.view_steps import ViewSteps, check_arguments, function_in
@@ -279,7 +279,7 @@ class Protocol(ABC):
         return replaced or (("replaced",) if is_patched(self) else ())
 
     def sends(self) -> Mapping[str, Every]:
-        """At which of its steps an agent sends which kind of message; a kind that is not named is sent at all of them.
+        """Say at which of its steps an agent sends which kind of message; one that is not named is sent at all of them.
 
         The engine plans by it who hears what when, before any number is computed. Where that depends on numbers, the
         protocol `decides`.
@@ -299,8 +299,10 @@ class Protocol(ABC):
     def _most(self) -> float | NDArray[np.float64] | None:
         return self.most_steps()
 
-    def bind(self, state: State, *, unheard_is_own: bool) -> StepTables:
-        """Take the blocks of a run, which its steps are made on; the engine does this."""
+    def bind(self, state: State, *, unheard_is_own: bool) -> StepTables | None:
+        """Take the blocks of a run, which its step functions are made on, if it has any; the engine does this."""
+        if not self.step_functions:
+            return None
         names = Names(self)
         check_declared(self.sends(), self._most, names.kinds, self.problem.task.agents)
         tables = StepTables(names, state, unheard_is_own=unheard_is_own)

@@ -94,3 +94,33 @@ def test_a_side_door_would_be_seen(line):
 
 def test_whoever_may_open_files_still_does():
     assert [name for name in GATES if not side_doors((ROOT / name).read_text())] == []
+
+
+TABLES = "simulator/storage/plain_text.py"
+"""Who alone writes CSV: in its tables no cell is a formula."""
+
+
+def writers_of_tables(text: str) -> list[str]:
+    """The calls of a source that write CSV, as ``line: call``."""
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    return [
+        f"{node.lineno}: {ast.unparse(node)}"
+        for node in calls
+        if ast.unparse(node.func).endswith(("csv.writer", "DictWriter", "to_csv", "write_csv", "savetxt"))
+    ]
+
+
+def test_one_place_writes_csv():
+    beside = {
+        path.relative_to(ROOT).as_posix(): writers_of_tables(path.read_text())
+        for storey in STOREYS
+        for path in sorted((ROOT / storey).rglob("*.py"))
+    }
+    assert [name for name, calls in beside.items() if calls] == [TABLES], beside
+
+
+@pytest.mark.parametrize(
+    "line", ["table.to_csv(path)", "csv.writer(stream)", "DictWriter(stream, names)", "np.savetxt(path, x)"]
+)
+def test_another_writer_of_csv_would_be_seen(line):
+    assert writers_of_tables(line) == [f"1: {line}"]

@@ -117,7 +117,7 @@ class PerturbedAdmm(RoundsOfAdmm):
             self._first_alpha = np.array([self._calibrated(noise.target, agent) for agent in agents])
         if noise.claimed is not None:
             self._first_alpha = np.array([self.costs.alpha_of_claim(agent, noise.claimed) for agent in agents])
-        self.step_noise = RoundNoise(self)
+        self.step_noise = self.round_noise = RoundNoise(self)
 
     @staticmethod
     @batched
@@ -148,7 +148,7 @@ class PerturbedAdmm(RoundsOfAdmm):
             sensitivity=claimed / alpha,
             sensitivity_source="claimed",
             verified_sensitivity=proved / alpha,
-            scale=self.step_noise.scale_of(view.agent, view.updates),
+            scale=self.round_noise.scale_of(view.agent, view.updates),
             claimed_epsilon=claimed,
             claimed_delta=0.0,
             recipients=degree,

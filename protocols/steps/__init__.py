@@ -10,11 +10,8 @@ from __future__ import annotations
 
 from .names import Constants
 from .operators import (
-    add_scaled,
     affords,
     average,
-    bends,
-    clipped,
     draw_each,
     draw_rows,
     heard_of,
@@ -27,15 +24,20 @@ from .operators import (
     perturbed_minimiser,
     post_processed,
     received,
-    rows_minimised,
     sample_size,
-    scores_of,
     segment_sum,
+    weighted_sum,
+)
+from .own_rows import (
+    add_scaled,
+    bends,
+    clipped,
+    rows_minimised,
+    scores_of,
     slopes,
     solved_by,
     sum_of_rows,
     take_in,
-    weighted_sum,
 )
 from .sending import Every
 from .view_steps import batched

@@ -7,8 +7,7 @@ to blocks is written back when it is over.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from ...agents.suggestions import suggestion
 from .heard_kernels import gathered, known
 from .names import MESSAGE
-from .sources import Source
+from .sources import StepSource
 from .tables import StepTables
 
 Array = NDArray[np.float64]
@@ -32,15 +31,15 @@ OF_BATCHES = {
 class Record:
     """What records of one agent and of a batch have in common, for operators.
 
-    Parameters
+    Attributes
     ----------
-    tables : StepTables
-    source : Source
-    agents : (B,) int64
+    tables_ : StepTables
+    source_ : StepSource
+    agents_ : (B,) int64
     """
 
     tables_: StepTables
-    source_: Source
+    source_: StepSource
     agents_: Ranks
     degrees_: Ranks
     decays_: Array
@@ -92,7 +91,7 @@ class Record:
         return kind
 
     def heard_(self, kind: str) -> tuple[Any, Ranks, Ranks, Ranks, Array]:
-        """What a `Source` has of what was heard, and (B, width) what stands for the rest."""
+        """What a `StepSource` has of what was heard, and (B, width) what stands for the rest."""
         tables = self.tables_
         widths = tables.names.heard_widths[kind]
         width = int(widths[self.agents_[0]] if len(self.agents_) else widths.max(initial=0))
@@ -125,11 +124,11 @@ class One(Record):
     Parameters
     ----------
     tables : StepTables
-    source : Source
+    source : StepSource
     agent : int
     """
 
-    def __init__(self, tables: StepTables, source: Source, agent: int) -> None:
+    def __init__(self, tables: StepTables, source: StepSource, agent: int) -> None:
         put, names, state, edges = self.__dict__, tables.names, tables.state, tables.graph.edges_of(agent)
         put.update(tables_=tables, source_=source, agents_=np.array([agent]), is_batch_=False, messages_={}, said_={})
         put["degrees_"] = np.array([edges.stop - edges.start])
@@ -206,18 +205,18 @@ def _fixed_fields(tables: StepTables, agent: int, edges: slice) -> dict[str, Any
     names = tables.names
     return {
         **{name: np.float64(value) if isinstance(value, float) else value for name, value in names.parameters.items()},
-        **{name: _fixed(array) for name, array in names.run.items()},
-        **{name: _fixed(array[agent]) for name, array in names.per_agent.items()},
-        **{name: _fixed(array[edges]) for name, array in names.per_edge.items()},
+        **{name: fixed(array) for name, array in names.run.items()},
+        **{name: fixed(array[agent]) for name, array in names.per_agent.items()},
+        **{name: fixed(array[edges]) for name, array in names.per_edge.items()},
         "rows": int(tables.counts[agent]),
-        "weights": _fixed(tables.graph.weights[edges]),
+        "weights": fixed(tables.graph.weights[edges]),
         "degree": edges.stop - edges.start,
         "regularisation": np.float64(tables.task.regularisation[agent]),
         "agent": agent,
     }
 
 
-def _fixed(array: Any) -> Any:
+def fixed(array: Any) -> Any:
     """A number, or an array that nobody writes."""
     if np.ndim(array) == 0:
         return np.float64(array)
@@ -234,7 +233,7 @@ class Batch(Record):
     Parameters
     ----------
     tables : StepTables
-    source : Source
+    source : StepSource
     agents : (B,) int64
         Whose blocks have equal widths.
     messages : mapping of str to str
@@ -244,7 +243,7 @@ class Batch(Record):
     """
 
     def __init__(
-        self, tables: StepTables, source: Source, agents: Ranks, messages: Mapping[str, str], passing: Any
+        self, tables: StepTables, source: StepSource, agents: Ranks, messages: Mapping[str, str], passing: Any
     ) -> None:
         self.__dict__.update(
             tables_=tables,
@@ -315,7 +314,7 @@ class Batch(Record):
             )
         return super()._unknown(name)
 
-    def where(self, mask: Any) -> Part:
+    def where(self, mask: Any) -> BatchPart:
         """The same record for some of the agents: what is assigned there is written for them alone.
 
         Parameters
@@ -325,7 +324,7 @@ class Batch(Record):
         given, count = np.reshape(mask, -1), len(self.agents_)
         if given.size not in (1, count):
             raise ValueError(f"me.where takes a mask of {count} agents, and not one of shape {np.shape(mask)}")
-        return Part(self, np.flatnonzero(np.broadcast_to(given, count)))
+        return BatchPart(self, np.flatnonzero(np.broadcast_to(given, count)))
 
     def write_back_(self) -> None:
         """Write what the step has assigned to blocks."""
@@ -341,7 +340,7 @@ class Batch(Record):
                 state.edge[name].put(here.edges_, values)
 
 
-class Part(Batch):
+class BatchPart(Batch):
     """Some agents of a batch, at the same step; what is assigned takes its place in the batch at once.
 
     Parameters
@@ -469,72 +468,3 @@ def segments(begins: Ranks, counts: Ranks) -> Ranks:
     """The places of segments that begin somewhere and have so many each, one after the other."""
     ends = np.cumsum(counts)
     return np.repeat(begins - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
-
-
-def loaders_of(tables: StepTables) -> dict[str, Callable[[Batch], Any]]:
-    """How a batch finds whatever a step may name, by name."""
-    names, state, graph = tables.names, tables.state, tables.graph
-    found: dict[str, Callable[[Batch], Any]] = {
-        "degrees_": lambda me: graph.degrees[me.agents_],
-        "decays_": lambda me: tables.decays[me.agents_],
-        "data_": lambda me: me.source_.rows(),
-        "edges_": lambda me: segments(graph.offsets[me.agents_], me.degrees_),
-        "edge_starts_": lambda me: np.concatenate([[0], np.cumsum(me.degrees_)]),
-        "partner_": lambda me: me.edge_starts_[:-1] + me.passing_["edge"] - graph.offsets[me.agents_],
-        "here": lambda me: Meeting(me, me.passing_["edge"]),
-        "updates": lambda me: me.passing_["updates"][:, None],
-        "tick": lambda me: me.passing_["tick"][:, None],
-        "round": lambda me: me.passing_["updates"][:, None] + 1,
-        "now": lambda me: me.passing_["now"][:, None],
-        "degree": lambda me: me.degrees_[:, None],
-        "rows": lambda me: tables.counts[me.agents_][:, None],
-        "regularisation": lambda me: tables.task.regularisation[me.agents_][:, None],
-        "weights": lambda me: graph.weights[me.edges_][:, None],
-        "agent": lambda me: me.agents_[:, None],
-    }
-    if "step" in tables.protocol.step_functions:
-        del found["here"], found["partner_"]
-    for name, value in names.parameters.items():
-        known = np.float64(value) if isinstance(value, float) else value
-        found[name] = partial(_constant, known)
-    for name, array in names.run.items():
-        found[name] = partial(_constant, _fixed(array))
-    for name, array in names.per_agent.items():
-        found[name] = partial(_rows_of, column(array))
-    for name, array in names.per_edge.items():
-        found[name] = partial(_edges_of, column(array))
-    for name, kind in names.heard.items():
-        found[name] = partial(_heard_of, kind)
-    for name, kind in names.was_heard.items():
-        found[name] = partial(_was_heard, kind)
-    found.update({name: partial(_block_of, name) for name in state.agent})
-    found.update({name: partial(_edge_block_of, name) for name in state.edge})
-    return found
-
-
-def _constant(value: Any, _: Batch) -> Any:
-    return value
-
-
-def _rows_of(array: Array, me: Batch) -> Array:
-    return _fixed(array[me.agents_])
-
-
-def _edges_of(array: Array, me: Batch) -> Array:
-    return _fixed(array[me.edges_])
-
-
-def _heard_of(kind: str, me: Batch) -> Array:
-    return me.received_(kind)
-
-
-def _was_heard(kind: str, me: Batch) -> NDArray[np.bool_]:
-    return me.was_heard_(kind)[:, None]
-
-
-def _block_of(name: str, me: Batch) -> Array:
-    return me.block_(name)
-
-
-def _edge_block_of(name: str, me: Batch) -> Array:
-    return me.edge_block_(name)

@@ -22,7 +22,7 @@ Ranks = NDArray[np.int64]
 NO_RANKS = np.zeros(0, dtype=np.int64)
 
 
-class Source(ABC):
+class StepSource(ABC):
     """What one step of one agent, or of a batch of agents, reads beside its blocks."""
 
     @abstractmethod
@@ -71,12 +71,12 @@ class Source(ABC):
         """Note that what the step sends follows from what was released and heard before."""
 
     @abstractmethod
-    def part(self, rows: Ranks) -> Source:
+    def part(self, rows: Ranks) -> StepSource:
         """The same for some of the agents, by their places in the batch."""
 
 
 @final
-class ViewSource(Source):
+class ViewSource(StepSource):
     """A step of one agent, by its view.
 
     Parameters
@@ -170,20 +170,20 @@ class ViewSource(Source):
         self.follows = True
 
     @override
-    def part(self, rows: Ranks) -> Source:
+    def part(self, rows: Ranks) -> StepSource:
         return self if len(rows) else Nobody(self)
 
 
 @final
-class Nobody(Source):
+class Nobody(StepSource):
     """A part of a batch without agents.
 
     Parameters
     ----------
-    whole : Source
+    whole : StepSource
     """
 
-    def __init__(self, whole: Source) -> None:
+    def __init__(self, whole: StepSource) -> None:
         self._whole = whole
 
     @override
@@ -225,7 +225,7 @@ class Nobody(Source):
         return
 
     @override
-    def part(self, rows: Ranks) -> Source:
+    def part(self, rows: Ranks) -> StepSource:
         return self
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from ..figures.files import OPTIONS, RESOLUTION
 from ..figures.series_style import COLOURS, LINES, MARKERS, PAGE_WIDTH, WIDTH, house_style, literal, thin_ticks, wrapped
 from ..storage.files import Frame, put_file
+from ..storage.plain_text import csv_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +47,7 @@ def save_figure(profile: Frame, stem: Path, data: str = "") -> list[Path]:
             put_file(content.getvalue(), path, within=stem.parent.parent)
             written.append(path)
     csv = stem.with_name(f"{stem.name}.csv")
-    put_file(profile.to_csv(index=False, lineterminator="\n").encode(), csv, within=stem.parent.parent)
+    put_file(csv_text(profile).encode(), csv, within=stem.parent.parent)
     return [*written, csv]
 
 

@@ -58,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     prepare()
     with terminable() as asked, _plainly_warned(), contained():
         code = _main(arguments)
+        with suppress(OSError):  # said already; Python would say it once more at its end, with a code of its own
+            flushed()
     return TERMINATED if asked and code == INTERRUPTED else code
 
 
@@ -84,9 +86,11 @@ def _main(arguments: Sequence[str] | None) -> int:
         code = app(given, prog_name="hushnet", standalone_mode=False)
         flushed()
     except HushnetError as error:
+        if error.exit_code == INTERRUPTED:
+            return _interrupted(str(error))
         return _complain(str(error), error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        return _complain("interrupted", INTERRUPTED)
+        return _interrupted()
     except typer.Exit as leaving:
         return leaving.exit_code
     except BrokenPipeError:
@@ -104,10 +108,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         said = told(error, error.filename or doing)
         return _complain(str(said), said.exit_code)
     except RuntimeError as error:
-        if NO_THREAD not in str(error):
-            return _unforeseen(error, given)
-        sentence = "no further thread or process may be started here: raise the limit (ulimit -u), or end others"
-        return _complain(f"{sentence}; the same command goes on", OutOfResources.exit_code)
+        return _no_thread() if NO_THREAD in str(error) else _unforeseen(error, given)
     except Exception as error:
         # What typer raises on a wrong command line has moved between its versions; what it offers has not.
         if not hasattr(error, "format_message"):
@@ -120,8 +121,29 @@ def _main(arguments: Sequence[str] | None) -> int:
             raise
         return _complain(f"{where}: {type(error).__name__}: {words_of(error)}", HushnetError.exit_code)
     if code == INTERRUPTED:
-        return _complain("interrupted", INTERRUPTED)
+        return _interrupted()
     return code if isinstance(code, int) else 0
+
+
+def _interrupted(message: str = "interrupted") -> int:
+    """Say that somebody interrupted the command, or that a library did: OpenBLAS does, where it may start no thread."""
+    return _complain(message, INTERRUPTED) if _may_start_threads() else _no_thread()
+
+
+def _may_start_threads() -> bool:
+    """Whether a limit on processes and threads leaves room for one; where it does not, libraries fail in many ways."""
+    try:
+        threading.Thread(target=int).start()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _no_thread() -> int:
+    from ...agents.errors import OutOfResources
+
+    sentence = "no further thread or process may be started here: raise the limit (ulimit -u), or end others"
+    return _complain(f"{sentence}; the same command goes on", OutOfResources.exit_code)
 
 
 def _complain(message: str, code: int) -> int:
@@ -134,6 +156,8 @@ def _unforeseen(error: Exception, given: Sequence[str]) -> int:
     """The last resort: one sentence about an error that nobody foresaw, and its details in a file of its own."""
     if os.environ.get(DEBUG):
         raise error
+    if not _may_start_threads():
+        return _no_thread()
     from importlib.metadata import version
     from tempfile import NamedTemporaryFile
     from traceback import format_exception

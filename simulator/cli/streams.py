@@ -8,10 +8,17 @@ from __future__ import annotations
 
 import codecs
 import faulthandler
+import io
 import os
 import sys
 import unicodedata
 from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 BACKEND = "MPLBACKEND", "agg"
 """Environment variable by which other programs choose how matplotlib shows windows; here nothing is shown."""
@@ -57,6 +64,17 @@ def _plain(letter: str) -> str:
     return bare if bare.isascii() else "?"
 
 
+class _Heedless(io.FileIO):
+    """A standard error to which whatever is written counts as written: there is nobody else to tell."""
+
+    @override
+    def write(self, content: ReadableBuffer, /) -> int:
+        try:
+            return super().write(content) or 0
+        except OSError:
+            return memoryview(content).nbytes
+
+
 def prepare() -> None:
     """Make the standard streams take whatever is written to them, and matplotlib draw to files alone."""
     os.environ[BACKEND[0]] = BACKEND[1]
@@ -65,6 +83,9 @@ def prepare() -> None:
         stream = getattr(sys, name)
         if stream is None or stream.closed:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for as long as the process
+        elif name == "stderr" and stream is sys.__stderr__:
+            heedless = io.BufferedWriter(_Heedless(stream.fileno(), "w", closefd=False))
+            sys.stderr = io.TextIOWrapper(heedless, encoding=stream.encoding, errors=HANDLER, line_buffering=True)
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors=HANDLER)
     with suppress(OSError, ValueError, AttributeError):  # a standard error that is no file

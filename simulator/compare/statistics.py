@@ -87,7 +87,9 @@ def paired_difference(ours: ArrayLike, theirs: ArrayLike, *, interval: bool = Tr
     Notes
     -----
     Student's t interval and the paired t test, which never contradict each other: 0 is outside the interval where p is
-    below 0.05. A bias-corrected and accelerated bootstrap of 20 pairs covers less, .91 where this covers .94.
+    below 0.05. It covers .95 of normal differences at any number of pairs, and less of skewed ones: of lognormal ones
+    with sigma 0.5 it covers .92, .92 and .93 at 5, 10 and 20 pairs, with sigma 1 .82, .84 and .87. A bias-corrected and
+    accelerated bootstrap of 20 pairs covers less, .91 where this covers .94.
     Differences that do not vary admit no test: either nothing in them is random, or they are too few.
     Infinite values (a run that never reached its target) have no mean: there the exact sign test on all pairs counts
     who came first, ties aside, and the mean over the pairs in which both are finite, which favours whoever fails more

@@ -71,6 +71,8 @@ class Forcing(Recording):
         Whether constants that the protocol treats as public are those of the usual data.
     changed : iterable of int, optional
         The agents whose data are others; all of them by default. Nothing at all may change for the rest.
+    records : {1, 2}
+        How many records of each are added or removed, or 1 where replacing one is what is charged for.
 
     Attributes
     ----------
@@ -87,9 +89,10 @@ class Forcing(Recording):
         exposed: Collection[int] = (),
         changed: Iterable[int] | None = None,
         held: bool = False,
+        records: int = 1,
     ) -> None:
         super().__init__(recording.names)
-        self.recording, self.exposed, self.held = recording, exposed, held
+        self.recording, self.exposed, self.held, self.records = recording, exposed, held, records
         self.changed = None if changed is None else frozenset(changed)
         self.violation: ContractViolation | None = None
         self.ratio = 0.0
@@ -143,16 +146,17 @@ class Forcing(Recording):
                 f"{_moved(before.log_jacobian, now.log_jacobian)}, and by {_moved(before.derived, now.derived)} if the "
                 "implied noise is derived numerically"
             )
-        change, allowed = before.change(now), before.allowed(now)
+        change, allowed = before.change(now), self.records * before.allowed(now)
         if not change <= allowed:
             size = "not a number" if np.isnan(change) else f"{change:.6g}"
+            one, most = ("one change", "") if self.records == 1 else ("one row that is replaced by another", "twice ")
             self.fail(
-                f"{where}: one change of its data moves the value under its {release.mechanism} noise by {size} in "
-                f"{release.norm}, which is more than the sensitivity {release.verified_sensitivity:.6g} that it is "
-                "charged for"
+                f"{where}: {one} of its data moves the value under its {release.mechanism} noise by {size} in "
+                f"{release.norm}, which is more than {most}the sensitivity {release.verified_sensitivity:.6g} that it "
+                "is charged for"
             )
         if release.verified_sensitivity > 0:
-            self.ratio = max(self.ratio, change / release.verified_sensitivity)
+            self.ratio = max(self.ratio, change / (self.records * release.verified_sensitivity))
 
     def stepped(self, phase: Phase, view: View, out: Out) -> None:
         """Compare a step with the one noted, and let the same leave the agent."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ...agents.tables import Shard, Table
 from ...agents.tasks.base import Task
 from ...protocols.base import Protocol
+from .rows import Rows
 from .transcript import Recording
 from .violation import ContractViolation
 
@@ -43,12 +44,20 @@ class Domain:
         Labels to try.
     shared : tuple of str
         Parts that neighbouring records have in common.
+    flipped : bool
+        Whether two records that are compared differ by their labels alone, where these may differ.
     """
 
     bounds: Mapping[str, float]
     sizes: tuple[float, ...]
     labels: tuple[float, ...]
     shared: tuple[str, ...] = ()
+    flipped: bool = False
+
+    @property
+    def moderate(self) -> Domain:
+        """Rows of length 1 and two labels: unlike of extreme ones, hardly any of these is without a slope."""
+        return replace(self, sizes=(1.0,), flipped=True)
 
 
 def domain_of(task: Task, protocol: Protocol, recording: Recording) -> Domain:
@@ -132,43 +141,29 @@ def _within(domain: Domain, direction: Array, size: float) -> Array:
     return direction * (most * (1 - 1e-12))
 
 
-def replaced(
-    task: Task,
-    agents: Iterable[int],
-    domain: Domain,
-    models: Any,
-    *,
-    number: int,
-    side: int,
-    whole: bool,
-    last: bool = False,
-) -> Task:
+def replaced(task: Task, places: Rows, domain: Domain, models: Any, *, number: int, side: int, whole: bool) -> Task:
     """A task in which some agents have another record, or all of their data are others.
 
     Parameters
     ----------
     task : Task
-    agents : iterable of int
-        Those without data keep none.
+    places : mapping of int to int
+        Which row of which agents.
     domain : Domain
     models : (n, p) array or None
         Along which the worst records lie.
     number : int
-        Chooses, with the agent, one of the pairs of `opposites`, and which row is replaced.
+        Chooses, with the agent, one of the pairs of `opposites`.
     side : int
         Which record of a pair, 0 or 1.
     whole : bool
         Whether all of an agent's data are replaced.
-    last : bool
-        Whether it is the last row in any case.
     """
     features, labels = task.train.features.copy(), task.train.labels.copy()
-    for agent in agents:
+    for agent, place in places.items():
         rows, columns = _held(task, agent)
-        if not len(rows):
-            continue
         record, label = _worst(task, agent, domain, models, number)[side]
-        changed = rows if whole else rows[[_place(1 if last else number + agent, len(rows))]]
+        changed = rows if whole else rows[[place]]
         if "features" not in domain.shared:
             signs = _signs(number, agent, len(changed)) if task.columns is not None and side == 1 else 1.0
             features[np.ix_(changed, columns)] = np.multiply.outer(np.broadcast_to(signs, len(changed)), record)
@@ -185,6 +180,8 @@ def _worst(task: Task, agent: int, domain: Domain, models: Any, number: int) -> 
         worst = [pair for pair in worst if not np.array_equal(pair[0][0], pair[1][0])] or worst
     if "features" in domain.shared:
         worst = [pair for pair in worst if pair[0][1] != pair[1][1]] or worst
+    if domain.flipped and _labelled(task, agent, domain):
+        worst = [pair for pair in worst if pair[0][1] != pair[1][1] and np.array_equal(pair[0][0], pair[1][0])]
     return worst[(STRIDE * number + agent) % len(worst)]
 
 
@@ -193,17 +190,16 @@ def _labelled(task: Task, agent: int, domain: Domain) -> bool:
     return "labels" not in domain.shared and (task.columns is None or agent == 0)
 
 
-def crowded(task: Task, agents: Iterable[int], *, number: int, last: bool = False) -> Task:
+def crowded(task: Task, places: Rows, *, number: int) -> Task:
     """A task in which the record that is to be replaced is in special company, in three turns of four.
 
     The next row is its double, all other rows have no features, or all have its label.
     """
     features, labels = task.train.features.copy(), task.train.labels.copy()
-    for agent in agents if task.columns is None else ():
+    for agent, place in places.items() if task.columns is None else ():
         rows, _ = _held(task, agent)
         if len(rows) < 2:
             continue
-        place = _place(1 if last else number + agent, len(rows))
         others = np.delete(rows, place)
         match (number + agent) % 4:
             case 1:
@@ -225,15 +221,7 @@ def _signs(number: int, agent: int, rows: int) -> Array:
     return np.random.default_rng([number, agent]).choice([-1.0, 1.0], rows)
 
 
-def _place(turn: int, count: int) -> int:
-    """Which of so many rows, in turn: the first, the last, the second, ..."""
-    turn %= count
-    return turn // 2 if turn % 2 == 0 else count - 1 - turn // 2
-
-
-def resized(
-    task: Task, agents: Iterable[int], domain: Domain, models: Any, *, number: int, remove: bool, last: bool = False
-) -> Task:
+def resized(task: Task, places: Rows, domain: Domain, models: Any, *, number: int, remove: bool) -> Task:
     """A task in which some agents have one record less, or a worst one more.
 
     Regularisation that may be made of counts changes with them: what is 1/m stays so, and only what is the same for all
@@ -242,20 +230,16 @@ def resized(
     Parameters
     ----------
     task : Task
-    agents : iterable of int
-        Those without data keep none.
-    domain, models, number, last
-        As of `replaced`. Where rows are sampled one by one, all but the last are then drawn as before.
+    places, domain, models, number
+        As of `replaced`. Where rows are sampled one by one, only without the last are the others drawn as before.
     remove : bool
-        Whether the record that `replaced` changes is left out; otherwise one is added behind the last.
+        Whether those records are left out; otherwise one of each of these agents is added behind its last.
     """
     order, extra, counts = list(range(len(task.train.labels))), [], task.train.counts.copy()
-    for agent in agents:
+    for agent, place in places.items():
         rows, _ = _held(task, agent)
-        if not len(rows):
-            continue
         if remove:
-            order.remove(int(rows[_place(1 if last else number + agent, len(rows))]))
+            order.remove(int(rows[place]))
         else:
             order.insert(order.index(int(rows[-1])) + 1, len(task.train.labels) + len(extra))
             extra.append(_worst(task, agent, domain, models, number)[1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, final
 
@@ -126,21 +126,25 @@ def check_planned(protocol: type[Protocol], parameters: ProtocolParameters, *, s
 
 
 def _compare(alone: World, together: World, cut: Cut) -> None:
-    how, advice = cut.text, "" if cut is PLANNED else f"; {ADVICE}"
+    how = cut.text
     for agent in range(alone.setting.graph.agents):
         if books_of(alone, agent, exact=True) != books_of(together, agent, exact=True):
             raise ContractViolation(f"agent {agent} is charged otherwise for steps {how} than for steps one by one")
     if alone.traffic != together.traffic:
         raise ContractViolation(f"steps {how} send other messages than steps one by one")
-    seen = _seen(together)
-    for what, one in _seen(alone).items():
-        if one.tobytes() != seen[what].tobytes():
-            apart = difference(one.reshape(-1), seen[what].reshape(-1))
+    for (what, one), (_, other) in zip(_seen(alone), _seen(together), strict=True):
+        if one.tobytes() != other.tobytes():
+            apart = difference(one.reshape(-1), other.reshape(-1))
+            advice = "" if cut is PLANNED or cut.widest == 1 else f"; {ADVICE}"
             raise ContractViolation(f"steps {how} differ from steps one by one in {what}: {apart}{advice}")
 
 
-def _seen(world: World) -> dict[str, NDArray[np.float64]]:
+def _seen(world: World) -> Iterator[tuple[str, NDArray[np.float64]]]:
     """All blocks, and what agents have heard last."""
-    state, inbox = world.state, world.transport.inbox
-    found = {name: block.values for name, block in (*state.agent.items(), *state.edge.items())}
-    return found | {f"what was heard of {kind!r}": block.values for kind, block in inbox.values.items()}
+    state, tails = world.state, world.setting.graph.tails.tolist()
+    for name, block in state.agent.items():
+        yield from ((f"{name} of agent {agent}", block[agent]) for agent in range(len(block)))
+    for name, block in state.edge.items():
+        yield from ((f"{name} of an edge of agent {agent}", block[edge]) for edge, agent in enumerate(tails))
+    for kind, block in world.transport.inbox.values.items():
+        yield from ((f"what agent {agent} has heard of {kind!r}", block[edge]) for edge, agent in enumerate(tails))

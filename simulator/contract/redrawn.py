@@ -32,6 +32,18 @@ LEVEL = 1e-8
 """Probability, at most, with which honest samples all come out as before although they are drawn anew."""
 
 
+def alike(rows: int, share: float) -> float:
+    """Probability, at most, that two samples are the same, drawn one by one, or so many rows without any twice.
+
+    Parameters
+    ----------
+    rows : int
+    share : float
+        `Release.sampling`.
+    """
+    return max((share**2 + (1 - share) ** 2) ** rows, 1 / math.comb(rows, min(rows, round(share * rows))))
+
+
 class _Redrawing(Forcing):
     """A watch that leads a run along another one on the same data, and draws anew in every other step of an agent."""
 
@@ -60,8 +72,7 @@ class _Redrawing(Forcing):
             return
         moved = float(np.abs(now.exact - before.exact).max(initial=0.0)) > SOLVED * release.scale
         if self.made[agent] % 2:
-            share = release.sampling
-            self.agreement += int(self.rows[agent]) * math.log(share**2 + (1 - share) ** 2)
+            self.agreement += math.log(alike(int(self.rows[agent]), release.sampling))
             self.different += moved
         elif moved:
             self.stale = True

@@ -2,7 +2,7 @@
 
 The second run is made in a fresh process, where Python hashes texts otherwise and memory lies elsewhere, and once more
 here, where what the first has left behind may show. What differs only on other data, after the small world's end, in
-compiled steps, or with little probability is not found: two texts in a set come in the same order half of the time.
+batches of steps, or with little probability is not found: two texts in a set come in the same order half of the time.
 
 A protocol that ends the fresh process has ended no other; where its runs are to be made is for others to decide.
 """
@@ -73,7 +73,7 @@ class Repeated:
 
 
 @dataclass
-class Step:
+class RepeatedStep:
     """A step as it was noted."""
 
     agent: Any
@@ -88,7 +88,7 @@ class Steps:
     """A watch that notes every step's outcome, and the lines of the author's that were run for it."""
 
     names: Sequence[int | str] = ()
-    steps: list[Step] = field(default_factory=list)
+    steps: list[RepeatedStep] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     count: int = 0
     view: View | None = None
@@ -100,10 +100,6 @@ class Steps:
     def stream(self, stream: np.random.Generator, purpose: str, agent: int) -> np.random.Generator:
         """Give the stream that an agent is given where nobody watches."""
         return AgentStream(stream)
-
-    def forced(self, agent: int) -> Sequence[NDArray[np.float64]]:
-        """Force nothing."""
-        return ()
 
     def noisy(self, release: Release, exact: NDArray[np.float64], noisy: NDArray[np.float64]) -> NDArray[np.float64]:
         """Leave noise as it is."""
@@ -124,7 +120,7 @@ class Steps:
     def stepped(self, phase: Phase, view: View, out: Out) -> None:
         """Note a step."""
         parts = [[view.state, view.edge], [[sent.kind, sent.to, sent.vector] for sent in out.sent], out.silent]
-        self.steps.append(Step(self.names[view.agent], view.now, phase, digest(parts), self.lines))
+        self.steps.append(RepeatedStep(self.names[view.agent], view.now, phase, digest(parts), self.lines))
         self.lines = []
 
     def line(self, frame: FrameType, number: int, given: Any) -> None:
@@ -132,7 +128,8 @@ class Steps:
         if self.count < MOST_LINES:
             self.count += 1
             known = digest([{name: value for name, value in frame.f_locals.items() if name != "me"}, given])
-            own = vars(frame.f_locals["me"]).get("_blocks") if "me" in frame.f_locals else None
+            me = vars(frame.f_locals["me"]) if "me" in frame.f_locals else {}
+            own = [me.get(name) for name in ("blocks_", "assigned_", "said_")]
             self.lines.append((frame.f_code.co_filename, number, known + digest(own)))
 
     @contextmanager
@@ -183,7 +180,7 @@ def _add(found: Any, value: Any, depth: int) -> None:
         found.update(type(value).__name__.encode())
 
 
-def one_run(protocol: type[Protocol], parameters: ProtocolParameters, *, reading: bool) -> list[Step]:
+def one_run(protocol: type[Protocol], parameters: ProtocolParameters, *, reading: bool) -> list[RepeatedStep]:
     """The steps of a protocol in a small world, until it fails or the world ends.
 
     Raises
@@ -205,7 +202,7 @@ def one_run(protocol: type[Protocol], parameters: ProtocolParameters, *, reading
     except INTERRUPTED:
         raise
     except BaseException as error:  # that it fails is found where its runs are made
-        steps.steps.append(Step("", 0.0, FAILED, type(error).__name__, []))
+        steps.steps.append(RepeatedStep("", 0.0, FAILED, type(error).__name__, []))
     return steps.steps
 
 
@@ -252,7 +249,7 @@ def _compared(protocol: type[Protocol], parameters: ProtocolParameters, files: S
     return Repeated("differs", f"{where}: not deterministic: two runs with the same seed differ{when}")
 
 
-def _parting(one: list[Step], other: list[Step]) -> int | None:
+def _parting(one: list[RepeatedStep], other: list[RepeatedStep]) -> int | None:
     """The first step at which two runs differ; None if there is none."""
     for rank, (a, b) in enumerate(zip(one, other, strict=False)):
         if (a.agent, a.now, a.phase, a.digest) != (b.agent, b.now, b.phase, b.digest):
@@ -260,7 +257,7 @@ def _parting(one: list[Step], other: list[Step]) -> int | None:
     return None if len(one) == len(other) else min(len(one), len(other))
 
 
-def _line(one: list[Step], other: list[Step], rank: int) -> str:
+def _line(one: list[RepeatedStep], other: list[RepeatedStep], rank: int) -> str:
     """The first line of the author's after which two runs of a step differ; empty if none does."""
     if rank < min(len(one), len(other)):
         for a, b in zip(one[rank].lines, other[rank].lines, strict=False):
@@ -271,7 +268,7 @@ def _line(one: list[Step], other: list[Step], rank: int) -> str:
 
 def _elsewhere(
     protocol: type[Protocol], parameters: ProtocolParameters, files: Sequence[str], base: Path
-) -> list[Step] | Repeated:
+) -> list[RepeatedStep] | Repeated:
     """The run in a fresh process; what came of that where there is none to compare."""
     import cloudpickle
 
@@ -296,7 +293,7 @@ def _elsewhere(
         found = json.loads(read_bytes(kept))
     if isinstance(found, str):
         return Repeated("unknown", found)
-    return [Step(*step[:4], lines=[(file, line, after) for file, line, after in step[4]]) for step in found]
+    return [RepeatedStep(*step[:4], lines=[(file, line, after) for file, line, after in step[4]]) for step in found]
 
 
 DUMPED = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in ', re.MULTILINE)

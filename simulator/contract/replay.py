@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,8 @@ from ..world.world import World
 from .charges import check_charges, exposed
 from .draws import difference, protects_nothing
 from .forcing import Forcing
-from .neighbours import crowded, differing, domain_of, groups, replaced, resized
+from .neighbours import Domain, crowded, differing, domain_of, groups, replaced, resized
+from .rows import Beside, Rows, in_turn, last
 from .samples_seen import Witness
 from .transcript import Recording, TooLarge
 from .violation import ContractViolation
@@ -122,11 +124,11 @@ class Noted:
         """Between what data sets the releases of these agents are charged for, each once."""
         return self.world.ledger.adjacencies(self.able) or ("replace-one",)
 
-    def force(self, task: Task, changed: Iterable[int]) -> tuple[float, bool]:
+    def force(self, task: Task, changed: Iterable[int], *, records: int = 1) -> tuple[float, bool]:
         """Lead a run on other data along this one: the largest ratio, and whether constants had to be held fixed.
 
         Constants are prepared from the other data first. Only where that does not do, those which the protocol treats
-        as public (`Problem.assumed`) are held fixed, and no others.
+        as public (`Problem.assumed`) are held fixed, and no others. For ``records`` see `Forcing`.
 
         Raises
         ------
@@ -137,14 +139,15 @@ class Noted:
         """
         changed = frozenset(changed)
         try:
-            return self._force(task, changed, held=False), False
+            return self._force(task, changed, held=False, records=records), False
         except ContractViolation:
             if not self.recording.constants:
                 raise
-        return self._force(task, changed, held=True), True
+        return self._force(task, changed, held=True, records=records), True
 
-    def _force(self, task: Task, changed: frozenset[int], *, held: bool) -> float:
-        forcing = self.forced = Forcing(self.recording, exposed=self.exposed, changed=changed, held=held)
+    def _force(self, task: Task, changed: frozenset[int], *, held: bool, records: int) -> float:
+        how: dict[str, Any] = {"exposed": self.exposed, "changed": changed, "held": held, "records": records}
+        forcing = self.forced = Forcing(self.recording, **how)
         try:
             world, engine = ready(self.make, replace(self.setting, task=task), forcing)
             ended = _run(world, engine)
@@ -243,13 +246,14 @@ class _Replay:
         draws = (draw for draws in self.noted.recording.draws.values() for draw in draws)
         self.sampled = any(draw.release.sampling < 1 for draw in draws)
         self.domain = domain_of(setting.task, self.noted.world.protocol, self.noted.recording)
+        self.beside = Beside(0)
         self.runs, self.ratio, self.held, self.groups = 1, 0.0, False, 0
         self.looked: frozenset[int] = frozenset()
         self.witnesses = [self.noted.witness]
 
     def all(self, *, planted: bool, together: int, apart: int, first: int) -> Replayed:
         """Everybody at once, then groups."""
-        noted, adjacencies = self.noted, self.noted.adjacencies
+        noted, adjacencies, self.beside = self.noted, self.noted.adjacencies, Beside(first)
         for number in range(first, first + together if noted.able else first):
             for adjacency in adjacencies:
                 with suppress(Inadmissible):
@@ -259,8 +263,13 @@ class _Replay:
         for rank, group in enumerate(chosen):
             with suppress(Inadmissible):
                 adjacency = adjacencies[rank % len(adjacencies)]
-                self._force(noted, group, first + together + rank, adjacency, planted=False)
+                twice = planted or rank % 2 == 0
+                self._force(noted, group, first + together + rank, adjacency, planted=False, twice=twice)
                 self.groups += 1
+        if self.sampled and planted:  # one row more of everybody
+            with suppress(Inadmissible):
+                number = first + together + len(chosen)
+                self._force(noted, noted.able, number, adjacencies[0], planted=False, twice=True)
         failure = "" if noted.world.ended else noted.ended
         return Replayed(
             self.runs,
@@ -279,10 +288,10 @@ class _Replay:
     def _planted(self, number: int, adjacency: str) -> Noted:
         """A run on worst records: that it does not fail is part of what is promised."""
         self.runs += 1
-        able = self.noted.able
-        last = self.sampled and adjacency != "replace-one"
-        task = self._replaced(self.setting.task, able, number, side=0, last=last)
-        task = task if self.whole else crowded(task, able, number=number, last=last)
+        before = self.setting.task
+        rows = self._rows(before, self.noted.able, number, adjacency, planted=True)
+        task = self._replaced(before, rows, number, side=0, planted=True)
+        task = task if self.whole else crowded(task, rows, number=number)
         draws = Draws(self.setting.draws.seed + number + 1)  # other noise and samples than those that were seen
         try:
             noted = Noted(self.make, replace(self.setting, task=task, draws=draws))
@@ -293,25 +302,45 @@ class _Replay:
         self.witnesses.append(noted.witness)
         return noted
 
-    def _force(self, base: Noted, agents: Sequence[int], number: int, adjacency: str, *, planted: bool) -> None:
-        """One run on a neighbouring data set."""
+    def _force(
+        self, base: Noted, agents: Sequence[int], number: int, adjacency: str, *, planted: bool, twice: bool = False
+    ) -> None:
+        """One run on a neighbouring data set.
+
+        Where a removed record would have others sampled otherwise, unless it is the last, ``twice`` replaces one in its
+        place: as far as removing one and adding another.
+        """
         before = base.setting.task
-        if adjacency == "replace-one":
-            task = self._replaced(before, agents, number, side=1)
+        twice = twice and adjacency != "replace-one" and self.sampled and not self.whole
+        rows = self._rows(before, agents, number, "replace-one" if twice else adjacency, planted=planted)
+        if adjacency == "replace-one" or twice:
+            task = self._replaced(before, rows, number, side=1, planted=planted)
         else:
-            remove = planted or number % 2 == 1
-            how = {"number": number, "remove": remove, "last": self.sampled}
-            task = resized(before, agents, self.domain, self.models, **how)
+            # Where rows are sampled, few runs are left for either: both come with planted records, and without.
+            remove = number // 2 % 2 == 1 if self.sampled else planted or number % 2 == 1
+            task = resized(before, rows, self._domain(planted=True), self.models, number=number, remove=remove)
         changed = differing(before, task, agents)
         if not changed:
             return
         self.runs += 1
-        most, fixed = base.force(task, agents)
+        most, fixed = base.force(task, agents, records=2 if twice else 1)
         self.ratio, self.held, self.looked = max(self.ratio, most), self.held or fixed, self.looked | changed
 
-    def _replaced(self, task: Task, agents: Sequence[int], number: int, *, side: int, last: bool = False) -> Task:
-        how = {"number": number, "side": side, "whole": self.whole, "last": last}
-        return replaced(task, agents, self.domain, self.models, **how)
+    def _rows(self, task: Task, agents: Sequence[int], number: int, adjacency: str, *, planted: bool) -> Rows:
+        """Which row of each agent is another one."""
+        if not self.sampled:
+            return in_turn(task, agents, number)
+        if adjacency != "replace-one":
+            return last(task, agents)
+        return in_turn(task, agents, number) if planted else self.beside.next(task, agents)
+
+    def _domain(self, *, planted: bool) -> Domain:
+        """Records that are put into data sets: where rows are sampled, some whose taking part is seen."""
+        return self.domain.moderate if planted and self.sampled else self.domain
+
+    def _replaced(self, task: Task, rows: Rows, number: int, *, side: int, planted: bool) -> Task:
+        how = {"number": number, "side": side, "whole": self.whole}
+        return replaced(task, rows, self._domain(planted=planted), self.models, **how)
 
     def _unlooked(self) -> dict[int, str]:
         """Agents with data whose data no run has changed, and who has drawn what protects nothing in silence."""

@@ -5,8 +5,13 @@ value moves. Where samples are what they are charged for, that happens with a pr
 whatever happened before. So whoever stakes money on it at the odds that this gives does not win on average: with odds
 raised by a factor r, a stake is multiplied by r / (1 - s + s r) where the row takes part, and by 1 / (1 - s + s r)
 where it does not. Capital that has grown by a factor of 1 / p refutes it at level p, by Markov's inequality, however
-dependent releases and rows are otherwise (Shafer 2021, "Testing by betting"). The capital is split over the ways to
-bet in `bets`, each at several odds, on all rows, on the first, the last, ..., and on those of one agent.
+dependent releases are otherwise (Shafer 2021, "Testing by betting"). The capital is split over the ways to bet in
+`bets`, each at several odds, on all rows, on the first, the last, ..., and on those of one agent.
+
+Several rows of an agent are seen in one release where several runs are led along one. Drawn one by one, or so many of
+them without any twice, they are independent or negatively associated (Joag-Dev and Proschan 1983): then bets on them
+one after the other gain no more on average than they would in releases of their own, and none is more likely to take
+part where its neighbour does, which is bet on as well.
 
 Only "more often" is looked for: a row of slope 0 takes part unseen. Rows that are dealt out in turn, or one in the
 middle that is preferred a little, need more releases than a short run has.
@@ -45,7 +50,11 @@ BETS = (
     *(f"as {apart} before" for apart in APART),
     "as another agent's row",
     "after an absence",
+    "as the row before it",
 )
+SHARES = np.array([1.0, *[1 / (len(BETS) - 1)] * (len(BETS) - 1)])[:, None] / 2
+SHARES = SHARES * np.array([1.0, *[1 / (len(ODDS) - 1)] * (len(ODDS) - 1)]) / 2
+"""(bets, odds) of the capital: half on all releases, half at the lowest odds, where little evidence has to suffice."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,8 @@ class Participation:
         What sentences call it.
     row : str
         Which of its rows.
+    place : int
+        Rank of that row; -1 for whole data.
     shares : (k,) float64
         `Release.sampling` of each.
     moved : (k,) bool
@@ -65,6 +76,7 @@ class Participation:
 
     agent: str
     row: str
+    place: int
     shares: Array
     moved: Flags
 
@@ -87,7 +99,7 @@ class Witness:
         """Note which releases the changed rows took part in."""
         found = []
         for agent in sorted(changed):
-            row = _changed_row(usual, other, agent)
+            row, place = _changed_row(usual, other, agent)
             pairs = [
                 (one, two)
                 for one, two in zip(self.recording.draws[agent], forcing.draws[agent], strict=False)
@@ -96,7 +108,7 @@ class Witness:
             if pairs:
                 shares = np.array([one.release.sampling for one, _ in pairs])
                 moved = np.array([_moved(one, two) for one, two in pairs])
-                found.append(Participation(self.recording.agent(agent), row or "whole data", shares, moved))
+                found.append(Participation(self.recording.agent(agent), row or "whole data", place, shares, moved))
         if found:
             self.samples.append(found)
 
@@ -111,18 +123,19 @@ class Witness:
         return sum(draw.release.sampling < 1 for draws in self.recording.draws.values() for draw in draws)
 
 
-def _changed_row(usual: Task, other: Task, agent: int) -> str:
-    """Which single row of an agent is another one, or lacks; empty if that is no single one."""
+def _changed_row(usual: Task, other: Task, agent: int) -> tuple[str, int]:
+    """Which single row of an agent is another one, lacks or is added, and its rank; empty if that is no single one."""
     if usual.columns is not None:
-        return ""
+        return "", -1
     (start, stop), (begin, end) = (task.train.offsets[agent : agent + 2].tolist() for task in (usual, other))
     if stop - start != end - begin:
-        return "last row"
+        return "last row", max(stop - start, end - begin) - 1
     features = np.any(usual.train.features[start:stop] != other.train.features[begin:end], axis=1)
     rows = np.flatnonzero(features | (usual.train.labels[start:stop] != other.train.labels[begin:end]))
     if len(rows) != 1:
-        return ""
-    return "first row" if rows[0] == 0 else "last row" if rows[0] == stop - start - 1 else f"row {rows[0] + 1}"
+        return "", -1
+    place = int(rows[0])
+    return "last row" if place == stop - start - 1 else "first row" if place == 0 else f"row {place + 1}", place
 
 
 def _moved(one: Draw, two: Draw) -> bool:
@@ -144,45 +157,59 @@ def sampling_doubt(witnesses: Sequence[Witness], level: float) -> str:
     """
     ways: dict[str, Array] = defaultdict(lambda: np.zeros((len(BETS), len(ODDS))))
     for witness in witnesses:
-        for name, gains in _capital(witness).items():
+        for name, gains in capital(witness).items():
             ways[name] += gains
     if not ways:
         return ""
-    rows = [name for name in ways if not name.startswith("of ")]
-    agents = [name for name in ways if name.startswith("of ")]
-    each = {name: -math.log(2 * len(names) * len(BETS) * len(ODDS)) for names in (rows, agents) for name in names}
-    gains = {name: ways[name] + each[name] for name in ways}
+    agents = sum(name.startswith("of ") for name in ways)
+    parts = {name: 4 * agents if name.startswith("of ") else 4 * (len(ways) - agents - 1) for name in ways}
+    parts["any row"] = 2
+    gains = {name: ways[name] + np.log(SHARES) - math.log(part) for name, part in parts.items()}
     if logsumexp([logsumexp(one) for one in gains.values()]) < -math.log(level):
         return ""
     best = max(gains, key=lambda name: float(gains[name].max()))
-    return _said(witnesses, best, BETS[int(np.argmax(gains[best].max(axis=1)))])
+    return _said(witnesses, best, int(np.argmax(gains[best].max(axis=1))))
 
 
-def _capital(witness: Witness) -> Mapping[str, Array]:
-    """Logarithm of what became of a capital of 1 in every way of betting on one noted run.
+Staked = tuple[Participation, Sequence[Flags]]
+"""What a run shows of an agent, and the releases that each way bets on."""
 
-    The runs that were led along it share its samples, so each of them gets an equal part of the capital.
-    """
-    found: dict[str, list[Array]] = defaultdict(list)
+
+def _staked(witness: Witness) -> Mapping[str, Sequence[Staked]]:
+    """What the runs show, by agent, that were led along one noted run."""
+    found: dict[str, list[Staked]] = defaultdict(list)
+    places = {(one.agent, one.place): one for taken in witness.samples for one in taken}
     for taken in witness.samples:
-        ways: dict[str, Array] = defaultdict(lambda: np.zeros((len(BETS), len(ODDS))))
         before: dict[str, Participation] = {}
         for one in taken:
-            gains = _gains(one, bets(one, before.get(one.row)))
+            # In pairs, so that no row is in two of them.
+            beside = places.get((one.agent, one.place - 1)) if one.place % 2 == 1 and one.place > 0 else None
+            found[one.agent].append((one, bets(one, before.get(one.row), beside)))
             before[one.row] = one
-            for name in ("any row", one.row, f"of {one.agent}"):
-                ways[name] += gains
-        for name, gains in ways.items():
-            found[name].append(gains)
-    runs = len(witness.samples)
-    none = np.zeros((len(BETS), len(ODDS)))
-    return {
-        name: np.asarray(logsumexp([*some, *[none] * (runs - len(some))], axis=0)) - math.log(runs)
-        for name, some in found.items()
-    }
+    return found
 
 
-def bets(one: Participation, other: Participation | None) -> Sequence[Flags]:
+def capital(witness: Witness) -> Mapping[str, Array]:
+    """(bets, odds) logarithm of what became of a capital of 1 that was staked on one noted run, by which rows.
+
+    Parameters
+    ----------
+    witness : Witness
+        Where samples are what they are charged for, none grows on average.
+    """
+    found: dict[str, Array] = defaultdict(lambda: np.zeros((len(BETS), len(ODDS))))
+    for agent, staked in _staked(witness).items():
+        for name in ("any row", f"of {agent}", *{one.row for one, _ in staked}):
+            found[name] += _gains([(one, where) for one, where in staked if name in _names(one)])
+    return found
+
+
+def _names(one: Participation) -> Sequence[str]:
+    """What a bet on these may be called."""
+    return "any row", one.row, f"of {one.agent}"
+
+
+def bets(one: Participation, other: Participation | None, beside: Participation | None = None) -> Sequence[Flags]:
     """Choose the releases that each way bets on, which may depend on what came before.
 
     Parameters
@@ -190,51 +217,72 @@ def bets(one: Participation, other: Participation | None) -> Sequence[Flags]:
     one : Participation
     other : Participation, optional
         The same row of another agent.
+    beside : Participation, optional
+        The row before it of the same agent.
     """
     moved = one.moved
     counts = np.r_[0, np.cumsum(moved)]
     # Some changes of a row move no value, so that one which was never seen to take part may be one that is not seen.
     found = [np.ones(len(moved), dtype=bool), counts[:-1] > 0]
     found += [np.r_[np.zeros(min(apart, len(moved)), dtype=bool), moved[:-apart]] for apart in APART]
-    theirs = np.zeros(len(moved), dtype=bool)
-    if other is not None:
-        length = min(len(moved), len(other.moved))
-        theirs[:length] = other.moved[:length]
     # Where all rows are used up before one comes again, a row that is absent for long is due.
     absent = max(1, math.ceil(1 / float(one.shares.min())) - 1)
     due = np.zeros(len(moved), dtype=bool)
     due[absent:] = counts[absent:-1] == counts[: max(0, len(moved) - absent)]
-    return [*found, theirs, due & (counts[:-1] > 0)]
+    return [*found, _as(other, moved), due & (counts[:-1] > 0), _as(beside, moved)]
 
 
-def _gains(one: Participation, where: Sequence[Flags]) -> Array:
-    """(bets, odds) logarithm of what a capital of 1 becomes."""
-    odds = np.log(ODDS)[:, None]
-    each = np.where(one.moved, odds, 0.0) - np.log1p(one.shares * np.expm1(odds))
-    return np.array([each[:, flags].sum(axis=1) for flags in where])
+def _as(other: Participation | None, moved: Flags) -> Flags:
+    """Releases in which another row takes part."""
+    found = np.zeros(len(moved), dtype=bool)
+    if other is not None:
+        length = min(len(moved), len(other.moved))
+        found[:length] = other.moved[:length]
+    return found
 
 
-def _said(witnesses: Sequence[Witness], name: str, bet: str) -> str:
+def _gains(staked: Sequence[Staked]) -> Array:
+    """(bets, odds) logarithm of what a capital of 1 becomes.
+
+    Runs that show the same row have an equal part of it each, and so do all that bet on what is in the same release.
+    """
+    most = max(len(one.moved) for one, _ in staked)
+    rows = sorted({one.place for one, _ in staked})
+    sums = np.zeros((len(rows), len(BETS), len(ODDS), most))
+    counts = np.zeros((len(rows), len(BETS), 1, most))
+    odds = np.array(ODDS)[:, None]
+    for one, where in staked:
+        flags, row, length = np.array(where)[:, None, :], rows.index(one.place), len(one.moved)
+        sums[row, ..., :length] += flags * np.where(one.moved, odds, 1.0) / (1 + one.shares * (odds - 1))
+        counts[row, ..., :length] += flags
+    gains = np.log(_mean(sums, counts)).sum(axis=(0, -1))
+    gains[-1] = np.log(_mean(sums[:, -1].sum(axis=0), counts[:, -1].sum(axis=0))).sum(axis=-1)
+    return gains
+
+
+def _mean(sums: Array, counts: Array) -> Array:
+    """Product of factors; 1 where there are none."""
+    return np.where(counts, sums, 1.0) / np.where(counts, counts, 1.0)
+
+
+def _said(witnesses: Sequence[Witness], name: str, bet: int) -> str:
     """What was found in the best way of betting, and the agent in whom it shows most."""
     best, most, hits, trials, share = "", -1.0, 0, 0, 0.0
-    for witness in witnesses:
-        for taken in witness.samples:
-            before: dict[str, Participation] = {}
-            for one in taken:
-                flags = bets(one, before.get(one.row))[BETS.index(bet)]
-                before[one.row] = one
-                if name not in ("any row", one.row, f"of {one.agent}") or not flags.any():
-                    continue
-                count, of = int(one.moved[flags].sum()), int(flags.sum())
-                hits, trials, excess = hits + count, trials + of, count - float(one.shares[flags].sum())
-                if excess > most:
-                    best, most, share = f"the {one.row} of {one.agent} in {count} of {of}", excess, one.shares.max()
+    for one, where in (pair for witness in witnesses for staked in _staked(witness).values() for pair in staked):
+        flags = where[bet]
+        if name not in _names(one) or not flags.any():
+            continue
+        count, of = int(one.moved[flags].sum()), int(flags.sum())
+        hits, trials, excess = hits + count, trials + of, count - float(one.shares[flags].sum())
+        if excess > most:
+            best, most, share = f"the {one.row} of {one.agent} in {count} of {of}", excess, one.shares.max()
     when = {
         "always": "",
         "once it took part": " after its first one",
         "as another agent's row": " in which that of another agent does",
         "after an absence": " before which it was absent long enough to be due, as if rows were dealt out in turn",
-    }.get(bet, f" that come {bet[3:-7]} after one in which it does, as if samples were not drawn anew")
+        "as the row before it": " in which the row before it does, as if rows came in blocks",
+    }.get(BETS[bet], f" that come {BETS[bet][3:-7]} after one in which it does, as if samples were not drawn anew")
     return (
         f"rows take part in releases over samples more often than charged: {best} releases{when}, each charged for "
         f"sampling {share:.3g} ({hits} of {trials} altogether)"

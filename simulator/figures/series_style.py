@@ -12,6 +12,7 @@ import numpy as np
 
 from ...agents.errors import InputError
 from ...agents.suggestions import listed, suggestion
+from .backend import import_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -169,6 +170,7 @@ def house_style(style: FigureStyle | None = None) -> Iterator[None]:
     InputError
         If the font is not installed.
     """
+    import_matplotlib()
     import matplotlib
 
     with matplotlib.rc_context():
@@ -184,6 +186,7 @@ def house_style(style: FigureStyle | None = None) -> Iterator[None]:
 
 def _letters(font: str) -> dict[Any, Any]:
     """Settings for a family; letters that it lacks come from the usual one."""
+    import_matplotlib()
     from matplotlib.font_manager import get_font_names
 
     family = {"font.family": [font, STYLE["font.family"]]}

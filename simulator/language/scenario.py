@@ -198,7 +198,7 @@ class Scenario(Parameters):
     engine: Literal["auto", "event", "batched"] = "auto"
     """How the world is simulated: with a SimPy event for every wake-up and message (``event``), by plans of many
     wake-ups, whose steps are then made in batches or one after the other (``batched``), or batched wherever network
-    and clocks allow it (``auto``); events are the same, and numbers, too, up to rounding in a custom protocol's
+    and clocks allow it (``auto``); the events are the same, and numbers, too, up to rounding in a custom protocol's
     batches."""
     debug: bool = False
     """Whether every step runs as the author's own Python, for prints and breakpoints: on the event engine, in this

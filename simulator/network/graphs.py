@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from ...agents.errors import InputError
-from ...agents.graph import Graph
+from ...agents.graph import Graph, one_way
 from ...agents.kinds import KindOf
 from ...agents.parameters import Parameters
 from ...agents.tasks.base import Task
@@ -117,8 +117,10 @@ class Topology(Parameters, ABC):
         return built
 
     def _check(self, graph: Graph, task: Task) -> None:
-        if not np.all(graph.weights <= LARGEST_WEIGHT):  # nor NaN
-            raise InputError(f"makes a weight that is not a number up to {LARGEST_WEIGHT:g}", field=("topology",))
+        if not np.all((graph.weights >= 0) & (graph.weights <= LARGEST_WEIGHT)):  # nor NaN
+            sentence = f"makes a weight that is not a number from 0 to {LARGEST_WEIGHT:g}"
+            raise InputError(sentence, field=("topology",))
+        _check_both_ways(graph)
         isolated = np.flatnonzero(graph.degrees == 0)
         if len(isolated) and not (self.allow_isolated or task.agents == 1):
             raise InputError(
@@ -153,11 +155,32 @@ def _packed(graph: nx.Graph) -> Graph:
             "graph.to_undirected()",
             field=("topology",),
         )
-    edges = [(u, v, w) for u, v, w in graph.edges(data="weight", default=1.0) if u != v and w > 0]
+    edges = [(u, v, w) for u, v, w in graph.edges(data="weight", default=1.0) if u != v and w != 0]
     tails, heads, weights = zip(*edges, strict=True) if edges else ((), (), ())
     return Graph.from_edges(
         graph.number_of_nodes(), np.array(tails, dtype=np.int64), np.array(heads, dtype=np.int64), np.array(weights)
     )
+
+
+def _check_both_ways(graph: Graph) -> None:
+    """Refuse a graph with an edge that is there twice, in one direction alone, or with a weight for each."""
+    tails, heads, weights = graph.tails, graph.heads, graph.weights
+    within = tails[1:] == tails[:-1]
+    for place in np.flatnonzero(within & (heads[1:] <= heads[:-1]))[:1]:
+        tail, first, second = tails[place], heads[place], heads[place + 1]
+        wrong = f"two edges between agents {tail} and {first}; make one of them"
+        if first != second:
+            wrong = f"agent {tail} a neighbour of {first} and then of {second}; neighbours must be in ascending order"
+        raise InputError(f"makes {wrong}", field=("topology",))
+    back = graph.reverse
+    if np.array_equal(tails[back], heads) and np.array_equal(heads[back], tails):
+        returned, wrong = weights[back], weights != weights[back]
+    else:
+        returned = np.zeros(len(weights))
+        wrong = ~np.isin(tails * graph.agents + heads, heads * graph.agents + tails)
+    if wrong.any():
+        tail, head, there, other = (each[np.argmax(wrong)].item() for each in (tails, heads, weights, returned))
+        raise one_way(tail, head, there, other)
 
 
 def components(graph: Graph) -> int:

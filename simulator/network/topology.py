@@ -1,4 +1,4 @@
-"""Who talks to whom: similarity graphs, classical random graphs, or an edge list."""
+"""Who talks to whom: classical random graphs; similarity graphs and edge lists have files of their own."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pydantic import Field
 from typing_extensions import override
 
 from ...agents.errors import InputError
-from ...agents.files import beside, number, read_rows, shown
 from ...agents.parameters import MOST, Size
 from ...agents.tasks.base import Task
-from ...agents.tasks.extent import Extent, Files, head_of
-from .graphs import BYTES_PER_EDGE, LARGEST_WEIGHT, TOPOLOGIES, HandDrawn, Topology, TopologyParameters, pairs_of
+from ...agents.tasks.extent import Extent, Files
+from .edge_list import EdgeList
+from .graphs import TOPOLOGIES, HandDrawn, Topology, TopologyParameters, pairs_of
 from .similarity import AngularSimilarity, GaussianKernel, NearestNeighbours
 
 if TYPE_CHECKING:
@@ -23,15 +23,12 @@ if TYPE_CHECKING:
 __all__ = [
     "TOPOLOGIES",
     "AngularSimilarity",
+    "EdgeList",
     "GaussianKernel",
     "NearestNeighbours",
     "Topology",
     "TopologyParameters",
 ]
-
-PATH = ("topology", "path")
-BYTES_PER_LINE = 500
-"""A line of an edge list as it is read: its number, and a dictionary of its cells."""
 
 
 @TOPOLOGIES.register
@@ -236,61 +233,6 @@ class Star(Topology):
         import networkx as nx
 
         return nx.star_graph(task.agents - 1)
-
-
-@TOPOLOGIES.register
-class EdgeList(Topology):
-    """Undirected edges from a CSV file with the columns source, target, weight: each once, for messages both ways."""
-
-    may_be_star: ClassVar[bool] = True
-
-    kind: Literal["edge_list"]
-    path: str = Field(examples=["edges.csv"])
-    """CSV file with a header line and the columns source, target, weight; which end of an edge is the source is all the
-    same."""
-
-    @override
-    def assumed_public(self, task: Task) -> tuple[str, ...]:
-        return (f"graph and weights, as given by {self.path}",)
-
-    @override
-    def expected_edges(self, extent: Extent, files: Files | None) -> float:
-        if files is None:
-            return self.connected(extent)
-        return head_of(beside(files.base, self.path), PATH).count
-
-    @override
-    def making(self, extent: Extent, edges: float) -> float:
-        """Memory that making takes: all lines are read before the first edge is made."""
-        return edges * (BYTES_PER_EDGE + BYTES_PER_LINE)
-
-    @override
-    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
-        import networkx as nx
-
-        where = PATH
-        position = {str(name): index for index, name in enumerate(task.ids)}
-        graph = nx.empty_graph(task.agents)
-        for line, row in read_rows(beside(base, self.path), ("source", "target", "weight"), where):
-            for name in (row["source"], row["target"]):
-                if name not in position:
-                    raise InputError(f"{line}: {shown(name)} is not the id of an agent of this task", field=where)
-            weight = number(row["weight"], line, "weight", where)
-            if weight <= 0:
-                raise InputError(f"{line}: weight {weight!r} must be greater than 0", field=where)
-            if weight > LARGEST_WEIGHT:
-                raise InputError(f"{line}: weight {weight!r} must be at most {LARGEST_WEIGHT:g}", field=where)
-            source, target = position[row["source"]], position[row["target"]]
-            if source == target:
-                raise InputError(f"{line}: agent {row['source']!r} cannot be its own neighbour", field=where)
-            if graph.has_edge(source, target):
-                raise InputError(
-                    f"{line}: the edge {row['source']} - {row['target']} is listed twice; edges have no direction "
-                    "here, so list each once",
-                    field=where,
-                )
-            graph.add_edge(source, target, weight=weight)
-        return graph
 
 
 def _seed(rng: np.random.Generator) -> int:

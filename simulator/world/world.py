@@ -75,8 +75,8 @@ class World:
         In which form steps are made, once that is known.
     remarks : tuple of str
         What the run's summary should say of that.
-    step_tables : StepTables
-        What steps read beside the record of an agent.
+    step_tables : StepTables, optional
+        What step functions read beside the record of an agent, if there are any.
     one_by_one : str
         Why steps cannot be planned, found out by an earlier attempt; empty if they can.
     exact_end : int

@@ -11,7 +11,7 @@ from hushnet.agents.errors import InputError
 from hushnet.agents.files import read_bytes
 from hushnet.simulator.contract.bench import small_setting, small_task
 
-from . import campaign, data_files, mutants
+from . import campaign, data_files, environments, mutants
 from .grounds import needs_what_was_drawn, noted
 
 
@@ -50,6 +50,36 @@ def test_the_first_hostile_data_files_are_one_sentence_with_their_line():
 )
 def test_what_is_no_answer_is_a_failure(main, wrong):
     assert any(wrong in what for what in campaign.command([], main=main)[2])
+
+
+@pytest.mark.parametrize(
+    ("code", "err", "wrong"),
+    [
+        (70, "an error that hushnet did not foresee", "was not foreseen"),
+        (2, "s.yaml: no such file", "ends with code 2"),
+        (5, "interrupted", "says interrupted"),
+        (5, "", "says nothing"),
+        (0, "Traceback (most recent call last)", "says Traceback"),
+        (5, "standard output: No space left on device", ""),
+    ],
+)
+def test_what_is_no_end_in_a_strange_environment_is_a_failure(code, err, wrong):
+    found = environments.failures(environments.Ended(code, "", err, False), environments.Environment(excuses={5}), [])
+    assert any(wrong in what for what in found) == bool(wrong)
+
+
+def test_results_that_an_environment_changed_are_a_failure(monkeypatch, tmp_path):
+    run = tmp_path / "0123456789abcdef"
+    run.mkdir()
+    (run / "trace.parquet").write_bytes(b"as ever")
+    expected = environments.tables(tmp_path)
+    monkeypatch.setattr(environments, "reference", lambda: expected)
+    assert environments.missing("run", tmp_path) == []
+    (run / "trace.parquet").write_bytes(b"otherwise")
+    assert environments.missing("run", tmp_path) == ["0123456789abcdef/trace.parquet is another"]
+    (run / "trace.parquet").unlink()
+    assert environments.missing("run", tmp_path) == ["0123456789abcdef/trace.parquet is missing"]
+    assert environments.missing("report", tmp_path) == ["report.html is missing"]
 
 
 def test_a_case_that_ends_its_process_is_a_failure_and_the_others_go_on():

@@ -200,6 +200,13 @@ def test_an_edge_list_gives_its_edges_and_weights_both_ways(tmp_path):
     assert np.array_equal(matrix(edge_list(tmp_path, "b,a,0.5\n\nb,d,2\nd,c,.25\n")), expected)
 
 
+def test_an_edge_list_may_list_all_its_edges_in_both_directions(tmp_path):
+    once = edge_list(tmp_path, "a,b,0.5\nb,d,2\nd,c,.25\n")
+    both = edge_list(tmp_path, "d,b,2\na,b,0.5\nb,d,2.0\nd,c,.25\nc,d,0.25\nb,a,.5\n")
+    assert np.array_equal(matrix(both), matrix(once))
+    assert describe(both)["edges"] == 3
+
+
 def test_an_edge_list_is_assumed_to_be_public_and_its_file_is_named():
     topology = TOPOLOGIES["edge_list"](kind="edge_list", path="who-knows-whom.csv")
     assert topology.assumed_public(task_of(4)) == ("graph and weights, as given by who-knows-whom.csv",)
@@ -212,7 +219,10 @@ def test_an_edge_list_is_assumed_to_be_public_and_its_file_is_named():
         ("a,b,0\n", r"edges.csv:2: weight 0.0 must be greater than 0"),
         ("a,b,heavy\n", r"edges.csv:2: weight 'heavy' must be a finite number"),
         ("a,a,1\n", r"edges.csv:2: agent 'a' cannot be its own neighbour"),
-        ("a,b,1\nc,d,1\nb,a,2\n", r"edges.csv:4: the edge b - a is listed twice"),
+        ("a,b,1\nc,d,1\na,b,1\n", r"edges.csv:4: the edge a - b is listed twice, first in line 2"),
+        ("a,b,1\nc,d,1\nb,a,2\n", r"edges.csv:4: weight 2.0 of b - a is 1.0 in the other direction, in line 2"),
+        ("a,b,1\nc,d,1\nb,a,1\n", r"edges.csv:3: the edge c - d is listed in one direction while others are in both"),
+        ("a,b,1\nb,a,1\nd,c,1\n", r"edges.csv:4: the edge d - c is listed in one direction while others are in both"),
         ("a,b\n", r"edges.csv:2: has 2 values"),
     ],
 )

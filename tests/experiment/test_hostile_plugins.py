@@ -187,8 +187,9 @@ def test_a_crash_in_native_code_is_one_failed_run_with_its_line(tmp_path, capfd)
 def test_a_thread_that_lives_on_is_one_failed_run_with_the_line_that_started_it(tmp_path, capsys):
     where = write(tmp_path, "STEP", "threading.Thread(target=LIVE.wait).start()")
     code, said, there = ran(tmp_path, capsys, "--no-contract")
-    for module in [one for name, one in sys.modules.items() if name.startswith("hushnet_plugin_mine_")]:
-        module.LIVE.set()
+    for name, module in list(sys.modules.items()):
+        if name.startswith("hushnet_plugin_mine_") and hasattr(module, "LIVE"):  # others of its tests fail at once
+            module.LIVE.set()
     assert code == 1
     assert f"{where}, `" in said
     assert "that it has started lives on after the run" in said

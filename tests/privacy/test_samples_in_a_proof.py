@@ -5,10 +5,13 @@ Seeds are those of `verdict_of`.
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hushnet.protocols.steps import average, draw_each, draw_rows, loss_gradient, perturbed
-from hushnet.simulator.contract.samples_seen import Participation, Witness, sampling_doubt
+from hushnet.simulator.contract.redrawn import alike
+from hushnet.simulator.contract.samples_seen import BETS, Participation, Witness, capital, sampling_doubt
 from hushnet.simulator.contract.transcript import Recording
 
 from .sampled_gossip import MECHANISMS, AnyNoise, Methods, Texts, fields_of, verdict_of
@@ -116,7 +119,7 @@ def test_alternating_halves_are_no_samples(mechanism):
 def test_a_shuffle_charged_as_samples_is_refused_where_releases_are_many(mechanism):
     rng = np.random.default_rng(5)
     runs = [
-        [Participation(f"agent {a}", "first row", np.full(20, 0.5), _of_pairs(rng)) for a in range(6)]
+        [Participation(f"agent {a}", "first row", 0, np.full(20, 0.5), _of_pairs(rng)) for a in range(6)]
         for _ in range(12)
     ]
     doubted = sampling_doubt([Witness(Recording(), [run]) for run in runs], 1e-6)
@@ -129,6 +132,51 @@ def _of_pairs(rng):
     return np.stack([first, ~first], axis=1).ravel()
 
 
+def _outcomes(drawn):
+    """Which of three rows take part in a release, with the probability of each possibility."""
+    flags = [np.array(one) for one in product((False, True), repeat=3)]
+    if drawn == "one by one":
+        return [(one, float(np.prod(np.where(one, 0.4, 0.6)))) for one in flags], 0.4
+    size = int(drawn[0])
+    fitting = [one for one in flags if one.sum() == size]
+    return [(one, 1 / len(fitting)) for one in fitting], size / 3
+
+
+@pytest.mark.parametrize("drawn", ["one by one", "1 of 3", "2 of 3"])
+def test_no_bet_on_samples_as_charged_gains_on_average_though_runs_show_several_rows_of_a_release(drawn):
+    outcomes, share = _outcomes(drawn)
+    seen_in_runs = [(0, "first row"), (1, "row 2"), (2, "last row"), (1, "row 2")]
+    on_average = {}
+    for releases in product(outcomes, repeat=3):
+        moved = np.array([flags for flags, _ in releases])
+        runs = [[Participation("a", row, place, np.full(3, share), moved[:, place])] for place, row in seen_in_runs]
+        weight = float(np.prod([probability for _, probability in releases]))
+        for name, gains in capital(Witness(Recording(), runs)).items():
+            on_average[name] = on_average.get(name, 0.0) + weight * np.exp(gains)
+    assert max(gains.max() for gains in on_average.values()) <= 1 + 1e-9
+    assert on_average["any row"].shape[0] == len(BETS)
+
+
+@pytest.mark.parametrize("drawn", ["one by one", "1 of 3", "2 of 3"])
+def test_two_samples_are_alike_no_more_often_than_is_reckoned_with(drawn):
+    outcomes, share = _outcomes(drawn)
+    assert sum(probability**2 for _, probability in outcomes) <= alike(3, share) + 1e-12
+
+
+def _of_blocks(rng, draws):
+    """(draws, 2) flags of two rows, both or none."""
+    return np.repeat(rng.random((draws, 1)) < 0.3, 2, axis=1)
+
+
+def test_rows_that_come_in_blocks_are_refused_though_each_takes_part_as_often_as_charged():
+    rng, runs = np.random.default_rng(5), ([], [])
+    for agent in range(8):
+        flags = _of_blocks(rng, 12)
+        for place, row in enumerate(("first row", "row 2")):
+            runs[place].append(Participation(f"agent {agent}", row, place, np.full(12, 0.3), flags[:, place]))
+    assert "as if rows came in blocks" in sampling_doubt([Witness(Recording(), list(runs))], 1e-6)
+
+
 class TextOfAll(Texts):
     """A full batch under a declared sample, by operators."""
 
@@ -139,7 +187,6 @@ class TextOfAll(Texts):
             me.model = (me.model + average(me)) / 2
         me.model -= 0.1 * noisy
         me.message = me.model
-        return me.updates + 1 >= me.limit
 
 
 class TextOfTwice(Texts):
@@ -152,7 +199,6 @@ class TextOfTwice(Texts):
             me.model = (me.model + average(me)) / 2
         me.model -= 0.1 * noisy
         me.message = me.model
-        return me.updates + 1 >= me.limit
 
 
 class TextOfTwiceTheRate(Texts):
@@ -166,7 +212,6 @@ class TextOfTwiceTheRate(Texts):
             me.model = (me.model + average(me)) / 2
         me.model -= 0.1 * noisy
         me.message = me.model
-        return me.updates + 1 >= me.limit
 
 
 class TextOfTheFirst(Texts):
@@ -179,7 +224,6 @@ class TextOfTheFirst(Texts):
             me.model = (me.model + average(me)) / 2
         me.model -= 0.1 * noisy
         me.message = me.model
-        return me.updates + 1 >= me.limit
 
 
 @pytest.mark.parametrize("engine", ["event", "auto"])

@@ -200,15 +200,18 @@ def variant(folder, text, kind=Blocks, name="step", decorators="@batched\n", hea
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("me.model = me.modle", r"`me.model = me.modle`: AttributeError: an agent has no 'modle'; it has .*model"),
+        (
+            "me.model = me.modle",
+            r"`me.model = me.modle`: AttributeError: an agent has no 'modle'; did you mean 'model'",
+        ),
         ("me.model = np.ones((len(me.model), 7))", r"me\.model is \(\d+, 3\) here, and was given \(\d+, 7\)"),
         ("me.met = np.ones((len(me.model) + 1, 1))", r"me\.met is \(\d+, 1\) here, and was given"),
         ("me.gap = np.ones((0, 3))", r"me\.gap is \(\d+, 3\) here, and was given \(0, 3\)"),
         ("me.message = np.ones((len(me.model), 2))", r"me\.message is \(\d+, 3\) here, and was given"),
         ("me.weights = 1.0", r"AttributeError: me\.weights is not for a step to change"),
         ("me.heard = 1.0", r"AttributeError: me\.heard is not for a step to change"),
-        ("me.model[0] = 1.0", r"ValueError: .*read-only; what a step reads of a batch are copies"),
-        ("me.met += me.degree", r"read-only; what a step reads of a batch are copies: assign what changes"),
+        ("me.model[0] = 1.0", r"ValueError: .*read-only; what was heard, and what a batch reads"),
+        ("me.met += me.degree", r"read-only; what was heard, and what a batch reads"),
         ("me.target[0] = 1.0", r"read-only"),
         ("me.model -= me.features", r"AttributeError: a batch has no 'features', for agents have different numbers"),
         ("me.model = me.here.gap", r"AttributeError: an agent has no 'here'"),
@@ -235,7 +238,7 @@ def test_what_a_batch_cannot_do_is_said_with_the_author_s_line(text, said, engin
         ("me.here.model = 1.0\nme.message = me.model", r"AttributeError: me\.here\.model is not for a step to change"),
         ("me.message = me.here.gap", r"AttributeError: an edge has no 'gap'; it has moved, met and weight"),
         ("me.here.moved = np.ones((9, 1, 2))\nme.message = 0.0", r"me\.here\.moved is \(\d+, 3\) here, and was given"),
-        ("me.model = me.model", r"request sends exactly one message, and has not assigned me\.message"),
+        ("me.model = me.model", r"it sends exactly one message, and has not assigned me\.message"),
     ],
 )
 def test_what_an_exchange_in_batches_cannot_do_is_said(text, said, engine, tmp_path):

@@ -429,7 +429,7 @@ class LooksAround(PassiveBroadcast):
     [(Counts, r"batched \(steps one by one, .*\)"), (LooksAround, r"batched \(steps in batches\)")],
 )
 def test_engines_that_disagree_are_caught(protocol, engine):
-    with pytest.raises(ContractViolation, match=f"model differs between the {engine} engine and the event engine"):
+    with pytest.raises(ContractViolation, match=f" differs between the {engine} engine and the event engine"):
         check_engines(protocol, protocol_parameters(protocol, {}))
 
 

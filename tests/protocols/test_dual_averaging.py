@@ -12,14 +12,16 @@ from hushnet.agents.availability import Always, OnOff
 from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
-from hushnet.agents.tables import Shard, Table
+from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.stand_ins import EpsilonLike
+from hushnet.protocols.algorithms import dual_averaging
 from hushnet.protocols.algorithms.dual_averaging import DualAveraging, DualAveragingParameters, metropolis
 from hushnet.protocols.algorithms.subgradient_noise import calibrated, drawn_gradient, drawn_rows, verified_epsilon
 from hushnet.protocols.privacy.accounting import Charge, verified
 from hushnet.protocols.privacy.budget import Target
 from hushnet.protocols.privacy.composition import gaussian
+from hushnet.protocols.steps.operators import Sample
 from hushnet.simulator.contract import check_contract
 from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.network.clocks import Periodic, Poisson
@@ -311,23 +313,20 @@ def test_rows_outside_the_declared_radius_are_refused():
         drive(world_of(stand_in(), 3, privacy=privacy))
 
 
-def test_five_rounds_on_a_ring_of_four_give_the_golden_duals_and_averages():
+def test_five_rounds_on_a_ring_of_four_give_the_golden_duals_and_averages(monkeypatch):
     """tests/golden/tiny.json, liu2022: node i takes its row (t + i) mod 2 in round t."""
     golden = json.loads((Path(__file__).parents[1] / "golden" / "tiny.json").read_text())["liu2022"]
     rows, labels = np.array(golden["rows"], dtype=float), np.array(golden["labels"], dtype=float)
     table = Table(rows.reshape(8, 2), labels.reshape(8), 2 * np.arange(5))
     task = Task("golden", list(range(4)), table, table, LOSSES["hinge"], np.zeros(4), "accuracy")
+
+    def one_row(me):
+        return Sample(((me.updates + 1 + me.agent) % 2)[:, 0], np.arange(len(me.agent) + 1), me)
+
+    monkeypatch.setattr(dual_averaging, "drawn_rows", one_row)
     found = {}
     for rounds in (5, 6):
         world = world_of(task, rounds, mu=0.1, gamma=1.0, sampling="full")
-        wake = world.protocol.wake
-
-        def one_row(view, out, wake=wake):
-            row = [(view.updates + 1 + view.agent) % 2]
-            view.data = Shard(rows[view.agent][row], labels[view.agent][row])
-            wake(view, out)
-
-        world.protocol.wake = one_row
         found[rounds] = world, duals_by_round(world)
         drive(world)
     models = found[5][0].protocol.models(found[5][0].state)

@@ -303,7 +303,9 @@ class EndsTogether(Together):
 )
 def test_batches_that_send_otherwise_than_declared_fail_with_a_sentence(kind, said, schedule):
     make = random_setting(3, loss="logistic", easy=True)
-    against = rf"test_plans\.py:\d+, `@staticmethod`: {said}, against what {kind.__name__} declares by sends and most_"
+    against = (
+        rf"test_plans\.py:\d+, `def step\(me\):`: {said}, against what {kind.__name__} declares by sends and most_"
+    )
     with pytest.raises(StepFailure, match=against):
         drive(fast_world(make(), kind, Parameters(schedule=schedule)))
 

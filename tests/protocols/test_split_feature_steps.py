@@ -159,6 +159,9 @@ class Partial(FeatureSgd):
     def constants(self):
         return Constants(run={"late": 0.0})
 
+    def sends(self):
+        return {}
+
     @staticmethod
     def step(me):
         me.seen[0] += me.heard_own.sum() + heard_sum(me).sum() + me.heard_share.sum()

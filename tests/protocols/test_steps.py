@@ -241,7 +241,7 @@ LATER = "me.message = me.model\nif me.updates == 2:\n    "
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
-        ("me.model -= me.stepsize", 2, r"AttributeError: an agent has no 'stepsize'; it has .*step_size"),
+        ("me.model -= me.stepsize", 2, r"AttributeError: an agent has no 'stepsize'; did you mean 'step_size'"),
         ("me.model -= stepsize", 2, r"NameError: name 'stepsize' is not defined"),
         ("me.rate = 1.0", 2, r"AttributeError: me\.rate is not for a step to change"),
         ("me.features = me.features", 2, r"AttributeError: me\.features is not for a step to change"),
@@ -286,6 +286,7 @@ class ShortPairs(NoisyPairs):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_function_that_takes_something_else_is_refused_before_the_first_step_with_its_line(engine):
-    said = r"test_steps\.py:\d+, `@staticmethod`: takes \(me, partner\); admissible: respond\(me, partner, heard\)"
+    line = r"test_steps\.py:\d+, `def respond\(me, partner\):`"
+    said = line + r": takes \(me, partner\); admissible: respond\(me, partner, heard\)"
     with pytest.raises(InputError, match=said):
         run_small(ShortPairs, protocol_parameters(ShortPairs, {}), engine=engine)

@@ -67,7 +67,7 @@ def test_weights_of_a_users_own_topology_are_bounded_too(tmp_path):
 
     from hushnet.simulator.contract.bench import small_task
 
-    with pytest.raises(InputError, match="makes a weight that is not a number up to"):
+    with pytest.raises(InputError, match="makes a weight that is not a number from 0 to"):
         Heavy().build(small_task(), rng=None)
 
 

@@ -2,12 +2,14 @@
 
 import io
 import os
+import signal
 import subprocess
 import sys
 import threading
 
 import pytest
 from hushnet.simulator.cli import main, streams
+from hushnet.simulator.shell import listing
 
 SCENARIO = """\
 schema: 1
@@ -72,11 +74,39 @@ def test_a_backend_of_another_program_draws_to_files_all_the_same(backend, tmp_p
     assert (out / "figures" / "1-accuracy-vs-time.png").exists()
 
 
+FROM_PYTHON = """\
+import os, sys
+from hushnet.simulator import run
+result = run(sys.argv[1], out=sys.argv[2])
+assert len(result.figures()) == 1
+print(*result.save_figures(), sep="\\n")
+assert os.environ["MPLBACKEND"] == sys.argv[3]
+import matplotlib
+print(matplotlib.rcParams["backend"])
+"""
+
+
+@pytest.mark.parametrize("backend", ["module://nowhere.to.be.found", "nonsense", "TkAgg"])
+def test_figures_of_python_look_at_no_backend(backend, tmp_path):
+    path, out = tmp_path / "s.yaml", tmp_path / "out"
+    path.write_text(SCENARIO.replace("x: time}", "x: time, style: {font: serif}}"), encoding="utf-8")
+    command = [sys.executable, "-c", FROM_PYTHON, str(path), str(out), backend]
+    ended = subprocess.run(
+        command, env={**os.environ, "MPLBACKEND": backend}, capture_output=True, check=False, text=True
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert (out / "figures" / "1-accuracy-vs-time.png").exists()
+    # The user's own windows are as they were asked for, where that can be.
+    assert (ended.stdout.splitlines()[-1].lower() == backend.lower()) == (backend != "nonsense")
+
+
 CLOSED = {">&-": 0, "2>&-": 0, ">&- 2>&-": 0, "> /dev/full": 5, "1</dev/null": 5, "| true": 1}
 
 
+@pytest.mark.parametrize("buffered", [True, False])
 @pytest.mark.parametrize(("redirection", "code"), CLOSED.items())
-def test_a_standard_output_that_takes_nothing_is_no_error_of_ours(redirection, code):
+def test_a_standard_output_that_takes_nothing_is_no_error_of_ours(redirection, code, buffered, monkeypatch):
+    monkeypatch.setenv("PYTHONUNBUFFERED", "" if buffered else "1")
     command = f'"{sys.executable}" -m hushnet.simulator.cli list {redirection}; exit ${{PIPESTATUS[0]}}'
     ended = subprocess.run(["bash", "-c", command], capture_output=True, check=False, text=True)
     assert ended.returncode in {code, 0}
@@ -85,6 +115,15 @@ def test_a_standard_output_that_takes_nothing_is_no_error_of_ours(redirection, c
     if code == 5:
         assert ended.returncode == 5
         assert "standard output: " in ended.stderr
+
+
+@pytest.mark.parametrize("command", [["check", "missing.yaml"], ["list", "clocks"], ["list", "nothing"]])
+@pytest.mark.parametrize("redirection", ["2> /dev/full", "2>&-", "2< /dev/null"])
+def test_a_standard_error_that_takes_nothing_changes_no_exit_code(command, redirection):
+    shell = f'"{sys.executable}" -W always -m hushnet.simulator.cli {" ".join(command)}'
+    code = subprocess.run(["bash", "-c", shell], capture_output=True, check=False).returncode
+    ended = subprocess.run(["bash", "-c", f"{shell} {redirection}"], capture_output=True, check=False)
+    assert ended.returncode == code == (0 if command[-1] == "clocks" else 2)
 
 
 @pytest.mark.parametrize("name", ["stdout", "stderr"])
@@ -108,3 +147,36 @@ def test_a_limit_on_threads_is_said_to_be_one(environment, tmp_path, capsys):
     said = capsys.readouterr().err
     assert "no further thread or process may be started here" in said
     assert "interrupted" not in said
+
+
+@pytest.mark.parametrize("limited", [True, False])
+def test_an_interrupt_that_a_library_raises_for_want_of_threads_is_told_as_the_limit(limited, environment, capsys):
+    """OpenBLAS sends its own process SIGINT where numpy is imported and no thread may be started."""
+
+    def start(self):
+        raise RuntimeError("can't start new thread")
+
+    def imported(*_, **__):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    if limited:
+        environment.setattr(threading.Thread, "start", start)
+    environment.setattr(listing, "lists", imported)
+    assert main(["list", "clocks"]) == (5 if limited else 130)
+    said = capsys.readouterr().err
+    assert ("no further thread or process may be started here" in said) == limited
+    assert ("interrupted" in said) == (not limited)
+
+
+def test_what_nobody_foresaw_is_the_limit_where_no_thread_may_be_started(environment, capsys):
+    def start(self):
+        raise RuntimeError("can't start new thread")
+
+    def failing(*_, **__):
+        raise SystemError("a library without its threads")
+
+    environment.setattr(listing, "lists", failing)
+    assert main(["list", "clocks"]) == 70
+    environment.setattr(threading.Thread, "start", start)
+    assert main(["list", "clocks"]) == 5
+    assert "no further thread or process may be started here" in capsys.readouterr().err

@@ -1,10 +1,14 @@
 """What an author gave and hushnet cannot take as it is, is refused or said, and never taken for something else."""
 
+import math
+from typing import Any
+
 import networkx as nx
 import numpy as np
 import pytest
 from hushnet.agents.blocks import Block
 from hushnet.agents.errors import InputError
+from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tasks.outline import Outline
 from hushnet.protocols.base import Layout, MessageKind
@@ -51,28 +55,82 @@ def test_names_that_are_no_numbers_stay_as_they_are(tmp_path, monkeypatch):
     assert run(scenario(), out=out).agents["agent"].tolist() == ["7", "7.0", "x"]
 
 
-class OneWay(Topology):
+class Custom(Topology):
     """A graph of a custom kind."""
 
-    kind: str = "one_way"
+    kind: str = "custom"
+    made: Any
 
     def expected_edges(self, extent, files):
         return 2.0
 
     def edges(self, task, *, rng, base):
-        return nx.DiGraph([(0, 1), (1, 2)])
+        return self.made() if callable(self.made) else self.made
 
 
-def test_directed_edges_are_refused():
+def built(made):
     task = type("Three", (), {"agents": 3, "ids": [0, 1, 2]})()
+    return Custom(made=made).build(task, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("kind", [nx.DiGraph, nx.MultiDiGraph])
+def test_directed_edges_are_refused(kind):
     with pytest.raises(InputError, match=r"makes directed edges.*to_undirected"):
-        OneWay().build(task, rng=np.random.default_rng(0))
+        built(kind([(0, 1), (1, 2), (1, 0), (2, 1)]))
 
 
-def test_an_edge_that_is_listed_both_ways_is_refused_with_the_reason(tmp_path, monkeypatch):
+def test_two_edges_between_the_same_agents_are_refused():
+    assert built(nx.MultiGraph([(0, 1), (1, 2)])).degrees.tolist() == [1, 2, 1]
+    with pytest.raises(InputError, match="makes two edges between agents 0 and 1; make one of them"):
+        built(nx.MultiGraph([(0, 1), (1, 2), (1, 0)]))
+
+
+@pytest.mark.parametrize("weight", [-1.0, math.nan, math.inf])
+def test_a_weight_below_0_or_no_number_is_no_missing_edge(weight):
+    graph = nx.path_graph(3)
+    graph[0][1]["weight"] = weight
+    with pytest.raises(InputError, match=r"makes a weight that is not a number from 0 to 1e\+100"):
+        built(graph)
+
+
+def packed(rows):
+    """A graph of three agents as it is stored, from the neighbours and weights of each."""
+    heads = [head for row in rows for head in row]
+    weights = [weight for row in rows for weight in row.values()]
+    return Graph(np.cumsum([0, *map(len, rows)]), np.array(heads), np.array(weights, dtype=float))
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([{1: 1}, {2: 1}, {1: 1}], "weight 1 from agent 0 to agent 1 and 0 back"),
+        ([{1: 1}, {0: 1, 2: 1}, {}], "weight 1 from agent 1 to agent 2 and 0 back"),
+        ([{}, {0: 1, 2: 1}, {1: 1}], "weight 1 from agent 1 to agent 0 and 0 back"),
+        ([{1: 1}, {0: 2, 2: 1}, {1: 1}], r"weight 1 from agent 0 to agent 1 and 2 back"),
+    ],
+)
+def test_a_packed_graph_whose_directions_differ_is_refused(rows, words):
+    assert built(packed([{1: 1}, {0: 1, 2: 1}, {1: 1}])).degrees.tolist() == [1, 2, 1]
+    with pytest.raises(InputError, match=f"makes {words}; messages go both ways along every edge here"):
+        built(packed(rows))
+
+
+def test_a_matrix_whose_directions_differ_is_refused():
+    both = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.3], [0.0, 0.1 + 0.2, 0.0]])
+    assert built(lambda: Graph.from_matrix(both)).degrees.tolist() == [1, 2, 1]
+    for place, words in (((0, 1), "2 from agent 0 to agent 1 and 1 back"), ((2, 0), "0 from agent 0 to agent 2 and 2")):
+        one_way = both.copy()
+        one_way[place] = 2.0
+        with pytest.raises(InputError, match=f"makes weight {words}"):
+            built(lambda matrix=one_way: Graph.from_matrix(matrix))
+
+
+def test_an_edge_whose_directions_have_two_weights_is_refused_with_the_reason(tmp_path, monkeypatch):
     out = written(tmp_path, monkeypatch, [f"{k % 2},{k},{k}" for k in range(8)])
     (tmp_path / "edges.csv").write_text("source,target,weight\n0,1,1\n1,0,2\n")
-    with pytest.raises(InputError, match=r"edges\.csv:3: the edge 1 - 0 is listed twice; edges have no direction"):
+    with pytest.raises(
+        InputError, match=r"edges\.csv:3: weight 2\.0 of 1 - 0 is 1\.0 in the other direction, in line 2"
+    ):
         run(scenario(topology={"kind": "edge_list", "path": "edges.csv"}), out=out)
 
 

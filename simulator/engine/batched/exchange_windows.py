@@ -42,7 +42,7 @@ from ...tables.sessions import (
     SessionTables,
 )
 from ...tables.tallies import FREE_ROWS, HEAP, NOTES, OBSERVED, UNFINISHED, WAKES
-from .plan import Plan, add_half, fits, has_to_end
+from .plan import StepPlan, add_half, fits, has_to_end
 from .windows import COUNTED, ENDS, FULL, IDLE, LOOK, REACHED, clock_over, is_event, put_back
 
 PARTNER = int(Purpose.PARTNER)
@@ -85,7 +85,7 @@ def wake_up(run: RunTables, tables: SessionTables, planned: bool, law: Any):  # 
 
 
 @compiled(forceinline=True, _nrt=False)
-def plan_half(run: RunTables, tables: SessionTables, plan: Plan, kinds: int):  # pragma: no cover - compiled
+def plan_half(run: RunTables, tables: SessionTables, plan: StepPlan, kinds: int):  # pragma: no cover - compiled
     """Plan half of an exchange, which reads what its agent knows of some first kinds."""
     phase, edge, heard, wrote = tables.counts[PHASE], tables.counts[EDGE], tables.counts[ROW], -1
     acting = run.reverse[edge] if phase == RESPONDING else edge
@@ -123,7 +123,7 @@ def run_exchanges(
     limit: float,
     forced: bool,
     planned: bool,
-    plan: Plan,
+    plan: StepPlan,
     kinds: int,
     law: Any,
 ):  # pragma: no cover - compiled

@@ -25,8 +25,8 @@ SILENT, UNSAID, UNMADE = 1, 2, 4
 """What is known of a step before it is made, added up: it is the agent's last; it sends nothing; it is not made at all,
 for its agent's budget is spent."""
 STEPS, READS, TOTAL, EXACT, COUNTS = range(5)
-"""Places in `Plan.counts`: steps and what they read, steps of the whole run, and at which of these it has to end (0: at
-none)."""
+"""Places in `StepPlan.counts`: steps and what they read, steps of the whole run, and at which of these it has to end
+(0: at none)."""
 _FIELDS = np.dtype(
     [
         ("agent", np.int64),
@@ -52,7 +52,7 @@ Records, for fields are read by their names where nothing is compiled, too.
 """
 
 
-class Plan(NamedTuple):
+class StepPlan(NamedTuple):
     """Steps in their order, and what they send by what is declared; compiled functions take it as one argument.
 
     Attributes
@@ -82,9 +82,9 @@ class Plan(NamedTuple):
     affordable: Any
 
 
-def empty_plan(agents: int, ports: int, steps: int, reads: int) -> Plan:
+def empty_plan(agents: int, ports: int, steps: int, reads: int) -> StepPlan:
     """A plan with room for so many steps and reads; every step sends, and none is the last."""
-    return Plan(
+    return StepPlan(
         counts=np.zeros(COUNTS, dtype=np.int64),
         steps=np.zeros(steps, dtype=STEP),
         reads=np.zeros(reads, dtype=np.int64),
@@ -97,14 +97,14 @@ def empty_plan(agents: int, ports: int, steps: int, reads: int) -> Plan:
 
 
 @compiled(forceinline=True, _nrt=False)
-def is_due(plan: Plan, port: int, agent: int, updates: int):  # pragma: no cover - compiled
+def is_due(plan: StepPlan, port: int, agent: int, updates: int):  # pragma: no cover - compiled
     """Whether an agent sends through a port at its next step."""
     period = plan.period[port, agent]
     return period > 0 and updates % period == plan.phase[port, agent]
 
 
 @compiled(forceinline=True, _nrt=False)
-def begin_step(run: RunTables, plan: Plan, agent: int, now: float, kinds: int):  # pragma: no cover - compiled
+def begin_step(run: RunTables, plan: StepPlan, agent: int, now: float, kinds: int):  # pragma: no cover - compiled
     """Plan a step of an agent, which reads what it knows of some first kinds; where its reads end."""
     counts = plan.counts
     step, place = plan.steps[counts[STEPS]], counts[READS]
@@ -121,7 +121,7 @@ def begin_step(run: RunTables, plan: Plan, agent: int, now: float, kinds: int): 
 
 
 @compiled(forceinline=True, _nrt=False)
-def add_step(run: RunTables, plan: Plan, agent: int, now: float, rows: Any):  # pragma: no cover - compiled
+def add_step(run: RunTables, plan: StepPlan, agent: int, now: float, rows: Any):  # pragma: no cover - compiled
     """Plan a step of an agent, which reads what it knows and writes into some versions; there must be room."""
     place = begin_step(run, plan, agent, now, kinds_of(run))
     for k in range(len(rows)):
@@ -133,7 +133,7 @@ def add_step(run: RunTables, plan: Plan, agent: int, now: float, rows: Any):  # 
 
 @compiled(forceinline=True, _nrt=False)
 def add_half(
-    run: RunTables, plan: Plan, phase: int, agent: int, edge: int, heard: int, wrote: int, now: float, kinds: int
+    run: RunTables, plan: StepPlan, phase: int, agent: int, edge: int, heard: int, wrote: int, now: float, kinds: int
 ):  # pragma: no cover - compiled
     """Plan half of an exchange over an agent's edge, which reads what it knows of some first kinds."""
     place = begin_step(run, plan, agent, now, kinds)
@@ -148,20 +148,20 @@ def add_half(
 
 
 @compiled(forceinline=True, _nrt=False)
-def fits(plan: Plan, reads: int):  # pragma: no cover - compiled
+def fits(plan: StepPlan, reads: int):  # pragma: no cover - compiled
     """Whether a step with so many reads and writes fits into the plan."""
     return plan.counts[STEPS] < len(plan.steps) and plan.counts[READS] + reads <= len(plan.reads)
 
 
 @compiled(forceinline=True, _nrt=False)
-def has_to_end(plan: Plan):  # pragma: no cover - compiled
+def has_to_end(plan: StepPlan):  # pragma: no cover - compiled
     """Whether the step that was planned last ends the run."""
     return plan.counts[TOTAL] == plan.counts[EXACT]
 
 
 @compiled(_nrt=False)
 def order_by_level(
-    plan: Plan, degrees: Any, kinds: int, marks: Any, order: Any, bounds: Any
+    plan: StepPlan, degrees: Any, kinds: int, marks: Any, order: Any, bounds: Any
 ):  # pragma: no cover - compiled
     """Order steps by level: one more than the highest of the agent's step before and of those whose versions it reads.
 
@@ -242,7 +242,7 @@ def charge_news(run: RunTables, agent: int, row: int, width: int):  # pragma: no
 
 
 @compiled(_nrt=False)
-def charge_plain(run: RunTables, plan: Plan, ports: Any, kinds: int, plain: Any):  # pragma: no cover - compiled
+def charge_plain(run: RunTables, plan: StepPlan, ports: Any, kinds: int, plain: Any):  # pragma: no cover - compiled
     """Charge the ``plain`` ones of the planned steps, in their order, for what they have said without noise.
 
     All messages of a step are one release, which is charged at most once; the same bytes again are free.

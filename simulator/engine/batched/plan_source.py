@@ -13,9 +13,9 @@ from ....agents.stream_keys import WORDS, new_stream
 from ....agents.tables import Shard
 from ....protocols.steps.charges import StepCharges
 from ....protocols.steps.draw_kernels import MECHANISMS, begin_streams, choose_each, choose_rows, fill_noise
-from ....protocols.steps.sources import Nobody, Source
+from ....protocols.steps.sources import Nobody, StepSource
 from ....protocols.steps.tables import StepTables
-from .plan import Plan
+from .plan import StepPlan
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
@@ -23,7 +23,7 @@ DRAWN_BEFORE = "rows are drawn for a whole batch, before a part of it is taken"
 
 
 @final
-class PlanSource(Source):
+class PlanSource(StepSource):
     """Steps of a plan, one or several at once.
 
     Parameters
@@ -52,12 +52,12 @@ class PlanSource(Source):
         self._mechanism = MECHANISMS.get(charges.mechanism, -1)
         self._most_rows = int(tables.counts.max(initial=0))
 
-    def begin(self, plan: Plan, pool: Array, agents: Ranks, steps: Any) -> None:
+    def begin(self, plan: StepPlan, pool: Array, agents: Ranks, steps: Any) -> None:
         """Begin some steps of a plan, of agents that are all different.
 
         Parameters
         ----------
-        plan : Plan
+        plan : StepPlan
         pool : (R, width) float64
             Where versions are.
         agents : (B,) int64
@@ -191,12 +191,12 @@ class PlanSource(Source):
         self.follows[rows] = True
 
     @override
-    def part(self, rows: Ranks) -> Source:
+    def part(self, rows: Ranks) -> StepSource:
         return PlanPart(self, rows) if len(rows) else Nobody(self)
 
 
 @final
-class PlanPart(Source):
+class PlanPart(StepSource):
     """Some of the steps that a `PlanSource` has begun.
 
     Parameters
@@ -255,5 +255,5 @@ class PlanPart(Source):
         self._whole.follow_some(self._rows)
 
     @override
-    def part(self, rows: Ranks) -> Source:
+    def part(self, rows: Ranks) -> StepSource:
         return PlanPart(self._whole, self._rows[rows]) if len(rows) else Nobody(self)

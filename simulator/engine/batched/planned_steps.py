@@ -7,7 +7,6 @@ would have read at its time.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, final
 
@@ -20,27 +19,21 @@ from ....protocols.steps.charges import NotPlanned, StepCharges
 from ....protocols.steps.names import MESSAGE
 from ....protocols.steps.record import Batch, One, Record, segments
 from ....protocols.steps.surroundings import StepSurroundings
-from ....protocols.steps.tables import StepTables
 from ....protocols.steps.view_steps import PHASES, UNSENT, failure_of, is_batched
 from ...tables.sessions import COMPLETING, REQUESTING, RESPONDING
 from ...world.rewind import Rewind
 from ...world.world import World
 from .plan import (
     ADDRESSED,
-    KIND,
-    PORT_COLUMNS,
     READS,
-    SIZE,
     STEPS,
-    VECTORS,
-    WIDTH,
-    Plan,
     charge_plain,
     empty_plan,
     order_by_level,
     put_rows,
     take_rows_back,
 )
+from .step_ports import declare, finite, groups_of, ports_of
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
@@ -93,7 +86,7 @@ class PlannedSteps:
 
     Attributes
     ----------
-    plan : Plan
+    plan : StepPlan
     charges : StepCharges
     ports : (k, PORT_COLUMNS) int64
         What a step sends.
@@ -110,6 +103,7 @@ class PlannedSteps:
         from .plan_source import PlanSource
 
         protocol = world.protocol
+        assert world.step_tables is not None
         self.world, self.protocol, self.tables = world, protocol, world.step_tables
         self.names, graph = self.tables.names, world.setting.graph
         around = StepSurroundings(
@@ -132,7 +126,7 @@ class PlannedSteps:
         )
         self.batched = is_batched(self.functions[0])
         self.degrees, self.kinds = graph.degrees, len(self.names.kinds)
-        self.ports = _ports(self.tables, world, around, pairs=self.pairs)
+        self.ports = ports_of(self.tables, world, around, pairs=self.pairs)
         if self.pairs:  # what sessions carry is handed over, and not read from what is known
             self.kinds = min(self.names.kinds.index(kind) for kind in ("request", "reply"))
         self._records: dict[int, One] = {}
@@ -144,11 +138,11 @@ class PlannedSteps:
         reads = int(steps * (1.25 * per_edge * mean + each)) + 4 * (widest * per_edge + each) + 64
         self.plan = empty_plan(agents, each, steps, reads)
         if not self.pairs:
-            _declare(self.plan, protocol, self.names)
+            declare(self.plan, protocol, self.names)
             self.charges.affordable = self.plan.affordable
         self.rows = np.zeros(int(np.where(apart, widest, 1).sum()), dtype=np.int64)
         self._apart_ports, self._always = apart.tolist(), (self.plan.period == 1).all(axis=1).tolist()
-        self._groups = _groups(self.tables)
+        self._groups = groups_of(self.tables)
 
     @property
     def waiting(self) -> bool:
@@ -193,7 +187,7 @@ class PlannedSteps:
             source.begin_one(me.agents_, me.degrees_, steps[w : w + 1], firsts[w : w + 1])
             me.begin_(self._messages(phase), updates, tick, now)
             try:
-                over = self.functions[max(phase - 1, 0)](me, *self._given(w, agent, phase))
+                over = self.functions[max(int(phase) - 1, 0)](me, *self._given(w, agent, phase))
             except (HushnetError, Objection, *INTERRUPTED):
                 plain[w:] = False
                 raise
@@ -209,7 +203,7 @@ class PlannedSteps:
             if source.follows is not None:
                 plain[w] = False
             for vector in me.said_.values() if private else me.vectors_:
-                if not _finite(vector):
+                if not finite(vector):
                     plain[w:] = False
                     self._end(w, None, me)
 
@@ -347,7 +341,7 @@ class PlannedSteps:
         else:
             self.functions[phase - 1](batch, self._all_heard(steps, phase))
         if phase and phase != COMPLETING and MESSAGE not in batch.said_:
-            raise ValueError(f"{self._name(phase)} sends exactly one message, and has not assigned me.message")
+            raise ValueError(UNSENT)
         return batch
 
     def _all_heard(self, steps: Any, phase: int) -> Array:
@@ -402,17 +396,17 @@ class PlannedSteps:
 
     def _unbounded(self, batch: Batch) -> NDArray[np.bool_]:
         """(B,) whose step has written a number that is not finite; in a private run, has sent one."""
-        bad = np.zeros(len(batch.agents_), dtype=bool)
-        here = batch.__dict__.get("here")
-        written = [batch.said_] if self.world.private else [batch.assigned_, {} if here is None else here.assigned_]
-        for array in (one for part in written for one in part.values()):
-            if _finite(array):
-                continue
-            rows = ~np.isfinite(array).all(axis=1)
-            if len(rows) == len(bad):
-                bad |= rows
-            else:
-                bad[np.repeat(np.arange(len(bad)), batch.degrees_)[rows]] = True
+        bad, state = np.zeros(len(batch.agents_), dtype=bool), self.world.state
+        if self.world.private:
+            written = [(values, not self.pairs and self.names.is_apart(name)) for name, values in batch.said_.items()]
+        else:
+            here = batch.__dict__.get("here")
+            written = [(values, name in state.edge) for name, values in batch.assigned_.items()]
+            written += [] if here is None else [(values, False) for values in here.assigned_.values()]
+        for values, of_edges in written:
+            if not finite(values):
+                rows = np.flatnonzero(~np.isfinite(values).all(axis=1))
+                bad[np.repeat(np.arange(len(bad)), batch.degrees_)[rows] if of_edges else rows] = True
         return bad
 
     # What ends a plan.
@@ -451,7 +445,7 @@ class PlannedSteps:
             record = batch = self._computed(np.array([place]))
             batch.write_back_()
         kinds = self._messages(int(step["phase"]))
-        said = ((kinds[name], rows) for name, rows in record.said_.items() if not _finite(rows))
+        said = ((kinds[name], rows) for name, rows in record.said_.items() if not finite(rows))
         kind, rows = next(said, ("", np.zeros((1, 1))))
         rows = rows.reshape(-1, rows.shape[-1])
         agent = world.agents[int(step["agent"])]
@@ -476,68 +470,3 @@ class _Failed(Exception):
     def __init__(self, place: int, error: HushnetError | None) -> None:
         super().__init__(place)
         self.place, self.error = place, error
-
-
-def _finite(values: Array | list[Array]) -> bool:
-    """Whether all numbers are; the sum of squares is, then, unless it overflows."""
-    if isinstance(values, list):  # edges of one agent that differ in width
-        return all(map(_finite, values))
-    return math.isfinite(np.vdot(values, values)) or bool(np.isfinite(values).all())
-
-
-def _ports(tables: StepTables, world: World, around: StepSurroundings, *, pairs: bool) -> Ranks:
-    """What a step sends through: a port for each kind.
-
-    Raises
-    ------
-    NotPlanned
-        For layouts that plans do not know.
-    """
-    names = tables.names
-    kinds = ("request", "reply") if pairs else tuple(names.messages.values())
-    ports = np.zeros((len(kinds), PORT_COLUMNS), dtype=np.int64)
-    for port, kind in zip(ports, kinds, strict=True):
-        what, widths = names.layout.messages[kind], names.sent_widths[kind]
-        if len(set(widths[widths > 0].tolist())) > 1:
-            raise NotPlanned("its messages have different widths")
-        if around.some_join and what.addressed and not pairs:
-            raise NotPlanned(
-                "it sends every neighbour something else, and who joins late is told what it was sent last"
-            )
-        width = int(widths.max(initial=0))
-        port[KIND], port[ADDRESSED], port[VECTORS], port[WIDTH] = (
-            names.kinds.index(kind),
-            what.addressed,
-            what.vectors,
-            width,
-        )
-        port[SIZE] = world.network.size(width)
-    return ports
-
-
-def _declare(plan: Plan, protocol: Any, names: Any) -> None:
-    """Fill in what a protocol declares of its steps."""
-    most = protocol.most_steps()
-    if most is not None:
-        plan.most[:] = np.minimum(np.broadcast_to(most, plan.most.shape), np.iinfo(np.int64).max / 2).astype(np.int64)
-    declared: Mapping[str, Any] = protocol.sends()
-    for port, kind in enumerate(names.messages.values()):
-        if kind in declared:
-            plan.period[port], plan.phase[port] = declared[kind].period, declared[kind].phase
-        plan.period[port, names.sent_widths[kind] == 0] = 0
-
-
-def _groups(tables: StepTables) -> Ranks | None:
-    """(n,) a number for agents whose blocks and messages have the same widths; None where all have."""
-    state, names = tables.state, tables.names
-    uneven = [block.offsets for block in state.agent.values() if not block.uniform]
-    widths = [np.diff(offsets) for offsets in uneven]
-    widths += [one for one in (*names.sent_widths.values(), *names.heard_widths.values()) if len(set(one.tolist())) > 1]
-    for block in state.edge.values():
-        if not block.uniform:
-            own = np.zeros(tables.graph.agents, dtype=np.int64)
-            own[tables.graph.tails] = np.diff(block.offsets)
-            widths.append(own)
-    if not widths:
-        return None
-    return np.unique(np.stack(widths), axis=1, return_inverse=True)[1].reshape(-1)

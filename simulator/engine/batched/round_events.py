@@ -28,7 +28,7 @@ from ...tables.rounds import DONE, ENOUGH, FREE_COPIES, FREE_RECORDS, STALLED, S
 from ...tables.run import RunTables
 from ...tables.tallies import FREE_ROWS, NOTES, OBSERVED, UNFINISHED, WAKES
 from .agenda import LOAD, NOWHERE, TICKS, TIME, TIMERS, Agenda, drop_first, first_of, next_source, take_effects
-from .plan import UNMADE, Plan, fits, has_to_end
+from .plan import UNMADE, StepPlan, fits, has_to_end
 from .windows import (
     AWAKE,
     COUNTED,
@@ -51,7 +51,7 @@ repeated more often than there are draws for it."""
 
 @compiled(forceinline=True, _nrt=False)
 def has_room(
-    run: RunTables, tables: RoundTables, agenda: Agenda, plan: Plan, room: Any, most: int, planned: bool
+    run: RunTables, tables: RoundTables, agenda: Agenda, plan: StepPlan, room: Any, most: int, planned: bool
 ):  # pragma: no cover - compiled
     """Whether whatever the next event brings about fits in."""
     return (
@@ -75,7 +75,7 @@ def say_to_all(
 
 @compiled(forceinline=True, _nrt=False)
 def plan_and_say(
-    run: RunTables, tables: RoundTables, agent: int, plan: Plan, ports: Any, rows: Any
+    run: RunTables, tables: RoundTables, agent: int, plan: StepPlan, ports: Any, rows: Any
 ):  # pragma: no cover - compiled
     """Plan an agent's step and say its round; what is known of it."""
     said = plan_step(run, plan, agent, tables.now[0], ports, rows)
@@ -97,7 +97,7 @@ def run_round_events(
     forced: bool,
     room: Any,
     planned: bool,
-    plan: Plan,
+    plan: StepPlan,
     ports: Any,
     rows: Any,
 ):  # pragma: no cover - compiled

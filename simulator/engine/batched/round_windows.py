@@ -14,7 +14,7 @@ from ...rules.delivery import draw_copies
 from ...tables.run import RunTables
 from ...tables.tallies import BARRIER, HEAP, ORDER, UNFINISHED, WAKES
 from .lossless_rounds import LosslessRounds, close_round, open_step, say_nothing, send_said_messages
-from .plan import UNMADE, UNSAID, Plan, has_to_end
+from .plan import UNMADE, UNSAID, StepPlan, has_to_end
 from .wake_heap import take_top
 from .windows import (
     AWAKE,
@@ -40,7 +40,7 @@ def run_rounds(
     forced: bool,
     header: int,
     planned: bool,
-    plan: Plan,
+    plan: StepPlan,
     ports: Any,
     rows: Any,
 ):  # pragma: no cover - compiled

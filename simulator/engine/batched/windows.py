@@ -39,7 +39,7 @@ from .plan import (
     UNMADE,
     UNSAID,
     VECTORS,
-    Plan,
+    StepPlan,
     add_step,
     fits,
     has_to_end,
@@ -141,7 +141,9 @@ def take_rows(run: RunTables, agent: int, now: float, ports: Any, rows: Any):  #
 
 
 @compiled(forceinline=True, _nrt=False)
-def plan_step(run: RunTables, plan: Plan, agent: int, now: float, ports: Any, rows: Any):  # pragma: no cover - compiled
+def plan_step(
+    run: RunTables, plan: StepPlan, agent: int, now: float, ports: Any, rows: Any
+):  # pragma: no cover - compiled
     """Plan an agent's step, which writes what it says into rows; what is known of it already.
 
     That is whether it is the agent's last, and whether it says anything.
@@ -209,7 +211,7 @@ def run_wakes(
     limit: float,
     forced: bool,
     planned: bool,
-    plan: Plan,
+    plan: StepPlan,
     ports: Any,
     rows: Any,
 ):  # pragma: no cover - compiled
@@ -258,7 +260,7 @@ def run_wakes(
 
 
 @compiled(forceinline=True, _nrt=False)
-def has_room(run: RunTables, plan: Plan, agent: int, ports: Any):  # pragma: no cover - compiled
+def has_room(run: RunTables, plan: StepPlan, agent: int, ports: Any):  # pragma: no cover - compiled
     """Whether a step of an agent fits into the plan, and its versions into the pool."""
     needed, degree = rows_needed(run, agent, ports), run.offsets[agent + 1] - run.offsets[agent]
     return run.counts[FREE_ROWS] >= needed and fits(plan, degree * kinds_of(run) + needed)
@@ -266,7 +268,7 @@ def has_room(run: RunTables, plan: Plan, agent: int, ports: Any):  # pragma: no 
 
 @compiled(_nrt=False)
 def run_window(
-    run: RunTables, limit: float, forced: bool, planned: bool, plan: Plan, ports: Any, rows: Any
+    run: RunTables, limit: float, forced: bool, planned: bool, plan: StepPlan, ports: Any, rows: Any
 ):  # pragma: no cover - compiled
     """Run wake-ups as `run_wakes` does; every delay is drawn when a copy is sent."""
     return run_wakes(run, False, limit, forced, planned, plan, ports, rows)
@@ -274,7 +276,7 @@ def run_window(
 
 @compiled(_nrt=False)
 def run_late_window(
-    run: RunTables, limit: float, forced: bool, planned: bool, plan: Plan, ports: Any, rows: Any
+    run: RunTables, limit: float, forced: bool, planned: bool, plan: StepPlan, ports: Any, rows: Any
 ):  # pragma: no cover - compiled
     """Run wake-ups as `run_wakes` does; delays are drawn when they have to be known."""
     return run_wakes(run, True, limit, forced, planned, plan, ports, rows)

@@ -161,8 +161,8 @@ def test_failures_end_the_command_with_code_3_and_everything_is_written_before(t
 def test_tables_figure_and_words_are_written(tmp_path, capsys):
     arguments = ["audit", "audit-rows", "--pairs", "1", "--trials", "5", "--out", str(tmp_path), "--quiet"]
     only = (
-        "protocols={cd: {kind: coordinate_descent, mu: 0.04, privacy: {mechanism: laplace, updates: 2, clip: 0.2, "
-        "target: {verified: 1.0, delta: 0.001}}}}"
+        "protocols={cd: {kind: coordinate_descent, label: '=1+cmd', mu: 0.04, privacy: {mechanism: laplace, "
+        "updates: 2, clip: 0.2, target: {verified: 1.0, delta: 0.001}}}}"
     )
     assert main([*arguments, "--set", only]) == 0
     folder = tmp_path / "audit"
@@ -172,6 +172,7 @@ def test_tables_figure_and_words_are_written(tmp_path, capsys):
     assert len(pd.read_parquet(folder / "ratios.parquet")) == 10
     assert set(pd.read_parquet(folder / "profile.parquet")["curve"]) >= {"claimed", "verified"}
     assert {path.name for path in folder.iterdir()} >= {"profile.png", "profile.pdf", "profile.csv", "audit.json"}
+    assert set(pd.read_csv(folder / "profile.csv")["label"]) == {"'=1+cmd"}, "a spreadsheet computes it"
     said = capsys.readouterr().out
     assert "proved" in said
     assert "tier B: 1 pairs" in said

@@ -66,10 +66,8 @@ def planned_noise_equal_at_every_tick(plant):
 def kernels_do_not_clip(plant):
     """Kernels do not clip gradients of examples."""
 
-    def around(gradients):
-        return lambda *given: gradients(*given[:-3], 0, 0.0, given[-1])
-
-    plant.around(operators, "gradients", around)
+    gradients = operators.rows_of.gradients
+    plant.put(operators.rows_of, "gradients", lambda *given: gradients(*given[:-3], 0, 0.0, given[-1]))
 
 
 @mistake("clipping", case="descent-gaussian", guard="contract", form="planned")

@@ -169,7 +169,8 @@ def exact_gradient(protocol: Any, view: Any) -> NDArray[np.float64]:
 
 def clipping(plant: Plant, change: Change) -> None:
     """Change how gradients are clipped, in kernels, too: ``clip(model, shard, loss, ridge, norm, bound)``."""
-    clip, gradients, gradients_at = change(losses.clipped_gradient), operators.gradients, operators.gradients_at
+    kernels = operators.rows_of
+    clip, gradients, gradients_at = change(losses.clipped_gradient), kernels.gradients, kernels.gradients_at
     known = {code_of(loss): loss for loss in losses.LOSSES.values()}
     norms = {number: name for name, number in NORMS.items()}
 
@@ -192,8 +193,8 @@ def clipping(plant: Plant, change: Change) -> None:
             own[:] = clip(model, chosen, known[code], 0.0, norms[norm], bound)
 
     plant.everywhere(losses.clipped_gradient, lambda _: clip)
-    plant.put(operators, "gradients", of_all)
-    plant.put(operators, "gradients_at", of_some)
+    plant.put(kernels, "gradients", of_all)
+    plant.put(kernels, "gradients_at", of_some)
 
 
 def _shards(features: Any, labels: Any, offsets: Any, agents: Any) -> list[Shard]:

@@ -178,7 +178,13 @@ SAMPLES = [
     sampled("twice-as-many", "twice as many rows as declared", twice_as_many),
     sampled("with-the-first", "the first row and some others", with_the_first, **BOTH),
     sampled("blocks-of-rows", "rows enter two by two", neighbouring_rows, **BOTH),
-    sampled("best-of-two", "the sample of larger gradients out of two", best_of_two, samplings=("poisson", "fixed")),
+    sampled(
+        "best-of-two",
+        "the sample of larger gradients out of two",
+        best_of_two,
+        samplings=("poisson", "fixed"),
+        beyond="a row takes part up to 1.7 times as often, by its gradient; in some 800 samples 1.3 times on average",
+    ),
     sampled("rate-by-largest", "the rate of the largest agent", members={"rate": by_the_largest_count}),
     sampled("rate-of-a-half", "half the rate", members={"rate": half_the_batch}),
 ]

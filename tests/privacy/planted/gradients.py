@@ -302,7 +302,13 @@ WORST = [
         of(f"tenfold-{name}", f"ten times: {name}", parts={"value": except_for(odd, times=10.0)}, kind="worst_cases")
         for name, odd in {"norm-is-clip": norm_is_the_clip, "norm-is-1": norm_is_1}.items()
     ),
-    of("unit-of-tiny", "scales tiny rows up", parts={"value": unit_of_tiny}, kind="worst_cases"),
+    of(
+        "unit-of-tiny",
+        "scales tiny rows up",
+        parts={"value": unit_of_tiny},
+        kind="worst_cases",
+        beyond="worst records are not shorter than 1e-6 unless they are 0",
+    ),
     of("bonus-for-zeros", "counts rows of zeros", parts={"value": bonus_for_zeros}, kind="worst_cases"),
     of("first-two-features", "clips by two features only", parts={"value": norm_of_the_first_two}, kind="worst_cases"),
     *(

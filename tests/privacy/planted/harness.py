@@ -58,6 +58,8 @@ class Case:
         Mechanisms of a user, by name.
     stated : str
         What has to stand among what is assumed public, where the protocol declares by a field that it is.
+    beyond : str
+        Why it is not always caught.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Case:
     harmed: tuple[str, Any] | None = None
     registered: Mapping[str, Noise] = field(default_factory=dict)
     stated: str = ""
+    beyond: str = ""
 
     @property
     def variants(self) -> list[Variant]:

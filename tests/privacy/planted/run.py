@@ -71,14 +71,15 @@ def table(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def remarks(outcomes: Sequence[Outcome]) -> list[str]:
-    """Who survived, by protocol, and which honest ones were refused, with the sentence."""
+    """Who survived, by protocol and with the reason, and which honest ones were refused, with the sentence."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for one in outcomes:
         case = one.variant.case
         if case.kind == "honest" and one.caught:
             found[("honest, refused", one.variant.name, one.said)] = []
         elif case.kind != "honest" and not one.caught:
-            found.setdefault((case.kind, case.name, case.what), []).append(one.variant.name.partition("/")[2])
+            what = f"{case.what}; {case.beyond}" if case.beyond else case.what
+            found.setdefault((case.kind, case.name, what), []).append(one.variant.name.partition("/")[2])
     return [
         f"- {kind}: {name}: {what}" + (f" ({len(under)}: {', '.join(under)})" if under else "")
         for (kind, name, what), under in found.items()

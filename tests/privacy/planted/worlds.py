@@ -190,6 +190,7 @@ WORLD = [
         "with other seeds' graphs",
         of_many_neighbours,
         mechanisms=ONE,
+        beyond="the graph is that of the fifth of six seeds, and four are replayed (--proofs)",
         scenario={
             "seeds": 6,
             "topology": {"kind": "erdos_renyi", "probability": 0.3, "allow_isolated": True, "allow_disconnected": True},

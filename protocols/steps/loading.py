@@ -1,0 +1,84 @@
+"""How a batch finds whatever its step names, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .record import Batch, Meeting, column, fixed, segments
+from .tables import StepTables
+
+Array = NDArray[np.float64]
+
+
+def loaders_of(tables: StepTables) -> dict[str, Callable[[Batch], Any]]:
+    """How a batch finds whatever a step may name, by name."""
+    names, state, graph = tables.names, tables.state, tables.graph
+    found: dict[str, Callable[[Batch], Any]] = {
+        "degrees_": lambda me: graph.degrees[me.agents_],
+        "decays_": lambda me: tables.decays[me.agents_],
+        "data_": lambda me: me.source_.rows(),
+        "edges_": lambda me: segments(graph.offsets[me.agents_], me.degrees_),
+        "edge_starts_": lambda me: np.concatenate([[0], np.cumsum(me.degrees_)]),
+        "partner_": lambda me: me.edge_starts_[:-1] + me.passing_["edge"] - graph.offsets[me.agents_],
+        "here": lambda me: Meeting(me, me.passing_["edge"]),
+        "updates": lambda me: me.passing_["updates"][:, None],
+        "tick": lambda me: me.passing_["tick"][:, None],
+        "round": lambda me: me.passing_["updates"][:, None] + 1,
+        "now": lambda me: me.passing_["now"][:, None],
+        "degree": lambda me: me.degrees_[:, None],
+        "rows": lambda me: tables.counts[me.agents_][:, None],
+        "regularisation": lambda me: tables.task.regularisation[me.agents_][:, None],
+        "weights": lambda me: graph.weights[me.edges_][:, None],
+        "agent": lambda me: me.agents_[:, None],
+    }
+    if "step" in tables.protocol.step_functions:
+        del found["here"], found["partner_"]
+    for name, value in names.parameters.items():
+        known = np.float64(value) if isinstance(value, float) else value
+        found[name] = partial(_constant, known)
+    for name, array in names.run.items():
+        found[name] = partial(_constant, fixed(array))
+    for name, array in names.per_agent.items():
+        found[name] = partial(_rows_of, column(array))
+    for name, array in names.per_edge.items():
+        found[name] = partial(_edges_of, column(array))
+    for name, kind in names.heard.items():
+        found[name] = partial(_heard_of, kind)
+    for name, kind in names.was_heard.items():
+        found[name] = partial(_was_heard, kind)
+    found.update({name: partial(_block_of, name) for name in state.agent})
+    found.update({name: partial(_edge_block_of, name) for name in state.edge})
+    return found
+
+
+def _constant(value: Any, _: Batch) -> Any:
+    return value
+
+
+def _rows_of(array: Array, me: Batch) -> Array:
+    return fixed(array[me.agents_])
+
+
+def _edges_of(array: Array, me: Batch) -> Array:
+    return fixed(array[me.edges_])
+
+
+def _heard_of(kind: str, me: Batch) -> Array:
+    return me.received_(kind)
+
+
+def _was_heard(kind: str, me: Batch) -> NDArray[np.bool_]:
+    return me.was_heard_(kind)[:, None]
+
+
+def _block_of(name: str, me: Batch) -> Array:
+    return me.block_(name)
+
+
+def _edge_block_of(name: str, me: Batch) -> Array:
+    return me.edge_block_(name)

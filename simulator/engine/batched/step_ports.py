@@ -1,0 +1,84 @@
+"""What planned steps send through, what is declared of them, and which of them fit into one batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....protocols.steps.charges import NotPlanned
+from ....protocols.steps.surroundings import StepSurroundings
+from ....protocols.steps.tables import StepTables
+from ...world.world import World
+from .plan import ADDRESSED, KIND, PORT_COLUMNS, SIZE, VECTORS, WIDTH, StepPlan
+
+Array = NDArray[np.float64]
+Ranks = NDArray[np.int64]
+
+
+def finite(values: Array | list[Array]) -> bool:
+    """Whether all numbers are; the sum of squares is, then, unless it overflows."""
+    if isinstance(values, list):  # edges of one agent that differ in width
+        return all(map(finite, values))
+    return math.isfinite(np.vdot(values, values)) or bool(np.isfinite(values).all())
+
+
+def ports_of(tables: StepTables, world: World, around: StepSurroundings, *, pairs: bool) -> Ranks:
+    """What a step sends through: a port for each kind.
+
+    Raises
+    ------
+    NotPlanned
+        For layouts that plans do not know.
+    """
+    names = tables.names
+    kinds = ("request", "reply") if pairs else tuple(names.messages.values())
+    ports = np.zeros((len(kinds), PORT_COLUMNS), dtype=np.int64)
+    for port, kind in zip(ports, kinds, strict=True):
+        what, widths = names.layout.messages[kind], names.sent_widths[kind]
+        if len(set(widths[widths > 0].tolist())) > 1:
+            raise NotPlanned("its messages have different widths")
+        if around.some_join and what.addressed and not pairs:
+            raise NotPlanned(
+                "it sends every neighbour something else, and who joins late is told what it was sent last"
+            )
+        width = int(widths.max(initial=0))
+        port[KIND], port[ADDRESSED], port[VECTORS], port[WIDTH] = (
+            names.kinds.index(kind),
+            what.addressed,
+            what.vectors,
+            width,
+        )
+        port[SIZE] = world.network.size(width)
+    return ports
+
+
+def declare(plan: StepPlan, protocol: Any, names: Any) -> None:
+    """Fill in what a protocol declares of its steps."""
+    most = protocol.most_steps()
+    if most is not None:
+        plan.most[:] = np.minimum(np.broadcast_to(most, plan.most.shape), np.iinfo(np.int64).max / 2).astype(np.int64)
+    declared: Mapping[str, Any] = protocol.sends()
+    for port, kind in enumerate(names.messages.values()):
+        if kind in declared:
+            plan.period[port], plan.phase[port] = declared[kind].period, declared[kind].phase
+        plan.period[port, names.sent_widths[kind] == 0] = 0
+
+
+def groups_of(tables: StepTables) -> Ranks | None:
+    """(n,) a number for agents whose blocks and messages have the same widths; None where all have."""
+    state, names = tables.state, tables.names
+    uneven = [block.offsets for block in state.agent.values() if not block.uniform]
+    widths = [np.diff(offsets) for offsets in uneven]
+    widths += [one for one in (*names.sent_widths.values(), *names.heard_widths.values()) if len(set(one.tolist())) > 1]
+    for block in state.edge.values():
+        if not block.uniform:
+            own = np.zeros(tables.graph.agents, dtype=np.int64)
+            own[tables.graph.tails] = np.diff(block.offsets)
+            widths.append(own)
+    if not widths:
+        return None
+    return np.unique(np.stack(widths), axis=1, return_inverse=True)[1].reshape(-1)

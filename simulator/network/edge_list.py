@@ -1,0 +1,115 @@
+"""Edges that a file lists, for messages both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+
+from pydantic import Field
+from typing_extensions import override
+
+from ...agents.errors import InputError
+from ...agents.files import beside, number, read_rows, shown
+from ...agents.tasks.base import Task
+from ...agents.tasks.extent import Extent, Files, head_of
+from .graphs import BYTES_PER_EDGE, LARGEST_WEIGHT, TOPOLOGIES, Topology
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import numpy as np
+
+PATH = ("topology", "path")
+BYTES_PER_LINE = 500
+"""A line of an edge list as it is read: its number, and a dictionary of its cells."""
+UNDIRECTED = "edges have no direction here: list each once, or each both ways with one weight"
+
+
+@TOPOLOGIES.register
+class EdgeList(Topology):
+    """Undirected edges from a CSV file with the columns source, target, weight, for messages both ways.
+
+    Every edge is listed once, or every edge in both directions with the same weight.
+    """
+
+    may_be_star: ClassVar[bool] = True
+
+    kind: Literal["edge_list"]
+    path: str = Field(examples=["edges.csv"])
+    """CSV file with a header line and the columns source, target, weight; which end of an edge is the source is all the
+    same."""
+
+    @override
+    def assumed_public(self, task: Task) -> tuple[str, ...]:
+        return (f"graph and weights, as given by {self.path}",)
+
+    @override
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        if files is None:
+            return self.connected(extent)
+        return head_of(beside(files.base, self.path), PATH).count
+
+    @override
+    def making(self, extent: Extent, edges: float) -> float:
+        """Memory that making takes: all lines are read before the first edge is made."""
+        return edges * (BYTES_PER_EDGE + BYTES_PER_LINE)
+
+    @override
+    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
+        import networkx as nx
+
+        edges = _read(beside(base, self.path), task.ids)
+        graph = nx.empty_graph(task.agents)
+        graph.add_weighted_edges_from((source, target, row.weight) for (source, target), row in edges.items())
+        return graph
+
+
+class _Row(NamedTuple):
+    """Where an edge is listed, and with which weight."""
+
+    line: str
+    weight: float
+
+
+def _read(path: Path, ids: Sequence[object]) -> dict[tuple[int, int], _Row]:
+    """Rows of an edge list by (source, target); refuse what would have a direction, or a weight for each."""
+    position = {str(name): index for index, name in enumerate(ids)}
+    rows: dict[tuple[int, int], _Row] = {}
+    for line, cells in read_rows(path, ("source", "target", "weight"), PATH):
+        first, second = cells["source"], cells["target"]
+        for name in (first, second):
+            if name not in position:
+                raise InputError(f"{line}: {shown(name)} is not the id of an agent of this task", field=PATH)
+        weight = number(cells["weight"], line, "weight", PATH)
+        if weight <= 0:
+            raise InputError(f"{line}: weight {weight!r} must be greater than 0", field=PATH)
+        if weight > LARGEST_WEIGHT:
+            raise InputError(f"{line}: weight {weight!r} must be at most {LARGEST_WEIGHT:g}", field=PATH)
+        edge = position[first], position[second]
+        if edge[0] == edge[1]:
+            raise InputError(f"{line}: agent {first!r} cannot be its own neighbour", field=PATH)
+        if edge in rows:
+            raise InputError(
+                f"{line}: the edge {first} - {second} is listed twice, first in line {_number(rows[edge])}", field=PATH
+            )
+        back = rows.get((edge[1], edge[0]))
+        if back is not None and back.weight != weight:
+            raise InputError(
+                f"{line}: weight {weight!r} of {first} - {second} is {back.weight!r} in the other direction, in line "
+                f"{_number(back)}; {UNDIRECTED}",
+                field=PATH,
+            )
+        rows[edge] = _Row(line, weight)
+    one_way = [edge for edge in rows if edge[::-1] not in rows]
+    if one_way and len(one_way) < len(rows):
+        first, second = (ids[agent] for agent in one_way[0])
+        raise InputError(
+            f"{rows[one_way[0]].line}: the edge {first} - {second} is listed in one direction while others are in "
+            f"both; {UNDIRECTED}",
+            field=PATH,
+        )
+    return rows
+
+
+def _number(row: _Row) -> str:
+    return row.line.rpartition(":")[2]

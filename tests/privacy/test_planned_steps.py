@@ -1,0 +1,167 @@
+"""Planned steps do what they do one by one, in any batch: the contract compares, and a proof rests on it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hushnet.protocols import catalog
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
+from hushnet.protocols.steps import average, batched, local_gradient, perturbed
+from hushnet.simulator.contract import ContractViolation
+from hushnet.simulator.contract.bench import protocol_parameters, run_small
+from hushnet.simulator.contract.planned import AGENTS, Cut, check_planned, functions_of
+
+from .mutations import LIST, planted
+from .sampled_gossip import Texts, fields_of, verdict_of
+
+GIVEN = {"mechanism": "gaussian", "multiplier": 2.0, "updates": 5, "clip": 0.2}
+SHIPPED = {
+    "collaborative_admm": [{"mu": 0.5}],
+    "consensus_admm": [{}],
+    "coordinate_descent": [
+        {"mu": 0.5},
+        {"mu": 0.5, "schedule": "rounds"},
+        {"mu": 0.5, "privacy": GIVEN},
+        {"mu": 0.5, "radius": 0.5, "privacy": {**GIVEN, "mechanism": "laplace"}},
+    ],
+    "dual_averaging": [
+        {"privacy": GIVEN, "sampling": "full", "gamma": 1.0},
+        {"privacy": GIVEN, "batch": 2, "gamma": 1.0},
+        {"privacy": GIVEN, "batch": 2, "gamma": 1.0, "sampling": "poisson"},
+    ],
+    "edge_consensus_admm": [{}],
+    "local_dp_descent": [{"mu": 0.5, "privacy": {**GIVEN, "mechanism": "laplace", "updates": 1}}],
+    "model_propagation": [{"alpha": 0.5}, {"alpha": 0.5, "schedule": "async"}],
+    "perturbed_admm": [{"noise": {"alpha": 3.0, "updates": 5}}],
+    "push_sum_dual_averaging": [{"batch": 2, "gamma": 1.0}, {"privacy": GIVEN, "batch": 2, "gamma": 1.0}],
+}
+"""Parameters of every shipped protocol whose steps are made in batches."""
+
+
+def test_every_shipped_protocol_with_steps_in_batches_is_compared():
+    kinds = {kind: catalog.resolve(kind) for kind in catalog.PROTOCOLS}
+    batches = {kind for kind, made in kinds.items() if any(hasattr(one, "is_batched") for one in functions_of(made))}
+    assert batches == SHIPPED.keys()
+
+
+@pytest.mark.parametrize("kind", SHIPPED)
+def test_steps_of_shipped_protocols_are_the_same_in_every_batch(kind):
+    protocol = catalog.resolve(kind)
+    for fields in SHIPPED[kind]:
+        check_planned(protocol, protocol_parameters(protocol, fields))
+
+
+def moved(me):
+    return (1 - me.alpha) * me.model + me.alpha * (average(me) - me.mu_c * perturbed(me, local_gradient(me, me.model)))
+
+
+class ByHand(CoordinateDescent):
+    """Coordinate descent, to be made wrong."""
+
+    start = CoordinateDescent.start
+    last: list = []  # noqa: RUF012
+
+
+def violation(step, **fields):
+    made = type("Mine", (ByHand,), {"step": staticmethod(step)})
+    with pytest.raises(ContractViolation) as found:
+        check_planned(made, protocol_parameters(made, {"mu": 0.5, **fields}))
+    return str(found.value)
+
+
+def test_a_sum_over_all_agents_is_found_and_says_what_to_do():
+    @batched
+    def step(me):
+        me.model = moved(me) / (1 + np.sum(me.model**2))
+        me.message = me.model
+
+    sentence = violation(step)
+    assert "in batches" in sentence
+    assert "where it reduces over agents, give axis" in sentence
+
+
+def test_what_a_step_hands_over_to_the_next_batch_is_found():
+    before = [0.0]
+
+    @batched
+    def step(me):
+        me.model = moved(me) + 1e-6 * before[0]
+        before[0] = float(me.model[-1, 0])
+        me.message = me.model
+
+    assert "in batches of 1 differ" in violation(step) or "differ from steps one by one" in violation(step)
+
+
+def test_the_order_of_agents_is_found():
+    @batched
+    def step(me):
+        me.model = moved(me) + 1e-6 * (np.arange(len(me.model))[:, None] > 0)
+        me.message = me.model
+
+    assert "in batches of 2 differ from steps one by one in model" in violation(step)
+
+
+def test_sums_that_are_rounded_otherwise_are_found():
+    mix = np.linspace(-1.0, 1.0, 9).reshape(3, 3) / 3
+
+    @batched
+    def step(me):
+        me.model = np.asfortranarray(np.repeat(moved(me) @ mix, 40, axis=1) / 7).sum(axis=1, keepdims=True) + me.model
+        me.message = me.model
+
+    assert "is rounded otherwise, use the operators" in violation(step)
+
+
+def test_a_step_in_batches_that_sends_otherwise_than_declared_is_found():
+    @batched
+    def step(me):
+        me.model = moved(me)
+        if np.all(me.updates < 3):
+            me.message = me.model
+
+    assert "against what Mine declares by sends and most_steps" in violation(step)
+
+
+def test_plain_steps_are_compared_too():
+    def step(me):
+        me.model = moved(me)
+        me.message = me.model
+
+    made = type("Mine", (ByHand,), {"step": staticmethod(step)})
+    check_planned(made, protocol_parameters(made, {"mu": 0.5, "privacy": GIVEN}))
+    with planted(LIST["planned-scale-halved"].plant):
+        assert "steps that are planned differ from steps one by one" in violation(step, privacy=GIVEN)
+
+
+def test_batches_are_as_wide_as_asked():
+    for engine, widest in ((Cut(1), 1), (Cut(2), 2), (Cut(7), 7), (Cut(), AGENTS)):
+        seen = set()
+
+        @batched
+        def step(me):
+            seen.add(len(me.model))  # noqa: B023
+            me.model = moved(me)
+            me.message = me.model
+
+        made = type("Mine", (ByHand,), {"step": staticmethod(step)})
+        fields = {"mu": 0.5, "schedule": "rounds"}
+        run_small(made, protocol_parameters(made, fields), engine=engine, agents=AGENTS)
+        assert max(seen) == widest
+
+
+class LeaksInBatches(Texts):
+    """Its proof would be right of every agent alone."""
+
+    @staticmethod
+    @batched
+    def step(me):
+        exact = local_gradient(me, me.model)
+        me.model = me.model - 0.1 * (perturbed(me, exact) + (exact - exact.mean(axis=0)))
+        me.message = me.model
+
+
+def test_an_epsilon_of_steps_that_differ_in_batches_is_not_verified():
+    assert verdict_of(LeaksInBatches, fields_of("gaussian"), engine="event").status == "passed"
+    verdict = verdict_of(LeaksInBatches, fields_of("gaussian"), engine="auto")
+    assert verdict.status == "failed"
+    assert "an agent's step must not depend on who else is in its batch" in verdict.details

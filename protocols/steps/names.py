@@ -142,11 +142,12 @@ class Names:
             "is a constant": [*self.run, *self.per_agent, *self.per_edge],
         }
         seen: dict[str, str] = {}
+        asked = bool(self.protocol.step_functions)  # methods alone may call their blocks what they like
         for what, names in sources.items():
             for one in names:
-                if one in seen:
+                if asked and one in seen:
                     raise TypeError(f"{name}: me.{one} {what}, and something that {seen[one]}; rename one of them")
-                if one.startswith("_") or one.endswith("_"):
+                if asked and (one.startswith("_") or one.endswith("_")):
                     raise TypeError(f"{name}: {one!r} {what}; names neither begin nor end with an underscore")
                 seen[one] = what
         self.parameters = {one: value for one, value in self.parameters.items() if one not in seen}

@@ -19,7 +19,7 @@ from typing import Annotated, Literal, NamedTuple, Protocol
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from .compilation.compiled import compiled, form_of
+from .compilation import compiled, form_of
 from .errors import FieldError, InputError
 from .files import beside, number, read_rows, shown
 from .kinds import KindOf

@@ -10,14 +10,14 @@ import math
 
 import numpy as np
 
-from ..compilation.compiled import REASSOCIATED, compiled
+from ..compilation import REASSOCIATED, compiled, part
 from ..loss_codes import bend_of, slope_of, summed
 from .newton import FLAT, LEAST_LENGTH
 
 MOST_STEPS = 100
 
 
-@compiled(fastmath=REASSOCIATED, error_model="numpy", forceinline=True)
+@part(fastmath=REASSOCIATED, error_model="numpy")
 def scale_row(row, right, i):  # pragma: no cover - compiled
     """Divide a row of the factor, from its diagonal on, and the right side by the root of the diagonal."""
     pivot = 1.0 / math.sqrt(row[0])
@@ -26,7 +26,7 @@ def scale_row(row, right, i):  # pragma: no cover - compiled
     right[i] *= pivot
 
 
-@compiled(fastmath=REASSOCIATED, error_model="numpy", forceinline=True)
+@part(fastmath=REASSOCIATED, error_model="numpy")
 def subtract_row(row, factor, other):  # pragma: no cover - compiled
     """Subtract a multiple of another row."""
     for j in range(len(row)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...agents.compilation.compiled import compiled
+from ...agents.compilation import compiled
 
 NO_LAW = np.empty(0)
 """Stands for the uniform distribution of partners."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from ...agents.compilation.compiled import compiled
+from ...agents.compilation import compiled
 from ...agents.errors import InputError
 from ...agents.files import beside, read_lines, shown
 from ...agents.kinds import KindOf

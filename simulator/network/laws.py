@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ...agents.compilation.compiled import form_of
+from ...agents.compilation import form_of
 from ...agents.errors import InputError
 from .clocks import Clock, ClockForm
 from .latency import LAWS, Law

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from ...agents.compilation.compiled import compiled
+from ...agents.compilation import compiled
 from .randomness import Purpose, draw_one, lasting
 
 Bursts = tuple[float, float, float, float]

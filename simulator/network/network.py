@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from typing_extensions import override
 
-from ...agents.compilation.compiled import compiled, form_of
+from ...agents.compilation import compiled, form_of
 from ...agents.kinds import Bare, KindOf
 from ...agents.parameters import Interval, Parameters, Positive
 from .latency import Constant, LatencyParameters, delay_of

@@ -24,10 +24,10 @@ import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
-from ...agents.compilation.compiled import compiled
+from ...agents.compilation import compiled
 from ...agents.errors import InputError
 from ...agents.parameters import LONGEST
-from ...agents.stream_keys import purpose_word
+from ...agents.streams import purpose_word
 
 QUANTUM = 2.0**-30
 """Every duration is a multiple of this, so that sums of durations are exact in float64 until time 2^23."""

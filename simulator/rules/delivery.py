@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..network.latency import BRACKETS, PER_LINK, delay_of
+from ..network.latency import PER_LINK, delay_of
 from ..network.links import is_lost, state_of_link, under_way
 from ..network.randomness import Purpose, draw_one, fill_draws
 from ..tables.notes import LOST_DELAY
@@ -147,12 +147,6 @@ def time_under_way(run: RunTables, edge: int, size: Any, u: float, v: float):
 
 
 @rule
-def time_bound(constants: Any, brackets: Any, size: Any, u: float, side: int):
-    """How long a copy is under way at least (0) or at most (1), where there are bounds by the first uniform."""
-    return under_way(brackets[int(u * BRACKETS)][side], transfer_time(constants, size))
-
-
-@rule
 def uniforms_of(run: RunTables, sender: int, edge: int, tick: int, transmission: int):
     """The three uniforms of a copy: two for its delay, one for its loss."""
     return draw_one(
@@ -183,28 +177,26 @@ def drawn_copy(run: RunTables, place: int):
 
 
 @rule
-def fate_or_bound(run: RunTables, sender: int, edge: int, uniforms: Any, size: Any, now: float, late: bool):
-    """The first uniform of a copy, and how long it is under way, infinite if it is lost; if ``late``, at least.
+def fate_drawn(run: RunTables, sender: int, edge: int, uniforms: Any, size: Any, now: float):
+    """How long a copy is under way by its three uniforms, infinite if it is lost.
 
     The delay of one that is lost is only drawn where somebody observes.
     """
     u, v, w = uniforms
     lost = is_lost(w, loss_chance(run, sender, edge, now))
     if lost and run.counts[OBSERVED] == 0:
-        return u, math.inf
-    if late:
-        return u, time_bound(run.constants, run.brackets, size, u, 0)
+        return math.inf
     delay = time_under_way(run, edge, size, u, v)
     if lost:
         run.noting[LOST_DELAY] = delay
-        return u, math.inf
-    return u, delay
+        return math.inf
+    return delay
 
 
 @rule
 def fate(run: RunTables, sender: int, edge: int, tick: int, transmission: int, size: Any, now: float):
     """How long a copy is under way, infinite if it is lost: the law of the network, in its compiled form."""
-    return fate_or_bound(run, sender, edge, uniforms_of(run, sender, edge, tick, transmission), size, now, False)[1]
+    return fate_drawn(run, sender, edge, uniforms_of(run, sender, edge, tick, transmission), size, now)
 
 
 @rule

@@ -15,7 +15,7 @@ from typing import Any, final
 
 from numpy.typing import NDArray
 
-from ...agents.compilation.compiled import compiled
+from ...agents.compilation import part
 
 _RULES: set[int] = set()
 
@@ -28,7 +28,7 @@ def rule(function: Callable[..., Any] | None = None, *, inlined: bool = True) ->
     """
     if function is None:
         return partial(rule, inlined=inlined)
-    made = compiled(function, forceinline=inlined, _nrt=False)
+    made = part(function, forceinline=inlined, _nrt=False)
     _RULES.add(id(made))
     return made
 

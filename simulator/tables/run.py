@@ -72,12 +72,6 @@ class RunTables(NamedTuple):
         of sending, at where its line begins (`hushnet.simulator.tables.room.lines`).
     free_nodes : (N,) int64
         Where lines begin that no copy takes; as many of them as are free.
-    brackets : (B, 2) float64
-        Bounds of delays by their uniform (`hushnet.simulator.network.latency.brackets_of`), where delays are drawn only
-        when they have to be known; otherwise empty.
-    uniform : (NODE N,) float64
-        Likewise, or empty: of each copy under way, what its delay is still to be drawn from, while ``arrival`` is a
-        lower bound; 0 once ``arrival`` is exact.
     awaited : (S + 1,) int64
         Room for the slots of an agent for which copies are under way; S is the most slots that an agent has.
     receivers : (D,) uint64
@@ -141,8 +135,6 @@ class RunTables(NamedTuple):
     following: Any
     rank: Any
     free_nodes: Any
-    brackets: Any
-    uniform: Any
     awaited: Any
     receivers: Any
     copy_draws: Any

@@ -10,7 +10,6 @@ import numpy as np
 from ...agents.graph import Graph
 from ...protocols.base import Layout
 from ..network.clocks import RECORDED
-from ..network.latency import brackets_of
 from ..network.laws import CompiledLaws
 from ..network.network import Network
 from ..network.setting import Stop
@@ -123,8 +122,6 @@ def make_run_tables(
         pool=zeros((rows, width), np.float64),
         free_rows=np.arange(rows),
         free_nodes=np.arange(nodes) * NODE,
-        brackets=np.empty((0, 2)),
-        uniform=np.empty(0),
         awaited=np.zeros(most + 1, dtype=np.int64),
         receivers=np.zeros(degree, dtype=np.uint64),
         copy_draws=np.zeros((3, degree)),
@@ -174,16 +171,6 @@ def with_copies(run: RunTables, inbox: TableInbox) -> RunTables:
     return run._replace(values=inbox.flat_values, places=inbox.places)
 
 
-def with_brackets(run: RunTables, forms: CompiledLaws) -> RunTables:
-    """The tables of a run in which delays that are dear to draw are drawn only when they have to be known.
-
-    It must not matter when a message arrives but for the order of arrivals and looks: nobody is ever absent, and nobody
-    observes.
-    """
-    brackets = brackets_of(forms.law)
-    return run._replace(brackets=brackets, uniform=np.zeros(len(run.arrival) if len(brackets) else 0))
-
-
 def with_room(run: RunTables, rows: int, nodes: int) -> RunTables:
     """Tables into which so many more versions and copies under way fit."""
     counts = run.counts
@@ -198,8 +185,7 @@ def with_room(run: RunTables, rows: int, nodes: int) -> RunTables:
         old = len(run.free_nodes)
         more = max(nodes, old)
         free_nodes = extended(run.free_nodes, more)
-        uniform = extended(run.uniform, more * NODE if len(run.uniform) else 0)
-        run = run._replace(free_nodes=free_nodes, uniform=uniform, **extended_lines(run, NODES, NODE, more))
+        run = run._replace(free_nodes=free_nodes, **extended_lines(run, NODES, NODE, more))
         new = np.arange(old, old + more) * NODE
         run.free_nodes[counts[tallies.FREE_NODES] : counts[tallies.FREE_NODES] + more] = new
         counts[tallies.FREE_NODES] += more

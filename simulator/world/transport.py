@@ -21,7 +21,7 @@ from ..tables import tallies
 from ..tables.inbox import TableInbox
 from ..tables.run import COPIES_OUT, LINE
 from .notes import NOTHING, Notes
-from .run_tables import make_run_tables, with_brackets, with_copies, with_limits, with_room
+from .run_tables import make_run_tables, with_copies, with_limits, with_room
 from .traffic import Traffic
 
 LastSent = dict[tuple[str, tuple[int, ...] | None], tuple[Sent, float, int]]
@@ -110,11 +110,6 @@ class Transport:
         """Copy everything that is known into the inbox, which planned steps do not do."""
         self.tables = with_copies(self.tables, self.inbox)
         lazy.copy_all(self.tables)
-
-    def draw_delays_late(self) -> None:
-        """Let delays be drawn only when they have to be known."""
-        if self._forms is not None:
-            self.tables = with_brackets(self.tables, self._forms)
 
     def make_room(self, rows: int, nodes: int) -> None:
         """Make room for so many versions and copies."""

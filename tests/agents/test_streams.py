@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 from hushnet.agents import streams
-from hushnet.agents.compilation.compiled import compiled
+from hushnet.agents.compilation import compiled
 from hushnet.agents.streams import agreement
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.simulator.network.randomness import Draws
@@ -217,7 +217,7 @@ def test_callers_that_must_not_allocate_may_draw():
 
 FAST_CALLER = """
 import numpy as np
-from hushnet.agents.compilation.compiled import REASSOCIATED, compiled
+from hushnet.agents.compilation import REASSOCIATED, compiled
 from hushnet.agents import streams
 from hushnet.agents.streams.philox import SMALL
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ....agents.compilation.compiled import compiled
+from ....agents.compilation import compiled
 from ...rules.forms import PlainRules, rule
 from ...tables.broadcasts import BroadcastTables
 from ...tables.effects import EFFECTS, PRIORITY, SERIAL, SUBJECT, WHAT

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ....agents.compilation.compiled import compiled
+from ....agents.compilation import compiled
 from ...rules.broadcasts import on_arrival, send
 from ...rules.clocks import used_up
 from ...rules.lazy import is_up

@@ -20,6 +20,7 @@ from typing_extensions import override
 
 from ....agents.agent import Agent
 from ....agents.availability import Timeline
+from ....agents.compilation import announce
 from ....agents.errors import StepFailure
 from ....protocols.steps.charges import NotPlanned
 from ...rules import lazy
@@ -135,6 +136,7 @@ class BatchedDriver(Driver):
 
     @override
     def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
+        announce()
         self.transport.notes.begin(self.world, empty=self.empty, late=self.late)
         run, env = self.transport.tables, self.world.env
         if self.planned is not None and self.transport.notes.told:

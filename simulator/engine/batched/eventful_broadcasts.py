@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from ....agents.agent import Agent
-from ....agents.compilation.dispatchers import announce
 from ....protocols.steps.charges import NotPlanned
 from ...tables.broadcasts import FREE_COPIES, IS_SILENT, NOW
 from ...tables.room import extended
@@ -78,7 +77,6 @@ class EventfulBroadcasts(WakeWindows):
         if following is not None and following[0] >= self.presence.drawn:
             run = self.presence.draw(following[0], self.transport.tables)
             self.transport.tables = self.presence.forget(min(following[0], limit), run)
-        announce(broadcast_events.run_broadcast_events, "the broadcasts of the batched engine")
         arguments = self.state.tables, self.agenda, min(limit, self.presence.drawn), forced
         return broadcast_events.run_broadcast_events(self.transport.tables, *arguments)
 

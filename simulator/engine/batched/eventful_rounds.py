@@ -16,7 +16,6 @@ from typing_extensions import override
 
 from ....agents.agent import Agent
 from ....agents.availability import Timeline
-from ....agents.compilation.dispatchers import announce
 from ....agents.errors import Stall
 from ....protocols.base import Out
 from ...network.randomness import check_transmission
@@ -112,7 +111,6 @@ class EventfulRounds(WakeWindows):
     @override
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
         """Run a window, which ends where availability is not known."""
-        announce(round_events.run_round_events, "the rounds of the batched engine")
         assert self._changes is not None
         limit = min(limit, math.nextafter(self._changes.known_until, math.inf))
         arguments = self.tables, self.agenda, limit, forced, self.state.room, *self._call

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ....agents.compilation.compiled import compiled
+from ....agents.compilation import compiled, part
 from ....protocols.steps.partners import rank_of
 from ...network.randomness import Purpose, draw_one
 from ...rules.clocks import count_step, used_up
@@ -64,7 +64,7 @@ def upcoming(run: RunTables, tables: SessionTables):  # pragma: no cover - compi
     return (timer, TIMER) if timer <= wake else (wake, WAKE)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def wake_up(run: RunTables, tables: SessionTables, planned: bool, law: Any):  # pragma: no cover - compiled
     """A tick of the clock on top of the heap: its agent calls somebody, if it can."""
     agent, now = run.heap_agent[0], tables.times[NOW]
@@ -84,7 +84,7 @@ def wake_up(run: RunTables, tables: SessionTables, planned: bool, law: Any):  # 
     tables.counts[PHASE] = REQUESTING
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def plan_half(run: RunTables, tables: SessionTables, plan: StepPlan, kinds: int):  # pragma: no cover - compiled
     """Plan half of an exchange, which reads what its agent knows of some first kinds."""
     phase, edge, heard, wrote = tables.counts[PHASE], tables.counts[EDGE], tables.counts[ROW], -1
@@ -99,7 +99,7 @@ def plan_half(run: RunTables, tables: SessionTables, plan: StepPlan, kinds: int)
     add_half(run, plan, phase, agent, acting, heard, wrote, tables.times[NOW], kinds)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def settle_clocks(run: RunTables, tables: SessionTables):  # pragma: no cover - compiled
     """Put the agent that was woken back on its clock, and count one that will never step again; see `end_clock`."""
     if run.counts[UNFINISHED]:

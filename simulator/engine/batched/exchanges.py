@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from ....agents.compilation.dispatchers import announce
 from ....protocols.steps.partners import NO_LAW
 from ...network.randomness import check_transmission
 from ...rules.forms import PlainRules
@@ -86,7 +85,6 @@ class Exchanges(BatchedDriver):
             run = self.presence.draw(now, run)
             self.transport.tables = run = self.presence.forget(now, run)
         run.counts[tallies.ACTIVE], run.counts[tallies.SHORT] = stop.active, stop.short
-        announce(exchange_windows.run_exchanges, "the batched engine")
         until = min(limit, self.presence.drawn)
         arguments = self.sessions, until, forced, *self._call
         why, index = exchange_windows.run_exchanges(self.transport.tables, *arguments)

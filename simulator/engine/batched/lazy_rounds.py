@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from ....agents.agent import Agent
-from ....agents.compilation.dispatchers import announce
 from ....agents.inbox import Message
 from ....protocols.base import Out, Sent
 from ...world.rounds import EMPTY, addressed
@@ -64,7 +63,6 @@ class LazyRounds(WakeWindows):
 
     @override
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
-        announce(round_windows.run_rounds, "the batched engine")
         return round_windows.run_rounds(self.transport.tables, self.rounds, limit, forced, self.header, *self._call)
 
     @override

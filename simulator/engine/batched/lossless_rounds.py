@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....agents.compilation.compiled import compiled
+from ....agents.compilation import compiled, part
 from ....agents.graph import Graph
 from ...network.network import KINDS
 from ...rules.clocks import next_time
@@ -121,7 +121,7 @@ def with_late_room(rounds: LosslessRounds, now: float, copies: int) -> LosslessR
     return rounds._replace(**columns)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def hold(
     run: RunTables, rounds: LosslessRounds, agent: int, number: int, arrival: float
 ):  # pragma: no cover - compiled
@@ -138,7 +138,7 @@ def hold(
     push(run, next_time(run, agent, number, latest), agent)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def expect_no_more(rounds: LosslessRounds, agent: int, number: int):  # pragma: no cover - compiled
     """Let an agent expect nothing of a neighbour after its last round.
 
@@ -149,7 +149,7 @@ def expect_no_more(rounds: LosslessRounds, agent: int, number: int):  # pragma: 
         rounds.missing[agent, (number + 1) & 1] -= 1
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def close_round(run: RunTables, rounds: LosslessRounds, agent: int, now: float):  # pragma: no cover - compiled
     """Let everybody hold the message of the round that an agent has just ended: what it sent at this tick."""
     number, first, last = run.ticks[agent] + 1, run.offsets[agent], run.silent[agent]
@@ -164,7 +164,7 @@ def close_round(run: RunTables, rounds: LosslessRounds, agent: int, now: float):
         hold(run, rounds, agent, number, now)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def open_step(run: RunTables, rounds: LosslessRounds, agent: int, now: float):  # pragma: no cover - compiled
     """Let an agent's inbox show the round before the one that it ends, and nothing have been sent in this one yet."""
     edges, first, last = len(run.heads), run.offsets[agent], run.offsets[agent + 1]
@@ -181,7 +181,7 @@ def open_step(run: RunTables, rounds: LosslessRounds, agent: int, now: float):  
                 know(run, slot, row)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def know(run: RunTables, slot: int, row: int):  # pragma: no cover - compiled
     """Let a slot know a version that already counts its reference; when it was heard, `note_heard` says later."""
     if run.constants[COPIES_OUT] != 0.0:
@@ -203,7 +203,7 @@ def note_heard(run: RunTables):  # pragma: no cover - compiled
             run.heard_tick[heard] = run.tick[line]
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def send_messages(
     run: RunTables, rounds: LosslessRounds, agent: int, edges: Any, kind: int, row: int, drawn: int, sending: Any
 ):  # pragma: no cover - compiled
@@ -231,7 +231,7 @@ def send_messages(
     count_departures(run, len(edges), size)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def count_late(run: RunTables, rounds: LosslessRounds, arrival: float, size: int):  # pragma: no cover - compiled
     """Remember a copy to a silent agent; there must be room for it."""
     place = rounds.late[0]
@@ -240,7 +240,7 @@ def count_late(run: RunTables, rounds: LosslessRounds, arrival: float, size: int
     rounds.late_order[place] = run.counts[ORDER]
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def send_said_messages(
     run: RunTables, rounds: LosslessRounds, agent: int, edges: Any, kind: int, row: int, drawn: int
 ):  # pragma: no cover - compiled
@@ -250,7 +250,7 @@ def send_said_messages(
     send_messages(run, rounds, agent, edges, kind, row, drawn, sending)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def say_nothing(
     run: RunTables, rounds: LosslessRounds, agent: int, now: float, header: int
 ):  # pragma: no cover - compiled

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....agents.compilation.compiled import compiled
+from ....agents.compilation import compiled, part
 from ...rules.clocks import is_news
 from ...rules.delivery import hold_version
 from ...rules.lazy import kinds_of
@@ -96,14 +96,14 @@ def empty_plan(agents: int, ports: int, steps: int, reads: int) -> StepPlan:
     )
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def is_due(plan: StepPlan, port: int, agent: int, updates: int):  # pragma: no cover - compiled
     """Whether an agent sends through a port at its next step."""
     period = plan.period[port, agent]
     return period > 0 and updates % period == plan.phase[port, agent]
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def begin_step(run: RunTables, plan: StepPlan, agent: int, now: float, kinds: int):  # pragma: no cover - compiled
     """Plan a step of an agent, which reads what it knows of some first kinds; where its reads end."""
     counts = plan.counts
@@ -120,7 +120,7 @@ def begin_step(run: RunTables, plan: StepPlan, agent: int, now: float, kinds: in
     return place
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def add_step(run: RunTables, plan: StepPlan, agent: int, now: float, rows: Any):  # pragma: no cover - compiled
     """Plan a step of an agent, which reads what it knows and writes into some versions; there must be room."""
     place = begin_step(run, plan, agent, now, kinds_of(run))
@@ -131,7 +131,7 @@ def add_step(run: RunTables, plan: StepPlan, agent: int, now: float, rows: Any):
     plan.counts[READS] = place
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def add_half(
     run: RunTables, plan: StepPlan, phase: int, agent: int, edge: int, heard: int, wrote: int, now: float, kinds: int
 ):  # pragma: no cover - compiled
@@ -147,13 +147,13 @@ def add_half(
     plan.counts[READS] = place
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def fits(plan: StepPlan, reads: int):  # pragma: no cover - compiled
     """Whether a step with so many reads and writes fits into the plan."""
     return plan.counts[STEPS] < len(plan.steps) and plan.counts[READS] + reads <= len(plan.reads)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def has_to_end(plan: StepPlan):  # pragma: no cover - compiled
     """Whether the step that was planned last ends the run."""
     return plan.counts[TOTAL] == plan.counts[EXACT]
@@ -231,7 +231,7 @@ def take_rows_back(run: RunTables):  # pragma: no cover - compiled
     run.counts[FREE_ROWS] = free
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def charge_news(run: RunTables, agent: int, row: int, width: int):  # pragma: no cover - compiled
     """Charge an agent for a version without noise, and keep it to compare later ones with, unless it is no news."""
     if not is_news(run, agent, row, width):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ....agents.compilation.compiled import compiled
+from ....agents.compilation import compiled
 from ...rules.clocks import count_step, used_up
 from ...rules.delivery import draw_copies
 from ...tables.run import RunTables

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from ....agents.compilation.compiled import compiled
+from ....agents.compilation import part
 from ...tables.run import CHILDREN, WAKE_UP, RunTables
 from ...tables.tallies import HEAP
 
@@ -25,20 +25,20 @@ def order_heap(run: RunTables) -> None:
     times[:], agents[:] = times[order], agents[order]
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def precedes(time: float, agent: int, other_time: float, other: int):  # pragma: no cover - compiled
     """Whether a wake-up comes before another one; without a branch, which a processor would guess wrong."""
     return (time < other_time) | ((time == other_time) & (agent < other))
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def is_sooner(run: RunTables, one: int, other: int):  # pragma: no cover - compiled
     """Whether a wake-up comes before another one, by their places."""
     one, other = WAKE_UP * one, WAKE_UP * other
     return precedes(run.heap_time[one], run.heap_agent[one], run.heap_time[other], run.heap_agent[other])
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def first_child(run: RunTables, parent: int):  # pragma: no cover - compiled
     """The place of a parent's first child; of a parent that has one, for then there is room for all four."""
     first = CHILDREN * parent + 1
@@ -47,20 +47,20 @@ def first_child(run: RunTables, parent: int):  # pragma: no cover - compiled
     return left + (right - left) * is_sooner(run, right, left)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def put(run: RunTables, place: int, time: float, agent: int):  # pragma: no cover - compiled
     """Write a wake-up down."""
     run.heap_time[WAKE_UP * place], run.heap_agent[WAKE_UP * place] = time, agent
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def add(run: RunTables, time: float, agent: int):  # pragma: no cover - compiled
     """Add a wake-up to those that were there from the beginning, in any order."""
     put(run, run.counts[HEAP], time, agent)
     run.counts[HEAP] += 1
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def push(run: RunTables, time: float, agent: int):  # pragma: no cover - compiled
     """Put a wake-up on the heap."""
     here = run.counts[HEAP]
@@ -75,7 +75,7 @@ def push(run: RunTables, time: float, agent: int):  # pragma: no cover - compile
     put(run, here, time, agent)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def sift_down(run: RunTables, time: float, agent: int):  # pragma: no cover - compiled
     """Put a wake-up into the heap in place of its top."""
     here, size = 0, run.counts[HEAP]
@@ -89,7 +89,7 @@ def sift_down(run: RunTables, time: float, agent: int):  # pragma: no cover - co
     put(run, here, time, agent)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def take_top(run: RunTables):  # pragma: no cover - compiled
     """Take the first wake-up from the heap."""
     run.counts[HEAP] -= 1

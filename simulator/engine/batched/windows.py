@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ....agents.compilation.compiled import compiled
+from ....agents.compilation import compiled, part
 from ...rules.clocks import count_step, end_clock, next_time, used_up
 from ...rules.delivery import count_message, draw_copies, hold_version, release_version, take_row
 from ...rules.lazy import EVER, deliver_pending, kinds_of, send_copies, slots_with_copies, up_since
@@ -77,7 +77,7 @@ def init_clocks(run: RunTables) -> list[int]:
     return np.flatnonzero(ended).tolist()
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def put_back(run: RunTables):  # pragma: no cover - compiled
     """Set the clock of the agent on top of the heap to its next tick; false if it has none."""
     agent, now = run.heap_agent[0], run.heap_time[0]
@@ -92,7 +92,7 @@ def put_back(run: RunTables):  # pragma: no cover - compiled
     return False
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def clock_over(run: RunTables, agent: int):  # pragma: no cover - compiled
     """Count an agent whose clock has ended; why the window has to end, or `REACHED`."""
     if run.alone[agent]:
@@ -100,7 +100,7 @@ def clock_over(run: RunTables, agent: int):  # pragma: no cover - compiled
     return FINISHED if end_clock(run, agent) else REACHED
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def end_wake(run: RunTables):  # pragma: no cover - compiled
     """Put the agent that has woken last back on its clock; why the window has to end, or `REACHED`."""
     agent = run.heap_agent[0]
@@ -108,20 +108,20 @@ def end_wake(run: RunTables):  # pragma: no cover - compiled
     return REACHED if put_back(run) else clock_over(run, agent)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def is_event(run: RunTables, agent: int, now: float):  # pragma: no cover - compiled
     """Whether a wake-up counts as an event: not once its agent has fallen silent, or is gone for good."""
     return not run.silent[agent] and now < run.gone_from[agent]
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def has_note_room(run: RunTables, degree: int):  # pragma: no cover - compiled
     """Whether notes of a step, of what it sends, and of everything that is under way fit in."""
     under_way = len(run.free_nodes) - run.counts[FREE_NODES]
     return len(run.notes) - run.counts[NOTES] > degree + under_way
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def rows_needed(run: RunTables, agent: int, ports: Any):  # pragma: no cover - compiled
     """How many versions a step of an agent writes."""
     needed, degree = 0, run.offsets[agent + 1] - run.offsets[agent]
@@ -130,7 +130,7 @@ def rows_needed(run: RunTables, agent: int, ports: Any):  # pragma: no cover - c
     return needed
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def take_rows(run: RunTables, agent: int, now: float, ports: Any, rows: Any):  # pragma: no cover - compiled
     """Take a version for everything that a step may say."""
     place, degree = 0, run.offsets[agent + 1] - run.offsets[agent]
@@ -140,7 +140,7 @@ def take_rows(run: RunTables, agent: int, now: float, ports: Any, rows: Any):  #
             place += 1
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def plan_step(
     run: RunTables, plan: StepPlan, agent: int, now: float, ports: Any, rows: Any
 ):  # pragma: no cover - compiled
@@ -165,13 +165,13 @@ def plan_step(
     return said
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def is_counted(said: int):  # pragma: no cover - compiled
     """Whether a planned step counts: not one at which its agent has fallen silent without a word."""
     return said & (SILENT | UNSAID) != (SILENT | UNSAID)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def send_said(
     run: RunTables, tables: Any, agent: int, ports: Any, rows: Any, draw: Any, send: Any
 ):  # pragma: no cover - compiled
@@ -199,15 +199,14 @@ def send_said(
             release_version(run, row)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def draw_nothing(_run: RunTables, _agent: int, _edges: Any, _tick: int, _kind: int):  # pragma: no cover - compiled
     """Stands for draws where every copy makes its own."""
 
 
-@compiled(forceinline=True, _nrt=False)
-def run_wakes(
+@compiled(_nrt=False)
+def run_window(
     run: RunTables,
-    late: Any,
     limit: float,
     forced: bool,
     planned: bool,
@@ -215,10 +214,7 @@ def run_wakes(
     ports: Any,
     rows: Any,
 ):  # pragma: no cover - compiled
-    """Run wake-ups strictly before ``limit``, and the first one anyway if ``forced``; why it stopped, agent, time.
-
-    Whether delays are drawn ``late`` is a constant of whoever calls: most worlds then have no code for it.
-    """
+    """Run wake-ups strictly before ``limit``, and the first one anyway if ``forced``; why it stopped, agent, time."""
     counts = run.counts
     while True:
         if counts[UNFINISHED]:
@@ -247,36 +243,20 @@ def run_wakes(
         if run.silent[agent] or since == math.inf:
             continue
         for k in range(slots_with_copies(run, first, last)):
-            deliver_pending(run, late, run.awaited[k], agent, now, since, EVER)
+            deliver_pending(run, run.awaited[k], agent, now, since, EVER)
         if not planned:
             return AWAKE, agent, now
         said = plan_step(run, plan, agent, now, ports, rows)
         if said & UNMADE == 0 and has_to_end(plan):
             return ENDS, agent, now
         if said & UNMADE == 0:
-            send_said(run, late, agent, ports, rows, draw_copies, send_copies)
+            send_said(run, run, agent, ports, rows, draw_copies, send_copies)
         if is_counted(said) and count_step(run, agent):
             return COUNTED, agent, now
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def has_room(run: RunTables, plan: StepPlan, agent: int, ports: Any):  # pragma: no cover - compiled
     """Whether a step of an agent fits into the plan, and its versions into the pool."""
     needed, degree = rows_needed(run, agent, ports), run.offsets[agent + 1] - run.offsets[agent]
     return run.counts[FREE_ROWS] >= needed and fits(plan, degree * kinds_of(run) + needed)
-
-
-@compiled(_nrt=False)
-def run_window(
-    run: RunTables, limit: float, forced: bool, planned: bool, plan: StepPlan, ports: Any, rows: Any
-):  # pragma: no cover - compiled
-    """Run wake-ups as `run_wakes` does; every delay is drawn when a copy is sent."""
-    return run_wakes(run, False, limit, forced, planned, plan, ports, rows)
-
-
-@compiled(_nrt=False)
-def run_late_window(
-    run: RunTables, limit: float, forced: bool, planned: bool, plan: StepPlan, ports: Any, rows: Any
-):  # pragma: no cover - compiled
-    """Run wake-ups as `run_wakes` does; delays are drawn when they have to be known."""
-    return run_wakes(run, True, limit, forced, planned, plan, ports, rows)

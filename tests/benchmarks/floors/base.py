@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from hushnet.agents.compilation.compiled import compiled
+from hushnet.agents.compilation import compiled
 from hushnet.agents.loss_codes import code_of
 from hushnet.agents.streams import choose, integers, new_stream
 from hushnet.agents.streams.philox import ALLOCATING

@@ -4,20 +4,19 @@ An agent's step draws from the generator that `hushnet.simulator.network.randomn
 one for every agent of a batch would cost more than all that is drawn. So there is one generator for all, and the place
 of each in its own stream is a row of words: the counter, and what follows the two pointers of NumPy's state of a
 Philox generator (words of its block that were used, the block, half a word that is left). A kernel puts a row into
-place, draws, and keeps what became of it. Where NumPy has another state, `disagreement` says so.
+place, draws, and keeps what became of it.
 """
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .compilation import compiled, is_compiled, part
+from .compilation import part
 
 COUNTER, STATE = 4, 6
 WORDS = COUNTER + STATE
@@ -112,37 +111,3 @@ def choose(rng, population, out):  # pragma: no cover - compiled
     for i in range(count - 1, 0, -1):
         j = rng.integers(0, i + 1)
         out[i], out[j] = out[j], out[i]
-
-
-@compiled(**DRAWS)
-def _drawn(generator, place, normals, uniforms, chosen):  # pragma: no cover - compiled
-    """Draw of every kind that kernels draw, in two visits."""
-    enter(generator, place)
-    for k in range(len(normals)):
-        normals[k] = generator.rng.normal(0.0, 0.3)
-    choose(generator.rng, 3 * len(chosen), chosen)
-    leave(generator, place)
-    generator.rng.random()
-    enter(generator, place)
-    for k in range(len(uniforms)):
-        uniforms[k] = generator.rng.random()
-    leave(generator, place)
-
-
-@cache
-def disagreement() -> str:
-    """Why kernels do not draw what NumPy's generators do; empty where they do.
-
-    NumPy promises no stream for ever, a build of it may contract operations, and its state is its own. So some draws
-    are compared, once in a process.
-    """
-    if not is_compiled():
-        return "numba is told to compile nothing"
-    normals, uniforms, chosen = np.empty(2000), np.empty(50), np.empty(51, dtype=np.int64)
-    one = generator(6, "agreement")
-    _drawn(one, beginnings([7])[0], normals, uniforms, chosen)
-    rng = np.random.Generator(np.random.Philox(key=one.rng.bit_generator.state["state"]["key"], counter=[0, 7, 0, 0]))
-    numpys = rng.normal(0.0, 0.3, 2000), rng.choice(153, 51, replace=False), rng.random(50)
-    if all(map(np.array_equal, (normals, chosen, uniforms), numpys)):
-        return ""
-    return f"NumPy {np.__version__} draws otherwise than the compiled streams"

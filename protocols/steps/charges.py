@@ -275,8 +275,7 @@ def _check_draws(mechanism: str) -> None:
     ------
     NotPlanned
     """
-    from ...agents.streams import disagreement
-    from .draw_kernels import FILLS
+    from .draw_kernels import FILLS, disagreement
 
     if mechanism not in FILLS:
         raise NotPlanned(f"{mechanism} noise is drawn by its own Python")

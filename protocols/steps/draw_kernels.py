@@ -6,13 +6,14 @@ A stream goes on while a step lasts; what a row draws does not depend on the oth
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...agents.compilation import compiled
-from ...agents.streams import DRAWS, Generator, choose, enter, leave
+from ...agents.compilation import compiled, is_compiled
+from ...agents.streams import DRAWS, Generator, beginnings, choose, enter, generator, leave
 
 Array = NDArray[np.float64]
 
@@ -91,3 +92,23 @@ def choose_each(generator, places, rows, shares, ranks, starts):  # pragma: no c
                 count += 1
         leave(generator, places[b])
     starts[len(rows)] = count
+
+
+@cache
+def disagreement() -> str:
+    """Why kernels do not draw what NumPy's generators do; empty where they do.
+
+    NumPy promises no stream for ever, and what it keeps of a generator's state is its own. So some draws are compared,
+    once in a process.
+    """
+    if not is_compiled():
+        return "numba is told to compile nothing"
+    one, places, out = generator(6, "agreement"), beginnings([7, 8, 9]), np.empty((2, 3, 1001))
+    for half in out:
+        fill_normal(one, places, np.full(3, 0.3), np.ones(3, dtype=np.bool_), half)
+    key = one.rng.bit_generator.state["state"]["key"]
+    for b in range(3):
+        rng = np.random.Generator(np.random.Philox(key=key, counter=[0, 7 + b, 0, 0]))
+        if not np.array_equal(out[:, b].ravel(), rng.normal(0.0, 0.3, 2002)):
+            return f"NumPy {np.__version__} draws otherwise than the compiled streams"
+    return ""

@@ -24,7 +24,6 @@ Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
 
 
-
 class Sample:
     """Rows that were drawn for each agent of a batch.
 

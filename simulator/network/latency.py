@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numba import objmode
@@ -37,7 +37,7 @@ def _inverse_gamma(shape, u):  # pragma: no cover - compiled
     """SciPy's inverse of the incomplete gamma function: its own bits, at some 2 us a call."""
     with objmode(x="float64"):
         x = _inverse_gamma_of_scipy(shape, u)
-    return x
+    return x  # noqa: RET504 - numba returns only from outside
 
 
 def _inverse_gamma_of_scipy(shape: float, u: float) -> float:

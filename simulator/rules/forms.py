@@ -13,6 +13,7 @@ from functools import partial
 from types import FunctionType
 from typing import Any, final
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.compilation import part
@@ -106,8 +107,24 @@ def _views(before: Any, views: Any, tables: Any) -> Any:
     return tables._make(view if array is seen else _view(array) for array, seen, view in old)
 
 
-def _view(array: NDArray[Any]) -> memoryview | TableRows:
+def _view(array: NDArray[Any]) -> memoryview | TableRows | Fields:
+    if array.dtype.names is not None:
+        return Fields(array)
     return array.data if array.ndim == 1 else TableRows(array)
+
+
+@final
+class Fields:
+    """The fields of a table of records, as attributes."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._length = len(array)
+        for name in array.dtype.names or ():
+            setattr(self, name, np.asarray(array[name]).data)
+
+    def __len__(self) -> int:
+        """Count the records of the table."""
+        return self._length
 
 
 @final

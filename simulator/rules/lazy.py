@@ -17,7 +17,7 @@ import math
 from typing import Any
 
 from ...agents.compilation import compiled, part
-from ..tables.run import LINE, SLOT, RunTables
+from ..tables.run import RunTables
 from ..tables.tallies import FREE_NODES, ORDER
 from .delivery import (
     copy_out,
@@ -40,7 +40,7 @@ EVER = 2**62
 @rule
 def is_up(run: RunTables, agent: int, time: float, after: Any):
     """Whether an agent is present and up, just before the changes at ``time`` or just after them."""
-    join, leave = run.joins[agent], run.leaves[agent]
+    join, leave = run.agents.joins[agent], run.agents.leaves[agent]
     if leave <= join or time > leave or join > time:
         return False
     if (after and time == leave) or (not after and join == time and join > 0.0):
@@ -53,13 +53,13 @@ def is_up(run: RunTables, agent: int, time: float, after: Any):
             low = middle + 1
         else:
             high = middle
-    return run.was_up[agent] != (low % 2 == 1)
+    return run.agents.was_up[agent] != (low % 2 == 1)
 
 
 @rule
 def up_since(run: RunTables, agent: int, now: float):
     """Find since when an agent has been up without a break until after the changes at ``now``; infinite if down."""
-    join, leave = run.joins[agent], run.leaves[agent]
+    join, leave = run.agents.joins[agent], run.agents.leaves[agent]
     if leave <= join or now >= leave or join > now:
         return math.inf
     changes = run.changes[agent]
@@ -70,7 +70,7 @@ def up_since(run: RunTables, agent: int, now: float):
             low = middle + 1
         else:
             high = middle
-    if run.was_up[agent] == (low % 2 == 1):
+    if run.agents.was_up[agent] == (low % 2 == 1):
         return math.inf
     return join if low == 0 else max(join, changes[low - 1])
 
@@ -78,14 +78,14 @@ def up_since(run: RunTables, agent: int, now: float):
 @part(_nrt=False)
 def kinds_of(run: RunTables):  # pragma: no cover - compiled
     """How many kinds of messages have slots; none without links."""
-    return len(run.known) // len(run.heads) if len(run.heads) else 0
+    return len(run.slots) // len(run.heads) if len(run.heads) else 0
 
 
 @compiled(_nrt=False)
 def copy_all(run: RunTables):  # pragma: no cover - compiled
     """Copy everything known into the inbox."""
-    for slot in range(len(run.known)):
-        if run.known[slot] >= 0:
+    for slot in range(len(run.slots)):
+        if run.slots.known[slot] >= 0:
             copy_out(run, slot)
 
 
@@ -98,19 +98,19 @@ def deliver_pending(
     The receiver is up from after ``since`` until ``now``; nothing is known of when it is before. Copies are met newest
     first; each passes only those that were sent after it and yet arrived before it.
     """
-    counts, following = run.counts, run.following
-    node, before, first = run.first_node[SLOT * slot], -1, -1
+    counts, following = run.counts, run.nodes.following
+    node, before, first = run.slots.first_node[slot], -1, -1
     while node >= 0:
-        after, arrival = following[node], run.arrival[node]
-        if arrival > now or (arrival == now and run.rank[node] > barrier):
+        after, arrival = following[node], run.nodes.arrival[node]
+        if arrival > now or (arrival == now and run.nodes.rank[node] > barrier):
             before, node = node, after
             continue
         if before < 0:
-            run.first_node[SLOT * slot] = after
+            run.slots.first_node[slot] = after
         else:
             following[before] = after
         earlier, later = -1, first
-        while later >= 0 and run.arrival[later] < arrival:
+        while later >= 0 and run.nodes.arrival[later] < arrival:
             earlier, later = later, following[later]
         following[node] = later
         if earlier < 0:
@@ -119,11 +119,11 @@ def deliver_pending(
             following[earlier] = node
         node = after
     while first >= 0:
-        arrival, row = run.arrival[first], run.version[first]
-        run.free_nodes[counts[FREE_NODES]] = first
+        arrival, row = run.nodes.arrival[first], run.nodes.version[first]
+        run.nodes.free[counts[FREE_NODES]] = first
         counts[FREE_NODES] += 1
-        up = arrival > since or is_up(run, receiver, arrival, arrival == run.sent_at[LINE * row])
-        deliver(run, slot, row, run.rank[first], arrival, up)
+        up = arrival > since or is_up(run, receiver, arrival, arrival == run.versions.sent_at[row])
+        deliver(run, slot, row, run.nodes.rank[first], arrival, up)
         first = following[first]
 
 
@@ -138,7 +138,7 @@ def slots_with_copies(run: RunTables, first: int, last: int):  # pragma: no cove
         for kind in range(kinds):
             slot = kind * edges + edge
             run.awaited[found] = slot
-            found += run.first_node[SLOT * slot] >= 0
+            found += run.slots.first_node[slot] >= 0
     return found
 
 
@@ -151,7 +151,7 @@ def deliver_all_pending(run: RunTables, now: float, barrier: Any):  # pragma: no
         for edge in range(run.offsets[agent], run.offsets[agent + 1]):
             for kind in range(kinds):
                 slot = kind * edges + edge
-                if run.first_node[SLOT * slot] >= 0:
+                if run.slots.first_node[slot] >= 0:
                     deliver_pending(run, slot, agent, now, since, barrier)
 
 
@@ -169,13 +169,13 @@ def send_copy(
     if delay == math.inf:
         return False
     run.counts[FREE_NODES] -= 1
-    node = run.free_nodes[run.counts[FREE_NODES]]
+    node = run.nodes.free[run.counts[FREE_NODES]]
     slot = kind * len(run.heads) + run.reverse[edge]
-    run.arrival[node] = now + delay
-    run.version[node] = row
-    run.rank[node] = order
-    run.following[node] = run.first_node[SLOT * slot]
-    run.first_node[SLOT * slot] = node
+    run.nodes.arrival[node] = now + delay
+    run.nodes.version[node] = row
+    run.nodes.rank[node] = order
+    run.nodes.following[node] = run.slots.first_node[slot]
+    run.slots.first_node[slot] = node
     return True
 
 
@@ -184,12 +184,12 @@ def send_copies(
     run: RunTables, _tables: Any, sender: int, edges: Any, kind: int, row: int, drawn: int
 ):  # pragma: no cover - compiled
     """Send a version over some of a sender's edges, whose copies were drawn from a place on; there must be room."""
-    line, kept = LINE * row, 0
-    sending = (run.tick[line], run.size[line], run.sent_at[line], run.order[line])
+    kept = 0
+    sending = (run.versions.tick[row], run.versions.bytes[row], run.versions.sent_at[row], run.versions.order[row])
     for edge in edges:
         kept += send_copy(run, sender, edge, kind, row, drawn_copy(run, drawn), sending)
         drawn += 1
-    run.references[line] += kept
+    run.versions.references[row] += kept
 
 
 @compiled(_nrt=False)
@@ -205,10 +205,10 @@ def send_version(
     size: Any,
 ):  # pragma: no cover - compiled
     """Send a vector over some of a sender's edges; there must be room for it."""
-    row = take_row(run, now, count_message(run, vectors * len(edges)), run.ticks[sender], size)
+    row = take_row(run, now, count_message(run, vectors * len(edges)), run.agents.ticks[sender], size)
     for k in range(len(vector)):
         run.pool[row, k] = vector[k]
-    draw_copies(run, sender, edges, run.ticks[sender], transmission)
+    draw_copies(run, sender, edges, run.agents.ticks[sender], transmission)
     send_copies(run, run, sender, edges, kind, row, 0)
     release_version(run, row)
 
@@ -216,7 +216,7 @@ def send_version(
 @part(_nrt=False)
 def tell(run: RunTables, slot: int, row: int, order: int):  # pragma: no cover - compiled
     """Give a slot a version reliably and at once."""
-    run.references[LINE * row] += 1
+    run.versions.references[row] += 1
     set_latest(run, slot, row, order)
 
 

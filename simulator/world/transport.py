@@ -19,7 +19,7 @@ from ..rules import delivery, lazy, starts
 from ..rules.forms import PlainRules
 from ..tables import tallies
 from ..tables.inbox import TableInbox
-from ..tables.run import COPIES_OUT, LINE
+from ..tables.run import COPIES_OUT
 from .notes import NOTHING, Notes
 from .run_tables import make_run_tables, with_copies, with_limits, with_room
 from .traffic import Traffic
@@ -305,7 +305,7 @@ class Transport:
                     continue
                 row = self._row_of(sender, *meant[kind])
             # All in one call, for each costs as much as the work of all; until then the version is held.
-            self.tables.references[LINE * row] += 1
+            self.tables.versions.references[row] += 1
             self._telling.append((self._ranks[kind] * len(self.graph.heads) + slot, receiver, row))
             self._traffic.start_vectors += self.layout.messages[kind].vectors
 
@@ -322,17 +322,17 @@ class Transport:
         self._told[key] = sent, row
         if self.tables.constants[COPIES_OUT] == 0.0 and not (sent.release.free or sent.release.noisy):
             # A planned step compares what it sends with what was charged last.
-            delivery.hold_version(self.tables, self.tables.paid, sender, row)
+            delivery.hold_version(self.tables, self.tables.agents.paid, sender, row)
         return row
 
     def _charge(self, sender: int, sent: Sent) -> None:
         """Charge what was sent last, unless a planned step was charged for the same bytes before."""
         run, vector = self.tables, sent.vector
-        paid = int(run.paid[sender])
+        paid = int(run.agents.paid[sender])
         if paid < 0:
             self.ledger.commit(sent.release, vector)
         elif (
-            run.size[LINE * paid] != self.network.size(len(vector))
+            run.versions.bytes[paid] != self.network.size(len(vector))
             or run.pool[paid, : len(vector)].tobytes() != vector.tobytes()
         ):
             self.ledger.commit(sent.release)

@@ -20,7 +20,6 @@ from hushnet.simulator.rules.delivery import arrive, deliver
 from hushnet.simulator.rules.forms import PlainRules
 from hushnet.simulator.rules.round_messages import release
 from hushnet.simulator.tables.priorities import ARRIVAL
-from hushnet.simulator.tables.run import SLOT
 from hushnet.simulator.tables.sessions import AGAIN, ANSWER, ASKED
 from hushnet.simulator.tables.tallies import DELIVERED, LOST, OVERTAKEN
 from hushnet.simulator.world.stop_condition import StopCondition
@@ -100,7 +99,7 @@ def the_last_to_arrive_is_read(patch):
     honest = PlainRules()(deliver)
 
     def late(run, slot, *copy):
-        run.heard_order[SLOT * slot] = -1
+        run.slots.heard_order[slot] = -1
         return honest(run, slot, *copy)
 
     other_rule(patch, "deliver", late)

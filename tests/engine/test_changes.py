@@ -158,7 +158,7 @@ def test_presence_is_what_timelines_say_at_every_instant_that_is_not_forgotten()
         for agent, now, after in itertools.product(range(len(TOLD)), (0.0, 0.5, 1.0, 2.0, 3.2, 5.0, 9.5), (0, 1)):
             if now > forgotten or (now == forgotten and now > 0.0):
                 assert is_there(run, agent, now, after) == state(TOLD[agent], now, after), (agent, now, after)
-    assert run.gone_from.tolist() == [5.0, 0.0, math.inf, math.inf]
+    assert run.agents.gone_from.tolist() == [5.0, 0.0, math.inf, math.inf]
     assert presence.drawn == math.inf
 
 

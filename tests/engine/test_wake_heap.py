@@ -28,7 +28,7 @@ def tables(agents: int) -> Tables:
 def taken(run: Tables) -> list[tuple[float, int]]:
     found = []
     while run.counts[HEAP]:
-        found.append((float(run.heap_time[0]), int(run.heap_agent[0])))
+        found.append((float(run.wakes.time[0]), int(run.wakes.agent[0])))
         take_top(run)
     return found
 
@@ -58,11 +58,11 @@ def test_who_wakes_goes_back_among_the_others(agents):
         add(run, time, agent)
     order_heap(run)
     for _ in range(20 * agents):
-        now.append((float(run.heap_time[0]), int(run.heap_agent[0])))
+        now.append((float(run.wakes.time[0]), int(run.wakes.agent[0])))
         assert now[-1] == min(waiting)
         if len(waiting) > 1:
-            place = WAKE_UP * first_child(run, 0)
-            assert (run.heap_time[place], run.heap_agent[place]) == sorted(waiting)[1]
+            place = first_child(run, 0)
+            assert (run.wakes.time[place], run.wakes.agent[place]) == sorted(waiting)[1]
         waiting.remove(now[-1])
         if rng.random() < 0.02 and len(waiting) > 1:
             take_top(run)
@@ -76,5 +76,5 @@ def test_the_four_children_of_a_wake_up_share_a_line():
     run = tables(50)
     for parent in range(12):
         places = [WAKE_UP * (4 * parent + k) for k in range(1, 5)]
-        addresses = [column[place:].ctypes.data for column in (run.heap_time, run.heap_agent) for place in places]
+        addresses = [column[place:].ctypes.data for column in (run.wakes.time, run.wakes.agent) for place in places]
         assert len({address // LINE for address in addresses}) == 1

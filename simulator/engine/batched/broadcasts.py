@@ -40,7 +40,7 @@ class Broadcasts(WakeWindows):
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
         """Run a window, which ends where availability is not known."""
         assert self.presence is not None
-        top = float(self.transport.tables.heap_time[0])
+        top = float(self.transport.tables.wakes.time[0])
         if self.presence.drawn <= top < math.inf:
             self._look_ahead(top, limit)
         return windows.run_window(self.transport.tables, min(limit, self.presence.drawn), forced, *self._call)

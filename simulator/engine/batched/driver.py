@@ -140,13 +140,13 @@ class BatchedDriver(Driver):
         self.transport.notes.begin(self.world, empty=self.empty, late=self.late)
         run, env = self.transport.tables, self.world.env
         if self.planned is not None and self.transport.notes.told:
-            run.clock[RECORD_EVERY] = 1.0
-        run.joins[:], run.leaves[:] = joins, leaves
-        run.alone[:] = (run.joins > 0) | (run.leaves < np.inf)
+            run.constants[RECORD_EVERY] = 1.0
+        run.agents.joins[:], run.agents.leaves[:] = joins, leaves
+        run.agents.alone[:] = (run.agents.joins > 0) | (run.agents.leaves < np.inf)
         self.presence = self.follow(timelines)
         if self.planned is not None:
             self.transport.inbox.refresh = self.transport.copy_out
-        for index in np.flatnonzero(run.alone).tolist():
+        for index in np.flatnonzero(run.agents.alone).tolist():
             self._clock_ends[index] = env.event()
             env.process(self.life(self.world.agents[index], joins[index], leaves[index]))
         env.process(self._pump())
@@ -176,11 +176,11 @@ class BatchedDriver(Driver):
     def starting(self, agent: Agent) -> None:
         """Ticks are counted in the tables."""
         self.tell(self.world.now)
-        agent.tick = int(self.transport.tables.ticks[agent.index])
+        agent.tick = int(self.transport.tables.agents.ticks[agent.index])
 
     @override
     def started(self, agent: Agent) -> None:
-        self.transport.tables.silent[agent.index] = agent.silent
+        self.transport.tables.agents.silent[agent.index] = agent.silent
 
     @override
     def ready(self, agent: Agent) -> None:
@@ -191,7 +191,7 @@ class BatchedDriver(Driver):
     @override
     def turn(self, agent: Agent) -> None:
         """Turn an agent off for good; only leaving is an event."""
-        self.transport.tables.silent[agent.index] = True
+        self.transport.tables.agents.silent[agent.index] = True
 
     @override
     def settle(self, *, final: bool) -> None:
@@ -209,7 +209,7 @@ class BatchedDriver(Driver):
             self._charge(final=final)
         if self.planned is not None and final:
             for agent in self.world.agents.made.values():
-                agent.updates = int(run.updates[agent.index])
+                agent.updates = int(run.agents.updates[agent.index])
 
     @abstractmethod
     def init_clocks(self) -> Sequence[int]:
@@ -241,7 +241,7 @@ class BatchedDriver(Driver):
         assert self.presence is not None
         self.transport.tables = self.presence.draw(0.0, self.transport.tables)
         for agent in self.world.agents.made.values():
-            self.transport.tables.silent[agent.index] = agent.silent
+            self.transport.tables.agents.silent[agent.index] = agent.silent
         for index in self.init_clocks():
             self.clock_ended(index)
         pause, forced = Pause.WAIT, False
@@ -261,10 +261,10 @@ class BatchedDriver(Driver):
 
     def clock_ended(self, index: int) -> None:
         """Note that an agent's clock will not wake it again."""
-        if self.transport.tables.alone[index]:
+        if self.transport.tables.agents.alone[index]:
             self._clock_ends[index].succeed()
         else:
-            self.world.stop_condition.retire(int(self.transport.tables.updates[index]))
+            self.world.stop_condition.retire(int(self.transport.tables.agents.updates[index]))
 
     def look(self) -> None:
         """Look at the run's limits where a window has stopped before a wake-up or timer, and let it go on."""
@@ -288,7 +288,7 @@ class BatchedDriver(Driver):
         self.planned.charges.settle(self.world.ledger, self.world.now)
         if self._all_charged and not final:
             return
-        charged = self.transport.tables.charged
+        charged = self.transport.tables.agents.charged
         due = charged - self._charged
         for index in np.flatnonzero(due if final else (due > 0) & (self._charged == 0)).tolist():
             self.planned.charges.charge(self.world.ledger, index, int(due[index]), self.world.now)

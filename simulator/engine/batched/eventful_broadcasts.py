@@ -86,8 +86,8 @@ class EventfulBroadcasts(WakeWindows):
             return super().handle(why, index)
         message = self.state.arrived(index)
         agent, run = self.world.agents[message.receiver], self.transport.tables
-        if agent.tick != run.ticks[agent.index]:
-            agent.tick, agent.reactions = int(run.ticks[agent.index]), 0
+        if agent.tick != run.agents.ticks[agent.index]:
+            agent.tick, agent.reactions = int(run.agents.ticks[agent.index]), 0
         self.stepping(lambda: self.react(agent, message))
         self.transport.notes.tell()
         self._falls_silent(agent)
@@ -103,7 +103,7 @@ class EventfulBroadcasts(WakeWindows):
     def _falls_silent(self, agent: Agent) -> None:
         """Note whether an agent has fallen silent."""
         self.state.tables.agents[agent.index, IS_SILENT] = agent.silent
-        self.transport.tables.silent[agent.index] |= agent.silent
+        self.transport.tables.agents.silent[agent.index] |= agent.silent
 
     def _carry(
         self, agent: Agent, edges: Any, rank: int, vector: NDArray[Any], transmission: int, vectors: int

@@ -88,7 +88,7 @@ class EventfulRounds(WakeWindows):
         self.tables.agents[:, tables.IS_UP] = self._changes.up
         for agent in np.flatnonzero(self._changes.gone).tolist():
             self.tables.agents[agent, tables.IS_GONE] = 1
-            self.transport.tables.silent[agent] = True
+            self.transport.tables.agents.silent[agent] = True
         round_events.start_all(self.transport.tables, self.tables)
         agendas.settle_effects(self.tables, self.agenda)
         stop.active, stop.short = int(counts[tallies.ACTIVE]), int(counts[tallies.SHORT])
@@ -166,7 +166,7 @@ class EventfulRounds(WakeWindows):
         self._say(agent, *self.state.charge(agent, out))
 
     def _say(self, agent: Agent, said: NDArray[np.int64], edges: NDArray[np.int64]) -> None:
-        self.transport.tables.silent[agent.index] = agent.silent
+        self.transport.tables.agents.silent[agent.index] = agent.silent
         round_events.speak(self.transport.tables, self.tables, agent.index, said, edges)
 
     @override

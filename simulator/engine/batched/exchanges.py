@@ -70,7 +70,7 @@ class Exchanges(BatchedDriver):
         time, priority = _upcoming(self.transport.tables, self.sessions)
         if np.isinf(time):
             return None
-        return float(time), int(priority) + (int(self.transport.tables.heap_agent[0]) if priority == WAKE else 0)
+        return float(time), int(priority) + (int(self.transport.tables.wakes.agent[0]) if priority == WAKE else 0)
 
     @override
     def deliver_pending(self, now: float, barrier: int) -> None:
@@ -117,7 +117,7 @@ class Exchanges(BatchedDriver):
             self._make_room()
         elif why == windows.COUNTED:
             agent = world.agents[index]
-            agent.updates = int(run.updates[index])
+            agent.updates = int(run.agents.updates[index])
             self.check_limits(agent)
         elif why == windows.OVER:
             self.clock_ended(index)
@@ -147,7 +147,7 @@ class Exchanges(BatchedDriver):
 
     def _catch_up(self, index: int) -> None:
         """Let an agent know of the ticks of its clock."""
-        agent, tick = self.world.agents[index], int(self.transport.tables.ticks[index])
+        agent, tick = self.world.agents[index], int(self.transport.tables.agents.ticks[index])
         if agent.tick != tick:
             agent.tick, agent.reactions = tick, 0
 
@@ -155,7 +155,7 @@ class Exchanges(BatchedDriver):
         self._catch_up(index)
         agent, counts = self.world.agents[index], self.sessions.counts
         made = make_request(self.world, agent, self.busy)
-        self.transport.tables.silent[index] = agent.silent
+        self.transport.tables.agents.silent[index] = agent.silent
         if made is None:
             counts[sessions.PHASE] = 0
             counts[sessions.SKIPPED] += not agent.silent
@@ -168,7 +168,7 @@ class Exchanges(BatchedDriver):
         self._catch_up(callee)
         agent = self.world.agents[callee]
         reply = make_reply(self.world, agent, back, self._heard(0, int(graph.tails[edge])))
-        self.transport.tables.silent[callee] |= agent.silent
+        self.transport.tables.agents.silent[callee] |= agent.silent
         self.sessions.counts[sessions.ROW] = -1 if reply is None else self.transport.keep(reply)
 
     def _finish(self, edge: int) -> None:
@@ -180,7 +180,7 @@ class Exchanges(BatchedDriver):
         agent = self.world.agents[caller]
         take_reply(self.world, agent, edge, self._heard(1, int(graph.heads[edge])))
         self.count(agent)
-        self.transport.tables.updates[caller] = agent.updates
+        self.transport.tables.agents.updates[caller] = agent.updates
 
     def _heard(self, kind: int, sender: int) -> NDArray[np.float64]:
         """A copy of the vector that half of an exchange is made with."""

@@ -58,7 +58,7 @@ class LazyRounds(WakeWindows):
         """Round 1 begins at once, and nobody waits for who is silent from the start."""
         run = self.transport.tables
         ended = windows.init_clocks(run)
-        self.rounds = first_rounds(self.world.setting.graph, run.silent, len(self.world.layout.messages))
+        self.rounds = first_rounds(self.world.setting.graph, run.agents.silent, len(self.world.layout.messages))
         return ended
 
     @override
@@ -75,7 +75,7 @@ class LazyRounds(WakeWindows):
     def _make_late_room(self, copies: int) -> None:
         """Make room for so many more copies to silent agents."""
         assert self.rounds is not None
-        self.rounds = with_late_room(self.rounds, float(self.transport.tables.heap_time[0]), copies)
+        self.rounds = with_late_room(self.rounds, float(self.transport.tables.wakes.time[0]), copies)
 
     @override
     def take_step(self, agent: Agent) -> None:

@@ -14,7 +14,7 @@ from ....agents.compilation import compiled, part
 from ...rules.clocks import is_news
 from ...rules.delivery import hold_version
 from ...rules.lazy import kinds_of
-from ...tables.run import LINE, RunTables
+from ...tables.run import RunTables
 from ...tables.sessions import REQUESTING
 from ...tables.tallies import FREE_ROWS
 
@@ -109,13 +109,13 @@ def begin_step(run: RunTables, plan: StepPlan, agent: int, now: float, kinds: in
     counts = plan.counts
     step, place = plan.steps[counts[STEPS]], counts[READS]
     counts[TOTAL] += 1
-    step.agent, step.tick, step.updates, step.now = agent, run.ticks[agent], run.updates[agent], now
+    step.agent, step.tick, step.updates, step.now = agent, run.agents.ticks[agent], run.agents.updates[agent], now
     step.number, step.first = counts[TOTAL], place
     step.phase, step.reactions, step.edge, step.heard, step.wrote = 0, 0, -1, -1, -1
     edges = len(run.heads)
     for kind in range(kinds):
         for edge in range(run.offsets[agent], run.offsets[agent + 1]):
-            plan.reads[place] = run.known[kind * edges + edge]
+            plan.reads[place] = run.slots.known[kind * edges + edge]
             place += 1
     return place
 
@@ -138,8 +138,8 @@ def add_half(
     """Plan half of an exchange over an agent's edge, which reads what it knows of some first kinds."""
     place = begin_step(run, plan, agent, now, kinds)
     step, halves = plan.steps[plan.counts[STEPS]], plan.halves[agent]
-    if halves[0] != run.ticks[agent]:
-        halves[0], halves[1] = run.ticks[agent], 0
+    if halves[0] != run.agents.ticks[agent]:
+        halves[0], halves[1] = run.agents.ticks[agent], 0
     if phase != REQUESTING:
         halves[1] += 1
     step.phase, step.reactions, step.edge, step.heard, step.wrote = phase, halves[1], edge, heard, wrote
@@ -225,8 +225,8 @@ def take_rows_back(run: RunTables):  # pragma: no cover - compiled
     """Find the versions that nothing refers to any more, once all steps that read them are made."""
     free = 0
     for row in range(len(run.pool) - 1, -1, -1):
-        if run.references[LINE * row] == 0:
-            run.free_rows[free] = row
+        if run.versions.references[row] == 0:
+            run.versions.free[free] = row
             free += 1
     run.counts[FREE_ROWS] = free
 
@@ -236,8 +236,8 @@ def charge_news(run: RunTables, agent: int, row: int, width: int):  # pragma: no
     """Charge an agent for a version without noise, and keep it to compare later ones with, unless it is no news."""
     if not is_news(run, agent, row, width):
         return False
-    run.charged[agent] += 1
-    hold_version(run, run.paid, agent, row)
+    run.agents.charged[agent] += 1
+    hold_version(run, run.agents.paid, agent, row)
     return True
 
 

@@ -18,7 +18,7 @@ from ...rules.clocks import count_step, end_clock, next_time, used_up
 from ...rules.delivery import count_message, draw_copies, hold_version, release_version, take_row
 from ...rules.lazy import EVER, deliver_pending, kinds_of, send_copies, slots_with_copies, up_since
 from ...rules.notes import note_step
-from ...tables.run import LINE, RunTables
+from ...tables.run import RunTables
 from ...tables.tallies import (
     BARRIER,
     FREE_NODES,
@@ -57,16 +57,16 @@ last step that was planned ends the run."""
 @compiled
 def start_clocks(run: RunTables):  # pragma: no cover - compiled
     """Fill the heap, unordered, with first wake-ups; which (n,) agents have none."""
-    agents = len(run.ticks)
+    agents = len(run.agents)
     ended = np.zeros(agents, dtype=np.bool_)
     for agent in range(agents):
         time = math.inf
-        if not run.silent[agent] and run.gone_from[agent] > 0.0:
+        if not run.agents.silent[agent] and run.agents.gone_from[agent] > 0.0:
             time = next_time(run, agent, 0, 0.0)
         if time < math.inf:
             add(run, time, agent)
         else:
-            ended[agent] = run.silent[agent] = True
+            ended[agent] = run.agents.silent[agent] = True
     return ended
 
 
@@ -80,22 +80,22 @@ def init_clocks(run: RunTables) -> list[int]:
 @part(_nrt=False)
 def put_back(run: RunTables):  # pragma: no cover - compiled
     """Set the clock of the agent on top of the heap to its next tick; false if it has none."""
-    agent, now = run.heap_agent[0], run.heap_time[0]
+    agent, now = run.wakes.agent[0], run.wakes.time[0]
     time = math.inf
-    if not run.silent[agent] and now < run.gone_from[agent]:
-        time = next_time(run, agent, run.ticks[agent] + 1, now)
+    if not run.agents.silent[agent] and now < run.agents.gone_from[agent]:
+        time = next_time(run, agent, run.agents.ticks[agent] + 1, now)
     if time < math.inf:
         sift_down(run, time, agent)
         return True
     take_top(run)
-    run.silent[agent] = True
+    run.agents.silent[agent] = True
     return False
 
 
 @part(_nrt=False)
 def clock_over(run: RunTables, agent: int):  # pragma: no cover - compiled
     """Count an agent whose clock has ended; why the window has to end, or `REACHED`."""
-    if run.alone[agent]:
+    if run.agents.alone[agent]:
         return OVER
     return FINISHED if end_clock(run, agent) else REACHED
 
@@ -103,7 +103,7 @@ def clock_over(run: RunTables, agent: int):  # pragma: no cover - compiled
 @part(_nrt=False)
 def end_wake(run: RunTables):  # pragma: no cover - compiled
     """Put the agent that has woken last back on its clock; why the window has to end, or `REACHED`."""
-    agent = run.heap_agent[0]
+    agent = run.wakes.agent[0]
     run.counts[UNFINISHED] = 0
     return REACHED if put_back(run) else clock_over(run, agent)
 
@@ -111,13 +111,13 @@ def end_wake(run: RunTables):  # pragma: no cover - compiled
 @part(_nrt=False)
 def is_event(run: RunTables, agent: int, now: float):  # pragma: no cover - compiled
     """Whether a wake-up counts as an event: not once its agent has fallen silent, or is gone for good."""
-    return not run.silent[agent] and now < run.gone_from[agent]
+    return not run.agents.silent[agent] and now < run.agents.gone_from[agent]
 
 
 @part(_nrt=False)
 def has_note_room(run: RunTables, degree: int):  # pragma: no cover - compiled
     """Whether notes of a step, of what it sends, and of everything that is under way fit in."""
-    under_way = len(run.free_nodes) - run.counts[FREE_NODES]
+    under_way = len(run.nodes) - run.counts[FREE_NODES]
     return len(run.notes) - run.counts[NOTES] > degree + under_way
 
 
@@ -136,7 +136,7 @@ def take_rows(run: RunTables, agent: int, now: float, ports: Any, rows: Any):  #
     place, degree = 0, run.offsets[agent + 1] - run.offsets[agent]
     for port in range(len(ports)):
         for _ in range(degree if ports[port, ADDRESSED] else 1):
-            rows[place] = take_row(run, now, 0, run.ticks[agent], ports[port, SIZE])
+            rows[place] = take_row(run, now, 0, run.agents.ticks[agent], ports[port, SIZE])
             place += 1
 
 
@@ -148,9 +148,9 @@ def plan_step(
 
     That is whether it is the agent's last, and whether it says anything.
     """
-    updates, said = run.updates[agent], UNSAID
+    updates, said = run.agents.updates[agent], UNSAID
     if updates >= plan.affordable[agent]:
-        run.silent[agent] = True
+        run.agents.silent[agent] = True
         return SILENT | UNSAID | UNMADE
     for port in range(len(ports)):
         ports[port, SAID] = is_due(plan, port, agent, updates)
@@ -161,7 +161,7 @@ def plan_step(
     add_step(run, plan, agent, now, rows[: rows_needed(run, agent, ports)])
     if updates + 1 >= plan.most[agent]:
         said |= SILENT
-    run.silent[agent] = (said & SILENT) != 0
+    run.agents.silent[agent] = (said & SILENT) != 0
     return said
 
 
@@ -184,9 +184,9 @@ def send_said(
     place = 0
     for port in range(len(ports)):
         kind, apart = ports[port, KIND], ports[port, ADDRESSED] != 0
-        last_said = kind * len(run.ticks) + agent
+        last_said = kind * len(run.agents) + agent
         if ports[port, SAID]:
-            draw(run, agent, range(first, last), run.ticks[agent], kind)
+            draw(run, agent, range(first, last), run.agents.ticks[agent], kind)
         for rank in range(last - first if apart else 1):
             row = rows[place]
             place += 1
@@ -194,7 +194,7 @@ def send_said(
                 if not apart:
                     hold_version(run, run.latest, last_said, row)
                 begin, end = (first + rank, first + rank + 1) if apart else (first, last)
-                run.order[LINE * row] = count_message(run, (end - begin) * ports[port, VECTORS])
+                run.versions.order[row] = count_message(run, (end - begin) * ports[port, VECTORS])
                 send(run, tables, agent, range(begin, end), kind, row, rank)
             release_version(run, row)
 
@@ -218,13 +218,13 @@ def run_window(
     counts = run.counts
     while True:
         if counts[UNFINISHED]:
-            agent, now = run.heap_agent[0], run.heap_time[0]
+            agent, now = run.wakes.agent[0], run.wakes.time[0]
             why = end_wake(run)
             if why != REACHED:
                 return why, agent, now
         if counts[HEAP] == 0:
             return IDLE, -1, math.inf
-        now, agent = run.heap_time[0], run.heap_agent[0]
+        now, agent = run.wakes.time[0], run.wakes.agent[0]
         if now >= limit and not forced:
             return REACHED, agent, now
         counted = is_event(run, agent, now)
@@ -236,11 +236,11 @@ def run_window(
         if counts[OBSERVED] and not has_note_room(run, (last - first) * len(ports)):
             return FULL, agent, now
         forced = False
-        run.ticks[agent] += 1
+        run.agents.ticks[agent] += 1
         counts[WAKES] += counted
         counts[BARRIER], counts[UNFINISHED] = counts[ORDER], 1
         since = up_since(run, agent, now)
-        if run.silent[agent] or since == math.inf:
+        if run.agents.silent[agent] or since == math.inf:
             continue
         for k in range(slots_with_copies(run, first, last)):
             deliver_pending(run, run.awaited[k], agent, now, since, EVER)

@@ -127,7 +127,7 @@ class Availability(Parameters, ABC):
     def unfailing(self) -> bool:
         """Whether nobody is ever down between joining and leaving; counts only if the very class defines it.
 
-        See `hushnet.agents.compilation.compiled.form_of`.
+        See `hushnet.agents.compilation.form_of`.
         """
         return False
 
@@ -140,7 +140,7 @@ class Availability(Parameters, ABC):
     def form(self) -> Absences | None:
         """The law for compiled code that draws the same changes as `timelines`; by default there is none.
 
-        It serves the very class that defines it (`hushnet.agents.compilation.compiled.form_of`).
+        It serves the very class that defines it (`hushnet.agents.compilation.form_of`).
         """
         return None
 

@@ -21,6 +21,7 @@ from shutil import rmtree
 from typing import Any
 
 import numba
+from numba.extending import register_jitable
 
 PACKAGE = Path(__file__).resolve().parent.parent
 SOURCES = (
@@ -68,7 +69,7 @@ def part(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile a function that compiled code alone calls, with whose code its own is stored; options as in `STATED`."""
     if function is None:
         return partial(part, **options)
-    return numba.njit(**{**STATED, "forceinline": True, "no_cpython_wrapper": True, **options})(function)
+    return register_jitable(**{**STATED, "forceinline": True, "no_cpython_wrapper": True, **options})(function)
 
 
 def is_compiled() -> bool:

@@ -76,7 +76,7 @@ class Clock(ABC):
     def form(self) -> ClockForm | None:
         """The compiled form; by default there is none.
 
-        It serves the very class that defines it (`hushnet.agents.compilation.compiled.form_of`).
+        It serves the very class that defines it (`hushnet.agents.compilation.form_of`).
         """
         return None
 

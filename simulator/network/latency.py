@@ -94,7 +94,7 @@ class Latency(Parameters, ABC):
         """The distribution for `delay_of`: its compiled form. By default there is none, and `delays` has to be given.
 
         Of delays that are fixed for each link it is `LINKS`. It serves the very class that defines it
-        (`hushnet.agents.compilation.compiled.form_of`).
+        (`hushnet.agents.compilation.form_of`).
         """
         return None
 

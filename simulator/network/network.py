@@ -46,7 +46,7 @@ class LossModel(Parameters, ABC):
     def chance(self) -> float | None:
         """The compiled form: the probability of every loss, if it is one number. By default there is none.
 
-        It serves the very class that defines it (`hushnet.agents.compilation.compiled.form_of`).
+        It serves the very class that defines it (`hushnet.agents.compilation.form_of`).
         """
         return None
 

@@ -15,6 +15,7 @@ import pytest
 from hushnet.agents import streams
 from hushnet.agents.errors import InputError
 from hushnet.agents.parameters import LONGEST
+from hushnet.protocols.steps.draw_kernels import fill_normal
 from hushnet.simulator.network.randomness import (
     BEYOND,
     QUANTUM,
@@ -236,20 +237,11 @@ def test_a_hash_collision_of_different_names_is_refused():
 @pytest.mark.parametrize("purpose", ["noise", "sampling"])
 def test_compiled_streams_begin_where_those_of_a_step_do(purpose):
     world = world_of(agents=4, seed=2**63 + 9)
-    stream = streams.new_stream(2**63 + 9, purpose)
+    one = streams.generator(2**63 + 9, purpose)
     for agent, tick, reactions in itertools.product(range(4), (-1, 0, 1, 2**33), (0, 1, 5)):
         world.agents[agent].reactions = reactions
         view = world.views[agent]
         view.begin(0.5, tick, 3)
-        streams.begin_stream(stream, tick, world.numbers[agent], reactions)
-        ours = [streams.standard_normal(stream) for _ in range(9)]
-        assert view.stream(purpose).standard_normal(9).tolist() == ours
-        assert view.stream(purpose).integers(10**6) == streams.integers(stream, 10**6)
-
-
-def test_compiled_streams_begin_where_those_before_time_0_do():
-    world = world_of(agents=4, seed=6)
-    for agent in range(4):
-        expected = world._stream_before("output perturbation", agent)
-        stream = streams.new_stream(6, "output perturbation before time 0", int(world.numbers[agent]))
-        assert [streams.standard_normal(stream) for _ in range(9)] == expected.standard_normal(9).tolist()
+        places, out = streams.beginnings([tick + 1], [world.numbers[agent]], [reactions]), np.empty((1, 9))
+        fill_normal(one, places, np.ones(1), np.ones(1, dtype=np.bool_), out)
+        assert view.stream(purpose).standard_normal(9).tolist() == out[0].tolist()

@@ -46,7 +46,7 @@ def _inverse_gamma_of_scipy(shape: float, u: float) -> float:
     return float(gammaincinv(shape, u))
 
 
-@compiled
+@part(forceinline=False)
 def delay_of(code, first, second, u, v):  # pragma: no cover - compiled
     """The delay of one message from its two uniforms, before rounding; lognormal by Box-Muller, gamma by inversion."""
     if code == CONSTANT:

@@ -7,11 +7,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import grimp
 import numba
+import numpy as np
 import pytest
 from hushnet.agents import compilation
+from numba import TypingError
 
 PACKAGE = compilation.PACKAGE
 
@@ -32,8 +35,26 @@ def doubled(number):
 def test_what_is_stored_is_found(folder):
     first, second = compilation.compiled(doubled), compilation.compiled(doubled)
     assert (first(21), second(21)) == (42, 42)
-    assert (first.stats.cache_hits.total(), second.stats.cache_hits.total()) == (0, 1)
-    assert list(folder.glob("*/*/*.nbi"))
+    assert [form.stats.cache_hits.total() for one in (first, second) for form in one.forms.values()] == [0, 1]
+    assert list(folder.glob("*/*/*/*.nbi"))
+
+
+class Pair(NamedTuple):
+    one: Any
+    other: Any
+
+
+def test_every_form_of_a_function_has_a_folder_of_its_own(folder):
+    """Whole numbers, numbers and arrays of every kind; also those in tables."""
+    made = compilation.compiled(lambda pair, number: pair.one[0] + number)
+    whole, real = np.ones(2, dtype=np.int64), np.full(2, 0.5)
+    assert made(Pair(whole, real), 1) == 2
+    assert made(Pair(real, real), 1) == 1.5
+    assert made(Pair(real[::2], real), 2.25) == 2.75
+    assert made(Pair(whole, whole), np.int64(3)) == 4
+    assert len(made.forms) == len(list(folder.glob("*/*/*/*.nbi"))) == 4
+    with pytest.raises(TypingError):
+        made("pair", 1)
 
 
 def test_other_peoples_functions_keep_their_folder(folder, tmp_path):
@@ -117,8 +138,8 @@ def test_a_cold_engine_says_once_that_it_is_compiled(folder, capsys, monkeypatch
 def test_processes_share_what_one_has_compiled(tmp_path):
     script = tmp_path / "draws.py"
     script.write_text(
-        "from hushnet.simulator.network.randomness import draw_one\n"
-        "draw_one(1, 2, 3, 4, 5, 6, 7)\nprint(draw_one.stats.cache_hits.total())\n"
+        "from hushnet.simulator.network.randomness import draw\n"
+        "draw(1, 2, 3, 4, 5, 6, 7)\nprint(*(form.stats.cache_hits.total() for form in draw.forms.values()))\n"
     )
     environment = {**os.environ, compilation.FOLDER: str(tmp_path / "code")}
     said = [

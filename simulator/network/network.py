@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from typing_extensions import override
 
-from ...agents.compilation import compiled, form_of
+from ...agents.compilation import compiled, form_of, part
 from ...agents.kinds import Bare, KindOf
 from ...agents.parameters import Interval, Parameters, Positive
 from .latency import Constant, LatencyParameters, delay_of
@@ -237,7 +237,7 @@ class Network:
         check_transmission(transmission)
         own = 0.0 if self.parameters.bandwidth is None else size / self.parameters.bandwidth
         ends = self.numbers[sender], self.numbers[receiver]
-        return _fate_of_one(*self.draws.key, *ends, tick & 0xFFFFFFFF, transmission, *self._law, own, self._chance)
+        return _fate_now(*self.draws.key, *ends, tick & 0xFFFFFFFF, transmission, *self._law, own, self._chance)
 
     def _delays(self, sender: int, receivers: NDArray[np.int64], uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
         if self._fixed is None:
@@ -255,13 +255,16 @@ def _settled(uniforms, delays, own, chances):  # pragma: no cover - compiled
     return times, lost
 
 
-@compiled
+@part(forceinline=False)
 def _fate_of_one(
     key0, key1, sender, receiver, tick, transmission, code, first, second, own, chance
 ):  # pragma: no cover
     """How long one copy is under way, and whether it is lost."""
     u, v, uniforms = draw_one(key0, key1, sender, receiver, tick, MESSAGE, transmission)
     return under_way(delay_of(code, first, second, u, v), own), is_lost(uniforms, chance)
+
+
+_fate_now = compiled(_fate_of_one)
 
 
 @compiled

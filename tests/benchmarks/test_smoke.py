@@ -151,6 +151,7 @@ def test_graphs_are_simple_regular_and_symmetric(agents, degree):
     assert np.array_equal(graph.tails[graph.reverse], graph.heads)
 
 
+@pytest.mark.slow
 def test_the_command_prints_and_writes_a_table(tmp_path):
     options = [
         "--toy",

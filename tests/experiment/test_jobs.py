@@ -62,6 +62,7 @@ def test_what_was_sent_to_workers_is_not_kept(workers, tmp_path, monkeypatch):
         gc.collect()
 
 
+@pytest.mark.slow
 def test_four_processes_leave_the_same_bytes_as_this_one(tmp_path):
     with hire(4) as four:
         check_same_bytes(tmp_path, four)

@@ -255,15 +255,37 @@ def local_models(task: Task, agents: NDArray[np.int64] | None = None) -> Models:
     models = np.zeros((len(chosen), task.dimension))
     for row, agent in enumerate(chosen):
         shard = task.train.shard(int(agent))
-        regularisation = float(task.regularisation[agent])
-        if 0 < len(shard) < task.dimension:
-            # The minimiser is in the span of the m rows: solve in m coordinates instead of p.
-            basis = np.linalg.qr(shard.features.T)[0]
-            inner = _local_model(Shard(shard.features @ basis, shard.labels), task.loss, regularisation)
-            models[row] = basis @ inner
-        elif len(shard):
-            models[row] = _local_model(shard, task.loss, regularisation)
+        if len(shard):
+            models[row] = _kept(shard, task.loss, float(task.regularisation[agent]))
     return models
+
+
+_KEPT: dict[tuple[Loss, bytes], NDArray[np.float64]] = {}
+_MOST_KEPT = 2**24
+"""Bytes of local minimisers that are kept for the next run on the same rows."""
+
+
+def _kept(shard: Shard, loss: Loss, regularisation: float) -> NDArray[np.float64]:
+    """The minimiser of one L_i, computed once for the same rows: protocols and points of a sweep share them."""
+    digest = hashlib.blake2b(repr((shard.stored.dtype.str, shard.stored.shape, regularisation)).encode())
+    for array in (shard.stored, shard.labels):
+        digest.update(np.ascontiguousarray(array).data)
+    key = loss, digest.digest()
+    if key not in _KEPT:
+        model = _minimiser(shard, loss, regularisation)
+        while _KEPT and (len(_KEPT) + 1) * model.nbytes > _MOST_KEPT:
+            _KEPT.pop(next(iter(_KEPT)))
+        _KEPT[key] = model
+    return _KEPT[key]
+
+
+def _minimiser(shard: Shard, loss: Loss, regularisation: float) -> NDArray[np.float64]:
+    """The minimiser of one L_i with rows."""
+    if len(shard) >= shard.stored.shape[1]:
+        return _local_model(shard, loss, regularisation)
+    # The minimiser is in the span of the m rows: solve in m coordinates instead of p.
+    basis = np.linalg.qr(shard.features.T)[0]
+    return basis @ _local_model(Shard(shard.features @ basis, shard.labels), loss, regularisation)
 
 
 def _combine(

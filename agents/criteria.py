@@ -63,7 +63,7 @@ def register(criterion: Criterion) -> Criterion:
 
 
 def _signs(scores: Array) -> Array:
-    return np.where(scores >= 0, 1.0, -1.0)
+    return 2.0 * (scores >= 0) - 1.0
 
 
 def _hits(predictions: Array, labels: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -95,7 +96,7 @@ def _rows_of(criterion: Criterion) -> Callable[[Reading], Rows]:
         if reading.models is None:
             return
         task = reading.task
-        values = quality(task, reading.models)
+        values = reading.of_models(criterion.name, partial(quality, task))
         known = np.isfinite(values) & reading.world.started
         if not known.any():
             return
@@ -118,7 +119,7 @@ def _rows_of(criterion: Criterion) -> Callable[[Reading], Rows]:
 def _per_agent(reading: Reading) -> NDArray[np.float64]:
     if reading.models is None:
         return np.full(reading.task.agents, np.nan)
-    return quality(reading.task, reading.models)
+    return reading.of_models(reading.task.metric, partial(quality, reading.task))
 
 
 def metric_of_criterion(criterion: Criterion) -> Metric:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,25 +19,25 @@ if TYPE_CHECKING:
 
 def training_loss(reading: Reading) -> Rows:
     """Mean loss, without regulariser, of every agent's model on its own training rows, averaged over agents."""
-    from ...agents.objectives.objectives import row_scores
-
-    if reading.models is None:
-        return
-    task = reading.task
-    table = task.train
-    sums = table.sums(task.loss.value(row_scores(table, reading.models), table.labels))
+    table = reading.task.train
     inhabited = table.counts > 0
-    if inhabited.any():
+    if reading.models is not None and inhabited.any():
+        sums = table.sums(reading.of_models("training_loss", partial(_losses, reading.task, table)))
         yield "mean", (sums[inhabited] / table.counts[inhabited]).mean()
 
 
 def test_loss(reading: Reading) -> Rows:
     """Loss, without regulariser, of a test row under its owner's model."""
+    table = reading.task.test
+    if reading.models is not None and len(table.labels):
+        yield "mean", reading.of_models("test_loss", partial(_losses, reading.task, table)).mean()
+
+
+def _losses(task: Task, table: Table, models: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(M,) loss of every row of a table under its owner's model."""
     from ...agents.objectives.objectives import row_scores
 
-    task = reading.task
-    if reading.models is not None and len(task.test.labels):
-        yield "mean", task.loss.value(row_scores(task.test, reading.models), task.test.labels).mean()
+    return task.loss.value(row_scores(table, models), table.labels)
 
 
 def _zero_losses(task: Task, table: Table) -> NDArray[np.float64]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ Rows = Iterator[tuple[str, float]]
 
 Range = tuple[float, float]
 """Smallest and largest value."""
+
+Found = TypeVar("Found")
 
 ANY: Range = (-math.inf, math.inf)
 
@@ -54,6 +56,22 @@ class Reading:
     def task(self) -> Task:
         """The task."""
         return self.world.setting.task
+
+    def of_models(self, name: str, compute: Callable[[NDArray[np.float64]], Found]) -> Found:
+        """What is computed of models alone: once, as long as no agent's model changes.
+
+        Parameters
+        ----------
+        name : str
+            Under which it is kept.
+        compute : callable
+            ``compute(models)``, for the (n, p) models, which are there.
+        """
+        assert self.models is not None
+        before = self.kept.get(name)
+        if before is None or not np.array_equal(before[0], self.models):
+            before = self.kept[name] = self.models.copy(), compute(self.models)
+        return before[1]
 
 
 @dataclass(frozen=True, kw_only=True)

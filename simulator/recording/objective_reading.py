@@ -30,13 +30,13 @@ class ObjectiveReading:
         self.objective, self.world = objective, world
         self.task = world.setting.task
         self._value = 0.0
-        self._mean: Models | None = None
+        self._models: Models | None = None
         self._holds_squares = False
 
     def value(self, models: Models) -> float:
-        """The objective at the (n, p) models of this instant."""
-        self._mean = models.mean(axis=0) if self.objective.minimum_over == "agreeing" else None
-        self._value = self.objective.value(models)
+        """The objective at the (n, p) models of this instant; computed once, as long as no agent's model changes."""
+        if self._models is None or not np.array_equal(models, self._models):
+            self._models, self._value = models.copy(), self.objective.value(models)
         return self._value
 
     def check(self, minimum: float) -> None:
@@ -60,8 +60,8 @@ class ObjectiveReading:
             self._check_squares()
             self._holds_squares = True
         lowest, value = minimum - BELOW * (1.0 + abs(minimum)), self._value
-        if value < lowest and self._mean is not None:
-            value = self.objective.value(np.tile(self._mean, (self.task.agents, 1)))
+        if value < lowest and self._models is not None and self.objective.minimum_over == "agreeing":
+            value = self.objective.value(np.tile(self._models.mean(axis=0), (self.task.agents, 1)))
         if value < lowest:
             raise Inconsistency(
                 f"the objective is {value:.17g} at time {self.world.now:.6g}, below its minimum {minimum:.17g}: one of "

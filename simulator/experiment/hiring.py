@@ -1,4 +1,4 @@
-"""Who is hired to execute runs: this process, a cluster of its own on this machine, or one that is there already."""
+"""Who is hired to execute runs: this process, others on this machine, or a dask cluster that is there already."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing_extensions import override
 from ...agents.errors import InputError
 from ..contract.verdict import Verdict
 from .plan import Experiment, PlannedRun
+from .processes import OwnProcesses
 from .proofs import judge
 from .run_once import RunOutcome, run_once
 from .workers import Jobs, OnSample, OnStart, Workers
@@ -43,9 +44,7 @@ class InProcess(Workers):
 
     def _other_process(self) -> Workers:
         if self._apart is None:
-            from .cluster import OwnCluster
-
-            self._apart = OwnCluster(1)
+            self._apart = OwnProcesses(1)
         return self._apart
 
     @override
@@ -82,6 +81,4 @@ def hire(jobs: Jobs = 1, scheduler: str | None = None) -> Workers:
         raise InputError(f"jobs = {jobs!r}: must be a number from 1, or auto")
     if jobs == 1:
         return InProcess()
-    from .cluster import OwnCluster
-
-    return OwnCluster(jobs)
+    return OwnProcesses(jobs)

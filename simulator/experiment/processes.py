@@ -36,7 +36,7 @@ ENVIRONMENT = {
 }
 """Each has one thread throughout, and gives back memory that a run needed."""
 
-_ANEW = multiprocessing.get_context("spawn")
+CONTEXT = multiprocessing.get_context("spawn")
 """Each starts as a new interpreter, as on a machine of its own: threads and locks of this process are not there."""
 
 
@@ -78,8 +78,8 @@ class Processes(Hands):
         self._wanted = max(self._wanted, wanted)
         while len(self._workers) < self._wanted:
             with shielded(), _environment():
-                here, there = _ANEW.Pipe()
-                process = _ANEW.Process(target=serve, args=(there,), daemon=True)
+                here, there = CONTEXT.Pipe()
+                process = CONTEXT.Process(target=serve, args=(there,), daemon=True)
                 try:
                     process.start()
                 except OSError as error:

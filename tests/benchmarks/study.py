@@ -1,7 +1,7 @@
 """What a study takes: ``python -m tests.benchmarks.study``.
 
-Five protocols on ten points with ten seeds, each run of 100 agents with 101 records: processor time in all and by protocol,
-what a record takes (a run with its 101 records against one with two), and a run of 20 agents from its data to its folder.
+Five protocols on ten points with ten seeds, each run of 100 agents with 101 records: processor time in all and by
+protocol, what a record takes (a run with its 101 records against one with two), and a run of 20 agents.
 ``--toy`` sees that it runs.
 """
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, final
@@ -28,6 +29,8 @@ from ..tasks.base import Task
 
 Models = NDArray[np.float64]
 """(n, p): row i is agent i's model."""
+MeanLosses = Callable[[Task, Models], NDArray[np.float64]]
+"""Gives `mean_losses` of a task at some models."""
 
 
 class Objective(ABC):
@@ -59,6 +62,18 @@ class Objective(ABC):
     @abstractmethod
     def value(self, models: Models) -> float:
         """Value at the (n, p) models."""
+
+    def value_from(self, models: Models, losses: MeanLosses) -> float:
+        """Value at the (n, p) models, with mean losses from somebody who may know them; asks nobody by default.
+
+        Parameters
+        ----------
+        models : (n, p) float64
+        losses : callable
+            As `mean_losses`, to every bit.
+        """
+        del losses
+        return self.value(models)
 
     @abstractmethod
     def minimise(self) -> tuple[Models, float]:
@@ -144,12 +159,16 @@ class GraphRegularised(Objective):
 
     @override
     def value(self, models: Models) -> float:
+        return self.value_from(models, mean_losses)
+
+    @override
+    def value_from(self, models: Models, losses: MeanLosses) -> float:
         """Sum over edges, for the Laplacian's quadratic form cancels."""
-        losses = mean_losses(self.task, models)
+        means = losses(self.task, models)
         graph, weights = self.graph, self.data_weights
         gaps = squared_gaps(*map(read_only, (graph.offsets, graph.heads, graph.weights, models)))
         rest = 0.5 * gaps + float(weights @ penalties(self.task, models))
-        return rest + float(weights @ losses)
+        return rest + float(weights @ means)
 
     @override
     def value_and_gradient(self, models: Models) -> tuple[float, Models]:
@@ -189,7 +208,11 @@ class LocalOnly(Objective):
 
     @override
     def value(self, models: Models) -> float:
-        return float(local_losses(self.task, models).sum())
+        return self.value_from(models, mean_losses)
+
+    @override
+    def value_from(self, models: Models, losses: MeanLosses) -> float:
+        return float(local_losses(self.task, models, losses).sum())
 
     @override
     def value_and_gradient(self, models: Models) -> tuple[float, Models]:
@@ -201,15 +224,15 @@ class LocalOnly(Objective):
         return models, self.value(models)
 
 
-def local_losses(task: Task, models: Models) -> NDArray[np.float64]:
-    """(n,) L_i(theta_i) at the (n, p) models; 0 for agents without data."""
-    return mean_losses(task, models) + penalties(task, models)
-
-
 def mean_losses(task: Task, models: Models) -> NDArray[np.float64]:
     """(n,) L_i(theta_i) without the regulariser, at the (n, p) models; 0 for agents without data."""
     table = task.train
     return table.sums(task.loss.value(row_scores(table, models), table.labels)) / np.maximum(table.counts, 1)
+
+
+def local_losses(task: Task, models: Models, losses: MeanLosses = mean_losses) -> NDArray[np.float64]:
+    """(n,) L_i(theta_i) at the (n, p) models; 0 for agents without data."""
+    return losses(task, models) + penalties(task, models)
 
 
 def penalties(task: Task, models: Models) -> NDArray[np.float64]:

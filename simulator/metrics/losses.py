@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,22 +21,17 @@ def training_loss(reading: Reading) -> Rows:
     table = reading.task.train
     inhabited = table.counts > 0
     if reading.models is not None and inhabited.any():
-        sums = table.sums(reading.of_models("training_loss", partial(_losses, reading.task, table)))
+        sums = reading.row_sums("training_loss", table, reading.task.loss.value)
         yield "mean", (sums[inhabited] / table.counts[inhabited]).mean()
 
 
 def test_loss(reading: Reading) -> Rows:
     """Loss, without regulariser, of a test row under its owner's model."""
-    table = reading.task.test
-    if reading.models is not None and len(table.labels):
-        yield "mean", reading.of_models("test_loss", partial(_losses, reading.task, table)).mean()
-
-
-def _losses(task: Task, table: Table, models: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(M,) loss of every row of a table under its owner's model."""
     from ...agents.objectives.objectives import row_scores
 
-    return task.loss.value(row_scores(table, models), table.labels)
+    task = reading.task
+    if reading.models is not None and len(task.test.labels):
+        yield "mean", task.loss.value(row_scores(task.test, reading.models), task.test.labels).mean()
 
 
 def _zero_losses(task: Task, table: Table) -> NDArray[np.float64]:

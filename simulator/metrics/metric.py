@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +15,16 @@ from ...agents.registry import Registry
 from .costs import AXES
 
 if TYPE_CHECKING:
+    from ...agents.tables import Table
     from ...agents.tasks.base import Task
+
+Array = NDArray[np.float64]
 
 Rows = Iterator[tuple[str, float]]
 """(statistic, value)."""
 
 Range = tuple[float, float]
 """Smallest and largest value."""
-
-Found = TypeVar("Found")
 
 ANY: Range = (-math.inf, math.inf)
 
@@ -57,21 +58,23 @@ class Reading:
         """The task."""
         return self.world.setting.task
 
-    def of_models(self, name: str, compute: Callable[[NDArray[np.float64]], Found]) -> Found:
-        """What is computed of models alone: once, as long as no agent's model changes.
+    def row_sums(self, name: str, table: Table, number: Callable[[Array, Array], Array]) -> Array:
+        """(n,) sums over agents' own rows at their models, which are there; see `hushnet.agents.objectives.row_sums`.
 
         Parameters
         ----------
         name : str
-            Under which it is kept.
-        compute : callable
-            ``compute(models)``, for the (n, p) models, which are there.
+            Under which they are kept.
+        table : Table
+        number : callable
+            ``number(scores, labels)``: a number of each row.
         """
+        from ...agents.objectives.row_sums import RowSums
+
         assert self.models is not None
-        before = self.kept.get(name)
-        if before is None or not np.array_equal(before[0], self.models):
-            before = self.kept[name] = self.models.copy(), compute(self.models)
-        return before[1]
+        if name not in self.kept:
+            self.kept[name] = RowSums(table, number)
+        return self.kept[name].at(self.models)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...agents.errors import Inconsistency, InputError
-from ...agents.objectives.objectives import Models, Objective
+from ...agents.objectives.objectives import Models, Objective, mean_losses
+from ...agents.objectives.row_sums import RowSums
 
 if TYPE_CHECKING:
+    from ...agents.tasks.base import Task
     from ..world.world import World
 
 BELOW = 1e-9
@@ -30,13 +33,14 @@ class ObjectiveReading:
         self.objective, self.world = objective, world
         self.task = world.setting.task
         self._value = 0.0
-        self._models: Models | None = None
+        self._mean: Models | None = None
+        self._sums = RowSums(self.task.train, self.task.loss.value)
         self._holds_squares = False
 
     def value(self, models: Models) -> float:
-        """The objective at the (n, p) models of this instant; computed once, as long as no agent's model changes."""
-        if self._models is None or not np.array_equal(models, self._models):
-            self._models, self._value = models.copy(), self.objective.value(models)
+        """The objective at the (n, p) models of this instant; rows are read of those agents whose model has changed."""
+        self._mean = models.mean(axis=0) if self.objective.minimum_over == "agreeing" else None
+        self._value = self.objective.value_from(models, self._losses)
         return self._value
 
     def check(self, minimum: float) -> None:
@@ -60,13 +64,19 @@ class ObjectiveReading:
             self._check_squares()
             self._holds_squares = True
         lowest, value = minimum - BELOW * (1.0 + abs(minimum)), self._value
-        if value < lowest and self._models is not None and self.objective.minimum_over == "agreeing":
-            value = self.objective.value(np.tile(self._models.mean(axis=0), (self.task.agents, 1)))
+        if value < lowest and self._mean is not None:
+            value = self.objective.value(np.tile(self._mean, (self.task.agents, 1)))
         if value < lowest:
             raise Inconsistency(
                 f"the objective is {value:.17g} at time {self.world.now:.6g}, below its minimum {minimum:.17g}: one of "
                 "the two is computed wrongly; please report it with the scenario"
             )
+
+    def _losses(self, task: Task, models: Models) -> NDArray[np.float64]:
+        """(n,) mean losses on agents' own rows."""
+        if task.train is not self.task.train or task.loss != self.task.loss:
+            return mean_losses(task, models)
+        return self._sums.at(models) / np.maximum(task.train.counts, 1)
 
     def _check_squares(self) -> None:
         """Raise an `InputError` if squares of the rows, summed over all of them, are beyond what a float holds."""

@@ -12,7 +12,7 @@ import numpy as np
 from ...agents.errors import Divergence, HushnetError, LimitReached, Stall, StepFailure
 from ..analysis.results import RunResult
 from ..contract.verdict import Verdict
-from ..engine.selection import Engine, engine_for, run_exactly
+from ..engine.selection import Engine, run_exactly
 from ..metrics.trace import HitWindow, Row
 from ..network.graphs import describe
 from ..recording.first_hit import FirstHit
@@ -102,8 +102,7 @@ class _Attempt:
 
     def engine(self, world: World) -> Engine:
         """The engine that the scenario asks for."""
-        scenario = self._run.point.scenario
-        return engine_for(scenario.engine, world, debug=scenario.debug)
+        return self._experiment.engine_for(self._run, world)
 
 
 def first_hit(
@@ -135,8 +134,7 @@ def first_hit(
             world.record_time, world.record_activations = None, window.after or window.stride
             return world
 
-        scenario = run.point.scenario
-        run_exactly(make, lambda world: engine_for(scenario.engine, world, debug=scenario.debug))
+        run_exactly(make, lambda world: experiment.engine_for(run, world))
         return found[-1].rows
     return []
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ...agents.errors import AuditFailure, InputError
 from ...agents.graph import Graph
 from ...agents.tasks.base import Task
-from ..engine.selection import engine_for, run_exactly
+from ..engine.selection import run_exactly
 from ..experiment import FAILURES, Experiment, Run
 from ..experiment.plan import naming_fields
 from ..experiment.sources import FOLDER, brought, kept_files
@@ -123,7 +123,6 @@ def rerun(
 def _made(experiment: Experiment, run: Run, entry: Entry, window: tuple[float, float], agents: int | None) -> Rerun:
     task, graph = experiment.data(run)
     looks: list[tuple[float, NDArray[np.float64]]] = []
-    scenario = run.point.scenario
     private = bool(entry.manifest.get("privacy"))
 
     def look(world: World) -> None:
@@ -143,7 +142,7 @@ def _made(experiment: Experiment, run: Run, entry: Entry, window: tuple[float, f
         return made[-1][0]
 
     try:
-        run_exactly(make, lambda world: engine_for(scenario.engine, world, debug=scenario.debug))
+        run_exactly(make, lambda world: experiment.engine_for(run, world))
     except tuple(FAILURES.values()):
         pass  # it ended so when it was recorded, too, or its trace differs
     world, recorder, log = made[-1]

@@ -1,0 +1,51 @@
+"""Errors planted in the project's own rules are found in the worlds of the frozen engine."""
+
+import json
+
+import pytest
+
+from . import mutants
+
+EVERY, FOUND = mutants.mutants(), mutants.recorded()
+CAUGHT = [one for one in EVERY if FOUND.get(one.rule) is not None]
+
+
+def test_every_error_can_be_planted_once_and_is_a_program():
+    for one in EVERY:
+        text = (mutants.ROOT / one.file).read_text(encoding="utf-8")
+        compile(one.planted(text), one.rule, "exec")
+
+
+def test_all_but_a_few_errors_are_caught_and_the_others_have_a_reason():
+    assert [one.rule for one in EVERY] == list(FOUND)
+    assert len({one.rule for one in EVERY}) == len(EVERY) >= 120
+    assert len(CAUGHT) >= 0.95 * len(EVERY)
+    assert [one.rule for one in EVERY if bool(one.excuse) == (one in CAUGHT)] == []
+
+
+def test_the_page_of_results_says_what_was_found():
+    assert mutants.RESULTS.read_text(encoding="utf-8") == mutants.results(EVERY, FOUND)
+
+
+def shown_again(chosen, folder):
+    copy, sound = mutants.copied(folder), folder / "sound.json"
+    digests = {FOUND[one.rule][1]: mutants.sound_digests([FOUND[one.rule][1]])[0] for one in chosen}
+    sound.write_text(json.dumps([digests.get(case) for case in range(max(digests) + 1)]), encoding="utf-8")
+    found = {}
+    for one in chosen:
+        case = FOUND[one.rule][1]
+        found[one.rule] = mutants.first_shown(one, copy, sound, range(case, case + 1))
+    return found
+
+
+def test_a_planted_error_shows_in_its_world_and_the_rule_as_it_stands_does_not(tmp_path):
+    one = next(one for one in CAUGHT if one.rule == "the session of the higher agent wins")
+    assert shown_again([one], tmp_path) == {one.rule: FOUND[one.rule]}
+    engine, case = FOUND[one.rule]
+    assert not mutants.differs(case, engine, mutants.sound_digests([case])[0])
+
+
+@pytest.mark.slow
+def test_planted_errors_show_where_they_were_found(tmp_path):
+    chosen = CAUGHT[::20]
+    assert shown_again(chosen, tmp_path) == {one.rule: FOUND[one.rule] for one in chosen}

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from ..agents.blocks import State
-from ..agents.compilation.compiled import is_patched
+from ..agents.compilation import is_patched
 from ..agents.inbox import Message
 from ..agents.objectives.objectives import Objective
 from ..agents.parameters import Parameters

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...agents.compilation.compiled import REASSOCIATED, compiled
+from ...agents.compilation import REASSOCIATED, compiled
 
 
 def _kernel(function: Any) -> Any:

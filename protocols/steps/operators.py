@@ -12,18 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents import losses
-from ...agents.compilation.deferred import Kernels
 from ...agents.loss_codes import UNKNOWN
 from ...agents.optimisation.solvers import minimise_local
 from ...agents.tables import Shard
-from . import heard_kernels, row_kernels
+from . import heard_kernels as heard
+from . import row_kernels as rows_of
 from .own_rows import OTHER_COUNT
 from .record import BatchPart, Record, segments
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
-
-heard, rows_of = Kernels(heard_kernels), Kernels(row_kernels)
 
 
 class Sample:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...agents.compilation.compiled import REASSOCIATED, compiled
+from ...agents.compilation import REASSOCIATED, compiled, part
 from ...agents.loss_codes import slope_of
 from ...agents.optimisation.compiled_newton import minimise
 
@@ -28,7 +28,7 @@ def _kernel(function: Any) -> Any:
 
 
 def _small(function: Any) -> Any:
-    return compiled(function, fastmath=REASSOCIATED, error_model="numpy", forceinline=True)
+    return part(function, fastmath=REASSOCIATED, error_model="numpy")
 
 
 @_small

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....agents.compilation.compiled import compiled
+from ....agents.compilation import compiled, part
 from ...rules.clocks import is_news
 from ...rules.delivery import hold_version
 from ...rules.lazy import kinds_of
-from ...tables.run import LINE, RunTables
+from ...tables.run import RunTables
 from ...tables.sessions import REQUESTING
 from ...tables.tallies import FREE_ROWS
 
@@ -96,31 +96,31 @@ def empty_plan(agents: int, ports: int, steps: int, reads: int) -> StepPlan:
     )
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def is_due(plan: StepPlan, port: int, agent: int, updates: int):  # pragma: no cover - compiled
     """Whether an agent sends through a port at its next step."""
     period = plan.period[port, agent]
     return period > 0 and updates % period == plan.phase[port, agent]
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def begin_step(run: RunTables, plan: StepPlan, agent: int, now: float, kinds: int):  # pragma: no cover - compiled
     """Plan a step of an agent, which reads what it knows of some first kinds; where its reads end."""
     counts = plan.counts
     step, place = plan.steps[counts[STEPS]], counts[READS]
     counts[TOTAL] += 1
-    step.agent, step.tick, step.updates, step.now = agent, run.ticks[agent], run.updates[agent], now
+    step.agent, step.tick, step.updates, step.now = agent, run.agents.ticks[agent], run.agents.updates[agent], now
     step.number, step.first = counts[TOTAL], place
     step.phase, step.reactions, step.edge, step.heard, step.wrote = 0, 0, -1, -1, -1
     edges = len(run.heads)
     for kind in range(kinds):
         for edge in range(run.offsets[agent], run.offsets[agent + 1]):
-            plan.reads[place] = run.known[kind * edges + edge]
+            plan.reads[place] = run.slots.known[kind * edges + edge]
             place += 1
     return place
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def add_step(run: RunTables, plan: StepPlan, agent: int, now: float, rows: Any):  # pragma: no cover - compiled
     """Plan a step of an agent, which reads what it knows and writes into some versions; there must be room."""
     place = begin_step(run, plan, agent, now, kinds_of(run))
@@ -131,15 +131,15 @@ def add_step(run: RunTables, plan: StepPlan, agent: int, now: float, rows: Any):
     plan.counts[READS] = place
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def add_half(
     run: RunTables, plan: StepPlan, phase: int, agent: int, edge: int, heard: int, wrote: int, now: float, kinds: int
 ):  # pragma: no cover - compiled
     """Plan half of an exchange over an agent's edge, which reads what it knows of some first kinds."""
     place = begin_step(run, plan, agent, now, kinds)
     step, halves = plan.steps[plan.counts[STEPS]], plan.halves[agent]
-    if halves[0] != run.ticks[agent]:
-        halves[0], halves[1] = run.ticks[agent], 0
+    if halves[0] != run.agents.ticks[agent]:
+        halves[0], halves[1] = run.agents.ticks[agent], 0
     if phase != REQUESTING:
         halves[1] += 1
     step.phase, step.reactions, step.edge, step.heard, step.wrote = phase, halves[1], edge, heard, wrote
@@ -147,13 +147,13 @@ def add_half(
     plan.counts[READS] = place
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def fits(plan: StepPlan, reads: int):  # pragma: no cover - compiled
     """Whether a step with so many reads and writes fits into the plan."""
     return plan.counts[STEPS] < len(plan.steps) and plan.counts[READS] + reads <= len(plan.reads)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def has_to_end(plan: StepPlan):  # pragma: no cover - compiled
     """Whether the step that was planned last ends the run."""
     return plan.counts[TOTAL] == plan.counts[EXACT]
@@ -225,19 +225,19 @@ def take_rows_back(run: RunTables):  # pragma: no cover - compiled
     """Find the versions that nothing refers to any more, once all steps that read them are made."""
     free = 0
     for row in range(len(run.pool) - 1, -1, -1):
-        if run.references[LINE * row] == 0:
-            run.free_rows[free] = row
+        if run.versions.references[row] == 0:
+            run.versions.free[free] = row
             free += 1
     run.counts[FREE_ROWS] = free
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def charge_news(run: RunTables, agent: int, row: int, width: int):  # pragma: no cover - compiled
     """Charge an agent for a version without noise, and keep it to compare later ones with, unless it is no news."""
     if not is_news(run, agent, row, width):
         return False
-    run.charged[agent] += 1
-    hold_version(run, run.paid, agent, row)
+    run.agents.charged[agent] += 1
+    hold_version(run, run.agents.paid, agent, row)
     return True
 
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from ....agents.stream_keys import WORDS, new_stream
+from ....agents.streams import Generator, beginnings, generator
 from ....agents.tables import Shard
 from ....protocols.steps.charges import StepCharges
-from ....protocols.steps.draw_kernels import MECHANISMS, begin_streams, choose_each, choose_rows, fill_noise
+from ....protocols.steps.draw_kernels import FILLS, choose_each, choose_rows
 from ....protocols.steps.sources import Nobody, StepSource
 from ....protocols.steps.tables import StepTables
 from .plan import StepPlan
@@ -48,9 +48,7 @@ class PlanSource(StepSource):
         self._seed, self._numbers = seed, numbers.astype(np.int64)
         self._degrees = tables.graph.degrees
         self._kinds = {kind: rank for rank, kind in enumerate(tables.names.kinds)}
-        self._purposes: dict[str, NDArray[np.uint64]] = {}
-        self._mechanism = MECHANISMS.get(charges.mechanism, -1)
-        self._most_rows = int(tables.counts.max(initial=0))
+        self._generators: dict[str, Generator] = {}
 
     def begin(self, plan: StepPlan, pool: Array, agents: Ranks, steps: Any) -> None:
         """Begin some steps of a plan, of agents that are all different.
@@ -108,17 +106,16 @@ class PlanSource(StepSource):
 
     # Draws.
 
-    def _stream(self, purpose: str) -> NDArray[np.uint64]:
-        """(B, WORDS) streams of the steps; asked twice, they go on."""
-        streams = self._streams.get(purpose)
-        if streams is None:
-            if purpose not in self._purposes:
-                self._purposes[purpose] = new_stream(self._seed, purpose)
-            streams = self._streams[purpose] = np.empty((len(self.agents), WORDS), dtype=np.uint64)
-            ticks, numbers = np.ascontiguousarray(self.steps["tick"]), self._numbers[self.agents]
-            reactions = np.ascontiguousarray(self.steps["reactions"])
-            begin_streams(self._purposes[purpose], ticks, numbers, reactions, streams)
-        return streams
+    def _stream(self, purpose: str) -> tuple[Generator, NDArray[np.uint64]]:
+        """The generator of the steps' streams, and (B, WORDS) where they stand; asked twice, they go on."""
+        if purpose not in self._generators:
+            self._generators[purpose] = generator(self._seed, purpose)
+        places = self._streams.get(purpose)
+        if places is None:
+            steps = self.steps
+            places = beginnings(steps["tick"] + 1, self._numbers[self.agents], steps["reactions"])
+            self._streams[purpose] = places
+        return self._generators[purpose], places
 
     @property
     def _noisy(self) -> NDArray[np.bool_]:
@@ -133,7 +130,7 @@ class PlanSource(StepSource):
             asked[rows] = True
             noisy &= asked
         scales = self.charges.scales_at(self.agents, self.updates)
-        fill_noise(self._stream("noise"), self._mechanism, scales, noisy, out)
+        FILLS[self.charges.mechanism](*self._stream("noise"), scales, noisy, out)
         self.drawn = noisy.astype(np.int64) if self.drawn is None else self.drawn + noisy
         return out
 
@@ -164,15 +161,14 @@ class PlanSource(StepSource):
         starts = np.zeros(len(rows) + 1, dtype=np.int64)
         np.cumsum(np.minimum(rows, count), out=starts[1:])
         ranks = np.empty(int(starts[-1]), dtype=np.int64)
-        choose_rows(self._stream("sampling"), rows, starts, ranks)
+        choose_rows(*self._stream("sampling"), rows, starts, ranks)
         return ranks, starts
 
     @override
     def choose_each(self, shares: Array) -> tuple[Ranks, Ranks]:
         rows = self.tables.counts[self.agents]
         starts, ranks = np.empty(len(rows) + 1, dtype=np.int64), np.empty(int(rows.sum()), dtype=np.int64)
-        uniforms = np.empty(self._most_rows)
-        choose_each(self._stream("sampling"), rows, np.ascontiguousarray(shares), uniforms, ranks, starts)
+        choose_each(*self._stream("sampling"), rows, np.ascontiguousarray(shares), ranks, starts)
         return ranks[: starts[-1]], starts
 
     @override

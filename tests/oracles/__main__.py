@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from . import compare, logs, mutants, planted, product, steps
 from .worlds import world
@@ -22,17 +21,12 @@ def main() -> int:
     parser.add_argument("--mutants", action="store_true", help="plant errors into a copy of the project's own rules")
     parser.add_argument("--again", action="store_true", help="with --mutants: also those that no world has shown")
     parser.add_argument("--jobs", type=int, default=2, help="with --mutants: processes at once")
-    parser.add_argument("--judge", nargs=4, metavar=("ENGINES", "SOUND", "FIRST", "CASES"), help=argparse.SUPPRESS)
     parser.add_argument("--write-logs", action="store_true", help="only before anything has changed")
     asked = parser.parse_args()
     if asked.planted:
         return planted.renew()
     if asked.mutants:
         return mutants.renew(jobs=asked.jobs, again=asked.again)
-    if asked.judge:
-        engines, sound, first, cases = asked.judge
-        print(mutants.judge(engines.split(","), Path(sound), int(first), int(cases)))
-        return 0
     if asked.write_logs:
         return logs.write()
     if asked.show:

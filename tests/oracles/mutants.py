@@ -6,24 +6,23 @@ the package, where the worlds run without compiling. ``python -m tests.oracles -
 
 from __future__ import annotations
 
+import compileall
 import csv
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
-from hashlib import blake2s
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from .compare import SEED, WORLDS, unobserved
-from .worlds import world
+from .compare import WORLDS
+from .judging import sound_digests
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -40,8 +39,6 @@ ENGINES = {
     "": EVERY,
 }
 """By the beginning of a file's name, which engines and forms run it."""
-SECONDS = 30
-"""Of processor time for one world, which takes a tenth of one; what takes so long does not end."""
 
 
 @dataclass(frozen=True)
@@ -97,111 +94,66 @@ def recorded() -> dict[str, tuple[str, int] | None]:
     return {rule: found and tuple(found) for rule, found in json.loads(CASES.read_text(encoding="utf-8")).items()}
 
 
-# Judging, in a copy of the package.
+class Copy:
+    """A copy of the package, in which errors are planted, and a process that judges them; ``with`` it that lasts.
 
-
-def digest(rows: Iterable[Any]) -> str:
-    """A short name of some rows."""
-    return blake2s(repr(list(rows)).encode(), digest_size=8).hexdigest()
-
-
-def sound_digests(cases: Iterable[int]) -> list[list[str]]:
-    """Of each world, digests of the frozen engine's rows: all, unobserved, and those of declared steps."""
-    from . import declared
-    from .engine import build
-
-    found = []
-    for case in cases:
-        rows = build.run(world(SEED, case))
-        stated = declared.run(declared.declared(world(SEED, case)))
-        found.append([digest(rows), digest(unobserved(rows)), digest(stated)])
-    return found
-
-
-def differs(case: int, engine: str, sound: list[str]) -> bool:
-    """Whether an engine or form parts from the frozen engine in a world; whatever is raised is a difference."""
-    from . import declared, product, steps
-
-    description = world(SEED, case)
-    try:
-        if engine in steps.FORMS:
-            return digest(steps.run(declared.declared(description), engine)) != sound[2]
-        if digest(product.run(description, engine)) != sound[0]:
-            return True
-        return engine != product.EVENT and digest(product.run(description, engine, observed=False)) != sound[1]
-    except (NameError, ImportError):  # the planted text is no program
-        raise
-    except Exception:
-        return True
-
-
-class _Endless(Exception):
-    """A world does not end."""
-
-
-def _end(*_: Any) -> None:
-    raise _Endless
-
-
-def judge(engines: list[str], sound: Path, first: int, cases: int) -> str:
-    """The first engine and world that differ, in words; empty if none does."""
-    from hushnet.protocols.steps import draw_kernels
-
-    # What is not compiled may round otherwise, but draws the same noise.
-    draw_kernels.disagreement = str  # type: ignore[assignment]
-    known: list[list[str]] = json.loads(sound.read_text(encoding="utf-8"))
-    signal.signal(signal.SIGVTALRM, _end)
-    for case in range(first, first + cases):
-        for engine in engines:
-            signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
-            if differs(case, engine, known[case]):
-                return f"{engine} {case}"
-            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-    return ""
-
-
-# Planting, from outside.
-
-
-def copied(folder: Path) -> Path:
-    """A copy of the package, and of what comparing takes."""
-    for name in PACKAGE:
-        shutil.copytree(ROOT / name, folder / "hushnet" / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in NEEDED:
-        (folder / "tests" / name).parent.mkdir(parents=True, exist_ok=True)
-        copy = shutil.copytree if (ROOT / "tests" / name).is_dir() else shutil.copy
-        copy(ROOT / "tests" / name, folder / "tests" / name)
-    return folder
-
-
-def first_shown(mutant: Mutant, copy: Path, sound: Path, cases: range) -> tuple[str, int] | None:
-    """The first engine or form, and world, that show an error which is planted in a copy.
-
-    Raises
-    ------
-    RuntimeError
-        If the planted text is no program.
+    Parameters
+    ----------
+    folder : Path
+    sound : Path
+        What `hushnet` does without an error: `sound_digests` by world, as JSON.
     """
-    file = copy / "hushnet" / mutant.file
-    before = file.read_text(encoding="utf-8")
-    file.write_text(mutant.planted(before), encoding="utf-8")
-    asked = ["--judge", ",".join(mutant.engines), str(sound), str(cases.start), str(len(cases))]
-    env = {**os.environ, "PYTHONPATH": str(copy), "NUMBA_DISABLE_JIT": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.oracles", *asked],
-            cwd=copy,
-            env=env,
-            capture_output=True,
+
+    def __init__(self, folder: Path, sound: Path) -> None:
+        self.folder, self.sound = folder, sound
+        for name in PACKAGE:
+            shutil.copytree(ROOT / name, folder / "hushnet" / name, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in NEEDED:
+            (folder / "tests" / name).parent.mkdir(parents=True, exist_ok=True)
+            copy = shutil.copytree if (ROOT / "tests" / name).is_dir() else shutil.copy
+            copy(ROOT / "tests" / name, folder / "tests" / name)
+        compileall.compile_dir(folder, quiet=2)
+
+    def __enter__(self) -> Copy:
+        how = {"PYTHONPATH": str(self.folder), "NUMBA_DISABLE_JIT": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        self._judge = subprocess.Popen(
+            [sys.executable, "-m", "tests.oracles.judging"],
+            cwd=self.folder,
+            env={**os.environ, **how},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             text=True,
-            check=False,
         )
-    finally:
-        file.write_text(before, encoding="utf-8")
-    if done.returncode:
-        raise RuntimeError(f"{mutant.rule}: {done.stderr[-2000:]}")
-    engine, _, case = done.stdout.strip().partition(" ")
-    return (engine, int(case)) if engine else None
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._judge.communicate()
+
+    def first_shown(self, mutant: Mutant, cases: range) -> tuple[str, int] | None:
+        """The first engine or form, and world, that show an error.
+
+        Raises
+        ------
+        RuntimeError
+            If the planted text is no program.
+        """
+        file = self.folder / "hushnet" / mutant.file
+        before, times = file.read_text(encoding="utf-8"), file.stat()
+        file.write_text(mutant.planted(before), encoding="utf-8")
+        try:
+            return self._judged(mutant, cases)
+        finally:
+            file.write_text(before, encoding="utf-8")
+            os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))  # its bytecode is that of the copy
+
+    def _judged(self, mutant: Mutant, cases: range) -> tuple[str, int] | None:
+        asked, answers = self._judge.stdin, self._judge.stdout
+        assert asked, answers
+        print(",".join(mutant.engines), self.sound, cases.start, len(cases), file=asked, flush=True)
+        said, *found = answers.readline().split()  # type: ignore[union-attr]
+        if said != "shown":
+            raise RuntimeError(f"{mutant.rule}: what is planted is no program")
+        return (found[0], int(found[1])) if found else None
 
 
 def renew(*, jobs: int = 2, cases: int = WORLDS, again: bool = False) -> int:
@@ -218,22 +170,22 @@ def renew(*, jobs: int = 2, cases: int = WORLDS, again: bool = False) -> int:
     """
     every, known = mutants(), recorded() if CASES.exists() else {}
     found: dict[str, tuple[str, int] | None] = {}
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
-        sound, copies = Path(folder) / "sound.json", SimpleQueue[Path]()
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool, ExitStack() as stack:
+        sound, copies = Path(folder) / "sound.json", SimpleQueue[Copy]()
         sound.write_text(json.dumps(sound_digests(range(cases))), encoding="utf-8")
         for job in range(jobs):
-            copies.put(copied(Path(folder) / str(job)))
+            copies.put(stack.enter_context(Copy(Path(folder) / str(job), sound)))
 
         def plant(mutant: Mutant) -> tuple[Mutant, tuple[str, int] | None]:
             before, copy = known.get(mutant.rule), copies.get()
             try:
                 if before is not None and before[1] < cases:
-                    shown = first_shown(mutant, copy, sound, range(before[1], before[1] + 1))
+                    shown = copy.first_shown(mutant, range(before[1], before[1] + 1))
                     if shown is not None:
                         return mutant, shown
                 elif mutant.rule in known and not again:
                     return mutant, None
-                return mutant, first_shown(mutant, copy, sound, range(cases))
+                return mutant, copy.first_shown(mutant, range(cases))
             finally:
                 copies.put(copy)
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from . import mutants
+from . import judging, mutants
 
 EVERY, FOUND = mutants.mutants(), mutants.recorded()
 CAUGHT = [one for one in EVERY if FOUND.get(one.rule) is not None]
@@ -28,21 +28,20 @@ def test_the_page_of_results_says_what_was_found():
 
 
 def shown_again(chosen, folder):
-    copy, sound = mutants.copied(folder), folder / "sound.json"
-    digests = {FOUND[one.rule][1]: mutants.sound_digests([FOUND[one.rule][1]])[0] for one in chosen}
-    sound.write_text(json.dumps([digests.get(case) for case in range(max(digests) + 1)]), encoding="utf-8")
-    found = {}
-    for one in chosen:
-        case = FOUND[one.rule][1]
-        found[one.rule] = mutants.first_shown(one, copy, sound, range(case, case + 1))
-    return found
+    """By rule, what shows an error in the world where it was found."""
+    cases, sound = {FOUND[one.rule][1] for one in chosen}, folder / "sound.json"
+    digests = {case: judging.sound_digests([case])[0] for case in cases}
+    sound.write_text(json.dumps([digests.get(case) for case in range(max(cases) + 1)]), encoding="utf-8")
+    with mutants.Copy(folder / "copy", sound) as copy:
+        found = [copy.first_shown(one, range(FOUND[one.rule][1], FOUND[one.rule][1] + 1)) for one in chosen]
+    return dict(zip([one.rule for one in chosen], found, strict=True))
 
 
 def test_a_planted_error_shows_in_its_world_and_the_rule_as_it_stands_does_not(tmp_path):
     one = next(one for one in CAUGHT if one.rule == "the session of the higher agent wins")
     assert shown_again([one], tmp_path) == {one.rule: FOUND[one.rule]}
     engine, case = FOUND[one.rule]
-    assert not mutants.differs(case, engine, mutants.sound_digests([case])[0])
+    assert not judging.differs(case, engine, judging.sound_digests([case])[0])
 
 
 @pytest.mark.slow

@@ -62,7 +62,7 @@ def fill_spherical(generator: Generator, places: Any, scales: Array, noisy: Any,
     out *= np.divide(norms, lengths, out=np.zeros(len(out)), where=noisy)[:, None]
 
 
-FILLS = {"gaussian": fill_normal, "laplace": fill_laplace, "gamma": fill_spherical}
+FILLS: dict[str, Any] = {"gaussian": fill_normal, "laplace": fill_laplace, "gamma": fill_spherical}
 """Mechanisms whose noise kernels draw."""
 
 

@@ -91,7 +91,14 @@ def mutants() -> list[Mutant]:
 
 def recorded() -> dict[str, tuple[str, int] | None]:
     """By rule, the engine or form and the first world that show it, as they were found."""
-    return {rule: found and tuple(found) for rule, found in json.loads(CASES.read_text(encoding="utf-8")).items()}
+    pairs = {rule: found.split() for rule, found in json.loads(CASES.read_text(encoding="utf-8")).items()}
+    return {rule: (pair[0], int(pair[1])) if pair else None for rule, pair in pairs.items()}
+
+
+def record(found: dict[str, tuple[str, int] | None]) -> None:
+    """Write down what was found."""
+    told = {rule: " ".join(map(str, shown or ())) for rule, shown in found.items()}
+    CASES.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
 
 
 class Copy:
@@ -192,8 +199,8 @@ def renew(*, jobs: int = 2, cases: int = WORLDS, again: bool = False) -> int:
         for mutant, shown in pool.map(plant, every):
             found[mutant.rule] = shown
             print(f"{'-' if shown is None else ' '.join(map(str, shown)):>12}  {mutant.rule}", flush=True)
-            CASES.write_text(json.dumps(known | found, indent=1) + "\n", encoding="utf-8")
-    CASES.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+            record(known | found)
+    record(found)
     RESULTS.write_text(results(every, found), encoding="utf-8")
     return 0
 

@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from ...agents.errors import Divergence, HushnetError, LimitReached, Stall, StepFailure
 from ..analysis.results import RunResult
@@ -21,6 +20,7 @@ from ..recording.message_log import MessageLog
 from ..recording.privacy_statement import privacy_statement
 from ..recording.recorder import Recorder
 from ..storage.provenance import code_version, commit, libraries
+from ..world.machine import one_thread
 from ..world.rewind import Rewind
 from ..world.step_form import asked_form
 from ..world.world import World
@@ -53,7 +53,7 @@ def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None]
         If the run is not admissible or does not fit into this machine.
     """
     began, worked = time.perf_counter(), time.process_time()
-    with naming_fields(run.protocol), threadpool_limits(1), np.errstate(all="ignore"):
+    with naming_fields(run.protocol), one_thread(), np.errstate(all="ignore"):
         attempt, failure = _Attempt(experiment, run, on_sample), None
         try:
             run_exactly(attempt.make, attempt.engine)
@@ -126,7 +126,7 @@ def first_hit(
     list of tuple
         Empty where no activation within the window meets the target: a record may see what arrived after the last one.
     """
-    with naming_fields(run.protocol), threadpool_limits(1), np.errstate(all="ignore"), suppress(*FAILURES.values()):
+    with naming_fields(run.protocol), one_thread(), np.errstate(all="ignore"), suppress(*FAILURES.values()):
         found: list[FirstHit] = []
 
         def make(again: Rewind | None) -> World:

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from ...agents.errors import AuditFailure, InputError
 from ...agents.graph import Graph
@@ -34,6 +33,7 @@ from ..storage.dataset import Entry
 from ..storage.files import Frame, checksum, json_text, parquet, read_arrow, write_text
 from ..storage.provenance import code_version
 from ..storage.run_folder import TRACE_SCHEMA, modern
+from ..world.machine import one_thread
 from ..world.rewind import Rewind
 from ..world.world import World
 from .difference import first_difference
@@ -116,7 +116,7 @@ def rerun(
     with _loaded(results, manifest, trust_code) as loaded:
         experiment = Experiment(loaded, Path(tempfile.gettempdir()) / "hushnet-replay", data_dir)
         run = _planned(experiment, manifest)
-        with naming_fields(run.protocol), threadpool_limits(1), np.errstate(all="ignore"):
+        with naming_fields(run.protocol), one_thread(), np.errstate(all="ignore"):
             return _made(experiment, run, entry, window, agents)
 
 

@@ -131,6 +131,8 @@ class Protocol(ABC):
     `most_steps`; its steps are then made one by one."""
     asks_for_budget: ClassVar[bool] = False
     """Whether its steps ask for their budget by themselves (`hushnet.protocols.steps.affords`)."""
+    asks_what_is_new: ClassVar[bool] = False
+    """Whether its steps read ``me.is_new``, for which it is kept what agents knew at their last steps."""
     step_noise: StepNoise | None = None
     """What `hushnet.protocols.steps.perturbed` draws; set it in `prepare`."""
 

@@ -6,6 +6,7 @@ A stream goes on while a step lasts; what a row draws does not depend on the oth
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -28,6 +29,16 @@ def fill_normal(generator, places, scales, noisy, out):  # pragma: no cover - co
             for k in range(out.shape[1]):
                 out[b, k] = generator.rng.normal(0.0, scales[b])
             leave(generator, places[b])
+
+
+@compiled(**DRAWS)
+def fill_uniform(generator, places, out):  # pragma: no cover - compiled
+    """Fill (B, k) with uniform numbers of [0, 1)."""
+    for b in range(len(out)):
+        enter(generator, places[b])
+        for k in range(out.shape[1]):
+            out[b, k] = generator.rng.random()
+        leave(generator, places[b])
 
 
 @compiled(**DRAWS)
@@ -62,7 +73,7 @@ def fill_spherical(generator: Generator, places: Any, scales: Array, noisy: Any,
     out *= np.divide(norms, lengths, out=np.zeros(len(out)), where=noisy)[:, None]
 
 
-FILLS = {"gaussian": fill_normal, "laplace": fill_laplace, "gamma": fill_spherical}
+FILLS: dict[str, Callable[..., None]] = {"gaussian": fill_normal, "laplace": fill_laplace, "gamma": fill_spherical}
 """Mechanisms whose noise kernels draw."""
 
 

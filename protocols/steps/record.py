@@ -189,6 +189,7 @@ class One(Record):
         names, put = self.tables_.names, self.__dict__
         if name in names.heard:
             found: Any = self.of_heard_(*names.heard[name])
+            found.flags.writeable = False
         elif name == "data_":
             found = put[name] = self.source_.rows_of(self.agents_)
             return found
@@ -292,6 +293,8 @@ class Batch(Record):
         if load is None:
             raise self._unknown(name)
         found = self.__dict__[name] = load(self)
+        if isinstance(found, np.ndarray) and name not in self.blocks_ and not name.endswith("_"):
+            found.flags.writeable = False
         return found
 
     def block_(self, name: str) -> Array:

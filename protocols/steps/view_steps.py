@@ -93,9 +93,6 @@ class ViewSteps:
         me, source, over = self._run(
             "step", view, release, out.reserve, self.names.messages if self.names.kinds else {}
         )
-        last = self.protocol.is_last(view)
-        if self._is_declared and over and not last:
-            raise contradiction(self.protocol, self.steps["step"], "it ended an agent's steps")
         for name, kind in self.names.messages.items() if self.names.kinds else ():
             if self._is_declared and not self._is_due(kind, view):
                 continue  # a step says for others of its batch, too
@@ -103,7 +100,7 @@ class ViewSteps:
                 self._send(view, kind, me, me.said_[name], self._sent_under(release, source), out)
             elif self._is_declared and len(view.neighbours) and self.names.width(kind, view.agent):
                 raise contradiction(self.protocol, self.steps["step"], f"it did not send {name}")
-        if over or last:
+        if over or self.protocol.is_last(view):
             out.fall_silent()
 
     def _is_due(self, kind: str, view: View) -> bool:
@@ -113,7 +110,7 @@ class ViewSteps:
 
     @cached_property
     def _is_declared(self) -> bool:
-        """Whether a step does what its protocol declares, or fails: one that is `batched`, and does not decide."""
+        """Whether a step sends what its protocol declares, or fails: one that is `batched`, and does not decide."""
         return is_batched(self.steps["step"]) and not self.protocol.decides
 
     @cached_property

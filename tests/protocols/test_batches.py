@@ -230,6 +230,8 @@ def variant(folder, text, kind=Blocks, name="step", decorators="@batched\n", hea
         ("me.weights = 1.0", r"AttributeError: me\.weights is not for a step to change"),
         ("me.heard = 1.0", r"AttributeError: me\.heard is not for a step to change"),
         ("me.weights[0] = 1.0", r"ValueError: .*read-only; what is no block, or of a part of a batch, is there to be"),
+        ("me.heard[:] = 0.0", r"ValueError: .*read-only; what is no block, or of a part of a batch, is there to be"),
+        ("me.now[0] = 0.0", r"ValueError: .*read-only; what is no block, or of a part of a batch, is there to be"),
         ("me.where(me.agent >= 0).met += me.degree", r"read-only; what is no block, or of a part of a batch, is"),
         ("me.target[0] = 1.0", r"read-only"),
         ("me.model -= me.features", r"AttributeError: a batch has no 'features', for agents have different numbers"),

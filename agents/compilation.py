@@ -13,14 +13,16 @@ import platform
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache, partial
+from functools import cache, partial, update_wrapper
 from pathlib import Path
 from shutil import rmtree
-from typing import Any
+from typing import Any, final
 
 import numba
+from numba.extending import register_jitable
+from numpy import ndarray
 
 PACKAGE = Path(__file__).resolve().parent.parent
 SOURCES = (
@@ -55,20 +57,72 @@ All is said, for numba takes what is not said from the caller for whose sake a f
 """
 
 
+@final
+class Compiled:
+    """A compiled function that Python calls: made for the types of its arguments when it first meets them.
+
+    Each of these forms is stored in a folder of its own. numba keeps all forms of a function side by side, and where
+    processes store different ones at the same time, one can be found under the types of another.
+
+    Parameters
+    ----------
+    function : callable
+        In Python; what it calls has to be a `part` or of numba.
+    options : mapping
+        As in `STATED`.
+
+    Attributes
+    ----------
+    forms : dict
+        What numba has made, by the types of arguments.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+        update_wrapper(self, function)
+        self._function, self._options = function, dict(options)
+        self._met: dict[Any, Any] = {}
+        self.forms: dict[Any, Any] = {}
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call it."""
+        kinds = tuple(
+            [(one.dtype, one.ndim, one.flags.num) if type(one) is ndarray else type(one) for one in arguments]
+        )
+        form = self._met.get(kinds)
+        if form is None:
+            form = self._met[kinds] = self._form(arguments)
+        try:
+            return form(*arguments)
+        except TypeError:  # tables have arrays of other types in them
+            other = self._form(arguments)
+            if other is form:
+                raise
+            self._met[kinds] = other
+            return other(*arguments)
+
+    def _form(self, arguments: Sequence[Any]) -> Any:
+        """What is made for the types of some arguments."""
+        if not is_compiled():
+            return self._function
+        types = tuple(map(numba.typeof, arguments))
+        if types not in self.forms:
+            folder, _ = store()
+            own = None if folder is None else folder / hashlib.blake2b(str(types).encode(), digest_size=8).hexdigest()
+            with _folder_of_code(own):
+                self.forms[types] = numba.njit(types, cache=own is not None, **self._options)(self._function)
+        return self.forms[types]
+
+
 def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a function that Python calls, unless its code is stored; options as in `STATED`."""
-    if function is None:
-        return partial(compiled, **options)
-    folder, _ = store()
-    with _folder_of_code(folder):
-        return numba.njit(cache=folder is not None, **{**STATED, **options})(function)
+    """Declare a function that Python calls (`Compiled`); options as in `STATED`."""
+    return partial(compiled, **options) if function is None else Compiled(function, {**STATED, **options})
 
 
 def part(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a function that compiled code alone calls, with whose code its own is stored; options as in `STATED`."""
+    """Declare a function that is itself in Python, and compiled where compiled code calls it; options as in `STATED`."""
     if function is None:
         return partial(part, **options)
-    return numba.njit(**{**STATED, "forceinline": True, "no_cpython_wrapper": True, **options})(function)
+    return register_jitable(**{**STATED, "forceinline": True, "no_cpython_wrapper": True, **options})(function)
 
 
 def is_compiled() -> bool:

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from ...agents.inbox import Message
 from ..rules.broadcasts import done_with
-from ..rules.forms import PlainRules
 from ..tables import broadcasts as columns
 from ..tables.broadcasts import BroadcastTables
 from ..tables.effects import EFFECT_COLUMNS
@@ -34,7 +33,7 @@ class BroadcastState:
         self.world, self.transport = world, world.transport
         self.kinds: list[str] = list(world.layout.messages)
         self.room = int(world.setting.graph.degrees.max(initial=0)) + 1
-        self._done_with = PlainRules()(done_with)
+        self._done_with = done_with
         agents, copies = len(world.agents), len(world.setting.graph.heads) + self.room
 
         def whole(*shape: int) -> NDArray[np.int64]:

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from ...agents.agent import Agent
 from ...agents.inbox import Message
 from ...protocols.base import Out
-from ..rules.forms import PlainRules
 from ..rules.round_messages import holds
 from ..tables import rounds as columns
 from ..tables.rounds import RoundTables
@@ -105,7 +104,7 @@ class RoundState:
         run, made, world = self.transport.tables, self.tables, self.world
         waiting = np.flatnonzero(made.agents[:, columns.WAITS])
         agent = int(waiting[np.argmin(run.agents.ticks[waiting])])
-        number, is_here = int(run.agents.ticks[agent]) + 1, PlainRules()(holds)
+        number, is_here = int(run.agents.ticks[agent]) + 1, holds
         slots = range(int(run.offsets[agent]), int(run.offsets[agent + 1]))
         slot = next(slot for slot in slots if not is_here(made, slot, number))
         ids, neighbour = world.setting.task.ids, int(run.heads[slot])

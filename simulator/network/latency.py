@@ -46,7 +46,7 @@ def _inverse_gamma_of_scipy(shape: float, u: float) -> float:
     return float(gammaincinv(shape, u))
 
 
-@compiled
+@part(forceinline=False)
 def delay_of(code, first, second, u, v):  # pragma: no cover - compiled
     """The delay of one message from its two uniforms, before rounding; lognormal by Box-Muller, gamma by inversion."""
     if code == CONSTANT:
@@ -94,7 +94,7 @@ class Latency(Parameters, ABC):
         """The distribution for `delay_of`: its compiled form. By default there is none, and `delays` has to be given.
 
         Of delays that are fixed for each link it is `LINKS`. It serves the very class that defines it
-        (`hushnet.agents.compilation.compiled.form_of`).
+        (`hushnet.agents.compilation.form_of`).
         """
         return None
 

@@ -21,7 +21,7 @@ from ...agents.compilation import compiled, form_of
 from ...agents.kinds import Bare, KindOf
 from ...agents.parameters import Interval, Parameters, Positive
 from .latency import Constant, LatencyParameters, delay_of
-from .links import UNASKED, Bursts, is_lost, state_of_link, under_way
+from .links import UNASKED, Bursts, is_lost, state_now, under_way
 from .randomness import Draws, Purpose, check_transmission, draw_one
 
 KINDS = 2**8
@@ -46,7 +46,7 @@ class LossModel(Parameters, ABC):
     def chance(self) -> float | None:
         """The compiled form: the probability of every loss, if it is one number. By default there is none.
 
-        It serves the very class that defines it (`hushnet.agents.compilation.compiled.form_of`).
+        It serves the very class that defines it (`hushnet.agents.compilation.form_of`).
         """
         return None
 
@@ -289,6 +289,6 @@ class _Links:
     def _is_good(self, sender: int, receiver: int, now: float) -> bool:
         ends = self.numbers[sender], self.numbers[receiver]
         last = self.links.get((sender, receiver), UNASKED)
-        state = state_of_link(*self.key, self.loss.mean_good, self.loss.mean_bad, *ends, now, *last)
+        state = state_now(*self.key, self.loss.mean_good, self.loss.mean_bad, *ends, now, *last)
         self.links[sender, receiver] = state
         return bool(state[1])

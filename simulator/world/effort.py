@@ -85,6 +85,11 @@ class Effort:
         self._began = self._met = time.thread_time()
         self._measured = self._began - INTERVAL
 
+    def forgive(self, seconds: float) -> None:
+        """Do not count processor time that went into compiling, once for all runs."""
+        self._began += seconds
+        self.interrupter.extend(seconds)
+
     @property
     def seconds(self) -> float:
         """Processor time of the run's thread since `begin`."""

@@ -80,6 +80,10 @@ class Interrupter:
                 self._raised = False
                 _take_back(self._thread)
 
+    def extend(self, seconds: float) -> None:
+        """Admit so much more processor time."""
+        self._end += seconds
+
     def _spent(self) -> float:
         """Processor time of the thread that makes the run."""
         return time.clock_gettime(self._clock)

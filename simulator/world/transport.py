@@ -16,7 +16,6 @@ from ..network.laws import CompiledLaws
 from ..network.network import KINDS, Network
 from ..network.setting import Stop
 from ..rules import delivery, lazy, starts
-from ..rules.forms import PlainRules
 from ..tables import tallies
 from ..tables.inbox import TableInbox
 from ..tables.run import COPIES_OUT
@@ -88,7 +87,7 @@ class Transport:
         self._ranks = {kind: rank for rank, kind in enumerate(layout.messages)}
         self._last_sent: dict[int, LastSent] = {}
         self._current, self._forms = now, forms
-        self._take_row = PlainRules()(delivery.take_row)
+        self._take_row = delivery.take_row
         self._told: dict[tuple[int, int], tuple[Sent, int]] = {}
         self._telling: list[tuple[int, int, int]] = []
         self.carry: Carry = self._carry_lazily

@@ -56,7 +56,7 @@ def other_rule(patch, name, rule):
 
 
 def a_delivery_is_not_counted(patch):
-    honest = PlainRules()(arrive)
+    honest = arrive
 
     def forgetful(run, *copy):
         honest(run, *copy)
@@ -96,7 +96,7 @@ def a_delay_is_drawn_otherwise(patch):
 
 
 def the_last_to_arrive_is_read(patch):
-    honest = PlainRules()(deliver)
+    honest = deliver
 
     def late(run, slot, *copy):
         run.slots.heard_order[slot] = -1
@@ -183,7 +183,7 @@ def nothing_is_acknowledged(patch):
 
 def nothing_is_repeated(patch):
     def never(run, tables, record):
-        PlainRules()(release)(run, tables, record)
+        release(run, tables, record)
 
     other_rule(patch, "on_repeat", never)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numba
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
@@ -16,7 +17,6 @@ from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.experiment.estimate import forms
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.world.step_form import asked_form
-from numba.core import config
 
 SCENARIO = {
     "schema": 1,
@@ -93,7 +93,7 @@ def test_the_form_that_is_asked_for_is_part_of_a_runs_id(monkeypatch):
     usual = identity()
     assert identity() == usual
     names = {usual, identity(debug=True), identity(engine="event"), identity(engine="batched")}
-    monkeypatch.setattr(config, "DISABLE_JIT", 1)
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
     names.add(identity())
     assert len(names) == 5
 
@@ -102,7 +102,7 @@ def test_what_is_asked_for_follows_from_engine_debug_and_numba(monkeypatch):
     found = [asked_form(*one, debug=False) for one in (("auto",), ("batched",), ("event",))]
     assert found == ["planned", "planned", "one by one"]
     assert asked_form("auto", debug=True) == "one by one"
-    monkeypatch.setattr(config, "DISABLE_JIT", 1)
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
     assert asked_form("batched", debug=False) == "nothing compiled"
 
 

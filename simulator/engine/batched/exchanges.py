@@ -14,7 +14,6 @@ from typing_extensions import override
 
 from ....protocols.steps.partners import NO_LAW
 from ...network.randomness import check_transmission
-from ...rules.forms import PlainRules
 from ...rules.sessions import busy
 from ...tables import sessions, tallies
 from ...tables.priorities import WAKE
@@ -25,8 +24,6 @@ from ..request_handlers import make_reply, make_request, take_reply
 from . import exchange_windows, windows
 from .driver import BatchedDriver, Pause
 from .plan import empty_plan
-
-_upcoming, _busy = map(PlainRules(), (exchange_windows.upcoming, busy))
 
 
 @final
@@ -59,7 +56,7 @@ class Exchanges(BatchedDriver):
 
     def busy(self, edge: int) -> bool:
         """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
-        return bool(_busy(self.transport.tables, self.sessions, edge))
+        return bool(busy(self.transport.tables, self.sessions, edge))
 
     @override
     def init_clocks(self) -> Sequence[int]:
@@ -67,7 +64,7 @@ class Exchanges(BatchedDriver):
 
     @override
     def next_event(self) -> tuple[float, int] | None:
-        time, priority = _upcoming(self.transport.tables, self.sessions)
+        time, priority = exchange_windows.upcoming(self.transport.tables, self.sessions)
         if np.isinf(time):
             return None
         return float(time), int(priority) + (int(self.transport.tables.wakes.agent[0]) if priority == WAKE else 0)

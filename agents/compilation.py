@@ -119,7 +119,7 @@ def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 
 def part(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Declare a function that is itself in Python, and compiled where compiled code calls it; options as in `STATED`."""
+    """Declare a function that is itself in Python, and compiled where compiled code calls it; options: `STATED`."""
     if function is None:
         return partial(part, **options)
     return register_jitable(**{**STATED, "forceinline": True, "no_cpython_wrapper": True, **options})(function)

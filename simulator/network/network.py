@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from typing_extensions import override
 
-from ...agents.compilation import compiled, form_of
+from ...agents.compilation import compiled, form_of, part
 from ...agents.kinds import Bare, KindOf
 from ...agents.parameters import Interval, Parameters, Positive
 from .latency import Constant, LatencyParameters, delay_of
@@ -255,13 +255,19 @@ def _settled(uniforms, delays, own, chances):  # pragma: no cover - compiled
     return times, lost
 
 
+@part
+def _fate(key0, key1, sender, receiver, tick, transmission, code, first, second, own, chance):  # pragma: no cover
+    """How long one copy is under way, and whether it is lost."""
+    u, v, uniforms = draw_one(key0, key1, sender, receiver, tick, MESSAGE, transmission)
+    return under_way(delay_of(code, first, second, u, v), own), is_lost(uniforms, chance)
+
+
 @compiled
 def _fate_of_one(
     key0, key1, sender, receiver, tick, transmission, code, first, second, own, chance
 ):  # pragma: no cover
-    """How long one copy is under way, and whether it is lost."""
-    u, v, uniforms = draw_one(key0, key1, sender, receiver, tick, MESSAGE, transmission)
-    return under_way(delay_of(code, first, second, u, v), own), is_lost(uniforms, chance)
+    """`_fate` for Python."""
+    return _fate(key0, key1, sender, receiver, tick, transmission, code, first, second, own, chance)
 
 
 @compiled
@@ -270,7 +276,7 @@ def _fates_of(key0, key1, sender, receivers, tick, transmission, code, first, se
     times, lost = np.empty(len(receivers)), np.empty(len(receivers), dtype=np.bool_)
     for k in range(len(receivers)):
         ends = sender, receivers[k]
-        times[k], lost[k] = _fate_of_one(key0, key1, *ends, tick, transmission, code, first, second, own, chance)
+        times[k], lost[k] = _fate(key0, key1, *ends, tick, transmission, code, first, second, own, chance)
     return times, lost
 
 

@@ -124,7 +124,7 @@ def weighted_sum(me: Record, weights: Any) -> Array:
     pool, index, begins, counts, own = me.heard_(me.tables_.first_kind)
     given, edges = np.asarray(weights, dtype=np.float64), int(counts.sum())
     if given.ndim and given.size != edges:
-        raise ValueError(OTHER_COUNT)
+        raise ValueError(f"there are {given.size} weights, and {edges} edges")
     out = np.empty_like(own)
     heard.weighted_sums(pool, index, begins, counts, np.array(np.broadcast_to(given.reshape(-1), edges)), own, out)
     return me.given_(out)

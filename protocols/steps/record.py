@@ -211,7 +211,7 @@ class One(Record):
         block = self.blocks_.get(name)
         if block is not None:
             if block is not value:
-                block[:] = numbers(name, value)
+                fill(name, block, value)
         elif name == MESSAGE or name in self.tables_.names.messages:
             self.said_[name] = self._copied(name, value)
         else:
@@ -224,7 +224,7 @@ class One(Record):
         if width == 0 and names.is_partial(kind):
             raise ValueError(names.unsent(kind))
         message = np.empty((self.degree, width) if names.layout.messages[kind].addressed else width)
-        message[:] = numbers(name, value)
+        fill(name, message, value)
         return message
 
 
@@ -500,35 +500,30 @@ class MeetingPart:
         setattr(self._whole, name, changed)
 
 
-def numbers(name: str, value: Any) -> Any:
-    """What is assigned to a field, if it is real numbers: NumPy would take None for NaN, and text for what it spells.
+def fill(name: str, out: Array, value: Any) -> None:
+    """Write what is assigned to a field, if it is real numbers: NumPy would take None for NaN, and text for numbers.
 
     Raises
     ------
     TypeError
         If it is anything else.
+    ValueError
+        If it does not fit.
     """
     kind = (value if isinstance(value, np.ndarray) else np.asarray(value)).dtype
     if kind.kind not in "biuf":
         what = f"an array of {kind}" if isinstance(value, np.ndarray) else f"{type(value).__name__}"
         raise TypeError(f"me.{name} takes real numbers, not {what}")
-    return value
-
-
-def broadcast(name: str, value: Any, shape: tuple[int, int]) -> Array:
-    """A copy of a value in a shape.
-
-    Raises
-    ------
-    ValueError
-        If it does not fit.
-    """
-    out = np.empty(shape)
-    numbers(name, value)
     try:
         out[:] = value
     except ValueError:
-        raise ValueError(f"me.{name} is {shape} here, and was given {np.shape(value)}") from None
+        raise ValueError(f"me.{name} is {np.shape(out)} here, and was given {np.shape(value)}") from None
+
+
+def broadcast(name: str, value: Any, shape: tuple[int, int]) -> Array:
+    """A copy of a value in a shape, if it fits (`fill`)."""
+    out = np.empty(shape)
+    fill(name, out, value)
     return out
 
 

@@ -53,9 +53,9 @@ def failure_of(
         where = author_place(error)
     if "read-only" in what:
         also = also or READ_ONLY
-    who = protocol.problem.task.ids[agent]
+    who = protocol.problem.task.called(agent)
     return StepFailure(
-        f"agent {who!r} at time {now:.6g}, after {updates} updates: the {name} of {type(protocol).__name__} "
+        f"{who} at time {now:.6g}, after {updates} updates: the {name} of {type(protocol).__name__} "
         f"failed{f' at {where}' if where else ''}: {what}{f'; {also}' if also else ''}"
     )
 

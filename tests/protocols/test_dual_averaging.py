@@ -78,7 +78,7 @@ def duals_by_round(world: World) -> dict[tuple[int, int], np.ndarray]:
         wake(view, out)
         duals[view.agent, view.updates + 1] = view.state["dual"].copy()
 
-    world.protocol.wake = watched
+    vars(world.protocol)["wake"] = watched
     return duals
 
 

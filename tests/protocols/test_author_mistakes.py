@@ -73,7 +73,7 @@ RUNS = [
     (
         "a wrong axis of a batch",
         step("me.model = me.model / np.linalg.norm(me.model + 1, axis=0, keepdims=True).T", many=True),
-        rf"{STEP}:4, `me.model = me.model / np.linalg.norm.*`: ValueError: (operands could not be|me.model is \(1, 3\))",
+        rf"{STEP}:4, `me.model = me.model / np.linalg.norm.*`: ValueError: (operands could|me.model is)",
     ),
     (
         "another degree's shape",
@@ -103,7 +103,7 @@ RUNS = [
     (
         "writing a parameter",
         step("me.step_size = 1.0"),
-        rf"{STEP}:4, `me.step_size = 1.0`: AttributeError: me.step_size is not for a step to change; admissible: gap, m",
+        rf"{STEP}:4, `me.step_size = 1.0`: AttributeError: me.step_size is not for a step to change; admissible: gap",
     ),
     (
         "branching on an array",
@@ -118,7 +118,7 @@ RUNS = [
     (
         "a counter on the record",
         step("me.count = 1"),
-        rf"{STEP}:4, `me.count = 1`: AttributeError: me.count is not for a step to change; admissible: gap, m",
+        rf"{STEP}:4, `me.count = 1`: AttributeError: me.count is not for a step to change; admissible: gap",
     ),
     (
         "a mean of no rows",
@@ -187,7 +187,7 @@ def test_a_step_of_one_agent_that_sends_otherwise_than_declared_is_made_one_by_o
 def test_what_is_set_on_the_protocol_in_a_run_is_refused(tmp_path):
     text = "def release(self, view):\n    self.made += 1\n    return super().release(view)"
     kind = mine(tmp_path, text, step())
-    for sentence in sentences(kind, (AttributeError, HushnetError)):
+    for sentence in sentences(kind, AttributeError):
         assert "Mine.made is set in a run, and its agents share it: keep what changes in blocks" in sentence
 
 

@@ -24,6 +24,7 @@ import numba
 from numba.extending import register_jitable
 from numpy import ndarray
 
+_config: Any = numba.config  # pyright: ignore[reportPrivateImportUsage]  # documented, and not in its __all__
 PACKAGE = Path(__file__).resolve().parent.parent
 SOURCES = (
     "agents/**/*.py",
@@ -127,7 +128,7 @@ def part(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 def is_compiled() -> bool:
     """Whether functions are compiled at all: numba is not told to leave them in Python."""
-    return not numba.config.DISABLE_JIT
+    return not _config.DISABLE_JIT
 
 
 @cache
@@ -197,12 +198,12 @@ def is_patched(thing: object) -> bool:
 @contextmanager
 def _folder_of_code(folder: Path | None) -> Iterator[None]:
     """Have numba keep in this folder the code of functions that are declared meanwhile."""
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = "" if folder is None else str(folder)
+    before = _config.CACHE_DIR
+    _config.CACHE_DIR = "" if folder is None else str(folder)
     try:
         yield
     finally:
-        numba.config.CACHE_DIR = before
+        _config.CACHE_DIR = before
 
 
 def _base() -> Path | None:

@@ -6,7 +6,6 @@ A stream goes on while a step lasts; what a row draws does not depend on the oth
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -73,7 +72,7 @@ def fill_spherical(generator: Generator, places: Any, scales: Array, noisy: Any,
     out *= np.divide(norms, lengths, out=np.zeros(len(out)), where=noisy)[:, None]
 
 
-FILLS: dict[str, Callable[..., None]] = {"gaussian": fill_normal, "laplace": fill_laplace, "gamma": fill_spherical}
+FILLS: dict[str, Any] = {"gaussian": fill_normal, "laplace": fill_laplace, "gamma": fill_spherical}
 """Mechanisms whose noise kernels draw."""
 
 

@@ -237,7 +237,7 @@ class Network:
         check_transmission(transmission)
         own = 0.0 if self.parameters.bandwidth is None else size / self.parameters.bandwidth
         ends = self.numbers[sender], self.numbers[receiver]
-        return _fate_of_one(*self.draws.key, *ends, tick & 0xFFFFFFFF, transmission, *self._law, own, self._chance)
+        return _fate_now(*self.draws.key, *ends, tick & 0xFFFFFFFF, transmission, *self._law, own, self._chance)
 
     def _delays(self, sender: int, receivers: NDArray[np.int64], uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
         if self._fixed is None:
@@ -255,19 +255,16 @@ def _settled(uniforms, delays, own, chances):  # pragma: no cover - compiled
     return times, lost
 
 
-@part
-def _fate(key0, key1, sender, receiver, tick, transmission, code, first, second, own, chance):  # pragma: no cover
+@part(forceinline=False)
+def _fate_of_one(
+    key0, key1, sender, receiver, tick, transmission, code, first, second, own, chance
+):  # pragma: no cover
     """How long one copy is under way, and whether it is lost."""
     u, v, uniforms = draw_one(key0, key1, sender, receiver, tick, MESSAGE, transmission)
     return under_way(delay_of(code, first, second, u, v), own), is_lost(uniforms, chance)
 
 
-@compiled
-def _fate_of_one(
-    key0, key1, sender, receiver, tick, transmission, code, first, second, own, chance
-):  # pragma: no cover
-    """`_fate` for Python."""
-    return _fate(key0, key1, sender, receiver, tick, transmission, code, first, second, own, chance)
+_fate_now = compiled(_fate_of_one)
 
 
 @compiled
@@ -276,7 +273,7 @@ def _fates_of(key0, key1, sender, receivers, tick, transmission, code, first, se
     times, lost = np.empty(len(receivers)), np.empty(len(receivers), dtype=np.bool_)
     for k in range(len(receivers)):
         ends = sender, receivers[k]
-        times[k], lost[k] = _fate(key0, key1, *ends, tick, transmission, code, first, second, own, chance)
+        times[k], lost[k] = _fate_of_one(key0, key1, *ends, tick, transmission, code, first, second, own, chance)
     return times, lost
 
 

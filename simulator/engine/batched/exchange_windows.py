@@ -53,7 +53,7 @@ HALF, CHECK = 100, 101
 observer told of it; the world has something to check."""
 
 
-@compiled(_nrt=False)
+@part(_nrt=False)
 def upcoming(run: RunTables, tables: SessionTables):  # pragma: no cover - compiled
     """Time and class of the next event; infinite if there is none."""
     timer = next_timer(tables)

@@ -115,7 +115,6 @@ class StepCharges:
                 raise NotPlanned("some of its noise has the scale 0")
             self._try_release()
         self.draws = np.zeros(self.scales.shape, dtype=np.int64)
-        self._sampling = np.full(self.scales.shape, math.nan)
         self._settled = self.draws.copy()
         self._afforded: dict[Any, int] = {}
 
@@ -130,15 +129,6 @@ class StepCharges:
         if self.growth is None:
             return self.scales[agents, np.minimum(updates, self.scales.shape[1] - 1)]
         return grown(self.scales[agents, 0], self.growth[agents], updates)
-
-    def sampling_at(self, agents: NDArray[np.int64], updates: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(B,) `Release.sampling` of agents' next steps after so many; 1 without noise."""
-        stages = np.minimum(updates, self.scales.shape[1] - 1)
-        found = np.where(self.undrawn_bits[agents], self._sampling[agents, stages], 1.0)
-        for b in np.flatnonzero(np.isnan(found)):
-            where = int(agents[b]), int(stages[b])
-            found[b] = self._sampling[where] = self._staged(*where, 0.0).sampling
-        return found
 
     def count(self, agents: NDArray[np.int64], updates: NDArray[np.int64], drawn: NDArray[np.int64] | None) -> None:
         """Count the noise that steps have drawn for what somebody hears."""

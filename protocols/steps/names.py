@@ -138,8 +138,11 @@ class Names:
         self.messages = {MESSAGE: self.kinds[0] if self.kinds else ""}
         if several:
             self.messages = {f"{MESSAGE}_{kind}": kind for kind in self.kinds}
+        in_sessions = [self.kinds.index(kind) for kind in ("request", "reply") if pairwise and kind in self.kinds]
+        # What sessions carry is handed over, and not read from what is known.
+        self.heard_kinds = self.kinds[: min(in_sessions, default=len(self.kinds))]
         self.heard = {f"{what}_{kind}": (what, kind) for what in HEARD for kind in self.kinds if several}
-        self.heard |= {what: (what, kind) for what in HEARD for kind in self.kinds[:1]}
+        self.heard |= {what: (what, kind) for what in HEARD for kind in self.heard_kinds[:1]}
         self._check(type(protocol).__name__)
 
     def _check(self, name: str) -> None:

@@ -482,16 +482,9 @@ def draw_rows(me: Record, count: int) -> Any:
     -------
     (k,) int64
         In a batch, a `Sample`.
-
-    Raises
-    ------
-    ValueError
-        If that is more than the step's release is charged for (`Release.sampling`).
     """
     rows = np.reshape(me.rows, -1)
-    counts = np.minimum(rows, me.counts_(count))
-    me.source_.check_share(counts / np.maximum(rows, 1))
-    return _sample(me, *me.source_.choose(SAMPLING, rows, counts))
+    return _sample(me, *me.source_.choose(SAMPLING, rows, np.minimum(rows, me.counts_(count))))
 
 
 def draw_each(me: Record, share: Any) -> Any:
@@ -507,15 +500,8 @@ def draw_each(me: Record, share: Any) -> Any:
     -------
     (k,) int64
         Ascending; in a batch, a `Sample`.
-
-    Raises
-    ------
-    ValueError
-        If that is more than the step's release is charged for (`Release.sampling`).
     """
-    shares = me.column_(share)
-    me.source_.check_share(shares)
-    return _sample(me, *me.source_.choose_each(shares))
+    return _sample(me, *me.source_.choose_each(me.column_(share)))
 
 
 def _sample(me: Record, ranks: Ranks, starts: Ranks) -> Any:

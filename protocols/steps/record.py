@@ -105,6 +105,8 @@ class Record:
     def heard_(self, kind: str) -> tuple[Any, Ranks, Ranks, Ranks, Array]:
         """What a `StepSource` has of what was heard, and (B, width) what stands for the rest."""
         tables = self.tables_
+        if kind not in tables.names.heard_kinds:
+            raise ValueError("nothing is heard here but what an exchange hands over")
         widths = tables.names.heard_widths[kind]
         width = int(widths[self.agents_[0]] if len(self.agents_) else widths.max(initial=0))
         heard = self.source_.heard_at(kind, width)

@@ -81,19 +81,6 @@ class StepSource(ABC):
         """Ranks of rows, each drawn with its agent's share, and (B + 1,) where each agent's begin."""
 
     @abstractmethod
-    def check_share(self, shares: Array) -> None:
-        """Refuse rows that are drawn with a larger probability than the step's release is charged for.
-
-        Parameters
-        ----------
-        shares : (B,) float64
-
-        Raises
-        ------
-        ValueError
-        """
-
-    @abstractmethod
     def affords(self) -> bool:
         """Set budget aside for the step's release; false if an agent cannot afford it."""
 
@@ -213,11 +200,6 @@ class ViewSource(StepSource):
         return ranks, np.array([0, len(ranks)])
 
     @override
-    def check_share(self, shares: Array) -> None:
-        if self.release is not None:
-            check_share(shares, np.array([self.release.sampling]))
-
-    @override
     def affords(self) -> bool:
         assert self.reserve is not None
         return self.reserve(self._given)
@@ -290,10 +272,6 @@ class Nobody(StepSource):
         return NO_RANKS, np.zeros(1, dtype=np.int64)
 
     @override
-    def check_share(self, shares: Array) -> None:
-        return
-
-    @override
     def affords(self) -> bool:
         return True
 
@@ -304,25 +282,6 @@ class Nobody(StepSource):
     @override
     def part(self, rows: Ranks) -> StepSource:
         return self
-
-
-def check_share(shares: Array, charged: Array) -> None:
-    """Refuse rows that are drawn with a larger probability than a release is charged for (`Release.sampling`).
-
-    Parameters
-    ----------
-    shares, charged : (B,) float64
-
-    Raises
-    ------
-    ValueError
-    """
-    over = np.flatnonzero((charged < 1.0) & (shares > charged * (1.0 + 1e-12)))
-    if len(over):
-        raise ValueError(
-            f"rows are drawn with probability {shares[over[0]]:.6g}, and the step's release is charged for sampling "
-            f"{charged[over[0]]:.6g}"
-        )
 
 
 def inverse_of(

@@ -16,7 +16,7 @@ from ....protocols.steps.charges import StepCharges
 from ....protocols.steps.draw_kernels import FILLS, choose_each, choose_rows, fill_normal, fill_uniform
 from ....protocols.steps.record import segments
 from ....protocols.steps.row_kernels import table_starts
-from ....protocols.steps.sources import OWN, SAMPLING, Nobody, StepSource, check_share
+from ....protocols.steps.sources import OWN, SAMPLING, Nobody, StepSource
 from ....protocols.steps.tables import StepTables
 from ...tables.run import RunTables
 from .plan import StepPlan
@@ -129,11 +129,6 @@ class PlannedSource(StepSource):
         starts, ranks = np.empty(len(rows) + 1, dtype=np.int64), np.empty(int(rows.sum()), dtype=np.int64)
         self.draw(SAMPLING, choose_each, rows, np.ascontiguousarray(shares), ranks, starts)
         return ranks[: starts[-1]], starts
-
-    @override
-    def check_share(self, shares: Array) -> None:
-        if self.charges.noisy:
-            check_share(shares, self.charges.sampling_at(self.agents, self.updates))
 
     @override
     def affords(self) -> bool:

@@ -125,10 +125,8 @@ class PlannedSteps:
             [functions[name] for name in PHASES] if self.pairs else [functions["step"]]
         )
         self.batched = is_batched(self.functions[0])
-        self.degrees, self.kinds = graph.degrees, len(self.names.kinds)
+        self.degrees, self.kinds = graph.degrees, len(self.names.heard_kinds)
         self.ports = ports_of(self.tables, world, around, pairs=self.pairs)
-        if self.pairs:  # what sessions carry is handed over, and not read from what is known
-            self.kinds = min(self.names.kinds.index(kind) for kind in ("request", "reply"))
         self._records: dict[int, One] = {}
         agents, widest = graph.agents, int(self.degrees.max(initial=0))
         steps = max(64, min(2 * agents, MOST))

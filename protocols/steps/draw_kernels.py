@@ -31,6 +31,16 @@ def fill_normal(generator, places, scales, noisy, out):  # pragma: no cover - co
 
 
 @compiled(**DRAWS)
+def fill_uniform(generator, places, out):  # pragma: no cover - compiled
+    """Fill (B, k) with uniform numbers of [0, 1)."""
+    for b in range(len(out)):
+        enter(generator, places[b])
+        for k in range(out.shape[1]):
+            out[b, k] = generator.rng.random()
+        leave(generator, places[b])
+
+
+@compiled(**DRAWS)
 def fill_laplace(generator, places, scales, noisy, out):  # pragma: no cover - compiled
     """`fill_normal`, with Laplace numbers."""
     for b in range(len(out)):

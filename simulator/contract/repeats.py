@@ -129,7 +129,7 @@ class Steps:
             self.count += 1
             known = digest([{name: value for name, value in frame.f_locals.items() if name != "me"}, given])
             me = vars(frame.f_locals["me"]) if "me" in frame.f_locals else {}
-            own = [me.get(name) for name in ("blocks_", "assigned_", "said_")]
+            own = [me.get(name) for name in ("blocks_", "said_")]
             self.lines.append((frame.f_code.co_filename, number, known + digest(own)))
 
     @contextmanager

@@ -388,7 +388,7 @@ class World:
             # The sum of squares is finite if all numbers are, unless it overflows.
             if not math.isfinite(np.vdot(vector, vector)) and not np.isfinite(vector).all():
                 raise Divergence(
-                    f"agent {self.setting.task.ids[agent.index]!r} at time {self.now:.6g}: "
+                    f"{self.setting.task.called(agent.index)} at time {self.now:.6g}: "
                     f"{name} became {_first_bad(vector)} after {agent.updates} updates; "
                     "check the data for extreme values or take smaller steps"
                 )

@@ -62,6 +62,10 @@ class StepPlan(NamedTuple):
     reads : (K,) int64
         Of each step, kind after kind and edge after edge: the version that it has heard, -1 for none. Then the
         versions that it writes, port after port.
+    news : (K,) bool
+        Of versions that were heard, whether the agent's step before knew another one; empty unless `seen` is kept.
+    seen : (kinds E,) int64
+        By slot, the order of sending of what the agent's last step knew, -1 for none; empty where no protocol asks.
     period, phase : (ports, n) int64
         An agent sends through a port at its steps k = phase, phase + period, ...; never if the period is 0.
     halves : (n, 2) int64
@@ -75,6 +79,8 @@ class StepPlan(NamedTuple):
     counts: Any
     steps: Any
     reads: Any
+    news: Any
+    seen: Any
     period: Any
     phase: Any
     halves: Any
@@ -82,12 +88,14 @@ class StepPlan(NamedTuple):
     affordable: Any
 
 
-def empty_plan(agents: int, ports: int, steps: int, reads: int) -> StepPlan:
-    """A plan with room for so many steps and reads; every step sends, and none is the last."""
+def empty_plan(agents: int, ports: int, steps: int, reads: int, slots: int = 0) -> StepPlan:
+    """A plan with room for so many steps, reads and slots; every step sends, and none is the last."""
     return StepPlan(
         counts=np.zeros(COUNTS, dtype=np.int64),
         steps=np.zeros(steps, dtype=STEP),
         reads=np.zeros(reads, dtype=np.int64),
+        news=np.zeros(reads if slots else 0, dtype=np.bool_),
+        seen=np.full(slots, -1),
         period=np.ones((ports, agents), dtype=np.int64),
         phase=np.zeros((ports, agents), dtype=np.int64),
         halves=np.tile(np.array([-1, 0]), (agents, 1)),  # before the first tick, none was made
@@ -115,7 +123,11 @@ def begin_step(run: RunTables, plan: StepPlan, agent: int, now: float, kinds: in
     edges = len(run.heads)
     for kind in range(kinds):
         for edge in range(run.offsets[agent], run.offsets[agent + 1]):
-            plan.reads[place] = run.slots.known[kind * edges + edge]
+            slot = kind * edges + edge
+            row = plan.reads[place] = run.slots.known[slot]
+            if len(plan.seen):
+                order = run.versions.order[row] if row >= 0 else -1
+                plan.news[place], plan.seen[slot] = order != plan.seen[slot], order
             place += 1
     return place
 

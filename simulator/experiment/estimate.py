@@ -127,7 +127,6 @@ def forms(experiment: Experiment) -> list[str]:
     for run in experiment.runs():
         if any(run.protocol in keys for keys in found.values()):
             break
-        scenario = run.point.scenario
         with naming_fields(run.protocol):
             world = experiment.world(run)
             engine = experiment.engine_for(run, world)

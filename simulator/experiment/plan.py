@@ -127,8 +127,9 @@ SHORT = 50_000
 
 def _wake_ups(scenario: Scenario) -> float:
     """Wake-ups that are expected in a run; infinite where that is not known."""
-    agents, stop = scenario.task.outline().agents, scenario.stop
-    found = [math.inf]
+    agents, stop, found = scenario.task.outline().agents, scenario.stop, [math.inf]
+    if agents is None:  # data that nobody has read yet say how many there are
+        return math.inf
     if stop.time is not None:
         found.append(scenario.clock.wakes(stop.time, agents).expected or math.inf)
     if stop.activations is not None:

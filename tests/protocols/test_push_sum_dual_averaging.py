@@ -17,7 +17,7 @@ from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
 
-from ..engine.driving import drive
+from ..engine.driving import drive, fast_world
 from .worlds import AWAY, BAD, setting_of
 
 FIELDS = {"mu": 0.1, "gamma": 2.0, "sampling": "full"}
@@ -34,8 +34,7 @@ def ring(agents: int = 6) -> Graph:
 def world_of(protocol=PushSumDualAveraging, *, time=50.0, recorder=None, fields=FIELDS, **setting) -> World:
     """A world that has run; further arguments are those of `setting_of`."""
     setting = setting_of(stop=Stop(time=time), **setting)
-    world = World(setting, protocol, protocol_parameters(protocol, fields), recorder=recorder, every=1.0)
-    drive(world)
+    world = drive(fast_world(setting, protocol, protocol_parameters(protocol, fields), recorder=recorder, every=1.0))
     assert world.traffic.conserved
     return world
 

@@ -16,25 +16,33 @@ from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
 from pydantic import ValidationError
 
-from ..engine.driving import drive
+from ..engine.driving import drive, fast_world
 from .columns import ISOTROPIC, EveryRound, split_task, star
 from .worlds import AWAY, BAD, LATE, setting_of
 
 
 def made(
-    protocol=StaleFeatureSharing, *, time=300.0, task=None, recorder=None, every=1.0, seed=5, fields=None, **setting
+    protocol=StaleFeatureSharing,
+    *,
+    make=World,
+    time=300.0,
+    task=None,
+    recorder=None,
+    every=1.0,
+    seed=5,
+    fields=None,
+    **setting,
 ) -> World:
     """A world that is ready to run; further arguments are those of `setting_of`."""
     task = task or split_task()
     setting = setting_of(task=task, graph=star(task), stop=Stop(time=time), seed=seed, **setting)
     spec = contract.protocol_parameters(protocol, fields or {})
-    return World(setting, protocol, spec, recorder=recorder, every=every)
+    return make(setting, protocol, spec, recorder=recorder, every=every)
 
 
 def world_of(*args, **kwargs) -> World:
     """The same, and it has run."""
-    world = made(*args, **kwargs)
-    drive(world)
+    world = drive(made(*args, make=fast_world, **kwargs))
     assert world.traffic.conserved
     return world
 

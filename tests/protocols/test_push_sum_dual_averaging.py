@@ -155,7 +155,9 @@ def test_where_nothing_new_was_heard_the_totals_are_told_again_for_free():
     assert sum(agent.updates for agent in world.agents) > 1.2 * world.state.agent["progress"].rows[:, 1].sum()
 
 
-@pytest.mark.parametrize("fields", [{}, {"step_weights": "constant", "privacy": NOISE}])
+@pytest.mark.parametrize(
+    "fields", [pytest.param({}, marks=pytest.mark.slow), {"step_weights": "constant", "privacy": NOISE}]
+)
 def test_it_keeps_the_contract(monkeypatch, fields):
     """Single steps are looked at where they have a weight, at time 3."""
     hear = Bench.hear

@@ -106,12 +106,19 @@ def test_without_staleness_its_steps_are_the_epochs_of_the_parent_on_every_netwo
         np.testing.assert_allclose(one[:epochs], other[1 : epochs + 1], atol=1e-8)
 
 
-@pytest.mark.parametrize("loss", ["logistic", "smoothed_hinge"])
 @pytest.mark.parametrize(
-    "fields",
-    [{"staleness": 1}, {"staleness": 4}, {"staleness": "unbounded"}, {"staleness": "unbounded", "damping": 2.0}],
+    ("loss", "fields", "network"),
+    [
+        ("logistic", {"staleness": 1}, {}),
+        ("smoothed_hinge", {"staleness": 1}, LATE),
+        ("smoothed_hinge", {"staleness": 4}, {}),
+        ("logistic", {"staleness": 4}, LATE),
+        ("logistic", {"staleness": "unbounded"}, {}),
+        ("smoothed_hinge", {"staleness": "unbounded"}, LATE),
+        ("smoothed_hinge", {"staleness": "unbounded", "damping": 2.0}, {}),
+        ("logistic", {"staleness": "unbounded", "damping": 2.0}, LATE),
+    ],
 )
-@pytest.mark.parametrize("network", [{}, LATE])
 def test_without_loss_it_reaches_the_optimum_of_its_parent(loss, fields, network):
     task = split_task(loss=loss)
     world = world_of(task=task, time=600.0, fields={"rho": 0.3, **fields}, **network)
@@ -239,7 +246,9 @@ def test_steps_keep_the_contract(on_split_features, monkeypatch, fields, news):
     contract.check_sent_vectors(StaleFeatureSharing, parameters)
 
 
-@pytest.mark.parametrize("fields", [{}, {"staleness": "unbounded", "damping": 1.0}])
+@pytest.mark.parametrize(
+    "fields", [pytest.param({}, marks=pytest.mark.slow), {"staleness": "unbounded", "damping": 1.0}]
+)
 def test_runs_keep_the_contract(on_split_features, fields):
     parameters = contract.protocol_parameters(StaleFeatureSharing, fields)
     contract.check_zero_noise(StaleFeatureSharing, parameters)

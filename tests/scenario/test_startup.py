@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 
-HEAVY = ("pandas", "scipy")
+HEAVY = ("pandas", "matplotlib")
 """What listing has no need of."""
 PROGRAM = """
 import io, json, sys

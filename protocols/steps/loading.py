@@ -19,8 +19,8 @@ def loaders_of(tables: StepTables) -> dict[str, Callable[[Batch], Any]]:
     """How a batch finds whatever a step may name, by name."""
     names, state, graph = tables.names, tables.state, tables.graph
     found: dict[str, Callable[[Batch], Any]] = {
-        "degrees_": lambda me: graph.degrees[me.agents_],
-        "decays_": lambda me: tables.decays[me.agents_],
+        "degrees_": lambda me: graph.degrees.take(me.agents_),
+        "decays_": lambda me: tables.decays.take(me.agents_),
         "data_": lambda me: me.source_.rows(),
         "edges_": lambda me: segments(graph.offsets[me.agents_], me.degrees_),
         "edge_starts_": lambda me: np.concatenate([[0], np.cumsum(me.degrees_)]),
@@ -60,11 +60,11 @@ def _constant(value: Any, _: Batch) -> Any:
 
 
 def _rows_of(array: Array, me: Batch) -> Array:
-    return fixed(array[me.agents_])
+    return array.take(me.agents_, 0)
 
 
 def _edges_of(array: Array, me: Batch) -> Array:
-    return fixed(array[me.edges_])
+    return array.take(me.edges_, 0)
 
 
 def _heard_of(what: str, kind: str, me: Batch) -> Any:

@@ -82,7 +82,7 @@ def average(me: Record) -> Array:
     """
     pool, index, begins, _, own = me.heard_(me.tables_.first_kind)
     out = np.empty_like(own)
-    heard.averages(pool, index, begins, me.agents_, *me.tables_.edges, own, out)
+    me.source_.run_kernel(heard.averages, pool, index, begins, me.agents_, *me.tables_.edges, own, out)
     return me.given_(out)
 
 
@@ -126,7 +126,9 @@ def weighted_sum(me: Record, weights: Any) -> Array:
     if given.ndim and given.size != edges:
         raise ValueError(f"there are {given.size} weights, and {edges} edges")
     out = np.empty_like(own)
-    heard.weighted_sums(pool, index, begins, counts, np.array(np.broadcast_to(given.reshape(-1), edges)), own, out)
+    me.source_.run_kernel(
+        heard.weighted_sums, pool, index, begins, counts, np.array(np.broadcast_to(given.reshape(-1), edges)), own, out
+    )
     return me.given_(out)
 
 
@@ -232,7 +234,7 @@ def segment_sum(me: Record, values: Any) -> Array:
     if not rows.flags.writeable:
         rows = rows.copy()
     out = np.empty((len(me.agents_), rows.shape[1]))
-    heard.segment_sums(rows, counts, out)
+    me.source_.run_kernel(heard.segment_sums, rows, counts, out)
     return me.given_(out)
 
 
@@ -269,7 +271,9 @@ def local_gradient(me: Record, model: Array) -> Array:
     features, labels, offsets, agents = me.data_
     models = me.matrix_(model, tables.dimension)
     out = np.empty_like(models)
-    rows_of.gradients(features, labels, offsets, agents, models, decays, tables.code, *tables.clip, out)
+    me.source_.run_kernel(
+        rows_of.gradients, features, labels, offsets, agents, models, decays, tables.code, *tables.clip, out
+    )
     return me.given_(out)
 
 
@@ -320,12 +324,33 @@ def loss_gradient(me: Record, model: Array, rows: Any = None) -> Array:
     models = me.matrix_(model, tables.dimension)
     out = np.empty_like(models)
     if rows is None:
-        rows_of.gradients(
-            features, labels, offsets, agents, models, np.zeros(len(models)), tables.code, *tables.clip, out
+        me.source_.run_kernel(
+            rows_of.gradients,
+            features,
+            labels,
+            offsets,
+            agents,
+            models,
+            np.zeros(len(models)),
+            tables.code,
+            *tables.clip,
+            out,
         )
     else:
         ranks, starts = _ranks_of(me, rows)
-        rows_of.gradients_at(features, labels, offsets, agents, models, ranks, starts, tables.code, *tables.clip, out)
+        me.source_.run_kernel(
+            rows_of.gradients_at,
+            features,
+            labels,
+            offsets,
+            agents,
+            models,
+            ranks,
+            starts,
+            tables.code,
+            *tables.clip,
+            out,
+        )
     return me.given_(out)
 
 

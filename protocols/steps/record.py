@@ -67,11 +67,11 @@ class Record:
 
     def matrix_(self, values: Any, width: int | None = None) -> Array:
         """(B, width) float64, contiguous, of what a step has of its agents."""
-        rows = np.ascontiguousarray(values, dtype=np.float64)
+        rows = np.asarray(values, dtype=np.float64)
+        if not rows.flags.carray:  # contiguous and not read-only
+            rows = np.array(rows, order="C")
         if not self.is_batch_:
             rows = rows.reshape(1, -1)
-        if not rows.flags.writeable:
-            rows = rows.copy()
         if rows.ndim != 2 or len(rows) != len(self.agents_) or (width is not None and rows.shape[1] != width):
             wanted = f"({len(self.agents_)}, {width or 'k'})" if self.is_batch_ else f"({width or 'k'},)"
             raise ValueError(f"the shape {np.shape(values)} is not {wanted}")
@@ -118,14 +118,14 @@ class Record:
         """(R, width) what was heard over each edge."""
         pool, index, begins, counts, own = self.heard_(kind)
         out = np.empty((int(counts.sum()), own.shape[1]))
-        gathered(pool, index, begins, counts, own, out)
+        self.source_.run_kernel(gathered, pool, index, begins, counts, own, out)
         return out
 
     def was_heard_(self, kind: str) -> NDArray[np.bool_]:
         """(R,) whether anything was heard over each edge."""
         _, index, begins, counts = self.source_.heard_at(kind, 0)
         out = np.empty(int(counts.sum()), dtype=bool)
-        known(index, begins, counts, out)
+        self.source_.run_kernel(known, index, begins, counts, out)
         return out
 
     def is_new_(self, kind: str) -> NDArray[np.bool_]:

@@ -81,7 +81,7 @@ def average(me: Record) -> Array:
         where an agent has no neighbours.
     """
     pool, index, begins, _, own = me.heard_(me.tables_.first_kind)
-    out = np.empty_like(own)
+    out = np.empty(own.shape)
     me.source_.run_kernel(heard.averages, pool, index, begins, me.agents_, *me.tables_.edges, own, out)
     return me.given_(out)
 
@@ -125,7 +125,7 @@ def weighted_sum(me: Record, weights: Any) -> Array:
     given, edges = np.asarray(weights, dtype=np.float64), int(counts.sum())
     if given.ndim and given.size != edges:
         raise ValueError(f"there are {given.size} weights, and {edges} edges")
-    out = np.empty_like(own)
+    out = np.empty(own.shape)
     me.source_.run_kernel(
         heard.weighted_sums, pool, index, begins, counts, np.array(np.broadcast_to(given.reshape(-1), edges)), own, out
     )
@@ -178,7 +178,7 @@ def trimmed_mean(me: Record, cut: Any) -> Array:
 
 def _middle(me: Record, cuts: Ranks) -> Array:
     pool, index, begins, counts, own = me.heard_(me.tables_.first_kind)
-    out = np.empty_like(own)
+    out = np.empty(own.shape)
     heard.trimmed_means(pool, index, begins, counts, cuts, own, out)
     return me.given_(out)
 
@@ -270,7 +270,7 @@ def local_gradient(me: Record, model: Array) -> Array:
         return _gradient_by_shards(me, model, decays / 2.0, None)
     features, labels, offsets, agents = me.data_
     models = me.matrix_(model, tables.dimension)
-    out = np.empty_like(models)
+    out = np.empty(models.shape)
     me.source_.run_kernel(
         rows_of.gradients, features, labels, offsets, agents, models, decays, tables.code, *tables.clip, out
     )
@@ -322,7 +322,7 @@ def loss_gradient(me: Record, model: Array, rows: Any = None) -> Array:
         return _gradient_by_shards(me, model, np.zeros(len(me.agents_)), rows)
     features, labels, offsets, agents = me.data_
     models = me.matrix_(model, tables.dimension)
-    out = np.empty_like(models)
+    out = np.empty(models.shape)
     if rows is None:
         me.source_.run_kernel(
             rows_of.gradients,

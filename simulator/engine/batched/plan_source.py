@@ -185,10 +185,10 @@ class PlanSource(PlannedSource):
         ----------
         places : slice or (B,) int64
         """
-        self.places, self.agents, self.degrees = places, self.all_agents[places], self.all_degrees[places]
+        self.places, self.agents = places, self.all_agents[places]
         self.drawn: Ranks | None = None
         self.follows: NDArray[np.bool_] | None = None
-        self._streams: dict[str, NDArray[np.uint64]] = {}
+        self._streams: dict[str, NDArray[np.uint64]] | None = None
 
     @property
     def steps(self) -> Any:
@@ -202,8 +202,8 @@ class PlanSource(PlannedSource):
 
     @override
     def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks, Ranks]:
-        rank, begins = self._kinds[kind], self._firsts[self.places]
-        return self.run.pool, self.plan.reads, begins + rank * self.degrees if rank else begins, self.degrees
+        rank, begins, degrees = self._kinds[kind], self._firsts[self.places], self.all_degrees[self.places]
+        return self.run.pool, self.plan.reads, begins + rank * degrees if rank else begins, degrees
 
     @override
     def rows_of(self, agents: Ranks) -> tuple[Any, Array, Ranks, Ranks]:
@@ -220,6 +220,8 @@ class PlanSource(PlannedSource):
         """The generator of the steps' streams, and (B, WORDS) where they stand; asked twice, they go on."""
         if purpose not in self._generators:
             self._generators[purpose] = generator(self._seed, purpose)
+        if self._streams is None:
+            self._streams = {}
         places = self._streams.get(purpose)
         if places is None:
             steps = self.steps

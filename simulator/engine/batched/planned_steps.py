@@ -129,7 +129,7 @@ class PlannedSteps:
         self.batched = is_batched(self.functions[0])
         self.degrees, self.kinds = graph.degrees, len(self.names.heard_kinds)
         self.ports = ports_of(self.tables, world, around, pairs=self.pairs)
-        self._records: dict[int, One] = {}
+        self._one = One(self.tables, self.source)
         agents, widest = graph.agents, int(self.degrees.max(initial=0))
         near = NEAR // (8 * world.transport.tables.pool.shape[1])
         steps = min(max(2 * len(self.functions) * agents, min(LEAST, near), 64), MOST)
@@ -191,14 +191,11 @@ class PlannedSteps:
         source, functions, private = self.source, self.functions, self.world.private
         self._open(self.plan.steps[:total], np.arange(total))
         columns = [source.window[name].tolist() for name in ("agent", "phase", "updates", "tick", "now")]
-        messages, w = self.names.messages, 0
+        me, messages, noisy, w = self._one, self.names.messages, self.charges.noisy, 0
         try:
             for w, (agent, phase, updates, tick, now) in enumerate(zip(*columns, strict=True)):
-                me = self._records.get(agent)
-                if me is None:
-                    me = self._records[agent] = One(self.tables, source, agent)
                 source.begin(slice(w, w + 1))
-                me.begin_(SENT[phase] if phase else messages, updates, tick, now)
+                me.begin_(agent, SENT[phase] if phase else messages, updates, tick, now)
                 try:
                     over = functions[phase - 1](me, *self._given(w, phase)) if phase else functions[0](me)
                 except (HushnetError, Objection, *INTERRUPTED):
@@ -208,8 +205,9 @@ class PlannedSteps:
                 if over and not phase:
                     self._contradicted(f"it ended an agent's steps at its step {updates + 1}")
                 self._say(w, me, phase)
-                self._charge(slice(w, w + 1))
-                for vector in me.said_.values() if private else me.vectors_:
+                if noisy or source.follows is not None:
+                    self._charge(slice(w, w + 1))
+                for vector in me.said_.values() if private else me.blocks_.values():
                     if not finite(vector):
                         self._end(w, None, me)
             w = total
@@ -367,7 +365,7 @@ class PlannedSteps:
 
     def _say_all(self, places: Any, batch: Batch) -> None:
         """Put what some steps say where their plan has it."""
-        degrees = self.source.degrees
+        degrees = batch.degrees_
         for port, name in enumerate(self.names.messages):
             message, due, where = batch.said_.get(name), self._due[port], self._places[port][places]
             if due is not None:

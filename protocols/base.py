@@ -318,14 +318,13 @@ class Protocol(ABC):
 
     def bind(self, state: State, *, unheard_is_own: bool) -> StepTables | None:
         """Take the blocks of a run, which its step functions are made on, if it has any; the engine does this."""
-        vars(self)["_in_run"] = True
         if not self.step_functions:
             return None
         names = Names(self)
         check_declared(self, names.kinds, self.problem.task.agents)
         tables = StepTables(names, state, unheard_is_own=unheard_is_own)
         tables.loaders, tables.loaders_of_one = loaders_of(tables), loaders_of_one(tables)
-        vars(self)["_steps"] = ViewSteps(self, self.step_functions, tables)
+        vars(self).update(_steps=ViewSteps(self, self.step_functions, tables), _in_run=True)
         return tables
 
     @property

@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[1]
 STOREYS = ("agents", "protocols", "simulator")
 GATES = {
     "agents/files.py": "the gate",
+    "agents/compilation.py": "our own sources, whose hash names the folder of compiled code",
     "agents/scratch.py": "writes what is new under a name of its own",
     "simulator/storage/files.py": "reads what hushnet wrote, by way of the gate, and syncs",
     "simulator/storage/store.py": "holds the lock's file open",

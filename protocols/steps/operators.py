@@ -426,7 +426,8 @@ def _minimised(me: Record, weights: Array, curvatures: Array, tolerances: Array,
         features, labels, offsets, agents = me.data_
         if linear.shape[1] != features.shape[1] or starts.shape != linear.shape:
             raise ValueError(OTHER_COUNT)
-        given = (np.ascontiguousarray(one) for one in (weights, curvatures, linear, starts, tolerances))
+        # Copies, so that all callers have one compiled form: other forms may round otherwise.
+        given = (np.array(one, order="C") for one in (weights, curvatures, linear, starts, tolerances))
         rows_of.minimisers(features, labels, offsets, agents, *given, tables.code, out)
         return out
     for b, agent in enumerate(me.agents_.tolist()):

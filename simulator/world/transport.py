@@ -316,25 +316,24 @@ class Transport:
             return before[1]
         if before is not None:
             delivery.release_version(self.tables, before[1])
-        self._charge(sender, sent)
+        charged = self._charge(sender, sent)
         row = self.new_version(sent.vector, sent_at, tick)
         self._told[key] = sent, row
-        if self.tables.constants[COPIES_OUT] == 0.0 and not (sent.release.free or sent.release.noisy):
+        if charged and self.tables.constants[COPIES_OUT] == 0.0 and not sent.release.noisy:
             # A planned step compares what it sends with what was charged last.
             delivery.hold_version(self.tables, self.tables.agents.paid, sender, row)
         return row
 
-    def _charge(self, sender: int, sent: Sent) -> None:
-        """Charge what was sent last, unless a planned step was charged for the same bytes before."""
+    def _charge(self, sender: int, sent: Sent) -> bool:
+        """Charge what was sent last, unless a planned step was charged for the same bytes before; whether it was."""
         run, vector = self.tables, sent.vector
         paid = int(run.agents.paid[sender])
         if paid < 0:
-            self.ledger.commit(sent.release, vector)
-        elif (
-            run.versions.bytes[paid] != self.network.size(len(vector))
-            or run.pool[paid, : len(vector)].tobytes() != vector.tobytes()
-        ):
-            self.ledger.commit(sent.release)
+            return self.ledger.commit(sent.release, vector)
+        same = run.versions.bytes[paid] == self.network.size(len(vector))
+        if same and run.pool[paid, : len(vector)].tobytes() == vector.tobytes():
+            return False
+        return self.ledger.commit(sent.release)
 
     def _exchange_each(self, agent: Agent, *, joining: bool) -> None:
         """`exchange_start`, neighbour by neighbour."""

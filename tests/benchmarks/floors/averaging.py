@@ -8,7 +8,7 @@ import numpy as np
 from hushnet.agents.streams import choose
 from hushnet.simulator.world.world import World
 
-from .base import Floor, Plan, begin_stream, loop
+from .base import Floor, Plan, begin_stream, inner, loop
 
 
 class AveragingFloor(Floor):
@@ -66,13 +66,13 @@ def _weights(floor: Floor) -> tuple[bool, float, float, float]:
     return given.step_weights == "linear", given.mu, given.gamma, float(floor.constants["growth"])
 
 
-@loop
+@inner
 def total_weight(linear, t):  # pragma: no cover - compiled
     """A(t)."""
     return t * (t + 1.0) / 2.0 if linear else t
 
 
-@loop
+@inner
 def learn(
     i, t, since, dual, drawn, average, features, labels, rows, linear, mu, gamma, growth, model, gain
 ):  # pragma: no cover - compiled

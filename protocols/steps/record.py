@@ -47,6 +47,7 @@ class Record:
     is_batch_: bool
     messages_: Mapping[str, str]
     said_: dict[str, Array]
+    blocks_: dict[str, Any]
 
     edge_starts_: Ranks
     agent: Any
@@ -110,7 +111,7 @@ class Record:
             raise ValueError("nothing is heard here but what an exchange hands over")
         mirror = tables.mirrors[kind]
         if mirror is not None:
-            own = self.matrix_(getattr(self, mirror))
+            own = self.matrix_(getattr(self, mirror)) if self.is_batch_ else self.blocks_[mirror][None]
         else:
             widths = tables.names.heard_widths[kind]
             width = int(widths[self.agents_[0]] if len(self.agents_) else widths.max(initial=0))
@@ -161,8 +162,6 @@ class One(Record):
     tables : StepTables
     source : StepSource
     """
-
-    blocks_: dict[str, Any]
 
     def __init__(self, tables: StepTables, source: StepSource) -> None:
         put, names = self.__dict__, tables.names
@@ -243,8 +242,6 @@ class Batch(Record):
     passing : mapping of str to (B,) array
         ``updates``, ``tick`` and ``now``; in an exchange, the ``edge`` over which each agent meets a neighbour.
     """
-
-    blocks_: dict[str, Array]
 
     def __init__(
         self, tables: StepTables, source: StepSource, agents: Ranks, messages: Mapping[str, str], passing: Any

@@ -309,7 +309,7 @@ class PlannedSteps:
             self._heard, self._wrote = (np.ascontiguousarray(source.window[name]) for name in ("heard", "wrote"))
             return
         place, updates = source.window["first"] + self.kinds * source.all_degrees, source.window["updates"]
-        self._places, self._due = [], []
+        self._places, self._due = list[Ranks](), list[NDArray[np.bool_] | None]()
         for port, apart in enumerate(self._apart_ports):
             period, phase = plan.period[port, agents], plan.phase[port, agents]
             due = (period > 0) & (updates % np.maximum(period, 1) == phase)

@@ -169,7 +169,7 @@ class ViewSteps:
         """
         me, source = self._record(view)
         source.begin(release, None)
-        me.begin_({}, view.updates, view.tick, view.now)
+        me.begin_(view.agent, {}, view.updates, view.tick, view.now)
         return me
 
     def alone(self, view: View, function: Callable[[Batch], Any]) -> None:
@@ -189,7 +189,7 @@ class ViewSteps:
         found = self._records.get(view.agent)
         if found is None:
             source = ViewSource(self.tables, view)
-            found = self._records[view.agent] = One(self.tables, source, view.agent), source
+            found = self._records[view.agent] = One(self.tables, source), source
         return found
 
     def _run(
@@ -217,7 +217,7 @@ class ViewSteps:
                     step(batch, *(vector[None] for vector in arguments[1:]))
                 batch.write_back_()
                 return me, source, over
-            one.begin_(messages, view.updates, view.tick, view.now)
+            one.begin_(view.agent, messages, view.updates, view.tick, view.now)
             return me, source, step(one, *arguments)
         except (HushnetError, Objection, *INTERRUPTED):
             raise

@@ -203,6 +203,10 @@ class View:
         """(degree,) when the newest known vectors were sent; minus infinity if never."""
         return _read_only(self._inbox.sent_at[kind][self._slots])
 
+    def orders(self, kind: str) -> NDArray[np.int64]:
+        """(degree,) the rank among all sends of the newest message known of each neighbour; -1 for none."""
+        return np.array(self._inbox.order[kind][self._slots])
+
     def stream(self, purpose: str) -> np.random.Generator:
         """A random stream of this agent and step (``noise``, ``sampling``, ...); asked twice, it goes on."""
         if purpose not in self._streams:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .record import Batch, Meeting, column, fixed, segments
+from ...agents.graph import Graph
+from .record import Batch, One, column, fixed, segments
 from .tables import StepTables
 
 Array = NDArray[np.float64]
@@ -19,13 +20,13 @@ def loaders_of(tables: StepTables) -> dict[str, Callable[[Batch], Any]]:
     """How a batch finds whatever a step may name, by name."""
     names, state, graph = tables.names, tables.state, tables.graph
     found: dict[str, Callable[[Batch], Any]] = {
-        "degrees_": lambda me: graph.degrees[me.agents_],
-        "decays_": lambda me: tables.decays[me.agents_],
+        "degrees_": lambda me: graph.degrees.take(me.agents_),
+        "decays_": lambda me: tables.decays.take(me.agents_),
         "data_": lambda me: me.source_.rows(),
         "edges_": lambda me: segments(graph.offsets[me.agents_], me.degrees_),
         "edge_starts_": lambda me: np.concatenate([[0], np.cumsum(me.degrees_)]),
         "partner_": lambda me: me.edge_starts_[:-1] + me.passing_["edge"] - graph.offsets[me.agents_],
-        "here": lambda me: Meeting(me, me.passing_["edge"]),
+        "here": lambda me: me.here_(),
         "updates": lambda me: me.passing_["updates"][:, None],
         "tick": lambda me: me.passing_["tick"][:, None],
         "round": lambda me: me.passing_["updates"][:, None] + 1,
@@ -35,6 +36,7 @@ def loaders_of(tables: StepTables) -> dict[str, Callable[[Batch], Any]]:
         "regularisation": lambda me: tables.task.regularisation[me.agents_][:, None],
         "weights": lambda me: graph.weights[me.edges_][:, None],
         "agent": lambda me: me.agents_[:, None],
+        "role": lambda me: names.roles[me.agents_][:, None],
     }
     if "step" in tables.protocol.step_functions:
         del found["here"], found["partner_"]
@@ -47,13 +49,48 @@ def loaders_of(tables: StepTables) -> dict[str, Callable[[Batch], Any]]:
         found[name] = partial(_rows_of, column(array))
     for name, array in names.per_edge.items():
         found[name] = partial(_edges_of, column(array))
-    for name, kind in names.heard.items():
-        found[name] = partial(_heard_of, kind)
-    for name, kind in names.was_heard.items():
-        found[name] = partial(_was_heard, kind)
+    for name, (what, kind) in names.heard.items():
+        found[name] = partial(_heard_of, what, kind)
     found.update({name: partial(_block_of, name) for name in state.agent})
     found.update({name: partial(_edge_block_of, name) for name in state.edge})
     return found
+
+
+def loaders_of_one(tables: StepTables) -> dict[str, Callable[[One], Any]]:
+    """How the record of one agent finds what depends on it, but its blocks of vectors, by name."""
+    names, graph = tables.names, tables.graph
+    found: dict[str, Callable[[One], Any]] = {
+        "degrees_": lambda me: graph.degrees[me.agent : me.agent + 1],
+        "decays_": lambda me: tables.decays[me.agent : me.agent + 1],
+        "data_": lambda me: me.source_.rows_of(me.agents_),
+        "round": lambda me: me.updates + 1,
+        "degree": lambda me: int(graph.degrees[me.agent]),
+        "rows": lambda me: int(tables.counts[me.agent]),
+        "regularisation": lambda me: np.float64(tables.task.regularisation[me.agent]),
+        "weights": lambda me: fixed(graph.weights[graph.edges_of(me.agent)]),
+        "role": lambda me: str(names.roles[me.agent]),
+        "features": lambda me: me.source_.shard(me.agent).read_only.features,
+        "labels": lambda me: me.source_.shard(me.agent).read_only.labels,
+    }
+    for name, array in names.per_agent.items():
+        found[name] = partial(_own_row, array)
+    for name, array in names.per_edge.items():
+        found[name] = partial(_own_edges, array, graph)
+    for name, (what, kind) in names.heard.items():
+        found[name] = partial(_heard, what, kind)
+    return found
+
+
+def _own_row(array: Array, me: One) -> Any:
+    return fixed(array[me.agent])
+
+
+def _own_edges(array: Array, graph: Graph, me: One) -> Any:
+    return fixed(array[graph.edges_of(me.agent)])
+
+
+def _heard(what: str, kind: str, me: One) -> Any:
+    return fixed(me.of_heard_(what, kind))
 
 
 def _constant(value: Any, _: Batch) -> Any:
@@ -61,19 +98,15 @@ def _constant(value: Any, _: Batch) -> Any:
 
 
 def _rows_of(array: Array, me: Batch) -> Array:
-    return fixed(array[me.agents_])
+    return array.take(me.agents_, 0)
 
 
 def _edges_of(array: Array, me: Batch) -> Array:
-    return fixed(array[me.edges_])
+    return array.take(me.edges_, 0)
 
 
-def _heard_of(kind: str, me: Batch) -> Array:
-    return me.received_(kind)
-
-
-def _was_heard(kind: str, me: Batch) -> NDArray[np.bool_]:
-    return me.was_heard_(kind)[:, None]
+def _heard_of(what: str, kind: str, me: Batch) -> Any:
+    return me.of_heard_(what, kind)
 
 
 def _block_of(name: str, me: Batch) -> Array:

@@ -20,6 +20,8 @@ from .tables import StepTables, read_only
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
 NO_RANKS = np.zeros(0, dtype=np.int64)
+SAMPLING, OWN = "sampling", "own draws"
+"""Streams from which rows are drawn, and what authors draw for themselves."""
 
 
 class StepSource(ABC):
@@ -31,6 +33,18 @@ class StepSource(ABC):
 
         These are indices, and (B,) where each agent's begin among them and (B,) how many they are.
         """
+
+    def run_kernel(self, kernel: Any, *arguments: Any) -> Any:
+        """Call a kernel whose arguments have the same types at every step of a run."""
+        return kernel(*arguments)
+
+    @abstractmethod
+    def sent_at(self, kind: str) -> Array:
+        """(R,) when what was heard over each edge was sent; minus infinity where nothing was."""
+
+    @abstractmethod
+    def is_new(self, kind: str) -> NDArray[np.bool_]:
+        """(R,) whether what was heard over each edge was not at the agent's last step."""
 
     @abstractmethod
     def rows(self) -> tuple[Any, Array, Ranks, Ranks]:
@@ -55,8 +69,16 @@ class StepSource(ABC):
         """(B, p) minimisers by ``minimise(linear)`` with the noise of the step's release in the linear term."""
 
     @abstractmethod
-    def choose(self, count: int) -> tuple[Ranks, Ranks]:
-        """Ranks of so many rows of each agent, drawn without replacement, and (B + 1,) where each agent's begin."""
+    def uniforms(self, count: int) -> Array:
+        """(B, count) numbers of [0, 1) from each agent's own draws."""
+
+    @abstractmethod
+    def normals(self, count: int) -> Array:
+        """(B, count) standard normal numbers from each agent's own draws."""
+
+    @abstractmethod
+    def choose(self, purpose: str, populations: Ranks, counts: Ranks) -> tuple[Ranks, Ranks]:
+        """So many of each agent's first integers from 0, without replacement, and (B + 1,) where each agent's begin."""
 
     @abstractmethod
     def choose_each(self, shares: Array) -> tuple[Ranks, Ranks]:
@@ -90,6 +112,12 @@ class ViewSource(StepSource):
         self.release: Release | None = None
         self.reserve: Callable[[Release], bool] | None = None
         self.follows = False
+        self._known = self._known_before = dict.fromkeys(tables.names.kinds, np.int64(-1))
+
+    def look(self) -> None:
+        """Note what is known at a step, and what was at the step before."""
+        if self.tables.protocol.asks_what_is_new:
+            self._known_before, self._known = self._known, {kind: self.view.orders(kind) for kind in self._known}
 
     def begin(self, release: Release | None, reserve: Callable[[Release], bool] | None) -> None:
         """Begin a step."""
@@ -103,6 +131,14 @@ class ViewSource(StepSource):
             for row, vector in zip(pool, vectors, strict=True):
                 row[: len(vector)] = vector
         return pool, index, np.zeros(1, dtype=np.int64), np.array([len(index)])
+
+    @override
+    def sent_at(self, kind: str) -> Array:
+        return self.view.sent_at(kind)
+
+    @override
+    def is_new(self, kind: str) -> NDArray[np.bool_]:
+        return self._known[kind] != self._known_before[kind]
 
     @override
     def rows(self) -> tuple[Any, Array, Ranks, Ranks]:
@@ -149,15 +185,22 @@ class ViewSource(StepSource):
         return found[None]
 
     @override
-    def choose(self, count: int) -> tuple[Ranks, Ranks]:
-        stream, rows = self.view.stream("sampling"), len(self.view.data.labels)
-        drawn = min(count, rows)
-        ranks = np.array([stream.integers(rows)]) if drawn == 1 else stream.choice(rows, drawn, replace=False)
-        return ranks.astype(np.int64), np.array([0, len(ranks)])
+    def uniforms(self, count: int) -> Array:
+        return self.view.stream(OWN).random((1, count))
+
+    @override
+    def normals(self, count: int) -> Array:
+        return self.view.stream(OWN).normal(size=(1, count))
+
+    @override
+    def choose(self, purpose: str, populations: Ranks, counts: Ranks) -> tuple[Ranks, Ranks]:
+        stream, population, count = self.view.stream(purpose), int(populations[0]), int(counts[0])
+        ranks = np.array([stream.integers(population)]) if count == 1 else stream.choice(population, count, False)
+        return ranks.astype(np.int64), np.array([0, count])
 
     @override
     def choose_each(self, shares: Array) -> tuple[Ranks, Ranks]:
-        ranks = np.flatnonzero(self.view.stream("sampling").random(len(self.view.data.labels)) < shares[0])
+        ranks = np.flatnonzero(self.view.stream(SAMPLING).random(len(self.view.data.labels)) < shares[0])
         return ranks, np.array([0, len(ranks)])
 
     @override
@@ -191,6 +234,14 @@ class Nobody(StepSource):
         return self._whole.heard_at(kind, width)[0], NO_RANKS, NO_RANKS, NO_RANKS
 
     @override
+    def sent_at(self, kind: str) -> Array:
+        return np.zeros(0)
+
+    @override
+    def is_new(self, kind: str) -> NDArray[np.bool_]:
+        return np.zeros(0, dtype=bool)
+
+    @override
     def rows(self) -> tuple[Any, Array, Ranks, Ranks]:
         return *self._whole.rows()[:3], NO_RANKS
 
@@ -209,7 +260,15 @@ class Nobody(StepSource):
         return linear
 
     @override
-    def choose(self, count: int) -> tuple[Ranks, Ranks]:
+    def uniforms(self, count: int) -> Array:
+        return np.zeros((0, count))
+
+    @override
+    def normals(self, count: int) -> Array:
+        return np.zeros((0, count))
+
+    @override
+    def choose(self, purpose: str, populations: Ranks, counts: Ranks) -> tuple[Ranks, Ranks]:
         return NO_RANKS, np.zeros(1, dtype=np.int64)
 
     @override

@@ -24,7 +24,7 @@ from .tables import StepTables
 Array = NDArray[np.float64]
 PHASES = ("request", "respond", "complete")
 """The steps of an exchange, in the order of its phases."""
-READ_ONLY = "what was heard, and what a batch reads, are copies: assign what changes, as in me.x = me.x + 1"
+READ_ONLY = "what is no block, or of a part of a batch, is there to be read: assign what changes, as in me.x = me.x + 1"
 UNSENT = "it sends exactly one message, and has not assigned me.message"
 
 
@@ -53,10 +53,18 @@ def failure_of(
         where = author_place(error)
     if "read-only" in what:
         also = also or READ_ONLY
-    who = protocol.problem.task.ids[agent]
+    who = protocol.problem.task.called(agent)
     return StepFailure(
-        f"agent {who!r} at time {now:.6g}, after {updates} updates: the {name} of {type(protocol).__name__} "
+        f"{who} at time {now:.6g}, after {updates} updates: the {name} of {type(protocol).__name__} "
         f"failed{f' at {where}' if where else ''}: {what}{f'; {also}' if also else ''}"
+    )
+
+
+def contradiction(protocol: Any, function: Callable[..., Any], what: str) -> StepFailure:
+    """What is said of a `batched` step that has done something else than its protocol declares."""
+    return StepFailure(
+        f"{place_of(function)}: {what}, against what {type(protocol).__name__} declares by sends and most_steps; "
+        "declare it, or set decides"
     )
 
 
@@ -85,21 +93,29 @@ class ViewSteps:
         me, source, over = self._run(
             "step", view, release, out.reserve, self.names.messages if self.names.kinds else {}
         )
-        for name, kind in self.names.messages.items():
-            if name in me.said_ and self._is_due(kind, view):
+        for name, kind in self.names.messages.items() if self.names.kinds else ():
+            if self._is_declared and not self._is_due(kind, view):
+                continue  # a step says for others of its batch, too
+            if name in me.said_:
                 self._send(view, kind, me, me.said_[name], self._sent_under(release, source), out)
+            elif self._is_declared and len(view.neighbours) and self.names.width(kind, view.agent):
+                raise contradiction(self.protocol, self.steps["step"], f"it did not send {name}")
         if over or self.protocol.is_last(view):
             out.fall_silent()
 
     def _is_due(self, kind: str, view: View) -> bool:
-        """Whether an agent sends what its step has said: a `batched` step says for others of its batch, too."""
+        """Whether an agent sends a kind at its next step, by what is declared."""
         declared = self._sends.get(kind)
         return declared is None or declared.is_due(view.agent, view.updates)
 
     @cached_property
+    def _is_declared(self) -> bool:
+        """Whether a step sends what its protocol declares, or fails: one that is `batched`, and does not decide."""
+        return is_batched(self.steps["step"]) and not self.protocol.decides
+
+    @cached_property
     def _sends(self) -> Mapping[str, Every]:
-        """What a `batched` step sends when."""
-        return self.protocol.sends() if is_batched(self.steps["step"]) and not self.protocol.decides else {}
+        return self.protocol.sends()
 
     def _send(self, view: View, kind: str, me: Record, message: Array, under: Release, out: Out) -> None:
         """Send a message to all neighbours, or to each its own."""
@@ -153,7 +169,7 @@ class ViewSteps:
         """
         me, source = self._record(view)
         source.begin(release, None)
-        me.begin_({}, view.updates, view.tick, view.now)
+        me.begin_(view.agent, {}, view.updates, view.tick, view.now)
         return me
 
     def alone(self, view: View, function: Callable[[Batch], Any]) -> None:
@@ -173,7 +189,7 @@ class ViewSteps:
         found = self._records.get(view.agent)
         if found is None:
             source = ViewSource(self.tables, view)
-            found = self._records[view.agent] = One(self.tables, source, view.agent), source
+            found = self._records[view.agent] = One(self.tables, source), source
         return found
 
     def _run(
@@ -188,6 +204,7 @@ class ViewSteps:
         step = self.steps[name]
         one, source = self._record(view)
         source.begin(release, reserve)
+        source.look()
         me: Record = one
         try:
             if is_batched(step):
@@ -200,7 +217,7 @@ class ViewSteps:
                     step(batch, *(vector[None] for vector in arguments[1:]))
                 batch.write_back_()
                 return me, source, over
-            one.begin_(messages, view.updates, view.tick, view.now)
+            one.begin_(view.agent, messages, view.updates, view.tick, view.now)
             return me, source, step(one, *arguments)
         except (HushnetError, Objection, *INTERRUPTED):
             raise

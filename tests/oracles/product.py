@@ -34,6 +34,7 @@ from pydantic import TypeAdapter
 
 from ..engine.driving import build_world, drive
 from .engine.build import graph_of
+from .engine.contract import Privacy
 from .engine.diary import Diary, Row
 from .engine.protocols import Small, protocol_of
 
@@ -122,7 +123,7 @@ def _ran(setting: Setting, description: dict[str, Any], engine: str, diary: Diar
     try:
         drive(world)
     except Stall as error:
-        return world, _stalled(str(error))
+        return world, stalled(str(error))
     except HushnetError as error:
         return world, type(error).__name__
     return world, world.ended
@@ -166,7 +167,8 @@ def _write(path: Path, header: tuple[str, ...], rows: list[list[Any]]) -> None:
         csv.writer(file).writerows([header, *rows])
 
 
-def _stalled(sentence: str) -> str:
+def stalled(sentence: str) -> str:
+    """How the frozen engine says that rounds have stalled."""
     found = _STALL.match(sentence)
     assert found, sentence
     agent, time, number, neighbour, why = found.groups()
@@ -200,10 +202,20 @@ class WayOut:
         return Release(self._view.agent, self._view.now, "laplace", "l1", **terms, **claimed)
 
 
+def mirror_privacy(noise: Privacy | None) -> Any:
+    """What a protocol of the project says of its noise and budget."""
+    if noise is None:
+        return None
+    budget = None if noise.epsilon is None else Budget(epsilon=noise.epsilon, delta=0.0, by="basic_composition")
+    return SimpleNamespace(
+        budget=budget, updates=noise.updates, claimed_by="basic_composition", strict=False, noiseless=False
+    )
+
+
 def mirror_of(description: dict[str, Any], diary: Diary) -> tuple[type[Protocol], ProtocolParameters]:
     """A protocol class of the project that does what the described small protocol does, and writes it down."""
     inner: Small = protocol_of(description["protocol"], description["schedule"], len(description["ids"]))
-    kinds, noise = [*inner.layout().messages], inner.privacy
+    kinds = [*inner.layout().messages]
 
     def seen(view: Any) -> SeenView:
         return SeenView(view, kinds)
@@ -241,12 +253,7 @@ def mirror_of(description: dict[str, Any], diary: Diary) -> tuple[type[Protocol]
 
         @property
         def privacy(self) -> Any:
-            if noise is None:
-                return None
-            budget = None if noise.epsilon is None else Budget(epsilon=noise.epsilon, delta=0.0, by="basic_composition")
-            return SimpleNamespace(
-                budget=budget, updates=noise.updates, claimed_by="basic_composition", strict=False, noiseless=False
-            )
+            return mirror_privacy(inner.privacy)
 
     schedule = description["schedule"]
     return Mirror, MirrorParameters.model_validate({"kind": "mirror", "schedule": schedule})

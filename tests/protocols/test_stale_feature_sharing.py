@@ -75,7 +75,7 @@ class Watched:
                 self.y.append(blocks["y"][0].copy())
                 self.ages.append(before - min(stamps))
 
-        world.protocol.wake = watched
+        vars(world.protocol)["wake"] = watched
         drive(world)
 
 

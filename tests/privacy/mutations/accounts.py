@@ -397,12 +397,12 @@ def rows_drawn_alike_by_all_agents(plant):
 def _rows_drawn(plant, choose):
     """Replace which rows a step draws: ``choose(batch, view, rng)`` gives their ranks, out of all."""
 
-    def drawn(self, view):
-        ranks = choose(self.tables.protocol.parameters.batch, view, view.stream("sampling"))
+    def drawn(self, *_):
+        ranks = choose(self.tables.protocol.parameters.batch, self.view, self.view.stream("sampling"))
         return ranks, np.array([0, len(ranks)])
 
     for name in ("choose", "choose_each"):
-        plant.around(ViewSource, name, lambda _: lambda self, amount: drawn(self, self.view))
+        plant.around(ViewSource, name, lambda _: drawn)
 
 
 @mistake("sampling", case="averaging", guard="audit")

@@ -39,14 +39,18 @@ SMOKE = frozenset(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the smoke tests, those that are long, and as slow what lies between their first case and their last."""
+    """Mark the smoke tests, those that are long, and as slow what lies between their first case and their last.
+
+    A long test that marks some of its cases as slow itself has chosen.
+    """
     long, cases = listed(), defaultdict(list)
     for item in items:
         if item.path.is_relative_to(HERE) and (name := item.nodeid.partition("[")[0]) in long:
             item.add_marker(pytest.mark.long)
             cases[name].append(item)
     for same in cases.values():
-        for item in same[1:-1]:
+        chosen = any(item.get_closest_marker("slow") for item in same)
+        for item in [] if chosen else same[1:-1]:
             item.add_marker(pytest.mark.slow)
     for item in items:
         of_smoke = item.path.is_relative_to(HERE) and item.path.relative_to(HERE).as_posix() in SMOKE

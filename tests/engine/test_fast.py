@@ -264,7 +264,7 @@ def test_planned_steps_give_the_same_run_bit_for_bit(data, folder):
 
 
 @given(data=st.data())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_longer_windows_change_nothing(data, folder):
     setting = data.draw(settings_of_runs(folder))
     parameters = CoordinateDescentParameters(kind="coordinate_descent", mu=0.1)

@@ -77,7 +77,7 @@ def test_two_ends_agree_whenever_their_edge_is_quiet_and_no_update_is_applied_tw
 
 
 @given(data=st.data())
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_sessions_without_edge_variables_run_everywhere_and_finish_at_most_once(data, folder):
     world, log = run_exchange(Forgetful, schedule=data.draw(SCHEDULES), **data.draw(scenarios(folder)))
     assert world.protocol.count("complete") <= world.protocol.count("respond") <= world.protocol.count("request")

@@ -89,20 +89,28 @@ def ran(folder, capsys, *more):
     return code, capsys.readouterr().err, there
 
 
-@pytest.mark.parametrize("how", [["event"], ["batched", "--no-contract"]], ids=" ".join)
+STEPS = [
+    ('raise Silent("x")', "Silent: no message, for its __str__ raises ValueError"),
+    (r'raise ValueError("\ud83d half")', r"ValueError: \ud83d half"),
+    ('raise ValueError("m" * 30_000_000)', "ValueError: mmm"),
+    ('raise Base("mine")', "Base: mine"),
+    ("sys.exit(3)", "SystemExit: 3"),
+    ("os._exit(0)", "SystemExit: 0"),
+    ("me.model = None", "TypeError: me.model takes real numbers, not NoneType"),
+    ("me.model = [None, 1.0]", "TypeError: me.model takes real numbers, not list"),
+    ("me.message = '1.5'", "TypeError: me.message takes real numbers, not str"),
+    ("me.model = me.model * 1j", "TypeError: me.model takes real numbers, not an array of complex128"),
+]
+TELLING = ("Silent", "os._exit", "= None")
+"""Whose steps are looked at by the contract as well, before they run on the event engine."""
+
+
 @pytest.mark.parametrize(
-    ("code", "says"),
-    [
-        ('raise Silent("x")', "Silent: no message, for its __str__ raises ValueError"),
-        (r'raise ValueError("\ud83d half")', r"ValueError: \ud83d half"),
-        ('raise ValueError("m" * 30_000_000)', "ValueError: mmm"),
-        ('raise Base("mine")', "Base: mine"),
-        ("sys.exit(3)", "SystemExit: 3"),
-        ("os._exit(0)", "SystemExit: 0"),
-        ("me.model = None", "TypeError: me.model takes real numbers, not NoneType"),
-        ("me.model = [None, 1.0]", "TypeError: me.model takes real numbers, not list"),
-        ("me.message = '1.5'", "TypeError: me.message takes real numbers, not str"),
-        ("me.model = me.model * 1j", "TypeError: me.model takes real numbers, not an array of complex128"),
+    ("how", "code", "says"),
+    [(["batched", "--no-contract"], *case) for case in STEPS]
+    + [
+        pytest.param(["event"], *case, marks=[pytest.mark.slow] * (not any(word in case[0] for word in TELLING)))
+        for case in STEPS
     ],
 )
 def test_what_a_step_does_is_one_failed_run_with_its_line(how, code, says, tmp_path, capsys):
@@ -146,9 +154,9 @@ def test_what_a_file_does_elsewhere_is_told_with_its_line(place, code, says, tmp
     ("code", "line"),
     [
         ('me.model += hash("x") % 1000', None),
-        ("me.model += id(me) % 997", None),
+        pytest.param("me.model += id(me) % 997", None, marks=pytest.mark.slow),
         ("me.model += time.time() % 1", None),
-        ("me.model += random.random()", None),
+        pytest.param("me.model += random.random()", None, marks=pytest.mark.slow),
         ("me.model += np.random.random()", None),
         ("me.model += counted()", "mine.py:21"),
         (

@@ -18,6 +18,7 @@ import pytest
 from hushnet.agents import files
 from hushnet.agents.errors import InputError, OutOfResources
 from hushnet.agents.graph import Graph
+from hushnet.simulator.cli import main
 from hushnet.simulator.storage import ownership, store
 from hushnet.simulator.storage.store import Store
 
@@ -438,7 +439,7 @@ engine: event
 
 
 @pytest.mark.slow
-def test_the_shell_says_that_there_is_no_room_with_exit_code_5_and_goes_on_when_there_is(tmp_path):
+def test_the_shell_says_that_there_is_no_room_with_exit_code_5_and_goes_on_when_there_is(tmp_path, monkeypatch):
     (tmp_path / "tiny.yaml").write_text(SCENARIO)
     hushnet = Path(sys.executable).parent / "hushnet"
 
@@ -453,7 +454,8 @@ def test_the_shell_says_that_there_is_no_room_with_exit_code_5_and_goes_on_when_
     assert code == 5
     assert len(said.strip().splitlines()) == 1
     assert "out: could not be written (File too large)" in said
-    assert shell(run, "unlimited")[0] == 0
+    monkeypatch.chdir(tmp_path)
+    assert main(run) == 0
     assert {Store(tmp_path / "out").state(path.parent.name) for path in (tmp_path / "out").glob("*/manifest.json")} == {
         "complete"
     }

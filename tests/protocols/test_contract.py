@@ -45,9 +45,9 @@ def test_every_family_of_protocols_fits_the_contract(family):
     ("protocol", "parameters"),
     [
         (Local, {}),
-        (CoordinateDescent, {"mu": 0.5}),
+        pytest.param(CoordinateDescent, {"mu": 0.5}, marks=pytest.mark.slow),
         (CoordinateDescent, {"mu": 0.5, "start": "local", "updates": 4, "confidence": "relative"}),
-        (CoordinateDescent, {"mu": 0.5, "privacy": NOISY}),
+        pytest.param(CoordinateDescent, {"mu": 0.5, "privacy": NOISY}, marks=pytest.mark.slow),
         (CoordinateDescent, {"mu": 0.5, "privacy": NOISY, "schedule": "rounds"}),
         (CoordinateDescent, {"mu": 0.5, "schedule": {"kind": "rounds", "patience": 1.5}}),
         (CoordinateDescent, {"mu": 0.5, "radius": 0.5, "privacy": {**NOISY, "mechanism": "gaussian"}}),

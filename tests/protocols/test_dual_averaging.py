@@ -300,7 +300,7 @@ def test_noise_outside_the_theorem_is_refused(fields, where, said):
     [
         {},
         {"step_weights": "constant", "sampling": "poisson", "batch": 2},
-        {"privacy": {**THEOREM1, "updates": 4}},
+        pytest.param({"privacy": {**THEOREM1, "updates": 4}}, marks=pytest.mark.slow),
         {"privacy": {"mechanism": "gaussian", "multiplier": 1.0, "sensitivity": "clip", "clip": 1.0}, "radius": 1.0},
     ],
 )

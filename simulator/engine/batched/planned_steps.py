@@ -188,7 +188,8 @@ class PlannedSteps:
     # One after the other.
 
     def _make_each(self, total: int, plain: NDArray[np.bool_]) -> None:
-        source, functions, private = self.source, self.functions, self.world.private
+        source, private = self.source, self.world.private
+        functions: Any = self.functions
         self._open(self.plan.steps[:total], np.arange(total))
         columns = [source.window[name].tolist() for name in ("agent", "phase", "updates", "tick", "now")]
         me, messages, noisy, w = self._one, self.names.messages, self.charges.noisy, 0

@@ -198,7 +198,7 @@ class PlannedSteps:
                 source.begin(slice(w, w + 1))
                 me.begin_(agent, SENT[phase] if phase else messages, updates, tick, now)
                 try:
-                    over = functions[phase - 1](me, *self._given(w, phase)) if phase else functions[0](me)
+                    over: Any = functions[phase - 1](me, *self._given(w, phase)) if phase else functions[0](me)
                 except (HushnetError, Objection, *INTERRUPTED):
                     raise
                 except BaseException as error:  # a class of an author's own may derive from it
@@ -276,6 +276,7 @@ class PlannedSteps:
                 done = stop
         finally:
             plain[order[:done]] = self._plain[:done]
+            plain[end:] = False
         if end < total:
             self._end(end, failed)
 

@@ -167,7 +167,7 @@ class CollaborativeAdmm(Protocol):
         self.edge_weights = self.problem.graph.weights[:, None] * share
         self.kappa = self.edge_weights * rho / (self.edge_weights + rho)
         check_steps(self.problem.task.loss, self.parameters)
-        self.disclosed = False
+        self._undisclosed = np.flatnonzero(self.problem.task.train.counts > 0).tolist()
 
     @cached_property
     def warm(self) -> Array:
@@ -212,10 +212,9 @@ class CollaborativeAdmm(Protocol):
 
     def _disclose_all(self, view: View, out: Out) -> None:
         """Charge everybody with the first start: the models of agents that join later are part of it, too."""
-        if not self.disclosed:
-            for agent in np.flatnonzero(self.problem.task.train.counts > 0).tolist():
-                out.disclose(Release.plain(agent, view.now, "the solitary model"))
-        self.disclosed = True
+        for agent in self._undisclosed:
+            out.disclose(Release.plain(agent, view.now, "the solitary model"))
+        self._undisclosed.clear()
 
     def constants(self) -> Constants:
         """The trade-off, confidences, and w and kappa of every edge."""

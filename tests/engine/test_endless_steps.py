@@ -47,14 +47,21 @@ class Brooding(Protocol):
 
     Parameters = BroodingParameters
     traits = Traits(trigger="message")
-    count = 0
+
+    def prepare(self):
+        self.calls = []
+
+    @property
+    def count(self):
+        """Steps of the phase so far."""
+        return len(self.calls)
 
     def layout(self):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
 
     def brood(self, phase):
-        self.count += phase == self.parameters.phase
+        self.calls.extend([phase] * (phase == self.parameters.phase))
         while self.count == 3:
             with contextlib.suppress(Exception):
                 sum(range(100))

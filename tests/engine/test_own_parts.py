@@ -119,7 +119,7 @@ def test_a_loss_of_ones_own_is_asked_itself_whatever_its_name():
 
 def test_a_method_that_was_put_on_an_object_makes_its_steps():
     other = World(small_setting(), CoordinateDescent, protocol_parameters(CoordinateDescent, {"mu": 0.5}))
-    other.protocol.wake = MethodType(Frozen.wake, other.protocol)
+    vars(other.protocol)["wake"] = MethodType(Frozen.wake, other.protocol)
     assert BatchedEngine().driver(other).engine == (
         "batched (steps one by one, because CoordinateDescent has a method replaced beside its steps)"
     )

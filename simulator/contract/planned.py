@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from ...agents.availability import Always
-from ...agents.errors import HushnetError, LimitReached
+from ...agents.errors import HushnetError, LimitReached, StepFailure
 from ...protocols.base import Protocol, ProtocolParameters
 from ...protocols.steps.view_steps import function_in, is_batched
 from ...protocols.traits import EXCHANGE_STEPS
@@ -113,6 +113,8 @@ def check_planned(protocol: type[Protocol], parameters: ProtocolParameters, *, s
 
         try:
             alone = run(BatchedEngine(plans=False))
+        except StepFailure as error:
+            raise ContractViolation(f"with steps one by one: {error}") from error
         except HushnetError:  # other checks say so
             continue
         for cut in cuts:

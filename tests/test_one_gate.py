@@ -42,7 +42,7 @@ READERS = ("read_", "load", "fromfile", "genfromtxt", "memmap", "memory_map", "c
 """How functions of those modules begin that are given paths."""
 BYTES = ("np.load(io.BytesIO", "pd.read_csv(io.BytesIO", "pq.ParquetFile(pa.BufferReader", "Image.open(BytesIO")
 """Libraries that are given bytes."""
-OTHERS = ("world", "self", "Result")
+OTHERS = ("world", "self", "source", "Result")
 """Names whose ``open`` opens no path."""
 
 

@@ -218,7 +218,7 @@ class TextOfTheFirst(Texts):
 
     @staticmethod
     def step(me):
-        noisy = perturbed(me, loss_gradient(me, me.model, np.zeros(1, dtype=np.int64)))
+        noisy = perturbed(me, loss_gradient(me, me.model, np.arange(min(1, me.rows))))
         if me.degree > 0:
             me.model = (me.model + average(me)) / 2
         me.model -= 0.1 * noisy

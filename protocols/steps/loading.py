@@ -33,6 +33,8 @@ def loaders_of(tables: StepTables) -> dict[str, Callable[[Batch], Any]]:
         "degree": lambda me: me.degrees_[:, None],
         "rows": lambda me: tables.counts[me.agents_][:, None],
         "regularisation": lambda me: tables.task.regularisation[me.agents_][:, None],
+        "neighbours": lambda me: graph.heads[me.edges_][:, None],
+        "role": lambda me: np.array([names.role(agent) for agent in me.agents_.tolist()])[:, None],
         "weights": lambda me: graph.weights[me.edges_][:, None],
         "agent": lambda me: me.agents_[:, None],
     }

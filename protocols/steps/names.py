@@ -22,7 +22,9 @@ fields of the parameters     as they are       as they are   numbers, strings an
 ``features``, ``labels``     (m, p), (m,)      none          the agent's own rows: where the task splits features, its
                                                              columns of all rows, and the centre alone has ``labels``.
                                                              Batches read them by operators alone
+``data``                     a `Shard`         none          the same rows, as `Protocol.local_data` gives them
 ``rows``, ``degree``         a number          (B, 1)        how many rows, and how many neighbours, it has
+``neighbours``               (degree,)         (R, 1)        its neighbours in ascending order
 ``weights``                  (degree,)         (R, 1)        W_ij of its neighbours in ascending order
 ``regularisation``           a number          (B, 1)        its lambda_i
 ``heard``                    (degree, width)   (R, width)    the newest vector of each neighbour when the step began;
@@ -42,7 +44,10 @@ fields of the parameters     as they are       as they are   numbers, strings an
 ``round``                    a number          (B, 1)        the round that the step belongs to, from 1 on (only
                                                              behind a neighbour barrier)
 ``now``                      a number          (B, 1)        time in expected wake-ups of a rate-1 agent
-``agent``                    a number          (B, 1)        its index
+``agent``, ``role``          a number, a text  (B, 1)        its index, and what it is by `Layout.roles`
+``messages``                 a list            none          what arrived since its last step (inbox ``every`` only)
+``send(kind, vector)``, ...  a way out         none          in starts, reactions and steps that decide:
+                                                             `hushnet.protocols.steps.peer.Peer`
 ``where(mask)``              none: use if      a record      the same record for some of the agents, by a (B, 1) mask;
                                                              blocks that are assigned there are written for them alone
 ``here``                     none: its rank    the edge      in an exchange, what each agent has of the edge that it
@@ -67,10 +72,12 @@ from numpy.typing import ArrayLike, NDArray
 from ...agents.authors import place_of
 from ...agents.errors import words_of
 
-OWN = ("features", "labels", "rows", "weights", "degree", "regularisation", "agent")
+OWN = ("features", "labels", "data", "rows", "neighbours", "weights", "degree", "regularisation", "agent", "role")
 """What every agent has, and nobody writes."""
-PASSING = ("heard", "was_heard", "updates", "tick", "round", "now")
+PASSING = ("heard", "was_heard", "messages", "updates", "tick", "round", "now")
 """What changes from step to step."""
+ACTIONS = ("send", "reserve", "disclose", "fall_silent", "stream", "public", "plain", "post_processing")
+"""What an agent may call at starts, in reactions, and in steps that decide."""
 MESSAGE = "message"
 
 
@@ -136,18 +143,19 @@ class Names:
 
     def _check(self, name: str) -> None:
         sources = {
-            "every agent has": list(dict.fromkeys([*OWN, *PASSING, *self.heard, *self.was_heard, *self.messages])),
+            "every agent has": list(
+                dict.fromkeys([*OWN, *PASSING, *ACTIONS, *self.heard, *self.was_heard, *self.messages])
+            ),
             "is a block of agents": self.layout.agent,
             "is a block of edges": self.layout.edge,
             "is a constant": [*self.run, *self.per_agent, *self.per_edge],
         }
         seen: dict[str, str] = {}
-        asked = bool(self.protocol.step_functions)  # methods alone may call their blocks what they like
         for what, names in sources.items():
             for one in names:
-                if asked and one in seen:
+                if one in seen:
                     raise TypeError(f"{name}: me.{one} {what}, and something that {seen[one]}; rename one of them")
-                if asked and (one.startswith("_") or one.endswith("_")):
+                if one.startswith("_") or one.endswith("_"):
                     raise TypeError(f"{name}: {one!r} {what}; names neither begin nor end with an underscore")
                 seen[one] = what
         self.parameters = {one: value for one, value in self.parameters.items() if one not in seen}
@@ -171,6 +179,10 @@ class Names:
     def writable(self) -> set[str]:
         """What a step may assign."""
         return {*self.layout.agent, *self.layout.edge, *self.messages}
+
+    def role(self, agent: int) -> str:
+        """What an agent is."""
+        return "peer" if self.layout.roles is None else self.layout.roles[agent]
 
     def width(self, kind: str, agent: int) -> int:
         """Numbers that an agent's message of a kind carries."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...agents.suggestions import suggestion
 from .heard_kernels import gathered, known
-from .names import MESSAGE
+from .names import ACTIONS, MESSAGE
 from .sources import StepSource
 from .tables import StepTables
 
@@ -26,6 +26,10 @@ OF_BATCHES = {
     "here": "me.here is of batched steps; of one agent, blocks of the edge are me.BLOCK[partner]",
 }
 """What records of one agent do not have, and what stands in its place."""
+NO_ACTION = (
+    "me.{} is of starts, of reactions, and of steps of single agents whose protocol decides; other steps assign "
+    "me.message, and return true if they were an agent's last (or set decides = True)"
+)
 
 
 class Record:
@@ -57,6 +61,8 @@ class Record:
             return AttributeError(f"me.{name} is assigned as a whole, and never read")
         if name in OF_BATCHES and not self.is_batch_:
             return AttributeError(OF_BATCHES[name])
+        if name in ACTIONS:
+            return AttributeError(NO_ACTION.format(name))
         known = self.tables_.names.all
         return AttributeError(f"an agent has no {name!r}{suggestion(name, known)} it has {', '.join(known)}")
 
@@ -139,7 +145,7 @@ class One(Record):
             own = block.of(edges)
             blocks[name] = cast(Any, own)[:, 0] if one(name) else cast(Any, own)
         put["blocks_"] = blocks
-        put["vectors_"] = [block for block in blocks.values() if isinstance(block, np.ndarray)]
+        put["vectors_"] = [one for block in blocks.values() for one in (block if isinstance(block, list) else [block])]
         put["widths_"] = {kind: names.width(kind, agent) for kind in names.kinds}
         put.update(_fixed_fields(tables, agent, edges))
         put.update({name: block for name, block in blocks.items() if name not in put["numbers_"]})
@@ -167,6 +173,9 @@ class One(Record):
             return found
         elif name == "decays_":
             found = put[name] = self.tables_.decays[self.agents_]
+            return found
+        elif name == "data":
+            found = put[name] = self.source_.shard(int(self.agents_[0]))
             return found
         elif name in ("features", "labels"):
             shard = self.source_.shard(int(self.agents_[0])).read_only
@@ -209,7 +218,9 @@ def _fixed_fields(tables: StepTables, agent: int, edges: slice) -> dict[str, Any
         **{name: fixed(array[agent]) for name, array in names.per_agent.items()},
         **{name: fixed(array[edges]) for name, array in names.per_edge.items()},
         "rows": int(tables.counts[agent]),
+        "neighbours": fixed(tables.graph.heads[edges]),
         "weights": fixed(tables.graph.weights[edges]),
+        "role": names.role(agent),
         "degree": edges.stop - edges.start,
         "regularisation": np.float64(tables.task.regularisation[agent]),
         "agent": agent,
@@ -307,7 +318,7 @@ class Batch(Record):
         return broadcast(name, value, (int(self.degrees_.sum()) if addressed else len(self.agents_), width))
 
     def _unknown(self, name: str) -> AttributeError:
-        if name in ("features", "labels"):
+        if name in ("features", "labels", "data"):
             return AttributeError(
                 f"a batch has no {name!r}, for agents have different numbers of rows; operators read them, and so do "
                 "steps of single agents"

@@ -278,8 +278,9 @@ class Protocol(ABC):
         InputError
             If one cannot be called with what it is given.
         """
-        pairwise = self.traits_for(self.parameters).exchange == "pairwise"
-        names = PHASES if pairwise else ("step", "react")
+        traits = self.traits_for(self.parameters)
+        reacting = ("step", "react") if traits.trigger == "message" else ("step",)
+        names = PHASES if traits.exchange == "pairwise" else reacting
         return {name: function for name in names if (function := bound(self, name)) is not None}
 
     @property

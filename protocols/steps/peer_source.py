@@ -79,7 +79,7 @@ class PeerSource(StepSource):
         stream: Callable[[str, int, int], np.random.Generator],
     ) -> None:
         self.tables, self.agent, self.inbox, self.ledger, self.data = tables, agent, inbox, ledger, shard
-        self._peer, self._make_stream = ref(peer), stream  # weakly: a million records are not to wait for each other
+        self._peer, self.make_stream = ref(peer), stream  # weakly: a million records are not to wait for each other
         self._slots = tables.graph.edges_of(agent)
         self.begin(-1)
 
@@ -100,7 +100,7 @@ class PeerSource(StepSource):
     def stream(self, purpose: str) -> np.random.Generator:
         """A random stream of the agent and step; asked twice, it goes on."""
         if purpose not in self._streams:
-            self._streams[purpose] = self._make_stream(purpose, self.agent, self._tick)
+            self._streams[purpose] = self.make_stream(purpose, self.agent, self._tick)
         return self._streams[purpose]
 
     def heard_any(self, kind: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from ...agents.authors import author_place, place_of
 from ...agents.errors import INTERRUPTED, HushnetError, InputError, Objection, StepFailure, words_of
 from .names import MESSAGE
 from .peer import Peer
-from .record import Batch, Record
+from .record import Batch
 from .sending import Every
 from .tables import StepTables
 
@@ -104,27 +104,21 @@ class SingleSteps:
         if phase in RELEASING and not self._asks and not self._reserves(me):
             me.fall_silent_()
             return
-        record: Record = me
         try:
-            if phase in self._batched:
-                record = batch = self._batch(me, phase, given)
-                over = function(batch, *(one[None] for one in given[1:]))
-                batch.write_back_()
-            else:
-                over = function(me, *given)
+            over = self.alone(me, function, *given) if phase in self._batched else function(me, *given)
         except (HushnetError, Objection, *INTERRUPTED):
             raise
         except BaseException as error:  # a class of an author's own may derive from it
             raise failure_of(self.protocol, me.agent, me.now, me.updates, phase, error) from error
         if phase in ("request", "respond"):
-            self._say_half(phase, me, record, int(me.neighbours[given[0]]))
+            self._say_half(phase, me, int(me.neighbours[given[0]]))
             return
-        for name, kind in me.messages_.items() if record.said_ else ():
+        for name, kind in me.messages_.items() if me.said_ else ():
             # A `batched` step says for others of its batch, too.
             due = kind not in self._sends or self._sends[kind].is_due(me.agent, me.updates)
-            if name in record.said_ and due:
-                me.say_(kind, record.said_[name])
-        if phase == "step" and (np.any(over) or self.protocol.is_last(me)):
+            if name in me.said_ and due:
+                me.say_(kind, me.said_[name])
+        if phase == "step" and (over or self.protocol.is_last(me)):
             me.fall_silent_()
 
     def _reserves(self, me: Peer) -> bool:
@@ -132,34 +126,43 @@ class SingleSteps:
         source = me.source_
         return (self._plain and not source.ledger.limited) or source.ledger.reserve(source.release)
 
-    def _say_half(self, phase: str, me: Peer, record: Record, partner: int) -> None:
+    def _say_half(self, phase: str, me: Peer, partner: int) -> None:
         """Send what half of an exchange has assigned; it has to be the one message, to the partner."""
         kind = me.messages_[MESSAGE]
-        if MESSAGE in record.said_:
-            me.say_(kind, record.said_[MESSAGE], to=partner)
+        if MESSAGE in me.said_:
+            me.say_(kind, me.said_[MESSAGE], to=partner)
         if me.silent_ and not me.sent_:
             return
-        if not me.sent_:
-            raise failure_of(self.protocol, me.agent, me.now, me.updates, phase, UNSENT)
-        if len(me.sent_) > 1 or me.sent_[0].kind != kind or me.sent_[0].to != (partner,):
-            what = ", ".join(f"{sent.kind!r} to {sent.to or 'everybody'}" for sent in me.sent_)
-            raise ValueError(
-                f"agent {me.agent} must send exactly one {kind!r} to its partner, agent {partner}, not {what}"
-            )
+        sent = [(one.kind, one.to) for one in me.sent_]
+        if sent != [(kind, (partner,))]:
+            said = ", ".join(f"{kind!r} to {to or 'everybody'}" for kind, to in sent)
+            what = f"it sends exactly one {kind!r} to its partner, agent {partner}, and not {said}" if said else UNSENT
+            raise failure_of(self.protocol, me.agent, me.now, me.updates, phase, what)
 
-    def alone(self, me: Peer, function: Callable[[Batch], Any]) -> None:
-        """Let an agent call a function of a `batched` step at its start."""
-        batch = self._batch(me, "start", ())
-        function(batch)
-        batch.write_back_()
+    def alone(self, me: Peer, function: Callable[..., Any], *given: Any) -> bool:
+        """Let an agent call a function of a `batched` step: it has a batch of one, and assigns what the agent has.
 
-    def _batch(self, me: Peer, phase: str, given: Sequence[Any]) -> Batch:
-        """The record of a batch of one agent."""
+        Parameters
+        ----------
+        me : Peer
+        function : callable
+        *given
+            In an exchange the rank of its partner, and what that has said.
+
+        Returns
+        -------
+        bool
+            Whether the step was its last.
+        """
         passing: dict[str, Any] = {"updates": me.updates, "tick": me.tick, "now": me.now}
-        if phase in PHASES:
+        if given:
             passing["edge"] = self.tables.graph.offsets[me.agent] + given[0]
         columns = {key: np.array([value]) for key, value in passing.items()}
-        return Batch(self.tables, me.source_, me.agents_, me.messages_, columns)
+        batch = Batch(self.tables, me.source_, me.agents_, me.messages_, columns)
+        over = function(batch, *(heard[None] for heard in given[1:]))
+        batch.write_back_()
+        me.said_.update(batch.said_)
+        return bool(np.any(over))
 
 
 def function_in(kind: type, name: str) -> Callable[..., Any] | None:
@@ -188,7 +191,7 @@ def bound(protocol: Any, name: str) -> Callable[..., Any] | None:
     InputError
         If it cannot be called with what functions of its name are called with; with the line where it begins.
     """
-    function = function_in(type(protocol), name)
+    function = vars(protocol).get(name) or function_in(type(protocol), name)
     if function is None:
         return None
     parameters = list(inspect.signature(function).parameters)

@@ -214,7 +214,7 @@ class Driver(ABC):
         """Let an agent react to an arrival, and send what it gives out."""
         world = self.world
         world.effort.check(world.now)
-        sent = world.make("react", agent, message).sent_
+        sent = world.act("react", agent, message).sent_
         self.transport.send(agent, sent)
         if sent:
             world.reactions.count(agent.index, (one.kind for one in sent), world.now)

@@ -282,7 +282,7 @@ class World:
             return None
         return lambda updates: wake_up_ranks(self.clock, self.setting.task.agents, updates)
 
-    def make(self, phase: Phase, agent: Agent, *given: Any) -> Peer:
+    def act(self, phase: Phase, agent: Agent, *given: Any) -> Peer:
         """Let an agent make a step; what it gives out is still to be sent.
 
         Parameters
@@ -319,7 +319,7 @@ class World:
             self.observer.woke(self, agent)
         if self.traits.inbox == "every":
             self.peers[agent.index].take_in_(self.inbox.pending.pop(agent.index, []))
-        return self.make("step", agent)
+        return self.act("step", agent)
 
     def call(self, agent: Agent, busy: Callable[[int], bool]) -> tuple[int, Sent] | None:
         """Let an awake agent pick a neighbour and call it: the directed edge to it and the request.
@@ -345,13 +345,13 @@ class World:
 
     def meet(self, phase: Literal["respond", "complete"], agent: Agent, edge: int, heard: NDArray[np.float64]) -> Any:
         """Let an agent make its half of an exchange over one of its edges: its reply, None if there is none."""
-        sent = self.make(phase, agent, edge - self.setting.graph.edges_of(agent.index).start, heard).sent_
+        sent = self.act(phase, agent, edge - self.setting.graph.edges_of(agent.index).start, heard).sent_
         return sent[0] if sent else None
 
     def start(self, agent: Agent) -> None:
         """Let an agent begin with its start, which its neighbours may be told."""
         self.started[agent.index] = True
-        self.transport.remember_start(agent, self.make("start", agent).sent_)
+        self.transport.remember_start(agent, self.act("start", agent).sent_)
 
     def tell_start(self, agent: Agent, *, joining: bool) -> None:
         """Tell present neighbours an agent's start, and a joining agent theirs, where starts are known."""

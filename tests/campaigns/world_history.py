@@ -213,13 +213,13 @@ class Onlooker:
                     (kind, int(view.neighbours[k]), float(when[k]), np.asarray(vectors[k]).tobytes()) for k in heard
                 ]
         sent = tuple(
-            Sending(one.kind, one.to, one.vector.tobytes(), one.release, one.release.draws) for one in out.sent
+            Sending(one.kind, one.to, one.vector.tobytes(), one.release, one.release.draws) for one in me.sent_
         )
-        disclosed = tuple((release, release.draws) for release in out.disclosed)
+        disclosed = tuple((release, release.draws) for release in me.disclosed_)
         every = phase == "wake" and view.messages
         kept = tuple((m.sender, m.kind, m.tick, m.sent_at, m.vector.tobytes()) for m in view.messages if every)
         place = (phase, view.now, view.agent, view.tick, view.updates, view.round)
-        self.history.events.append(Step(*place, tuple(sorted(read)), kept, sent, disclosed, out.silent))
+        self.history.events.append(Step(*place, tuple(sorted(read)), kept, sent, disclosed, me.silent_))
 
     def sample(self, world, *, final) -> None:
         """See `hushnet.simulator.world.watchers.Sampler`."""

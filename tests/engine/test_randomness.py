@@ -239,12 +239,12 @@ def test_compiled_streams_begin_where_those_of_a_step_do(purpose):
     stream = streams.new_stream(2**63 + 9, purpose)
     for agent, tick, reactions in itertools.product(range(4), (-1, 0, 1, 2**33), (0, 1, 5)):
         world.agents[agent].reactions = reactions
-        view = world.views[agent]
-        view.begin(0.5, tick, 3)
+        me = world.peers[agent]
+        me.begin_({}, 3, tick, 0.5, acts=True)
         streams.begin_stream(stream, tick, world.numbers[agent], reactions)
         ours = [streams.standard_normal(stream) for _ in range(9)]
-        assert view.stream(purpose).standard_normal(9).tolist() == ours
-        assert view.stream(purpose).integers(10**6) == streams.integers(stream, 10**6)
+        assert me.stream(purpose).standard_normal(9).tolist() == ours
+        assert me.stream(purpose).integers(10**6) == streams.integers(stream, 10**6)
 
 
 def test_compiled_streams_begin_where_those_before_time_0_do():

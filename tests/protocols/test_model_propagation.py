@@ -148,11 +148,11 @@ def test_the_closed_form_is_the_fixed_point_of_both_iterations(alpha):
 class Called(ModelPropagation):
     """Calls the neighbours of the golden trace."""
 
-    def partner(self, view):
-        return int(np.searchsorted(view.neighbours, GOLDEN["neighbour"][self.calls]))
+    def partner(self, me, uniform):
+        return int(np.searchsorted(me.neighbours, GOLDEN["neighbour"][self.calls]))
 
-    def make_request(self, view, partner, out):
-        super().make_request(view, partner, out)
+    def request(self, me, partner):
+        super().request(me, partner)
         self.calls += 1
 
     calls = 0

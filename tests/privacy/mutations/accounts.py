@@ -112,8 +112,8 @@ def one_release_for_all_updates(plant):
     """An agent's first release serves all its updates, whose noise is drawn beside it and never counted."""
 
     def change(release):
-        def other(self, view):
-            kept = memory(self).setdefault(view.agent, release(self, view))
+        def other(self, me):
+            kept = memory(self).setdefault(me.agent, release(self, me))
             object.__setattr__(kept, "draws", 0)
             return kept
 
@@ -200,14 +200,14 @@ def warm_start_free(plant):
     """Coordinate descent takes a private warm start without charging it."""
 
     def change(share):
-        def other(self, view, out):
-            reserve, disclose = out.reserve, out.disclose
-            out.reserve, out.disclose = lambda release: True, lambda release: None
+        def other(self, me):
+            reserve, disclose = me.reserve, me.disclose
+            me.reserve, me.disclose = lambda release: True, lambda release: None
             try:
-                model, _ = share(self, view, out)
+                model, _ = share(self, me)
             finally:
-                out.reserve, out.disclose = reserve, disclose
-            return model, out.public("it is only a start")
+                me.reserve, me.disclose = reserve, disclose
+            return model, me.public("it is only a start")
 
         return other
 
@@ -219,9 +219,9 @@ def solitary_models_free(plant):
     """Model propagation sends noisy solitary models as public."""
 
     def change(reserved):
-        def other(self, agent, view, out):
-            release = reserved(self, agent, view, out)
-            self.releases[agent] = Release.public(agent, view.now, "it has noise", recipients=release.recipients)
+        def other(self, agent, me):
+            release = reserved(self, agent, me)
+            self.releases[agent] = Release.public(agent, me.now, "it has noise", recipients=release.recipients)
             return self.releases[agent]
 
         return other
@@ -269,12 +269,12 @@ def raw_models_as_public_from_the_second_step(plant):
     """Consensus ADMM sends nothing but zeros at first, and later its models, all of it as public."""
 
     def change(wake):
-        def other(self, view, out):
-            wake(self, view, out)
-            told, out.sent[:] = list(out.sent), []
+        def other(self, me):
+            wake(self, me)
+            told, me.sent_[:] = list(me.sent_), []
             for one in told:
-                exact = one.vector if view.updates else np.zeros_like(one.vector)
-                out.send(one.kind, exact, out.public("known by now"))
+                exact = one.vector if me.updates else np.zeros_like(one.vector)
+                me.send(one.kind, exact, me.public("known by now"))
 
         return other
 
@@ -286,11 +286,11 @@ def raw_gradient_as_public_late_and_once(plant):
     """Agent 4 sends its exact gradient as public in its third update, and nothing else unprotected."""
 
     def change(wake):
-        def other(self, view, out):
-            if view.agent != 4 or view.updates != 2:
-                return wake(self, view, out)
-            gradient = exact_gradient(self, view)
-            return out.send("model", gradient, out.public("one message is none"))
+        def other(self, me):
+            if me.agent != 4 or me.updates != 2:
+                return wake(self, me)
+            gradient = exact_gradient(self, me)
+            return me.send("model", gradient, me.public("one message is none"))
 
         return other
 
@@ -395,35 +395,35 @@ def rows_drawn_alike_by_all_agents(plant):
 
 
 def _rows_drawn(plant, choose):
-    """Replace which rows a step draws: ``choose(batch, view, rng)`` gives their ranks, out of all."""
+    """Replace which rows a step draws: ``choose(batch, me, rng)`` gives their ranks, out of all."""
 
-    def drawn(self, view):
-        ranks = choose(self.tables.protocol.parameters.batch, view, view.stream("sampling"))
+    def drawn(self, me):
+        ranks = choose(self.tables.protocol.parameters.batch, me, me.stream("sampling"))
         return ranks, np.array([0, len(ranks)])
 
     for name in ("choose", "choose_each"):
-        plant.around(ViewSource, name, lambda _: lambda self, amount: drawn(self, self.view))
+        plant.around(ViewSource, name, lambda _: lambda self, amount: drawn(self, self.me))
 
 
 @mistake("sampling", case="averaging", guard="audit")
 def first_rows_always(plant):
     """A batch is always made of an agent's first rows."""
-    _rows_drawn(plant, lambda batch, view, rng: np.arange(min(batch, len(view.data))))
+    _rows_drawn(plant, lambda batch, me, rng: np.arange(min(batch, len(me.data))))
 
 
 @mistake("sampling", case="averaging", guard="contract")
 def rows_drawn_with_replacement(plant):
     """Rows are drawn with replacement, so that one may count twice."""
-    _rows_drawn(plant, lambda batch, view, rng: rng.integers(len(view.data), size=min(batch, len(view.data))))
+    _rows_drawn(plant, lambda batch, me, rng: rng.integers(len(me.data), size=min(batch, len(me.data))))
 
 
 @mistake("sampling", case="averaging", guard="audit")
 def rows_drawn_by_their_labels(plant):
     """Rows with positive labels are drawn before others."""
 
-    def choose(batch, view, rng):
-        order = rng.permutation(len(view.data))
-        return order[np.argsort(-view.data.labels[order], kind="stable")][:batch]
+    def choose(batch, me, rng):
+        order = rng.permutation(len(me.data))
+        return order[np.argsort(-me.data.labels[order], kind="stable")][:batch]
 
     _rows_drawn(plant, choose)
 
@@ -433,7 +433,7 @@ def poisson_rate_doubled(plant):
     """Poisson sampling takes every row with twice the charged probability."""
     _rows_drawn(
         plant,
-        lambda batch, view, rng: np.flatnonzero(rng.random(len(view.data)) < 2 * min(1.0, batch / len(view.data))),
+        lambda batch, me, rng: np.flatnonzero(rng.random(len(me.data)) < 2 * min(1.0, batch / len(me.data))),
     )
 
 

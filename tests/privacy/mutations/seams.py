@@ -159,12 +159,12 @@ class Last:
         return before if time < release.time else None
 
 
-def exact_gradient(protocol: Any, view: Any) -> NDArray[np.float64]:
+def exact_gradient(protocol: Any, me: Any) -> NDArray[np.float64]:
     """The (p,) clipped gradient of an agent at its model, as coordinate descent has it before the noise."""
-    model, loss, clip = view.state["model"], protocol.problem.task.loss, protocol.step_noise.clip
+    model, loss, clip = me.model, protocol.problem.task.loss, protocol.step_noise.clip
     if clip is None:
-        return losses.local_gradient(model, view.data, loss, view.regularisation)
-    return losses.clipped_gradient(model, view.data, loss, view.regularisation, *clip)
+        return losses.local_gradient(model, me.data, loss, me.regularisation)
+    return losses.clipped_gradient(model, me.data, loss, me.regularisation, *clip)
 
 
 def clipping(plant: Plant, change: Change) -> None:

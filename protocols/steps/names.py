@@ -159,7 +159,7 @@ class Names:
                     raise TypeError(f"{name}: {one!r} {what}; names neither begin nor end with an underscore")
                 seen[one] = what
         self.parameters = {one: value for one, value in self.parameters.items() if one not in seen}
-        self.all = [*seen, *self.parameters]
+        self.all = [*(one for one in seen if one not in ACTIONS), *self.parameters]
 
     @property
     def given(self) -> set[str]:

@@ -214,7 +214,7 @@ def check_form(kind: type) -> None:
         if found is not None:
             raise InputError(f"{place_of(found)}: {name}(self, view, ...) is {now} now; see docs/howto-steps")
     start: Any = function_in(kind, "start")
-    if len(inspect.signature(start).parameters) == 3:
+    if "out" in inspect.signature(start).parameters:
         raise InputError(f"{place_of(start)}: start(self, view, out) is start(self, me) now; see docs/howto-steps")
 
 

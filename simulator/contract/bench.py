@@ -108,6 +108,8 @@ class Bench:
 
     Attributes
     ----------
+    at : (int, int, float)
+        Updates, tick and time of the steps that are taken.
     started : list of list of Sent
         What every agent sent at its start.
     constants : dict of str to Any
@@ -160,9 +162,9 @@ class Bench:
             Peer(tables, i, self.inbox, OpenPurse(self.released, self.perturbed), shard=self.data[i], stream=stream)
             for i in range(AGENTS)
         ]
-        self._at = 0, 0, 0.0
+        self.at = 0, 0, 0.0
         self.started = [self.take("start", agent) for agent in range(AGENTS)]
-        self._at = 0, 1, 1.0  # steps come after time 0
+        self.at = 0, 1, 1.0  # steps come after time 0
         self.usual, self.other = (
             reached(protocol, parameters, tried, seed=seed, changed=other) for other in (False, True)
         )
@@ -234,7 +236,7 @@ class Bench:
             What it sent, which is not delivered; it may have released something by it.
         """
         me, steps = self.peers[agent], self.protocol.steps
-        steps.begin(phase, me, *self._at)
+        steps.begin(phase, me, *self.at)
         steps.make(phase, me, *given)
         self.released[agent] += sum(not one.release.free for one in me.sent_)
         return me.sent_

@@ -38,7 +38,7 @@ class Mine(Protocol):
 def looked_up(table):
     return table["nothing"]
 """
-SILENT = "me.send('model', me.state['model'], me.public('zero'))"
+SILENT = "me.send('model', me.model, me.public('zero'))"
 
 
 @pytest.mark.parametrize("engine", ["event", "auto"])

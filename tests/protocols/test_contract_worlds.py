@@ -83,7 +83,7 @@ class SendsIndices(PassiveBroadcast):
 
     def step(self, me):
         places = {float(rank): rank for rank in range(self.problem.task.dimension)}
-        for index, value in me.heard_largest[me.was_heard_largest] if len(me.neighbours) else ():
+        for index, value in me.heard[me.was_heard] if len(me.neighbours) else ():
             me.model[places[float(index)]] += 0.1 * value
         if len(me.data):
             me.model += 0.1 * (me.data.features.mean(axis=0) - me.model)

@@ -235,8 +235,7 @@ def test_steps_keep_the_contract(on_split_features, monkeypatch, protocol, field
 
     def hear_late(bench):
         hear(bench)
-        for me in bench.peers:
-            me.updates = step
+        bench.at = step, 1, 1.0
 
     monkeypatch.setattr(bench.Bench, "hear", hear_late)
     parameters = contract.protocol_parameters(protocol, fields)

@@ -74,7 +74,8 @@ def test_features_are_clipped_and_perturbed_and_labels_kept():
         def start(self, me):
             rows = clip_rows(me.data.features, 1.0, norm="l1")
             if len(rows):
-                noisy[me.agent] = self._release(me).perturb(rows, rng=me.source_.make_stream("noise", me.agent, me.tick))
+                again = me.source_.make_stream  # which begins anew
+                noisy[me.agent] = self._release(me).perturb(rows, rng=again("noise", me.agent, me.tick))
             super().start(me)
 
     world = run_small(Watched, parameters(privacy=CLIP))

@@ -97,7 +97,7 @@ def test_engines_agree_where_agents_wake_on_their_own(protocol, seed):
     world = check_engines_agree(random_setting(seed, loss="logistic"), protocol, PARAMETERS, engine=PLANNED)
     assert world.activations > 20
     assert (world.state.agent["seen"].rows[:, 0] != 0.0).any()
-    assert len({world.peers[agent].edge["kept"].shape[1] for agent in range(3)}) >= 2
+    assert len({world.peers[agent].kept.shape[1] for agent in range(3)}) >= 2
     assert protocol is Shares or world.updates.max() == 15
 
 

@@ -152,7 +152,7 @@ class Called(ModelPropagation):
         return int(np.searchsorted(me.neighbours, GOLDEN["neighbour"][self.calls]))
 
     def request(self, me, partner):
-        super().request(me, partner)
+        self.steps.alone(me, super().request, partner)
         self.calls += 1
 
     calls = 0

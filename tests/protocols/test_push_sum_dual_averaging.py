@@ -165,8 +165,7 @@ def test_it_keeps_the_contract(monkeypatch, fields):
 
     def hear_late(bench):
         hear(bench)
-        for me in bench.peers:
-            me.begin_({}, 2, 2, 3.0)
+        bench.at = 2, 2, 3.0
 
     monkeypatch.setattr(Bench, "hear", hear_late)
     check_contract(PushSumDualAveraging, {**FIELDS, **fields})

@@ -126,14 +126,14 @@ class ReadsState(CoordinateDescent):
 
     def release(self, me):
         usual = super().release(me)
-        return dataclasses.replace(usual, reason=f"at {np.sum(me.state['model']):g}")
+        return dataclasses.replace(usual, reason=f"at {np.sum(me.model):g}")
 
 
 class ReadsStateLater(CoordinateDescent):
     """Its release depends on that from its second step on."""
 
     def release(self, me):
-        assert me.updates == 0 or me.state is not None
+        assert me.updates == 0 or me.model is not None
         return super().release(me)
 
 
@@ -156,8 +156,8 @@ class SaysHalfLater(CoordinateDescent):
 def test_steps_whose_release_reads_the_state_are_made_one_by_one_and_say_where():
     fields = protocol_parameters(ReadsState, NOISY)
     reference, batched = (run_small(ReadsState, fields, engine=one) for one in (EventEngine(), BatchedEngine()))
-    assert "its release reads me.state (test_step_charges.py:" in batched.engine
-    assert "me.state['model']" in batched.engine
+    assert "its release reads me.model (test_step_charges.py:" in batched.engine
+    assert "me.model" in batched.engine
     assert batched.ledger.to_frame().equals(reference.ledger.to_frame())
 
 

@@ -246,7 +246,7 @@ LATER = "me.message = me.model\nif me.updates == 2:\n    "
         ("me.rate = 1.0", 2, r"AttributeError: me\.rate is not for a step to change"),
         ("me.features = me.features", 2, r"AttributeError: me\.features is not for a step to change"),
         ("me.weights[0] = 1.0", 2, r"ValueError: .*read-only"),
-        ("me.labels = 1.0", 2, r"ValueError: .*read-only"),
+        ("me.labels[:] = 1.0", 2, r"ValueError: .*read-only"),
         ("me.target[0] = 1.0", 2, r"ValueError: .*read-only"),
         ("me.model = me.message", 2, r"AttributeError: me\.message is assigned as a whole, and never read"),
         ("me.message = me.model\nme.message[0] = 1.0", 3, r"me\.message is assigned as a whole, and never read"),

@@ -153,7 +153,7 @@ def change(path, old, new):
         ("delays.csv", "0,1,0.1", "0,1,0.2"),
         ("up.csv", "3,0,10", "3,0,9"),
         ("measure.py", "** 2", "** 4"),
-        ("mine.py", "me.state", "me.state "),
+        ("mine.py", "me.model", "me.model "),
     ],
 )
 def test_every_file_that_a_scenario_reads_decides_its_runs_names(written, file, old, new):
@@ -193,7 +193,7 @@ def test_a_file_that_passes_on_what_another_defines_counts_as_well(written):
     helper = next(written.glob("helper*.py"))
     definition, passing = (written / "mine.py").read_text(), f"from {helper.stem} import Mine\n"
     own = definition.replace(f"from {helper.stem} import twice\n", "def twice(x):\n    return 2 * x\n")
-    helper.write_text(f"{own}\nclass Other(Mine):\n    def start(self, me):\n        me.state['model'] += 1\n")
+    helper.write_text(f"{own}\nclass Other(Mine):\n    def start(self, me):\n        me.model += 1\n")
     (written / "mine.py").write_text(passing)
     before = named(written)["mine"]
     change(written / "mine.py", "import Mine", "import Other as Mine")

@@ -91,7 +91,6 @@ class Parameters(ProtocolParameters):
 
 
 class Mine(Protocol):
-    decides = True
     Parameters = Parameters
     BODY
 
@@ -113,6 +112,7 @@ STEP = """
         me.message = me.model
 """
 REACT = """
+    decides = True
     traits = Traits(trigger="message")
 
     def step(self, me):

@@ -431,8 +431,6 @@ class Objective(Base):
         me.send("model", solution, release)
         return None
 
-    step = None
-
 
 class WithoutDeterminant(Objective):
     def jacobian(self, rows, labels, model):
@@ -595,7 +593,7 @@ class SharedGradient(Base):
     decides = True
     asks_for_budget = True
 
-    step, receiver, giver = None, 4, 5
+    receiver, giver = 4, 5
 
     def prepare(self):
         super().prepare()

@@ -177,7 +177,7 @@ STAGED = {
 @pytest.mark.parametrize(
     ("protocol", "complaint"),
     [
-        (ReadsStateLater, r"release of ReadsStateLater reads me\.state at stage 1 of agent \d"),
+        (ReadsStateLater, r"release of ReadsStateLater reads me\.model at stage 1 of agent \d"),
         (SaysHalfLater, r"agent \d at stage 1 has the scale \S+ by the scales\(\) of SaysHalfLater's noise, and its "),
     ],
 )

@@ -10,16 +10,16 @@ from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation
 from hushnet.protocols.algorithms.subgradient_noise import SubgradientNoise, drawn_gradient
 from hushnet.protocols.algorithms.warm_start import WarmStart
-from hushnet.protocols.base import Out
 from hushnet.protocols.noise import GradientNoise
 from hushnet.protocols.privacy import ledger as ledgers
 from hushnet.protocols.privacy.ledger import Ledger
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.protocols.steps import draw_rows, loss_gradient
-from hushnet.protocols.steps.sources import ViewSource
+from hushnet.protocols.steps.peer import Peer
+from hushnet.protocols.steps.peer_source import PeerSource
 
 from .declarations import mistake
-from .seams import exact_gradient, memory, streams
+from .seams import exact_gradient, memory, stepping, streams
 
 
 def _commit(plant, refuses):
@@ -201,12 +201,11 @@ def warm_start_free(plant):
 
     def change(share):
         def other(self, me):
-            reserve, disclose = me.reserve, me.disclose
-            me.reserve, me.disclose = lambda release: True, lambda release: None
+            vars(me).update(reserve=lambda release: True, disclose=lambda release: None)
             try:
                 model, _ = share(self, me)
             finally:
-                me.reserve, me.disclose = reserve, disclose
+                del vars(me)["reserve"], vars(me)["disclose"]
             return model, me.public("it is only a start")
 
         return other
@@ -232,7 +231,7 @@ def solitary_models_free(plant):
 @mistake("charge", case="rows", guard="contract")
 def disclosed_rows_free(plant):
     """What is disclosed is not charged."""
-    plant.around(Out, "disclose", lambda _: lambda self, release: None)
+    plant.around(Peer, "disclose", lambda _: lambda self, release: None)
 
 
 @mistake("charge", case="descent-claimed", guard="contract")
@@ -255,22 +254,23 @@ def multiplier_of_a_release_by_the_claim(plant):
 def noisy_updates_as_public(plant):
     """Coordinate descent draws its noise and sends the model as public, as noise is harmless."""
 
-    def change(send):
-        def other(self, kind, vector, release, *, to=None):
-            return send(self, kind, vector, release if release.scale == 0 else self.public("it has noise"), to=to)
+    def change(sent_under):
+        def other(self):
+            release = sent_under(self)
+            return release if release.scale == 0 else self.public("it has noise")
 
         return other
 
-    plant.around(Out, "send", change)
+    plant.around(Peer, "sent_under_", change)
 
 
 @mistake("charge", case="consensus", guard="contract")
 def raw_models_as_public_from_the_second_step(plant):
     """Consensus ADMM sends nothing but zeros at first, and later its models, all of it as public."""
 
-    def change(wake):
+    def change(step):
         def other(self, me):
-            wake(self, me)
+            step(self, me)
             told, me.sent_[:] = list(me.sent_), []
             for one in told:
                 exact = one.vector if me.updates else np.zeros_like(one.vector)
@@ -278,23 +278,23 @@ def raw_models_as_public_from_the_second_step(plant):
 
         return other
 
-    plant.around(ConsensusAdmm, "wake", change)
+    stepping(plant, ConsensusAdmm, change)
 
 
 @mistake("charge", case="descent", guard="contract")
 def raw_gradient_as_public_late_and_once(plant):
     """Agent 4 sends its exact gradient as public in its third update, and nothing else unprotected."""
 
-    def change(wake):
+    def change(step):
         def other(self, me):
             if me.agent != 4 or me.updates != 2:
-                return wake(self, me)
+                return step(self, me)
             gradient = exact_gradient(self, me)
             return me.send("model", gradient, me.public("one message is none"))
 
         return other
 
-    plant.around(CoordinateDescent, "wake", change)
+    stepping(plant, CoordinateDescent, change)
 
 
 @mistake("charge", case="averaging-full", guard="contract")
@@ -341,9 +341,9 @@ def closed_form_charged_to_the_first_agent(plant):
     """The closed form charges the agent that computes it and nobody else whose model is part of it."""
 
     def change(disclose):
-        return lambda self, release: disclose(self, release) if release.agent == self._view.agent else None
+        return lambda self, release: disclose(self, release) if release.agent == self.agent else None
 
-    plant.around(Out, "disclose", change)
+    plant.around(Peer, "disclose", change)
 
 
 # Sampling
@@ -402,7 +402,7 @@ def _rows_drawn(plant, choose):
         return ranks, np.array([0, len(ranks)])
 
     for name in ("choose", "choose_each"):
-        plant.around(ViewSource, name, lambda _: lambda self, amount: drawn(self, self.me))
+        plant.around(PeerSource, name, lambda _: lambda self, amount: drawn(self, self._peer()))
 
 
 @mistake("sampling", case="averaging", guard="audit")

@@ -26,7 +26,7 @@ from hushnet.protocols.privacy.mechanisms.loss import amplified
 from hushnet.protocols.steps import clipped, perturbed
 
 from .declarations import mistake
-from .seams import clipping, exact_gradient, memory, replace_one
+from .seams import clipping, exact_gradient, memory, replace_one, stepping
 
 # Clipping
 
@@ -297,14 +297,14 @@ def gradient_clipped_after_the_noise(plant):
 def noise_on_the_message_only(plant):
     """The update is made with the exact gradient, and noise is added to the copy that is sent."""
 
-    def change(wake):
+    def change(step):
         def other(self, me):
             release = self.noise.release(me)
             if release.scale == 0:
-                return wake(self, me)
+                return step(self, me)
             if not me.reserve(release):
                 return me.fall_silent()
-            model, alpha, mu_c = me.model, me.alpha[0], me.mu_c[0]
+            model, alpha, mu_c = me.model, me.alpha, me.mu_c
             gradient, around = exact_gradient(self, me), model.copy()
             if len(me.neighbours):
                 around = me.weights @ me.heard / me.weights.sum()
@@ -318,14 +318,14 @@ def noise_on_the_message_only(plant):
 
         return other
 
-    plant.around(CoordinateDescent, "wake", change)
+    stepping(plant, CoordinateDescent, change)
 
 
 @mistake("order", case="averaging-full", guard="contract")
 def mixed_before_the_noise(plant):
     """Dual averaging keeps its own exact dual and mixes that with its neighbours' noisy ones."""
 
-    def change(wake):
+    def change(step):
         def other(self, me):
             noises = []
 
@@ -337,7 +337,7 @@ def mixed_before_the_noise(plant):
             perturb = Release.perturb
             Release.perturb = noted
             try:
-                wake(self, me)
+                step(self, me)
             finally:
                 Release.perturb = perturb
             if noises:
@@ -345,14 +345,14 @@ def mixed_before_the_noise(plant):
 
         return other
 
-    plant.around(DualAveraging, "wake", change)
+    stepping(plant, DualAveraging, change)
 
 
 @mistake("order", case="descent", guard="contract")
 def sent_before_the_noise(plant):
     """The model is sent first, and noise is added to what is kept."""
 
-    def change(wake):
+    def change(step):
         def other(self, me):
             noises = []
 
@@ -363,15 +363,15 @@ def sent_before_the_noise(plant):
             perturb = Release.perturb
             Release.perturb = later
             try:
-                wake(self, me)
+                step(self, me)
             finally:
                 Release.perturb = perturb
             if noises:
-                me.model -= me.alpha[0] * me.mu_c[0] * noises[-1]
+                me.model -= me.alpha * me.mu_c * noises[-1]
 
         return other
 
-    plant.around(CoordinateDescent, "wake", change)
+    stepping(plant, CoordinateDescent, change)
 
 
 @mistake("order", case="averaging", guard="tests")

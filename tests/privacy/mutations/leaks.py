@@ -15,7 +15,7 @@ from hushnet.protocols.steps import solved_by
 
 from .accounts import _copy
 from .declarations import mistake
-from .seams import memory
+from .seams import memory, stepping
 
 
 def _positive(me):
@@ -33,7 +33,10 @@ def _after(plant, owner, name, then):
 
         return other
 
-    plant.around(owner, name, change)
+    if name == "step":
+        stepping(plant, owner, change)
+    else:
+        plant.around(owner, name, change)
 
 
 @mistake("dependence on data", case="descent", guard="contract")
@@ -42,7 +45,7 @@ def step_size_from_the_spectrum(plant):
 
     def then(self, me):
         smoothness = spectral_smoothness(me.data.features, self.problem.task.loss, me.regularisation)
-        me.alpha[0] = 1 / (1 + me.mu_c[0] * smoothness)
+        me.alpha = 1 / (1 + me.mu_c * smoothness)
 
     _after(plant, CoordinateDescent, "start", then)
 
@@ -80,7 +83,7 @@ def silent_when_converged(plant):
         if np.linalg.norm(gradient) < 0.25:
             me.fall_silent()
 
-    _after(plant, CoordinateDescent, "wake", then)
+    _after(plant, CoordinateDescent, "step", then)
 
 
 @mistake("dependence on data", case="averaging-full", guard="contract")
@@ -91,7 +94,7 @@ def fewer_updates_by_the_data(plant):
         if me.updates == 3 and _positive(me):
             me.fall_silent()
 
-    _after(plant, DualAveraging, "wake", then)
+    _after(plant, DualAveraging, "step", then)
 
 
 @mistake("dependence on data", case="descent", guard="contract")
@@ -102,7 +105,7 @@ def update_left_out(plant):
         if me.updates == 2 and _positive(me):
             me.sent_.clear()
 
-    _after(plant, CoordinateDescent, "wake", then)
+    _after(plant, CoordinateDescent, "step", then)
 
 
 @mistake("dependence on data", case="descent-gaussian", guard="contract")
@@ -114,7 +117,7 @@ def told_to_one_neighbour_only(plant):
             told = me.sent_.pop()
             me.send(told.kind, told.vector, told.release, to=int(me.neighbours[0]))
 
-    _after(plant, CoordinateDescent, "wake", then)
+    _after(plant, CoordinateDescent, "step", then)
 
 
 @mistake("dependence on data", case="propagation", guard="contract")
@@ -122,8 +125,8 @@ def partner_by_the_data(plant):
     """Whom a session calls depends on a feature."""
 
     def change(partner):
-        def other(self, me):
-            rank = partner(self, me)
+        def other(self, me, uniform):
+            rank = partner(self, me, uniform)
             return (rank + 1) % len(me.neighbours) if _positive(me) else rank
 
         return other
@@ -140,7 +143,7 @@ def sent_twice_when_far(plant):
         if me.sent_ and me.updates > 1 and np.linalg.norm(gradient) > 0.25:
             me.send("model", me.model, me.sent_[-1].release)
 
-    _after(plant, CoordinateDescent, "wake", then)
+    _after(plant, CoordinateDescent, "step", then)
 
 
 @mistake("dependence on data", case="descent-gaussian", guard="contract")
@@ -153,7 +156,7 @@ def last_digits_of_a_late_message(plant):
             told = me.sent_.pop()
             me.send(told.kind, me.model, told.release)
 
-    _after(plant, CoordinateDescent, "wake", then)
+    _after(plant, CoordinateDescent, "step", then)
 
 
 @mistake("dependence on data", case="averaging-full", guard="contract")
@@ -166,22 +169,22 @@ def one_agent_leaks_once(plant):
             told = me.sent_.pop()
             me.send(told.kind, me.sent, told.release)
 
-    _after(plant, DualAveraging, "wake", then)
+    _after(plant, DualAveraging, "step", then)
 
 
 @mistake("dependence on data", case="penalty", guard="audit")
 def dual_moved_by_the_data(plant):
     """The dual variables of objective perturbation move a little along the exact gradient, uncharged."""
 
-    def change(wake):
+    def change(step):
         def other(self, me):
             if len(me.data):
                 me.dual += 0.05 * local_gradient(me.model, me.data, self.problem.task.loss, 0)
-            wake(self, me)
+            step(self, me)
 
         return other
 
-    plant.around(PerturbedAdmm, "wake", change)
+    stepping(plant, PerturbedAdmm, change)
 
 
 @mistake("dependence on data", case="descent-loose", guard="contract")
@@ -224,15 +227,15 @@ def noise_for_one_class_only(plant):
 def neighbours_data_read(plant):
     """An agent adds the first row of another one to its model."""
 
-    def change(wake):
+    def change(step):
         def other(self, me):
             rows = self.problem.task.train.shard(int(me.neighbours[0])).features
             me.model += 0.01 * rows[0]
-            wake(self, me)
+            step(self, me)
 
         return other
 
-    plant.around(CoordinateDescent, "wake", change)
+    stepping(plant, CoordinateDescent, change)
 
 
 @mistake("dependence on data", case="descent", guard="contract")
@@ -260,7 +263,7 @@ def constants_from_labels_beside_spectra(plant):
 def answered_only_when_scores_move(plant):
     """A party answers a new target only if its exact scores would be others than those that it answered last."""
 
-    def change(wake):
+    def change(step):
         def other(self, me):
             last = memory(self)
             if me.role == "party":
@@ -270,8 +273,8 @@ def answered_only_when_scores_move(plant):
                     if np.linalg.norm(exact - last.get(me.agent, np.inf)) < 0.5:
                         return
                     last[me.agent] = exact
-            wake(self, me)
+            step(self, me)
 
         return other
 
-    plant.around(StaleFeatureSharing, "wake", change)
+    stepping(plant, StaleFeatureSharing, change)

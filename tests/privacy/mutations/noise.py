@@ -9,7 +9,7 @@ from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureShari
 from hushnet.protocols.steps import clipped
 
 from .declarations import mistake
-from .seams import Last, drawing, is_noise, memory, noising, streams
+from .seams import Last, drawing, is_noise, memory, noising, stepping, streams
 
 # Scale and law
 
@@ -279,12 +279,12 @@ def noise_correlated_over_time(plant):
 def fresh_noise_on_repeats(plant):
     """A party that has nothing new to answer tells its last scores with fresh noise, as public."""
 
-    def change(wake):
+    def change(step):
         def other(self, me):
             exact = memory(self)
             sent = me.sent if me.role == "party" else None
             before = None if sent is None else sent[-1]
-            wake(self, me)
+            step(self, me)
             if sent is None or not me.sent_:
                 return
             if sent[-1] > before:
@@ -296,42 +296,42 @@ def fresh_noise_on_repeats(plant):
 
         return other
 
-    plant.around(StaleFeatureSharing, "wake", change)
+    stepping(plant, StaleFeatureSharing, change)
 
 
 @mistake("repetition", case="push-sum", guard="audit")
 def fresh_noise_on_totals_told_before(plant):
     """Repeats of push-sum totals get a little noise of their own, as public."""
 
-    def change(wake):
+    def change(step):
         def other(self, me):
-            wake(self, me)
+            step(self, me)
             told, me.sent_[:] = list(me.sent_), []
             for one in told:
                 vector = one.vector
-                if one.release.mechanism == "public" and "noise" not in me._streams:
+                if one.release.mechanism == "public" and "noise" not in me.source_._streams:
                     vector = vector + me.data.features.mean() * me.stream("noise").normal(0.0, 1.0, len(vector))
                 me.send(one.kind, vector, one.release, to=one.to[0])
 
         return other
 
-    plant.around(PushSumDualAveraging, "wake", change)
+    stepping(plant, PushSumDualAveraging, change)
 
 
 @mistake("repetition", case="propagation-async", guard="contract")
 def start_released_again_under_its_old_release(plant):
     """Model propagation adds fresh noise to the exact solitary model at every wake-up, charged once."""
 
-    def change(wake):
+    def change(step):
         def other(self, me):
             if self.releases[me.agent].scale > 0:
                 now = type("Now", (), {"stream": lambda _, purpose, agent: me.stream("noise")})()
                 me.solitary = self.noise.model(now, me.agent, me.data)
-            wake(self, me)
+            step(self, me)
 
         return other
 
-    plant.around(ModelPropagation, "wake", change)
+    stepping(plant, ModelPropagation, change)
 
 
 @mistake("repetition", case="descent", guard="audit")

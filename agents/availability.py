@@ -19,7 +19,7 @@ from typing import Annotated, Literal, NamedTuple, Protocol
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from .compilation.compiled import compiled, form_of
+from .compilation import form_of, part
 from .errors import FieldError, InputError
 from .files import beside, number, read_rows, shown
 from .kinds import KindOf
@@ -66,13 +66,13 @@ class Absences(NamedTuple):
     shift: float = 0.0
 
 
-@compiled
+@part
 def _normal(u, v):  # pragma: no cover - compiled
     """A standard normal from two uniforms (Box-Muller)."""
     return math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * v)
 
 
-@compiled
+@part
 def on_off_length(mean, sigma, shift, u, v):  # pragma: no cover - compiled
     """The length of a period from its two uniforms, before rounding."""
     if sigma == 0.0:
@@ -80,7 +80,7 @@ def on_off_length(mean, sigma, shift, u, v):  # pragma: no cover - compiled
     return mean * math.exp(sigma * _normal(u, v) - shift)
 
 
-@compiled
+@part
 def on_off_rest(mean, sigma, shift, u, v, share):  # pragma: no cover - compiled
     """What is left of a period that is under way: a uniform share of a length-biased one."""
     if sigma == 0.0:
@@ -88,7 +88,7 @@ def on_off_rest(mean, sigma, shift, u, v, share):  # pragma: no cover - compiled
     return share * (mean * math.exp(sigma * _normal(u, v) + shift))
 
 
-@compiled
+@part
 def diurnal_time(period, online, spread, index, u):  # pragma: no cover - compiled
     """When an agent comes up (even index) or goes down (odd index) in turn, before rounding; index 0 is before 0."""
     time = float(index // 2 - 1) * period + u * spread * period
@@ -127,7 +127,7 @@ class Availability(Parameters, ABC):
     def unfailing(self) -> bool:
         """Whether nobody is ever down between joining and leaving; counts only if the very class defines it.
 
-        See `hushnet.agents.compilation.compiled.form_of`.
+        See `hushnet.agents.compilation.form_of`.
         """
         return False
 
@@ -140,7 +140,7 @@ class Availability(Parameters, ABC):
     def form(self) -> Absences | None:
         """The law for compiled code that draws the same changes as `timelines`; by default there is none.
 
-        It serves the very class that defines it (`hushnet.agents.compilation.compiled.form_of`).
+        It serves the very class that defines it (`hushnet.agents.compilation.form_of`).
         """
         return None
 

@@ -52,6 +52,10 @@ class Criterion:
     high: float = float("inf")
     classes: bool = False
 
+    def number(self, scores: Array, labels: Array) -> Array:
+        """(k,) the number of each of k rows with these scores."""
+        return self.per_row(self.predicts(scores), labels)
+
 
 CRITERIA: Registry[Criterion] = Registry("criterion")
 """Criteria by name; `hushnet.agents.tasks.base.Task.metric` is one of these names."""
@@ -63,7 +67,7 @@ def register(criterion: Criterion) -> Criterion:
 
 
 def _signs(scores: Array) -> Array:
-    return np.where(scores >= 0, 1.0, -1.0)
+    return 2.0 * (scores >= 0).astype(np.float64) - 1.0
 
 
 def _hits(predictions: Array, labels: Array) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .compilation.compiled import REASSOCIATED, compiled
+from .compilation import REASSOCIATED, part
 from .losses import LOSSES, Loss
 
 CODES = {"logistic": 0, "squared": 1, "smoothed_hinge": 2, "hinge": 3}
@@ -17,7 +17,7 @@ _FORMS = {name: LOSSES[name].rows for name in CODES}
 
 
 def _small(function: Any) -> Any:
-    return compiled(function, fastmath=REASSOCIATED, error_model="numpy", forceinline=True)
+    return part(function, fastmath=REASSOCIATED, error_model="numpy")
 
 
 _logistic_slope, _logistic_bend, _logistic_add = map(_small, _FORMS["logistic"])  # type: ignore[arg-type]

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from ..agents.blocks import State
-from ..agents.compilation.compiled import is_patched
+from ..agents.compilation import is_patched
 from ..agents.objectives.objectives import Objective
 from ..agents.parameters import Parameters
 from ..agents.tables import Shard
@@ -134,6 +134,10 @@ class Protocol(ABC):
     `most_steps`; its steps are then made one by one."""
     asks_for_budget: ClassVar[bool] = False
     """Whether its steps ask for their budget by themselves (`hushnet.protocols.steps.affords`)."""
+    asks_what_is_new: ClassVar[bool] = False
+    """Whether its steps read ``me.is_new``, for which it is kept what agents knew at their last steps."""
+    _in_run: ClassVar[bool] = False
+    _steps: SingleSteps
     step_noise: StepNoise | None = None
     """What `hushnet.protocols.steps.perturbed` draws; set it in `prepare`."""
 
@@ -309,6 +313,19 @@ class Protocol(ABC):
     def _most(self) -> float | NDArray[np.float64] | None:
         return self.most_steps()
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse what is set in a run: all agents have one protocol, and what changes belongs to one of them.
+
+        Raises
+        ------
+        AttributeError
+        """
+        if self._in_run:
+            raise AttributeError(
+                f"{type(self).__name__}.{name} is set in a run, and its agents share it: keep what changes in blocks"
+            )
+        super().__setattr__(name, value)
+
     def bind(self, state: State, *, unheard_is_own: bool) -> StepTables:
         """Take the blocks of a run, which its steps are made on; the engine does this.
 
@@ -319,10 +336,10 @@ class Protocol(ABC):
         """
         check_form(type(self))
         names = Names(self)
-        check_declared(self.sends(), self._most, names.kinds, self.problem.task.agents)
+        check_declared(self, names.kinds, self.problem.task.agents)
         tables = StepTables(names, state, unheard_is_own=unheard_is_own)
         tables.loaders = loaders_of(tables)
-        self._steps = SingleSteps(self, self.step_functions, tables)
+        vars(self).update(_steps=SingleSteps(self, self.step_functions, tables), _in_run=True)
         return tables
 
     @property

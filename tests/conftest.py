@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import shutil
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ SMOKE = frozenset(
     {
         "agents/test_clipping.py",
         "agents/test_losses.py",
-        "agents/test_stamps.py",
+        "agents/test_compilation.py",
         "engine/test_clocks.py",
         "engine/test_network.py",
         "engine/test_topology.py",
@@ -38,11 +39,16 @@ SMOKE = frozenset(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the smoke tests, and those that are long."""
-    long = listed()
+    """Mark the smoke tests, those that are long, and as slow what lies between their first case and their last."""
+    long, cases = listed(), defaultdict(list)
     for item in items:
-        if item.path.is_relative_to(HERE) and item.nodeid.partition("[")[0] in long:
+        if item.path.is_relative_to(HERE) and (name := item.nodeid.partition("[")[0]) in long:
             item.add_marker(pytest.mark.long)
+            cases[name].append(item)
+    for same in cases.values():
+        for item in same[1:-1]:
+            item.add_marker(pytest.mark.slow)
+    for item in items:
         of_smoke = item.path.is_relative_to(HERE) and item.path.relative_to(HERE).as_posix() in SMOKE
         if of_smoke and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.smoke)

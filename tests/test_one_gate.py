@@ -11,8 +11,8 @@ ROOT = Path(__file__).resolve().parents[1]
 STOREYS = ("agents", "protocols", "simulator")
 GATES = {
     "agents/files.py": "the gate",
+    "agents/compilation.py": "our own sources, whose hash names the folder of compiled code",
     "agents/scratch.py": "writes what is new under a name of its own",
-    "agents/compilation/code_store.py": "compiled code of this machine's user, in a folder that is nobody else's",
     "simulator/storage/files.py": "reads what hushnet wrote, by way of the gate, and syncs",
     "simulator/storage/store.py": "holds the lock's file open",
     "simulator/storage/dataset.py": "writes a table piece by piece, inside of a fresh folder",

@@ -38,6 +38,7 @@ def test_your_first_protocol(empty_folder, capsys):
     assert {path.suffix for path in Path("results/first/figures").iterdir()} >= {".png", ".pdf", ".csv"}
 
 
+@pytest.mark.slow
 def test_a_comparison_for_a_paper(empty_folder, capsys):
     execute(FOLDER / "comparison-for-a-paper.md")
     said = capsys.readouterr().out

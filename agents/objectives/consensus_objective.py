@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from ..quantity import OWN, Quantity, identified
 from ..tasks.base import Task
-from .objectives import Models, Objective, local_gradients, mean_losses
+from .objectives import MeanLosses, Models, Objective, local_gradients, mean_losses
 from .pooled_objective import PooledObjective
 
 
@@ -70,8 +70,12 @@ class ConsensusObjective(Objective):
 
     @override
     def value(self, models: Models) -> float:
-        losses = float(mean_losses(self.task, models).sum())
-        return self.weight * losses + 0.5 * self._ridge * float(np.vdot(models, models))
+        return self.value_from(models, mean_losses)
+
+    @override
+    def value_from(self, models: Models, losses: MeanLosses) -> float:
+        total = float(losses(self.task, models).sum())
+        return self.weight * total + 0.5 * self._ridge * float(np.vdot(models, models))
 
     @override
     def value_and_gradient(self, models: Models) -> tuple[float, Models]:

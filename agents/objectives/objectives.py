@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, final
@@ -28,6 +29,8 @@ from ..tasks.base import Task
 
 Models = NDArray[np.float64]
 """(n, p): row i is agent i's model."""
+MeanLosses = Callable[[Task, Models], NDArray[np.float64]]
+"""Gives `mean_losses` of a task at some models."""
 
 
 class Objective(ABC):
@@ -59,6 +62,18 @@ class Objective(ABC):
     @abstractmethod
     def value(self, models: Models) -> float:
         """Value at the (n, p) models."""
+
+    def value_from(self, models: Models, losses: MeanLosses) -> float:
+        """Value at the (n, p) models, with mean losses from somebody who may know them; asks nobody by default.
+
+        Parameters
+        ----------
+        models : (n, p) float64
+        losses : callable
+            As `mean_losses`, to every bit.
+        """
+        del losses
+        return self.value(models)
 
     @abstractmethod
     def minimise(self) -> tuple[Models, float]:
@@ -144,12 +159,16 @@ class GraphRegularised(Objective):
 
     @override
     def value(self, models: Models) -> float:
+        return self.value_from(models, mean_losses)
+
+    @override
+    def value_from(self, models: Models, losses: MeanLosses) -> float:
         """Sum over edges, for the Laplacian's quadratic form cancels."""
-        losses = mean_losses(self.task, models)
+        means = losses(self.task, models)
         graph, weights = self.graph, self.data_weights
         gaps = squared_gaps(*map(read_only, (graph.offsets, graph.heads, graph.weights, models)))
         rest = 0.5 * gaps + float(weights @ penalties(self.task, models))
-        return rest + float(weights @ losses)
+        return rest + float(weights @ means)
 
     @override
     def value_and_gradient(self, models: Models) -> tuple[float, Models]:
@@ -189,7 +208,11 @@ class LocalOnly(Objective):
 
     @override
     def value(self, models: Models) -> float:
-        return float(local_losses(self.task, models).sum())
+        return self.value_from(models, mean_losses)
+
+    @override
+    def value_from(self, models: Models, losses: MeanLosses) -> float:
+        return float(local_losses(self.task, models, losses).sum())
 
     @override
     def value_and_gradient(self, models: Models) -> tuple[float, Models]:
@@ -201,15 +224,15 @@ class LocalOnly(Objective):
         return models, self.value(models)
 
 
-def local_losses(task: Task, models: Models) -> NDArray[np.float64]:
-    """(n,) L_i(theta_i) at the (n, p) models; 0 for agents without data."""
-    return mean_losses(task, models) + penalties(task, models)
-
-
 def mean_losses(task: Task, models: Models) -> NDArray[np.float64]:
     """(n,) L_i(theta_i) without the regulariser, at the (n, p) models; 0 for agents without data."""
     table = task.train
     return table.sums(task.loss.value(row_scores(table, models), table.labels)) / np.maximum(table.counts, 1)
+
+
+def local_losses(task: Task, models: Models, losses: MeanLosses = mean_losses) -> NDArray[np.float64]:
+    """(n,) L_i(theta_i) at the (n, p) models; 0 for agents without data."""
+    return losses(task, models) + penalties(task, models)
 
 
 def penalties(task: Task, models: Models) -> NDArray[np.float64]:
@@ -255,15 +278,37 @@ def local_models(task: Task, agents: NDArray[np.int64] | None = None) -> Models:
     models = np.zeros((len(chosen), task.dimension))
     for row, agent in enumerate(chosen):
         shard = task.train.shard(int(agent))
-        regularisation = float(task.regularisation[agent])
-        if 0 < len(shard) < task.dimension:
-            # The minimiser is in the span of the m rows: solve in m coordinates instead of p.
-            basis = np.linalg.qr(shard.features.T)[0]
-            inner = _local_model(Shard(shard.features @ basis, shard.labels), task.loss, regularisation)
-            models[row] = basis @ inner
-        elif len(shard):
-            models[row] = _local_model(shard, task.loss, regularisation)
+        if len(shard):
+            models[row] = _kept(shard, task.loss, float(task.regularisation[agent]))
     return models
+
+
+_KEPT: dict[tuple[Loss, bytes], NDArray[np.float64]] = {}
+_MOST_KEPT = 2**24
+"""Bytes of local minimisers that are kept for the next run on the same rows."""
+
+
+def _kept(shard: Shard, loss: Loss, regularisation: float) -> NDArray[np.float64]:
+    """The minimiser of one L_i, computed once for the same rows: protocols and points of a sweep share them."""
+    digest = hashlib.blake2b(repr((shard.stored.dtype.str, shard.stored.shape, regularisation)).encode())
+    for array in (shard.stored, shard.labels):
+        digest.update(np.ascontiguousarray(array).data)
+    key = loss, digest.digest()
+    if key not in _KEPT:
+        model = _minimiser(shard, loss, regularisation)
+        while _KEPT and (len(_KEPT) + 1) * model.nbytes > _MOST_KEPT:
+            _KEPT.pop(next(iter(_KEPT)))
+        _KEPT[key] = model
+    return _KEPT[key]
+
+
+def _minimiser(shard: Shard, loss: Loss, regularisation: float) -> NDArray[np.float64]:
+    """The minimiser of one L_i with rows."""
+    if len(shard) >= shard.stored.shape[1]:
+        return _local_model(shard, loss, regularisation)
+    # The minimiser is in the span of the m rows: solve in m coordinates instead of p.
+    basis = np.linalg.qr(shard.features.T)[0]
+    return basis @ _local_model(Shard(shard.features @ basis, shard.labels), loss, regularisation)
 
 
 def _combine(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compilation.compiled import REASSOCIATED, compiled
+from ..compilation import REASSOCIATED, compiled
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:

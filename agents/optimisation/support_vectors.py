@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compilation.compiled import compiled
+from ..compilation import compiled
 
 GAP = 1e-10
 """Duality gap, relative to the value, that is always enough."""

@@ -87,6 +87,11 @@ class Task:
         labels = self.train.labels if agent == 0 else self.train.labels[:0]
         return Shard(np.ascontiguousarray(self.train.features[:, self.columns[agent]]), labels).read_only
 
+    def called(self, agent: int) -> str:
+        """What sentences about a failure call an agent, by its id; one without rows is said to have none."""
+        empty = self.columns is None and not self.train.counts[agent]
+        return f"agent {self.ids[agent]!r}{' (without rows)' if empty else ''}"
+
     @cached_property
     def fingerprint(self) -> str:
         """A hash of the data's content, for run ids and caches."""

@@ -33,7 +33,6 @@ from typing_extensions import override
 from ...agents.blocks import State
 from ...agents.clipping import clip_rows
 from ...agents.errors import FieldError
-from ...agents.graph import Graph
 from ...agents.objectives.objectives import Objective
 from ...agents.objectives.pooled_objective import PooledObjective
 from ...agents.parameters import NotNegative, Positive, Size
@@ -43,7 +42,7 @@ from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, P
 from ..invariants import Declared, Instant, Invariant, Where, ahead_by_one, by_row, largest, told_is_kept
 from ..noise import check_all_rows
 from ..privacy.budget import Privacy
-from ..steps import Constants, batched, perturbed, segment_sum, weighted_sum
+from ..steps import Constants, batched, mixed, mixing_weights, perturbed
 from ..surroundings import Surroundings, check_slope
 from .subgradient_noise import SamplingLaw, SubgradientNoise, check_theorem1, drawn_gradient, drawn_rows
 
@@ -118,7 +117,7 @@ class DualAveraging(Protocol):
 
     def prepare(self) -> None:
         """Mixing matrix, proximal weights and the noise."""
-        self.weights = metropolis(self.problem.graph)
+        self.weights = mixing_weights(self.problem.graph, "metropolis")
         self.averaging = Averaging(self.parameters, self.problem.task)
         self.step_noise = self.noise = self.averaging.noise
 
@@ -150,7 +149,7 @@ class DualAveraging(Protocol):
         """Equations (4) and (5), a perturbed subgradient, and the message of the round."""
         t, rows = me.updates + 1, drawn_rows(me)
         me.before = me.sent
-        me.dual = (1 - segment_sum(me, me.mixing)) * me.sent + weighted_sum(me, me.mixing)
+        me.dual = mixed(me, me.sent, me.mixing)
         total = total_weight(me, t)
         weight = total - total_weight(me, t - 1)
         gradient = gradient_at(me, me.dual, weight, total, t, rows)
@@ -248,9 +247,3 @@ def gradient_at(me: Any, dual: Array, weight: Any, total: Any, t: Any, rows: Any
     model = dual / -(me.mu * total + me.gamma + me.growth * np.sqrt(t))
     me.average = me.average + (weight / total) * (model - me.average)
     return perturbed(me, drawn_gradient(me, model, rows))
-
-
-def metropolis(graph: Graph) -> Array:
-    """(E,) symmetric weights whose matrix, completed by its diagonal, is doubly stochastic: 1 / (1 + larger degree)."""
-    degrees = graph.degrees
-    return 1.0 / (1.0 + np.maximum(degrees[graph.tails], degrees[graph.heads]))

@@ -275,11 +275,9 @@ def _check_draws(mechanism: str) -> None:
     ------
     NotPlanned
     """
-    from ...agents import streams
-    from .draw_kernels import LAWS
+    from .draw_kernels import FILLS, disagreement
 
-    if mechanism not in LAWS:
+    if mechanism not in FILLS:
         raise NotPlanned(f"{mechanism} noise is drawn by its own Python")
-    why = streams.disagreement(LAWS[mechanism])
-    if why is not None:
-        raise NotPlanned(why)
+    if disagreement():
+        raise NotPlanned(disagreement())

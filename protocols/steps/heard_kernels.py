@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...agents.compilation.compiled import REASSOCIATED, compiled
+import numpy as np
+
+from ...agents.compilation import REASSOCIATED, compiled
 
 
 def _kernel(function: Any) -> Any:
@@ -57,6 +59,30 @@ def averages(pool, index, begins, agents, offsets, weights, own, out):  # pragma
                 total[k] += missing * mirror[k]
         for k in range(len(total)):
             total[k] /= strength
+
+
+@compiled(error_model="numpy")
+def trimmed_means(pool, index, begins, counts, cuts, own, out):  # pragma: no cover - compiled
+    """Fill (B, width) with means of what was heard without ``cuts`` of either end, coordinate by coordinate.
+
+    At least one has to be left of every agent's; without edges, the agent's own row.
+    """
+    sorted_ones = np.empty(max(1, counts.max()) if len(counts) else 1)
+    for b in range(len(out)):
+        begin, count, cut = begins[b], counts[b], cuts[b]
+        values = sorted_ones[:count]
+        for k in range(out.shape[1]):
+            if count == 0:
+                out[b, k] = own[b, k]
+                continue
+            for place in range(count):
+                row = index[begin + place]
+                values[place] = pool[row, k] if row >= 0 else own[b, k]
+            values.sort()
+            total = 0.0
+            for place in range(cut, count - cut):
+                total += values[place]
+            out[b, k] = total / (count - 2 * cut)
 
 
 @_kernel

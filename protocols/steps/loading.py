@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .record import Batch, Meeting, column, fixed, segments
+from .record import Batch, column, fixed, segments
 from .tables import StepTables
 
 Array = NDArray[np.float64]
@@ -25,7 +25,7 @@ def loaders_of(tables: StepTables) -> dict[str, Callable[[Batch], Any]]:
         "edges_": lambda me: segments(graph.offsets[me.agents_], me.degrees_),
         "edge_starts_": lambda me: np.concatenate([[0], np.cumsum(me.degrees_)]),
         "partner_": lambda me: me.edge_starts_[:-1] + me.passing_["edge"] - graph.offsets[me.agents_],
-        "here": lambda me: Meeting(me, me.passing_["edge"]),
+        "here": lambda me: me.here_(),
         "updates": lambda me: me.passing_["updates"][:, None],
         "tick": lambda me: me.passing_["tick"][:, None],
         "round": lambda me: me.passing_["updates"][:, None] + 1,
@@ -34,9 +34,9 @@ def loaders_of(tables: StepTables) -> dict[str, Callable[[Batch], Any]]:
         "rows": lambda me: tables.counts[me.agents_][:, None],
         "regularisation": lambda me: tables.task.regularisation[me.agents_][:, None],
         "neighbours": lambda me: graph.heads[me.edges_][:, None],
-        "role": lambda me: np.array([names.role(agent) for agent in me.agents_.tolist()])[:, None],
         "weights": lambda me: graph.weights[me.edges_][:, None],
         "agent": lambda me: me.agents_[:, None],
+        "role": lambda me: names.roles[me.agents_][:, None],
     }
     if "step" in tables.protocol.step_functions:
         del found["here"], found["partner_"]
@@ -49,10 +49,8 @@ def loaders_of(tables: StepTables) -> dict[str, Callable[[Batch], Any]]:
         found[name] = partial(_rows_of, column(array))
     for name, array in names.per_edge.items():
         found[name] = partial(_edges_of, column(array))
-    for name, kind in names.heard.items():
-        found[name] = partial(_heard_of, kind)
-    for name, kind in names.was_heard.items():
-        found[name] = partial(_was_heard, kind)
+    for name, (what, kind) in names.heard.items():
+        found[name] = partial(_heard_of, what, kind)
     found.update({name: partial(_block_of, name) for name in state.agent})
     found.update({name: partial(_edge_block_of, name) for name in state.edge})
     return found
@@ -70,12 +68,8 @@ def _edges_of(array: Array, me: Batch) -> Array:
     return fixed(array[me.edges_])
 
 
-def _heard_of(kind: str, me: Batch) -> Array:
-    return me.received_(kind)
-
-
-def _was_heard(kind: str, me: Batch) -> NDArray[np.bool_]:
-    return me.was_heard_(kind)[:, None]
+def _heard_of(what: str, kind: str, me: Batch) -> Any:
+    return me.of_heard_(what, kind)
 
 
 def _block_of(name: str, me: Batch) -> Array:

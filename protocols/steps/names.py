@@ -35,21 +35,29 @@ fields of the parameters     as they are       as they are   numbers, strings an
                                                              it sends nothing. Of a kind that is
                                                              `MessageKind.addressed`, what each neighbour is sent:
                                                              (degree, width), or (R, width)
-``heard_KIND``, ...          likewise          likewise      with ``was_heard_KIND`` and ``message_KIND``, where steps
-                                                             have several kinds of messages; without a kind, what was
-                                                             heard is of the first one. Who sends no messages of a
-                                                             kind that others send is heard as zeros
+``heard_KIND``, ...          likewise          likewise      with ``was_heard_KIND``, ``is_new_KIND``, ``age_KIND`` and
+                                                             ``message_KIND``, where steps have several kinds of
+                                                             messages; without a kind, what was heard is of the first
+                                                             one. Who sends no messages of a kind that others send is
+                                                             heard as zeros
+``is_new``                   (degree,)         (R, 1)        whether each neighbour was heard anew since the agent's
+                                                             last step; at its first, whether it was heard at all
+                                                             (`Protocol.asks_what_is_new`)
+``age``                      (degree,)         (R, 1)        time since what was heard of each neighbour was sent;
+                                                             infinite if nothing was
 ``updates``, ``tick``        a number          (B, 1)        steps that the agent has completed, and the tick of its
                                                              clock
 ``round``                    a number          (B, 1)        the round that the step belongs to, from 1 on (only
                                                              behind a neighbour barrier)
 ``now``                      a number          (B, 1)        time in expected wake-ups of a rate-1 agent
-``agent``, ``role``          a number, a text  (B, 1)        its index, and what it is by `Layout.roles`
+``agent``                    a number          (B, 1)        its index
+``role``                     text              (B, 1)        what it is (`Layout.roles`); ``peer`` by default
 ``messages``                 a list            none          what arrived since its last step (inbox ``every`` only)
 ``send(kind, vector)``, ...  a way out         none          in starts, reactions and steps that decide:
                                                              `hushnet.protocols.steps.peer.Peer`
 ``where(mask)``              none: use if      a record      the same record for some of the agents, by a (B, 1) mask;
-                                                             blocks that are assigned there are written for them alone
+                                                             blocks that are assigned there are written for them alone,
+                                                             and they alone draw
 ``here``                     none: its rank    the edge      in an exchange, what each agent has of the edge that it
                              is ``partner``                  meets: (B, width) of each edge block, which may be
                                                              assigned, (B, 1) or (B, k) of edge constants, ``weight``
@@ -74,7 +82,9 @@ from ...agents.errors import words_of
 
 OWN = ("features", "labels", "data", "rows", "neighbours", "weights", "degree", "regularisation", "agent", "role")
 """What every agent has, and nobody writes."""
-PASSING = ("heard", "was_heard", "messages", "updates", "tick", "round", "now")
+HEARD = ("heard", "was_heard", "is_new", "age")
+"""What there is of each neighbour's messages."""
+PASSING = (*HEARD, "messages", "updates", "tick", "round", "now")
 """What changes from step to step."""
 ACTIONS = ("send", "reserve", "disclose", "fall_silent", "stream", "public", "plain", "post_processing")
 """What an agent may call at starts, in reactions, and in steps that decide."""
@@ -135,17 +145,16 @@ class Names:
         self.messages = {MESSAGE: self.kinds[0] if self.kinds else ""}
         if several:
             self.messages = {f"{MESSAGE}_{kind}": kind for kind in self.kinds}
-        self.heard = {f"heard_{kind}": kind for kind in self.kinds} if several else {}
-        self.was_heard = {f"was_heard_{kind}": kind for kind in self.kinds} if several else {}
-        if self.kinds:
-            self.heard["heard"], self.was_heard["was_heard"] = self.kinds[0], self.kinds[0]
+        in_sessions = [self.kinds.index(kind) for kind in ("request", "reply") if pairwise and kind in self.kinds]
+        # What sessions carry is handed over, and not read from what is known.
+        self.heard_kinds = self.kinds[: min(in_sessions, default=len(self.kinds))]
+        self.heard = {f"{what}_{kind}": (what, kind) for what in HEARD for kind in self.kinds if several}
+        self.heard |= {what: (what, kind) for what in HEARD for kind in self.heard_kinds[:1]}
         self._check(type(protocol).__name__)
 
     def _check(self, name: str) -> None:
         sources = {
-            "every agent has": list(
-                dict.fromkeys([*OWN, *PASSING, *ACTIONS, *self.heard, *self.was_heard, *self.messages])
-            ),
+            "every agent has": list(dict.fromkeys([*OWN, *PASSING, *ACTIONS, *self.heard, *self.messages])),
             "is a block of agents": self.layout.agent,
             "is a block of edges": self.layout.edge,
             "is a constant": [*self.run, *self.per_agent, *self.per_edge],
@@ -175,14 +184,16 @@ class Names:
         width = {**self.layout.agent, **self.layout.edge}[block]
         return isinstance(width, int | np.integer) and width == 1 and self.protocol.problem.task.dimension > 1
 
+    @cached_property
+    def roles(self) -> NDArray[np.str_]:
+        """(n,) what each agent is (`Layout.roles`)."""
+        roles = self.layout.roles
+        return np.full(self.protocol.problem.graph.agents, "peer") if roles is None else np.array(roles)
+
     @property
     def writable(self) -> set[str]:
         """What a step may assign."""
         return {*self.layout.agent, *self.layout.edge, *self.messages}
-
-    def role(self, agent: int) -> str:
-        """What an agent is."""
-        return "peer" if self.layout.roles is None else self.layout.roles[agent]
 
     def width(self, kind: str, agent: int) -> int:
         """Numbers that an agent's message of a kind carries."""

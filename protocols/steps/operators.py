@@ -12,18 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents import losses
-from ...agents.compilation.deferred import Kernels
+from ...agents.graph import Graph
 from ...agents.loss_codes import UNKNOWN
 from ...agents.optimisation.solvers import minimise_local
 from ...agents.tables import Shard
-from . import heard_kernels, row_kernels
+from . import heard_kernels as heard
+from . import row_kernels as rows_of
 from .own_rows import OTHER_COUNT
 from .record import BatchPart, Record, segments
+from .row_kernels import table_starts
+from .sources import OWN, SAMPLING
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
-
-heard, rows_of = Kernels(heard_kernels), Kernels(row_kernels)
 
 
 class Sample:
@@ -43,16 +44,20 @@ class Sample:
         self.ranks, self.starts, self.me = ranks, starts, me
 
     def of(self, me: Record) -> tuple[Ranks, Ranks]:
-        """Ranks and where each agent's begin, for a part of the agents."""
-        rows = None
-        while me is not self.me:
-            if not isinstance(me, BatchPart):
-                raise ValueError("these rows were drawn by another step")
-            rows, me = me.rows_ if rows is None else me.rows_[rows], me.whole_
-        if rows is None:
+        """Ranks and where each agent's begin, for these agents or some of them."""
+        if me is self.me:
             return self.ranks, self.starts
-        counts = np.diff(self.starts)[rows]
-        return self.ranks[segments(self.starts[:-1][rows], counts)], np.concatenate([[0], np.cumsum(counts)])
+        (whole, drawn), (other, rows) = _places_of(self.me), _places_of(me)
+        if other is not whole or not np.isin(rows, drawn).all():
+            raise ValueError("these rows were drawn by another step, or not for all of these agents")
+        places = np.searchsorted(drawn, rows)
+        counts = np.diff(self.starts)[places]
+        return self.ranks[segments(self.starts[:-1][places], counts)], table_starts(counts)
+
+
+def _places_of(me: Record) -> tuple[Record, Ranks]:
+    """The batch that some agents belong to, and their places in it."""
+    return (me.whole_, me.rows_) if isinstance(me, BatchPart) else (me, np.arange(len(me.agents_)))
 
 
 # What was heard.
@@ -119,10 +124,103 @@ def weighted_sum(me: Record, weights: Any) -> Array:
     pool, index, begins, counts, own = me.heard_(me.tables_.first_kind)
     given, edges = np.asarray(weights, dtype=np.float64), int(counts.sum())
     if given.ndim and given.size != edges:
-        raise ValueError(OTHER_COUNT)
+        raise ValueError(f"there are {given.size} weights, and {edges} edges")
     out = np.empty_like(own)
     heard.weighted_sums(pool, index, begins, counts, np.array(np.broadcast_to(given.reshape(-1), edges)), own, out)
     return me.given_(out)
+
+
+def median(me: Record) -> Array:
+    """Median of the neighbours' newest vectors, coordinate by coordinate; the mean of the middle two of an even number.
+
+    Returns
+    -------
+    (width,) float64
+        Who was never heard, and everybody of an agent without neighbours, counts as by `average`.
+    """
+    return _middle(me, np.maximum(me.degrees_ - 1, 0) // 2)
+
+
+def trimmed_mean(me: Record, cut: Any) -> Array:
+    """Mean of the neighbours' newest vectors without the smallest and the largest, coordinate by coordinate.
+
+    It is sum_{cut < k <= d - cut} v_(k) / (d - 2 cut), v_(k) the k-th smallest of d neighbours (Yin et al. 2018).
+
+    Parameters
+    ----------
+    me : record
+    cut : int
+        How many of either end are left out, from 0, so that one is left; no matter without neighbours. In a batch, of
+        all agents, or (B, 1).
+
+    Returns
+    -------
+    (width,) float64
+        Who was never heard, and everybody of an agent without neighbours, counts as by `average`.
+
+    Raises
+    ------
+    ValueError
+        If none is left.
+    """
+    cuts, degrees = me.counts_(cut), me.degrees_
+    wrong = (cuts < 0) | ((2 * cuts >= degrees) & (degrees > 0))
+    if wrong.any():
+        b = int(np.argmax(wrong))
+        raise ValueError(
+            f"trimmed_mean leaves out {cuts[b]} of either end of {degrees[b]} neighbours; admissible: 0 to "
+            f"{max(degrees[b] - 1, 0) // 2}"
+        )
+    return _middle(me, cuts)
+
+
+def _middle(me: Record, cuts: Ranks) -> Array:
+    pool, index, begins, counts, own = me.heard_(me.tables_.first_kind)
+    out = np.empty_like(own)
+    heard.trimmed_means(pool, index, begins, counts, cuts, own, out)
+    return me.given_(out)
+
+
+def mixed(me: Record, own: Array, weights: Any) -> Array:
+    """An agent's own vector mixed with the neighbours' newest: (1 - sum_j w_ij) x_i + sum_j w_ij v_j.
+
+    Parameters
+    ----------
+    me : record
+    own : (width,) float64
+        x_i.
+    weights : (degree,) float64
+        w_ij, for instance of `mixing_weights`. In a batch, (R, 1).
+
+    Returns
+    -------
+    (width,) float64
+    """
+    given = np.reshape(np.asarray(weights, dtype=np.float64), (-1, 1))
+    return (1 - segment_sum(me, given)) * own + weighted_sum(me, given)
+
+
+def mixing_weights(graph: Graph, rule: str) -> Array:
+    """(E,) weights w_ij of directed edges by the name of a rule; what is missing of 1 is the agent's own.
+
+    ``metropolis`` has w_ij = 1 / (1 + max(degree i, degree j)), whose matrix is doubly stochastic; ``uniform`` has
+    w_ij = 1 / (1 + degree i), all neighbours and itself alike, whose matrix is row-stochastic.
+
+    Parameters
+    ----------
+    graph : Graph
+    rule : {"metropolis", "uniform"}
+
+    Raises
+    ------
+    ValueError
+        For another name.
+    """
+    own, other = graph.degrees[graph.tails], graph.degrees[graph.heads]
+    counted = {"metropolis": np.maximum(own, other), "uniform": own}
+    if rule not in counted:
+        raise ValueError(f"mixing weights are named {rule!r}; admissible: {', '.join(counted)}")
+    return 1.0 / (1.0 + counted[rule])
 
 
 def segment_sum(me: Record, values: Any) -> Array:
@@ -173,6 +271,31 @@ def local_gradient(me: Record, model: Array) -> Array:
     out = np.empty_like(models)
     rows_of.gradients(features, labels, offsets, agents, models, decays, tables.code, *tables.clip, out)
     return me.given_(out)
+
+
+def local_loss(me: Record, model: Array) -> Any:
+    """The agent's local objective at a model: its mean loss, and lambda_i |model|^2, as `local_gradient` derives.
+
+    Parameters
+    ----------
+    me : record
+    model : (p,) float64
+
+    Returns
+    -------
+    float
+        In a batch, (B, 1). Zero for an agent without rows.
+    """
+    tables, regularisation = me.tables_, me.decays_ / 2.0
+    models = me.matrix_(model, tables.dimension)
+    out = np.empty((len(models), 1))
+    if tables.code != UNKNOWN:
+        features, labels, offsets, agents = me.data_
+        rows_of.objectives(features, labels, offsets, agents, models, regularisation, tables.code, out)
+    else:
+        for b, agent in enumerate(me.agents_.tolist()):
+            out[b] = losses.local_loss(models[b], me.source_.shard(agent), tables.loss, float(regularisation[b]))
+    return me.sized_(out, None)
 
 
 def loss_gradient(me: Record, model: Array, rows: Any = None) -> Array:
@@ -278,7 +401,8 @@ def _minimised(me: Record, weights: Array, curvatures: Array, tolerances: Array,
         features, labels, offsets, agents = me.data_
         if linear.shape[1] != features.shape[1] or starts.shape != linear.shape:
             raise ValueError(OTHER_COUNT)
-        given = (np.ascontiguousarray(one) for one in (weights, curvatures, linear, starts, tolerances))
+        # Copies, so that all callers have one compiled form: other forms may round otherwise.
+        given = (np.array(one, order="C") for one in (weights, curvatures, linear, starts, tolerances))
         rows_of.minimisers(features, labels, offsets, agents, *given, tables.code, out)
         return out
     for b, agent in enumerate(me.agents_.tolist()):
@@ -347,7 +471,7 @@ def perturbed_minimiser(
 
 
 def draw_rows(me: Record, count: int) -> Any:
-    """Ranks of rows of the agent's own, drawn without replacement.
+    """Ranks of rows of the agent's own, drawn without replacement: each with probability count / rows.
 
     Parameters
     ----------
@@ -360,19 +484,110 @@ def draw_rows(me: Record, count: int) -> Any:
     (k,) int64
         In a batch, a `Sample`.
     """
-    ranks, starts = me.source_.choose(int(count))
-    return Sample(ranks, starts, me) if me.is_batch_ else ranks
+    rows = np.reshape(me.rows, -1)
+    return _sample(me, *me.source_.choose(SAMPLING, rows, np.minimum(rows, me.counts_(count))))
 
 
 def draw_each(me: Record, share: Any) -> Any:
-    """Ranks of rows of the agent's own, each drawn with this probability, independently: (k,) int64, ascending."""
-    ranks, starts = me.source_.choose_each(me.column_(share))
+    """Ranks of rows of the agent's own, each drawn with this probability, independently.
+
+    Parameters
+    ----------
+    me : record
+    share : float
+        In a batch, of all agents, or (B, 1).
+
+    Returns
+    -------
+    (k,) int64
+        Ascending; in a batch, a `Sample`.
+    """
+    return _sample(me, *me.source_.choose_each(me.column_(share)))
+
+
+def _sample(me: Record, ranks: Ranks, starts: Ranks) -> Any:
     return Sample(ranks, starts, me) if me.is_batch_ else ranks
 
 
 def sample_size(me: Record, rows: Any) -> Any:
     """How many rows were drawn."""
     return np.diff(_ranks_of(me, rows)[1])[:, None] if isinstance(rows, Sample) else len(rows)
+
+
+def uniform(me: Record, size: int | None = None) -> Any:
+    """Uniform numbers of [0, 1) that the agent draws for itself, anew at every call and at every step.
+
+    They follow from the run's seed, the agent, its tick, and how much it has drawn at this step before.
+
+    Parameters
+    ----------
+    me : record
+    size : int, optional
+        How many, >= 0; one number by default.
+
+    Returns
+    -------
+    float, or (size,) float64
+        In a batch, (B, 1) or (B, size).
+    """
+    return me.sized_(me.source_.uniforms(_size(size)), size)
+
+
+def normal(me: Record, size: int | None = None) -> Any:
+    """Normal numbers of mean 0 and deviation 1 that the agent draws for itself, as `uniform`.
+
+    They are no noise that protects data: that is drawn by `perturbed`, and charged.
+
+    Parameters
+    ----------
+    me : record
+    size : int, optional
+        How many, >= 0; one number by default.
+
+    Returns
+    -------
+    float, or (size,) float64
+        In a batch, (B, 1) or (B, size).
+    """
+    return me.sized_(me.source_.normals(_size(size)), size)
+
+
+def choice(me: Record, population: Any, size: int | None = None) -> Any:
+    """Integers of 0 to population - 1 that the agent draws for itself, all different and alike probable, as `uniform`.
+
+    ``choice(me, me.degree)`` is the rank of a neighbour.
+
+    Parameters
+    ----------
+    me : record
+    population : int
+        > 0. In a batch, of all agents, or (B, 1).
+    size : int, optional
+        How many, 0 to ``population``; one number by default.
+
+    Returns
+    -------
+    int, or (size,) int64
+        In a batch, (B, 1) or (B, size).
+
+    Raises
+    ------
+    ValueError
+        If there are not so many.
+    """
+    populations, count = me.counts_(population), _size(size)
+    if (populations < count).any():
+        raise ValueError(f"choice takes {count} different integers out of {populations.min()}")
+    ranks, _ = me.source_.choose(OWN, populations, np.full(len(populations), count))
+    return me.sized_(ranks.reshape(len(populations), count), size)
+
+
+def _size(size: Any) -> int:
+    """How many numbers are drawn for each agent."""
+    count = 1 if size is None else size
+    if not isinstance(count, int | np.integer) or count < 0:
+        raise ValueError(f"size is {size!r}; admissible: an integer from 0, the same for all agents")
+    return int(count)
 
 
 def affords(me: Record) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...agents.compilation.compiled import compiled
+from ...agents.compilation import part
 
 NO_LAW = np.empty(0)
 """Stands for the uniform distribution of partners."""
 
 
-@compiled(_nrt=False)
+@part(_nrt=False)
 def rank_of(uniform: float, degree: int, law: NDArray[np.float64]) -> int:
     """The partner that a draw picks.
 
@@ -31,7 +31,10 @@ def rank_of(uniform: float, degree: int, law: NDArray[np.float64]) -> int:
     """
     if len(law) == 0:
         return min(int(uniform * degree), degree - 1)
-    rest = uniform * law.sum()
+    total = 0.0
+    for weight in law:
+        total += weight
+    rest = uniform * total
     for rank in range(degree - 1):
         rest -= law[rank]
         if rest < 0.0:

@@ -16,7 +16,7 @@ from ...agents.inbox import Inbox
 from ...agents.losses import Loss, local_gradient
 from ...agents.tables import Shard
 from ..privacy.mechanisms import Release
-from .sources import Nobody, StepSource
+from .sources import OWN, SAMPLING, Nobody, StepSource
 from .tables import StepTables, read_only
 
 Array = NDArray[np.float64]
@@ -81,7 +81,14 @@ class PeerSource(StepSource):
         self.tables, self.agent, self.inbox, self.ledger, self.data = tables, agent, inbox, ledger, shard
         self._peer, self.make_stream = ref(peer), stream  # weakly: a million records are not to wait for each other
         self._slots = tables.graph.edges_of(agent)
+        self._known = self._known_before = dict.fromkeys(tables.names.kinds, np.int64(-1))
         self.begin(-1)
+
+    def look(self) -> None:
+        """Note what is known at a step, and what was at the step before."""
+        if self.tables.protocol.asks_what_is_new:
+            orders = {kind: self.inbox.order[kind][self._slots].copy() for kind in self._known}
+            self._known_before, self._known = self._known, orders
 
     def begin(self, tick: int) -> None:
         """Begin a step."""
@@ -120,6 +127,14 @@ class PeerSource(StepSource):
         there = self.inbox.order[kind][slots] >= 0
         index = np.where(there, np.arange(first, first + len(there)), -1)
         return pool, index, np.zeros(1, dtype=np.int64), np.array([len(index)])
+
+    @override
+    def sent_at(self, kind: str) -> Array:
+        return read_only(self.inbox.sent_at[kind][self._slots])
+
+    @override
+    def is_new(self, kind: str) -> NDArray[np.bool_]:
+        return self._known[kind] != self._known_before[kind]
 
     @override
     def rows(self) -> tuple[Any, Array, Ranks, Ranks]:
@@ -161,15 +176,22 @@ class PeerSource(StepSource):
         return found[None]
 
     @override
-    def choose(self, count: int) -> tuple[Ranks, Ranks]:
-        stream, rows = self.stream("sampling"), len(self.data.labels)
-        drawn = min(count, rows)
-        ranks = np.array([stream.integers(rows)]) if drawn == 1 else stream.choice(rows, drawn, replace=False)
-        return ranks.astype(np.int64), np.array([0, len(ranks)])
+    def uniforms(self, count: int) -> Array:
+        return self.stream(OWN).random((1, count))
+
+    @override
+    def normals(self, count: int) -> Array:
+        return self.stream(OWN).normal(size=(1, count))
+
+    @override
+    def choose(self, purpose: str, populations: Ranks, counts: Ranks) -> tuple[Ranks, Ranks]:
+        stream, population, count = self.stream(purpose), int(populations[0]), int(counts[0])
+        ranks = np.array([stream.integers(population)]) if count == 1 else stream.choice(population, count, False)
+        return ranks.astype(np.int64), np.array([0, count])
 
     @override
     def choose_each(self, shares: Array) -> tuple[Ranks, Ranks]:
-        ranks = np.flatnonzero(self.stream("sampling").random(len(self.data.labels)) < shares[0])
+        ranks = np.flatnonzero(self.stream(SAMPLING).random(len(self.data.labels)) < shares[0])
         return ranks, np.array([0, len(ranks)])
 
     @override

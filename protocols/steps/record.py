@@ -1,8 +1,8 @@
 """The record ``me`` of a step: of one agent, or of a batch of agents whose steps do not depend on each other.
 
 What either has is listed in `hushnet.protocols.steps.names`. Of one agent, blocks are views that are written in place.
-Of a batch, what a step names is gathered into arrays whose first axis is the agents or their edges, and what it assigns
-to blocks is written back when it is over.
+Of a batch, what a step names is gathered into arrays whose first axis is the agents or their edges, and blocks are
+written back when it is over.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ class Record:
     edge_starts_: Ranks
     degree: Any
     rows: Any
+    now: Any
 
     def _unknown(self, name: str) -> AttributeError:
         if name in self.tables_.names.messages:
@@ -86,6 +87,17 @@ class Record:
         """(B,) float64 of a number, or of a number for each agent."""
         return np.broadcast_to(np.asarray(values, dtype=np.float64).reshape(-1), (len(self.agents_),))
 
+    def counts_(self, values: Any) -> Ranks:
+        """(B,) int64 of a whole number, or of one for each agent."""
+        given = np.asarray(values)
+        if given.dtype.kind not in "iu" and not (given.dtype.kind == "f" and (given == np.floor(given)).all()):
+            raise ValueError(f"a count is a whole number, and not {values!r}")
+        return np.ascontiguousarray(np.broadcast_to(given.reshape(-1), (len(self.agents_),)), dtype=np.int64)
+
+    def sized_(self, rows: Any, size: int | None) -> Any:
+        """What a step is given of (B, k) values, k = 1 of which stand for one number where no size was asked for."""
+        return rows if self.is_batch_ else rows[0] if size is not None else rows[0, 0]
+
     def given_(self, rows: Array) -> Array:
         """What a step is given of (B, width) values."""
         return rows if self.is_batch_ else rows[0]
@@ -99,6 +111,8 @@ class Record:
     def heard_(self, kind: str) -> tuple[Any, Ranks, Ranks, Ranks, Array]:
         """What a `StepSource` has of what was heard, and (B, width) what stands for the rest."""
         tables = self.tables_
+        if kind not in tables.names.heard_kinds:
+            raise ValueError("nothing is heard here but what an exchange hands over")
         widths = tables.names.heard_widths[kind]
         width = int(widths[self.agents_[0]] if len(self.agents_) else widths.max(initial=0))
         heard = self.source_.heard_at(kind, width)
@@ -119,6 +133,23 @@ class Record:
         out = np.empty(int(counts.sum()), dtype=bool)
         known(index, begins, counts, out)
         return out
+
+    def is_new_(self, kind: str) -> NDArray[np.bool_]:
+        """(R,) whether what was heard over each edge was not at the agent's last step."""
+        if not self.tables_.protocol.asks_what_is_new:
+            raise AttributeError("me.is_new is there for protocols that say asks_what_is_new = True")
+        return self.source_.is_new(kind)
+
+    def age_(self, kind: str) -> Array:
+        """(R,) time since what was heard over each edge was sent; infinite where nothing was."""
+        return np.repeat(np.reshape(self.now, -1), self.degrees_) - self.source_.sent_at(kind)
+
+    def of_heard_(self, what: str, kind: str) -> Any:
+        """One of `hushnet.protocols.steps.names.HEARD`."""
+        if what == "heard":
+            return self.received_(kind)
+        found = {"was_heard": self.was_heard_, "is_new": self.is_new_, "age": self.age_}[what](kind)
+        return found[:, None] if self.is_batch_ else found
 
 
 class One(Record):
@@ -165,9 +196,8 @@ class One(Record):
             return block[0]
         names, put = self.tables_.names, self.__dict__
         if name in names.heard:
-            found: Any = self.received_(names.heard[name])
-        elif name in names.was_heard:
-            found = self.was_heard_(names.was_heard[name])
+            found: Any = self.of_heard_(*names.heard[name])
+            found.flags.writeable = False
         elif name == "data_":
             found = put[name] = self.source_.rows_of(self.agents_)
             return found
@@ -192,7 +222,7 @@ class One(Record):
         block = self.blocks_.get(name)
         if block is not None:
             if block is not value:
-                block[:] = numbers(name, value)
+                fill(name, block, value)
         elif name == MESSAGE or name in self.tables_.names.messages:
             self.said_[name] = self._copied(name, value)
         else:
@@ -205,7 +235,7 @@ class One(Record):
         if width == 0 and names.is_partial(kind):
             raise ValueError(names.unsent(kind))
         message = np.empty((self.degree, width) if names.layout.messages[kind].addressed else width)
-        message[:] = numbers(name, value)
+        fill(name, message, value)
         return message
 
 
@@ -220,10 +250,10 @@ def _fixed_fields(tables: StepTables, agent: int, edges: slice) -> dict[str, Any
         "rows": int(tables.counts[agent]),
         "neighbours": fixed(tables.graph.heads[edges]),
         "weights": fixed(tables.graph.weights[edges]),
-        "role": names.role(agent),
         "degree": edges.stop - edges.start,
         "regularisation": np.float64(tables.task.regularisation[agent]),
         "agent": agent,
+        "role": str(names.roles[agent]),
     }
 
 
@@ -239,7 +269,7 @@ def fixed(array: Any) -> Any:
 class Batch(Record):
     """Agents that make one step each at once: (B, ...) of agents, (R, ...) of their edges in order.
 
-    What a step reads are copies that nobody may write into; what it assigns is written back when it is over.
+    Blocks that a step names are copies, which are written back when it is over; all else is read-only.
 
     Parameters
     ----------
@@ -253,6 +283,8 @@ class Batch(Record):
         ``updates``, ``tick`` and ``now``; in an exchange, the ``edge`` over which each agent meets a neighbour.
     """
 
+    blocks_: dict[str, Array]
+
     def __init__(
         self, tables: StepTables, source: StepSource, agents: Ranks, messages: Mapping[str, str], passing: Any
     ) -> None:
@@ -264,7 +296,7 @@ class Batch(Record):
             messages_=messages,
             passing_=passing,
             said_={},
-            assigned_={},
+            blocks_={},
         )
 
     def __getattr__(self, name: str) -> Any:
@@ -273,37 +305,40 @@ class Batch(Record):
         if load is None:
             raise self._unknown(name)
         found = self.__dict__[name] = load(self)
+        if isinstance(found, np.ndarray) and name not in self.blocks_ and not name.endswith("_"):
+            found.flags.writeable = False
         return found
 
     def block_(self, name: str) -> Array:
         """A copy of a block of the agents."""
-        found = self.tables_.state.agent[name].taken(self.agents_)
-        found.flags.writeable = False
+        found = self.blocks_[name] = self.tables_.state.agent[name].taken(self.agents_)
         return found
 
     def edge_block_(self, name: str) -> Array:
         """A copy of a block of the agents' edges."""
-        found = self.tables_.state.edge[name].taken(self.edges_)
+        found = self.blocks_[name] = self.tables_.state.edge[name].taken(self.edges_)
         here = self.__dict__.get("here")
-        if here is not None and name in here.assigned_:
-            found[self.partner_] = here.assigned_[name]
-        found.flags.writeable = False
+        if here is not None and name in here.blocks_:
+            found[self.partner_] = here.blocks_.pop(name)
         return found
+
+    def here_(self) -> Meeting:
+        """What each agent has of the edge over which it meets a neighbour."""
+        return Meeting(self, self.passing_["edge"])
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Put another value in the place of a block, or say what is to be sent."""
         state = self.tables_.state
         if name in state.agent or name in state.edge:
-            if value is self.assigned_.get(name):
+            if value is self.blocks_.get(name):
                 return
             of_agents = name in state.agent
             block, owners = (state.agent[name], self.agents_) if of_agents else (state.edge[name], self.edges_)
             shape = (len(owners), block.width_of(owners))
-            self.__dict__[name] = self.assigned_[name] = broadcast(name, value, shape)
+            self.__dict__[name] = self.blocks_[name] = broadcast(name, value, shape)
             here = self.__dict__.get("here")
-            if here is not None and not of_agents:  # reads anew what is known of all edges
-                here.assigned_.pop(name, None)
-                here.__dict__.pop(name, None)
+            if here is not None and not of_agents:
+                here.blocks_.pop(name, None)
         elif name == MESSAGE or name in self.tables_.names.messages:
             self.said_[name] = self._copied(name, value)
         else:
@@ -335,19 +370,23 @@ class Batch(Record):
         given, count = np.reshape(mask, -1), len(self.agents_)
         if given.size not in (1, count):
             raise ValueError(f"me.where takes a mask of {count} agents, and not one of shape {np.shape(mask)}")
-        return BatchPart(self, np.flatnonzero(np.broadcast_to(given, count)))
+        return self.part_(np.flatnonzero(np.broadcast_to(given, count)))
+
+    def part_(self, rows: Ranks) -> BatchPart:
+        """Some of the agents, by their places."""
+        return BatchPart(self, rows)
 
     def write_back_(self) -> None:
-        """Write what the step has assigned to blocks."""
+        """Write the blocks that the step has named."""
         state = self.tables_.state
-        for name, values in self.assigned_.items():
+        for name, values in self.blocks_.items():
             if name in state.agent:
                 state.agent[name].put(self.agents_, values)
             else:
                 state.edge[name].put(self.edges_, values)
         here = self.__dict__.get("here")
         if here is not None:
-            for name, values in here.assigned_.items():
+            for name, values in here.blocks_.items():
                 state.edge[name].put(here.edges_, values)
 
 
@@ -358,7 +397,7 @@ class BatchPart(Batch):
     ----------
     whole : Batch
     rows : (B',) int64
-        Places of the agents in the batch.
+        Places of the agents in the batch, ascending.
     """
 
     def __init__(self, whole: Batch, rows: Ranks) -> None:
@@ -371,102 +410,132 @@ class BatchPart(Batch):
         """(R',) places of the agents' edges among those of the batch."""
         return segments(self.whole_.edge_starts_[self.rows_], self.degrees_)
 
-    def block_(self, name: str) -> Array:
-        """A copy of the agents' part of a block."""
-        found = getattr(self.whole_, name)[self.rows_]
+    def part_(self, rows: Ranks) -> BatchPart:
+        """Some of these agents, by their places, as a part of the whole batch."""
+        return BatchPart(self.whole_, self.rows_[rows])
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever a step names for the first time, and blocks as they are now."""
+        state = self.tables_.state
+        if name not in state.agent and name not in state.edge:
+            return super().__getattr__(name)
+        found = getattr(self.whole_, name)[self.rows_ if name in state.agent else self.edge_rows_]
         found.flags.writeable = False
         return found
 
-    def edge_block_(self, name: str) -> Array:
-        """A copy of the part of a block that the agents' edges have."""
-        found = getattr(self.whole_, name)[self.edge_rows_]
-        found.flags.writeable = False
-        return found
+    def here_(self) -> Any:
+        """What each agent has of the edge over which it meets a neighbour."""
+        return MeetingPart(self.whole_.here, self.rows_)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Put another value in the place of the agents' part of a block."""
-        state, whole = self.tables_.state, self.whole_
+        state = self.tables_.state
         if name not in state.agent and name not in state.edge:
             raise AttributeError(
                 f"me.{name} is not for a part of the agents to change: assign it for all of them, by np.where"
             )
-        if name not in whole.__dict__.get("assigned_", {}):
-            setattr(whole, name, getattr(whole, name))
-        rows = self.rows_ if name in state.agent else self.edge_rows_
-        changed = np.array(getattr(whole, name))
-        changed[rows] = broadcast(name, value, (len(rows), changed.shape[1]))
-        setattr(whole, name, changed)
-        self.__dict__.pop(name, None)
+        rows, block = self.rows_ if name in state.agent else self.edge_rows_, getattr(self.whole_, name)
+        block[rows] = broadcast(name, value, (len(rows), block.shape[1]))
 
 
 class Meeting:
-    """What each agent of a batch has of the edge over which it meets a neighbour: ``me.here``.
+    """What each agent of a batch has of the edge over which it meets a neighbour: ``me.here``; copies, to be read.
 
     Parameters
     ----------
     me : Batch
     edges : (B,) int64
         Directed edges.
+
+    Attributes
+    ----------
+    blocks_ : dict of str to (B, width) array
+        What was assigned to blocks that the batch does not have of all edges.
     """
 
     def __init__(self, me: Batch, edges: Ranks) -> None:
-        self.__dict__.update(_me=me, edges_=edges, assigned_={})
+        self.__dict__.update(_me=me, edges_=edges, blocks_={})
 
     def __getattr__(self, name: str) -> Any:
         """A block, a constant or the weight of the edge."""
         me, tables = self._me, self._me.tables_
         if name in tables.state.edge:
-            known = me.assigned_.get(name)
-            found = tables.state.edge[name].taken(self.edges_) if known is None else known[me.partner_]
+            if name in self.blocks_:
+                found = self.blocks_[name].view()
+            elif name in me.blocks_:
+                found = me.blocks_[name][me.partner_]
+            else:
+                found = tables.state.edge[name].taken(self.edges_)
             found.flags.writeable = False
-        elif name in tables.names.per_edge:
-            found = column(tables.names.per_edge[name][self.edges_])
-        elif name == "weight":
-            found = tables.graph.weights[self.edges_][:, None]
-        else:
-            raise AttributeError(f"an edge has no {name!r}; it has {', '.join(tables.state.edge)} and weight")
-        self.__dict__[name] = found
-        return found
+            return found
+        if name in tables.names.per_edge:
+            return column(tables.names.per_edge[name][self.edges_])
+        if name == "weight":
+            return tables.graph.weights[self.edges_][:, None]
+        raise AttributeError(f"an edge has no {name!r}; it has {', '.join(tables.state.edge)} and weight")
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Put another value in the place of a block of the edge."""
-        blocks = self._me.tables_.state.edge
+        me, blocks = self._me, self._me.tables_.state.edge
         if name not in blocks:
             raise AttributeError(f"me.here.{name} is not for a step to change; admissible: {', '.join(blocks)}")
-        shape = (len(self.edges_), blocks[name].width_of(self.edges_))
-        self.__dict__[name] = self.assigned_[name] = broadcast(f"here.{name}", value, shape)
-        self._me.__dict__.pop(name, None)  # which reads anew what is known of all edges
+        given = broadcast(f"here.{name}", value, (len(self.edges_), blocks[name].width_of(self.edges_)))
+        if name in me.blocks_:
+            me.blocks_[name][me.partner_] = given
+        else:
+            self.blocks_[name] = given
 
 
-def numbers(name: str, value: Any) -> Any:
-    """What is assigned to a field, if it is real numbers: NumPy would take None for NaN, and text for what it spells.
+class MeetingPart:
+    """`Meeting` of some of the agents.
+
+    Parameters
+    ----------
+    whole : Meeting
+    rows : (B',) int64
+        Places of the agents in the batch.
+    """
+
+    def __init__(self, whole: Meeting, rows: Ranks) -> None:
+        self.__dict__.update(_whole=whole, _rows=rows)
+
+    def __getattr__(self, name: str) -> Any:
+        """The agents' part of a block, of a constant or of the weight of the edge."""
+        found = getattr(self._whole, name)[self._rows]
+        found.flags.writeable = False
+        return found
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Put another value in the place of the agents' part of a block of the edge."""
+        changed = np.array(getattr(self._whole, name))
+        changed[self._rows] = broadcast(f"here.{name}", value, (len(self._rows), changed.shape[1]))
+        setattr(self._whole, name, changed)
+
+
+def fill(name: str, out: Array, value: Any) -> None:
+    """Write what is assigned to a field, if it is real numbers: NumPy would take None for NaN, and text for numbers.
 
     Raises
     ------
     TypeError
         If it is anything else.
+    ValueError
+        If it does not fit.
     """
     kind = (value if isinstance(value, np.ndarray) else np.asarray(value)).dtype
     if kind.kind not in "biuf":
         what = f"an array of {kind}" if isinstance(value, np.ndarray) else f"{type(value).__name__}"
         raise TypeError(f"me.{name} takes real numbers, not {what}")
-    return value
-
-
-def broadcast(name: str, value: Any, shape: tuple[int, int]) -> Array:
-    """A copy of a value in a shape.
-
-    Raises
-    ------
-    ValueError
-        If it does not fit.
-    """
-    out = np.empty(shape)
-    numbers(name, value)
     try:
         out[:] = value
     except ValueError:
-        raise ValueError(f"me.{name} is {shape} here, and was given {np.shape(value)}") from None
+        raise ValueError(f"me.{name} is {np.shape(out)} here, and was given {np.shape(value)}") from None
+
+
+def broadcast(name: str, value: Any, shape: tuple[int, int]) -> Array:
+    """A copy of a value in a shape, if it fits (`fill`)."""
+    out = np.empty(shape)
+    fill(name, out, value)
     return out
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ...agents.compilation.compiled import REASSOCIATED, compiled
-from ...agents.loss_codes import slope_of
+from ...agents.compilation import REASSOCIATED, compiled, part
+from ...agents.loss_codes import slope_of, summed
 from ...agents.optimisation.compiled_newton import minimise
 
 ORDINARY, EXTREME = 1e-40, 1e100
@@ -28,7 +28,7 @@ def _kernel(function: Any) -> Any:
 
 
 def _small(function: Any) -> Any:
-    return compiled(function, fastmath=REASSOCIATED, error_model="numpy", forceinline=True)
+    return part(function, fastmath=REASSOCIATED, error_model="numpy")
 
 
 @_small
@@ -126,6 +126,27 @@ def gradients_at(
                 add_clipped_row(features[row], labels[row], model, loss, norm, bound, scale, own)
             else:
                 add_row(features[row], labels[row], model, loss, scale, own)
+
+
+@compiled(fastmath=REASSOCIATED, error_model="numpy")
+def objectives(features, labels, offsets, agents, models, regularisation, loss, out):  # pragma: no cover - compiled
+    """Fill (B, 1) with mean losses over all rows of each agent, plus ``regularisation`` times the squared norms."""
+    for b in range(len(agents)):
+        first, last = offsets[agents[b]], offsets[agents[b] + 1]
+        out[b, 0] = 0.0
+        if last == first:
+            continue
+        model, squares = models[b], 0.0
+        scores = np.empty(last - first)
+        for k in range(len(model)):
+            squares += model[k] * model[k]
+        for row in range(first, last):
+            score = 0.0
+            for k in range(len(model)):
+                score += features[row, k] * model[k]
+            scores[row - first] = score
+        total = summed(loss, scores, labels[first:last], last - first)
+        out[b, 0] = total / (last - first) + regularisation[b] * squares
 
 
 @compiled(fastmath=REASSOCIATED, error_model="numpy")

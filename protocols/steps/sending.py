@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ...agents.authors import place_of
+from ...agents.errors import InputError
+from ...agents.suggestions import suggestion
 
 
 @dataclass(frozen=True)
@@ -31,23 +35,42 @@ class Every:
         return period > 0 and updates % period == phase
 
 
-def check_declared(sends: Mapping[str, Every], most: Any, kinds: Collection[str], agents: int) -> None:
+def check_declared(protocol: Any, kinds: Collection[str], agents: int) -> None:
     """Refuse a declaration of steps that no agent could keep.
+
+    Parameters
+    ----------
+    protocol : Protocol
+    kinds : collection of str
+        Of its messages.
+    agents : int
 
     Raises
     ------
-    TypeError
-        With what is admissible.
+    InputError
+        With the line where it is declared, and what is admissible.
     """
-    for kind, every in sends.items():
+
+    def refused(declares: Any, what: str) -> InputError:
+        return InputError(f"{place_of(declares)}: {what}")
+
+    for kind, every in protocol.sends().items():
         if kind not in kinds:
-            raise TypeError(f"sends names the kind {kind!r}; admissible: {', '.join(kinds) or 'none'}")
+            raise refused(
+                type(protocol).sends,
+                f"sends names the kind {kind!r}{suggestion(kind, kinds)} admissible: {', '.join(kinds) or 'none'}",
+            )
         period, phase = np.asarray(every.period), np.asarray(every.phase)
         whole = all(one.dtype.kind in "iu" and one.shape in ((), (agents,)) for one in (period, phase))
         if not whole or not ((phase >= 0) & (phase < np.maximum(period, 1))).all():
-            raise TypeError(
+            raise refused(
+                type(protocol).sends,
                 f"sends has {every!r} for {kind!r}; admissible: whole numbers, one or one for each agent, and phases "
-                "from 0 that are below their period"
+                "from 0 that are below their period",
             )
+    most = protocol.most_steps()
     if most is not None and (np.shape(most) not in ((), (agents,)) or not (np.asarray(most) >= 1).all()):
-        raise TypeError(f"most_steps is {most!r}; admissible: None, or numbers from 1, one or one for each agent")
+        raise refused(
+            type(protocol).most_steps,
+            f"most_steps is {most!r}; admissible: None, or numbers from 1, one or one for each agent",
+        )

@@ -13,7 +13,6 @@ from ...agents.errors import INTERRUPTED, HushnetError, InputError, Objection, S
 from .names import MESSAGE
 from .peer import Peer
 from .record import Batch
-from .sending import Every
 from .tables import StepTables
 
 PHASES = ("request", "respond", "complete")
@@ -22,7 +21,7 @@ RELEASING = ("step", "request", "respond")
 """The steps that set budget aside for what they release before they are made."""
 NOTHING: Mapping[str, str] = {}
 REQUEST, RESPOND = {MESSAGE: "request"}, {MESSAGE: "reply"}
-READ_ONLY = "what was heard, and what a batch reads, are copies: assign what changes, as in me.x = me.x + 1"
+READ_ONLY = "what is no block, or of a part of a batch, is there to be read: assign what changes, as in me.x = me.x + 1"
 UNSENT = "it sends exactly one message, and has not assigned me.message"
 
 
@@ -51,10 +50,18 @@ def failure_of(
         where = author_place(error)
     if "read-only" in what:
         also = also or READ_ONLY
-    who = protocol.problem.task.ids[agent]
+    who = protocol.problem.task.called(agent)
     return StepFailure(
-        f"agent {who!r} at time {now:.6g}, after {updates} updates: the {name} of {type(protocol).__name__} "
+        f"{who} at time {now:.6g}, after {updates} updates: the {name} of {type(protocol).__name__} "
         f"failed{f' at {where}' if where else ''}: {what}{f'; {also}' if also else ''}"
+    )
+
+
+def contradiction(protocol: Any, function: Callable[..., Any], what: str) -> StepFailure:
+    """What is said of a `batched` step that has done something else than its protocol declares."""
+    return StepFailure(
+        f"{place_of(function)}: {what}, against what {type(protocol).__name__} declares by sends and most_steps; "
+        "declare it, or set decides"
     )
 
 
@@ -77,8 +84,9 @@ class SingleSteps:
         self._batched = {name for name, function in functions.items() if is_batched(function)}
         self._asks = protocol.asks_for_budget
         self._plain = protocol.releases_rows_plainly
-        declared = "step" in self._batched and not protocol.decides
-        self._sends: Mapping[str, Every] = protocol.sends() if declared else {}
+        # A step sends what its protocol declares, or fails, if it is `batched` and does not decide.
+        self._is_declared = "step" in self._batched and not protocol.decides
+        self._sends: Mapping[str, Any] = protocol.sends() if self._is_declared else {}
 
     def begin(self, phase: str, me: Peer, updates: int, tick: int, now: float) -> None:
         """Begin a step of an agent."""
@@ -104,6 +112,7 @@ class SingleSteps:
         if phase in RELEASING and not self._asks and not self._reserves(me):
             me.fall_silent_()
             return
+        me.source_.look()
         try:
             over = self.alone(me, function, *given) if phase in self._batched else function(me, *given)
         except (HushnetError, Objection, *INTERRUPTED):
@@ -113,11 +122,13 @@ class SingleSteps:
         if phase in ("request", "respond"):
             self._say_half(phase, me, int(me.neighbours[given[0]]))
             return
-        for name, kind in me.messages_.items() if me.said_ else ():
-            # A `batched` step says for others of its batch, too.
-            due = kind not in self._sends or self._sends[kind].is_due(me.agent, me.updates)
-            if name in me.said_ and due:
+        for name, kind in me.messages_.items() if me.said_ or self._is_declared else ():
+            if kind in self._sends and not self._sends[kind].is_due(me.agent, me.updates):
+                continue  # a step says for others of its batch, too
+            if name in me.said_:
                 me.say_(kind, me.said_[name])
+            elif self._is_declared and me.degree and self.tables.names.width(kind, me.agent):
+                raise contradiction(self.protocol, function, f"it did not send {name}")
         if phase == "step" and (over or self.protocol.is_last(me)):
             me.fall_silent_()
 

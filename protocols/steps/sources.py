@@ -15,6 +15,8 @@ from ...agents.tables import Shard
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
 NO_RANKS = np.zeros(0, dtype=np.int64)
+SAMPLING, OWN = "sampling", "own draws"
+"""Streams from which rows are drawn, and what authors draw for themselves."""
 
 
 class StepSource(ABC):
@@ -26,6 +28,14 @@ class StepSource(ABC):
 
         These are indices, and (B,) where each agent's begin among them and (B,) how many they are.
         """
+
+    @abstractmethod
+    def sent_at(self, kind: str) -> Array:
+        """(R,) when what was heard over each edge was sent; minus infinity where nothing was."""
+
+    @abstractmethod
+    def is_new(self, kind: str) -> NDArray[np.bool_]:
+        """(R,) whether what was heard over each edge was not at the agent's last step."""
 
     @abstractmethod
     def rows(self) -> tuple[Any, Array, Ranks, Ranks]:
@@ -50,8 +60,16 @@ class StepSource(ABC):
         """(B, p) minimisers by ``minimise(linear)`` with the noise of the step's release in the linear term."""
 
     @abstractmethod
-    def choose(self, count: int) -> tuple[Ranks, Ranks]:
-        """Ranks of so many rows of each agent, drawn without replacement, and (B + 1,) where each agent's begin."""
+    def uniforms(self, count: int) -> Array:
+        """(B, count) numbers of [0, 1) from each agent's own draws."""
+
+    @abstractmethod
+    def normals(self, count: int) -> Array:
+        """(B, count) standard normal numbers from each agent's own draws."""
+
+    @abstractmethod
+    def choose(self, purpose: str, populations: Ranks, counts: Ranks) -> tuple[Ranks, Ranks]:
+        """So many of each agent's first integers from 0, without replacement, and (B + 1,) where each agent's begin."""
 
     @abstractmethod
     def choose_each(self, shares: Array) -> tuple[Ranks, Ranks]:
@@ -87,6 +105,14 @@ class Nobody(StepSource):
         return self._whole.heard_at(kind, width)[0], NO_RANKS, NO_RANKS, NO_RANKS
 
     @override
+    def sent_at(self, kind: str) -> Array:
+        return np.zeros(0)
+
+    @override
+    def is_new(self, kind: str) -> NDArray[np.bool_]:
+        return np.zeros(0, dtype=bool)
+
+    @override
     def rows(self) -> tuple[Any, Array, Ranks, Ranks]:
         return *self._whole.rows()[:3], NO_RANKS
 
@@ -105,7 +131,15 @@ class Nobody(StepSource):
         return linear
 
     @override
-    def choose(self, count: int) -> tuple[Ranks, Ranks]:
+    def uniforms(self, count: int) -> Array:
+        return np.zeros((0, count))
+
+    @override
+    def normals(self, count: int) -> Array:
+        return np.zeros((0, count))
+
+    @override
+    def choose(self, purpose: str, populations: Ranks, counts: Ranks) -> tuple[Ranks, Ranks]:
         return NO_RANKS, np.zeros(1, dtype=np.int64)
 
     @override

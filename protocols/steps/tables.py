@@ -35,7 +35,7 @@ class StepTables:
         self.names, self.protocol, self.state, self.unheard_is_own = names, names.protocol, state, unheard_is_own
         self.task, self.graph = names.protocol.problem.task, names.protocol.problem.graph
         self.loss, self.dimension = self.task.loss, self.task.dimension
-        self.first_kind = next(iter(names.kinds), "")
+        self.first_kind = next(iter(names.heard_kinds), "")
         self.loaders: Mapping[str, Callable[[Any], Any]] = {}
         """How a batch finds whatever a step may name (`hushnet.protocols.steps.record.loaders_of`)."""
 

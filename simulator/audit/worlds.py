@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from ...agents.tasks.base import Task
 from ...protocols.base import Peer, Protocol, ProtocolParameters
@@ -20,6 +19,7 @@ from ..engine.selection import Engine, Name, engine_for, run_exactly
 from ..experiment.plan import Experiment, Run, naming_fields
 from ..network.randomness import Draws
 from ..network.setting import Setting
+from ..world.machine import one_thread
 from ..world.watchers import Phase, Watch
 from ..world.world import World
 
@@ -122,7 +122,7 @@ class Led(Recording):
 @contextmanager
 def quietly(key: str) -> Iterator[None]:
     """One thread for linear algebra, numbers that overflow on their way to an error, and fields by their full names."""
-    with naming_fields(key), threadpool_limits(1), np.errstate(all="ignore"):
+    with naming_fields(key), one_thread(), np.errstate(all="ignore"):
         yield
 
 

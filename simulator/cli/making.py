@@ -64,7 +64,7 @@ def run(
 ) -> None:
     """Run every protocol of a scenario for every seed; write results, figures and a table."""
     with loaded_scenario(scenario, assignments, seeds, trust_code, quick=quick) as loaded:
-        from ...agents.compilation.announcements import unannounced
+        from ...agents.compilation import unannounced
         from ..console import run_scenario
 
         workers = {"jobs": processes_of(jobs), "scheduler": scheduler}
@@ -143,7 +143,7 @@ def audit(
 ) -> None:
     """Attack every private protocol of a scenario: what is claimed, what is verified, and epsilon at least."""
     with loaded_scenario(scenario, assignments, None, trust_code, quick=quick) as loaded:
-        from ...agents.compilation.announcements import unannounced
+        from ...agents.compilation import unannounced
         from ..audit.audit import Options
         from ..audit.command import audit_scenario
         from ..experiment import Experiment

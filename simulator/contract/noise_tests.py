@@ -22,7 +22,7 @@ precision             no more numbers than by chance are ones of single precisio
 Tests of signs are for mechanisms whose density does not change when signs of coordinates do.
 """
 
-# SciPy comes without types.
+# SciPy comes without types, and its statistics take a second of importing, so who tests asks for them.
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 
@@ -35,7 +35,6 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from ...protocols.privacy.mechanisms import noise_of
 from .noise_seen import Array, Drawn, Stack, stacked
@@ -86,6 +85,8 @@ def checks(noise: Sequence[Drawn], *, rng: np.random.Generator) -> list[Check]:
     rng : numpy.random.Generator
         For the fresh draws that noise is compared with.
     """
+    from scipy import stats
+
     found: list[Check] = []
     by_mechanism: dict[str, list[Stack]] = defaultdict(list)
     for one in stacked(noise):
@@ -126,6 +127,8 @@ def _scales(mechanism: str, some: Sequence[Stack], noise: Sequence[Drawn]) -> It
 
 def _scale(name: str, measured: float, shape: float, each: float, power: float) -> Check:
     """The sum of what has a gamma law at the right scale: twice the smaller of its two tails."""
+    from scipy import stats
+
     law = stats.gamma(shape)
     p = min(1.0, 2 * min(float(law.cdf(measured)), float(law.sf(measured))))
     return Check(name, round(shape / each), p, f"{(measured / shape) ** (1 / power):.3g} of what releases say")
@@ -158,6 +161,8 @@ def _laws(mechanism: str, some: Sequence[Stack], rng: np.random.Generator) -> It
 
 
 def _same_law(name: str, measured: Array, expected: Array) -> Check:
+    from scipy import stats
+
     p = float(stats.ks_2samp(measured, expected, method="asymp").pvalue)  # pyright: ignore[reportAttributeAccessIssue]
     return Check(name, len(measured), p, "it is not like fresh draws")
 
@@ -171,6 +176,8 @@ def _repeats(
     mechanism: str, some: Sequence[Stack], noise: Sequence[Drawn], rng: np.random.Generator
 ) -> Iterator[Check]:
     """Numbers that are zero or occur twice, over the number that rounding has by chance."""
+    from scipy import stats
+
     width = _width(some)
     numbers = np.concatenate([np.abs(one.values[:, :width]).ravel() for one in some])
     close = np.concatenate([_close(one, noise)[:, :width].ravel() for one in some]) + EPS * numbers
@@ -294,6 +301,8 @@ def _pairs(signs: Array, order: NDArray[np.intp], apart: int, *same: Array, diff
 
 def _precision(some: Sequence[Stack]) -> Check:
     """Whether numbers have more places than those of single precision, whose last ones would stay visible."""
+    from scipy import stats
+
     noise, rounding = (np.concatenate([np.ravel(getattr(one, name)) for one in some]) for name in ("noise", "rounding"))
     with np.errstate(over="ignore", under="ignore"):
         single = noise.astype(np.float32)

@@ -28,7 +28,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from ...agents.authors import class_place, contained, is_authors, last_place, place
 from ...agents.errors import INTERRUPTED, words_of
@@ -38,6 +37,7 @@ from ...protocols.base import Peer, Protocol, ProtocolParameters
 from ...protocols.privacy.mechanisms import AgentStream, Implied, LogJacobian, Release, Solve
 from ..engine.selection import Engine, EventEngine
 from ..network.setting import Setting
+from ..world.machine import one_thread
 from ..world.watchers import Phase, Watch
 from ..world.world import World
 from .small_settings import admitted_world
@@ -128,7 +128,7 @@ class Steps:
             self.count += 1
             known = digest([{name: value for name, value in frame.f_locals.items() if name != "me"}, given])
             me = vars(frame.f_locals["me"]) if "me" in frame.f_locals else {}
-            own = [me.get(name) for name in ("blocks_", "assigned_", "said_")]
+            own = [me.get(name) for name in ("blocks_", "said_")]
             self.lines.append((frame.f_code.co_filename, number, known + digest(own)))
 
     @contextmanager
@@ -195,7 +195,7 @@ def one_run(protocol: type[Protocol], parameters: ProtocolParameters, *, reading
     setting = replace(settings[0], limits=replace(settings[0].limits, seconds=SECONDS))
     steps = Steps(setting.task.ids)
     try:
-        with contained(), threadpool_limits(1), steps.reading() if reading else nullcontext():
+        with contained(), one_thread(), steps.reading() if reading else nullcontext():
             world, engine = make(setting, steps)
             engine.run(world)
     except INTERRUPTED:

@@ -30,7 +30,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from ...agents.tasks.base import Task
 from .draws import SOLVED, Draw
@@ -155,6 +154,8 @@ def sampling_doubt(witnesses: Sequence[Witness], level: float) -> str:
     level : float
         The probability, at most, with which a protocol that draws its samples as charged is doubted.
     """
+    from scipy.special import logsumexp
+
     ways: dict[str, Array] = defaultdict(lambda: np.zeros((len(BETS), len(ODDS))))
     for witness in witnesses:
         for name, gains in capital(witness).items():

@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from ...agents.errors import HushnetError
 from ...protocols.base import Protocol, ProtocolParameters
 from ..engine.selection import Name
 from ..network.setting import Setting
+from ..world.machine import one_thread
 from .planned import check_planned
 from .randomness_seen import doubt, seen
 from .replay import Broken, Make, Replayed, replay
@@ -132,7 +132,7 @@ def judged(
     engine : {"auto", "event", "batched"}
         That the scenario asks for.
     """
-    with threadpool_limits(1), np.errstate(all="ignore"):
+    with one_thread(), np.errstate(all="ignore"):
         small, warnings = _small(protocol, parameters, setting.limits.seconds, engine)
         if isinstance(small, str):
             return Verdict("failed", f"in a small world, {small}", warnings)

@@ -7,12 +7,10 @@ from numpy.typing import NDArray
 
 from ...agents.inbox import Message
 from ..rules.broadcasts import done_with
-from ..rules.forms import PlainRules
 from ..tables import broadcasts as columns
 from ..tables.broadcasts import BroadcastTables
 from ..tables.effects import EFFECT_COLUMNS
 from ..tables.room import extended
-from ..tables.run import LINE
 from ..world.world import World
 
 
@@ -35,7 +33,7 @@ class BroadcastState:
         self.world, self.transport = world, world.transport
         self.kinds: list[str] = list(world.layout.messages)
         self.room = int(world.setting.graph.degrees.max(initial=0)) + 1
-        self._done_with = PlainRules()(done_with)
+        self._done_with = done_with
         agents, copies = len(world.agents), len(world.setting.graph.heads) + self.room
 
         def whole(*shape: int) -> NDArray[np.int64]:
@@ -73,11 +71,11 @@ class BroadcastState:
         run, network = self.transport.tables, self.world.network
         row, slot = self.tables.copies[place, [columns.VERSION, columns.TO_SLOT]].tolist()
         rank, edge = divmod(slot, len(run.heads))
-        size = int(run.size[LINE * row])
+        size = int(run.versions.bytes[row])
         vector = run.pool[row, : (size - network.size(0)) // 8].copy()
         vector.flags.writeable = False
         people = int(run.heads[edge]), int(run.heads[run.reverse[edge]])
-        sending = float(run.sent_at[LINE * row]), int(run.order[LINE * row]), int(run.tick[LINE * row])
+        sending = float(run.versions.sent_at[row]), int(run.versions.order[row]), int(run.versions.tick[row])
         self._done_with(run, self.tables, place)
         return Message(*people, self.kinds[int(rank)], vector, *sending, edge, size)
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from ...agents.agent import Agent
 from ...agents.inbox import Message
 from ...protocols.base import Sent
-from ..rules.forms import PlainRules
 from ..rules.round_messages import holds
 from ..tables import rounds as columns
 from ..tables.rounds import RoundTables
@@ -105,12 +104,12 @@ class RoundState:
         """Who waits for whom, in the earliest round that cannot begin: all others follow from it."""
         run, made, world = self.transport.tables, self.tables, self.world
         waiting = np.flatnonzero(made.agents[:, columns.WAITS])
-        agent = int(waiting[np.argmin(run.ticks[waiting])])
-        number, is_here = int(run.ticks[agent]) + 1, PlainRules()(holds)
+        agent = int(waiting[np.argmin(run.agents.ticks[waiting])])
+        number, is_here = int(run.agents.ticks[agent]) + 1, holds
         slots = range(int(run.offsets[agent]), int(run.offsets[agent + 1]))
         slot = next(slot for slot in slots if not is_here(made, slot, number))
         ids, neighbour = world.setting.task.ids, int(run.heads[slot])
-        if run.ticks[neighbour] + 1 >= number:
+        if run.agents.ticks[neighbour] + 1 >= number:
             why = f"the message of round {number} from agent {ids[neighbour]!r} did not arrive and is not repeated"
         else:
             why = f"agent {ids[neighbour]!r} went for good before it had sent its message of round {number}"

@@ -134,7 +134,7 @@ class BatchedEngine(Engine):
         return EventfulRounds(world, plans=self.plans)
 
 
-def engine_for(name: Name, world: World, *, debug: bool = False) -> Engine:
+def engine_for(name: Name, world: World, *, debug: bool = False, short: bool = False) -> Engine:
     """The engine for a world.
 
     Parameters
@@ -145,6 +145,8 @@ def engine_for(name: Name, world: World, *, debug: bool = False) -> Engine:
         Not run yet.
     debug : bool
         Whether its steps are to be debugged, which takes plain Python.
+    short : bool
+        Whether it, and all that runs beside it, is over sooner than the batched engine is compiled.
 
     Raises
     ------
@@ -153,6 +155,8 @@ def engine_for(name: Name, world: World, *, debug: bool = False) -> Engine:
     """
     if name == "event" or debug:
         return EventEngine("to debug its steps in Python" if debug else "as asked")
+    if short and name == "auto":
+        return EventEngine("for all runs together are short")
     why = declined(world)
     if why is None:
         return BatchedEngine()

@@ -12,7 +12,9 @@
     run_once.py    one run and the store: skip it, keep its result, or keep why it failed
     workers.py     what whoever executes runs can do
     hiring.py      who that is: this process, ...
+    processes.py   ... others on this machine
     cluster.py     ... or those of a dask cluster (imported only where one is asked for)
+    dispatch.py    batches of runs for those, and what becomes of them
     interrupts.py  Ctrl-C while that goes on
     batches.py     what one of those does with a batch of runs
     heartbeat.py   whether somebody waits for them, and which run a worker died of

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..engine.selection import engine_for
 from ..limits.events import Degrees, least_events
 from ..limits.memory import expected_bytes
 from ..network.graphs import describe, graph_line
@@ -128,10 +127,9 @@ def forms(experiment: Experiment) -> list[str]:
     for run in experiment.runs():
         if any(run.protocol in keys for keys in found.values()):
             break
-        scenario = run.point.scenario
         with naming_fields(run.protocol):
             world = experiment.world(run)
-            engine = engine_for(scenario.engine, world, debug=scenario.debug)
+            engine = experiment.engine_for(run, world)
             name, form = engine.foresee(world)
         said = f"{name} engine{f' ({engine.why})' if engine.why else ''}, {form.text}"
         found.setdefault(said, []).append(run.protocol)

@@ -8,12 +8,11 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from ...agents.errors import Divergence, HushnetError, LimitReached, Stall, StepFailure
 from ..analysis.results import RunResult
 from ..contract.verdict import Verdict
-from ..engine.selection import Engine, engine_for, run_exactly
+from ..engine.selection import Engine, run_exactly
 from ..metrics.trace import HitWindow, Row
 from ..network.graphs import describe
 from ..recording.first_hit import FirstHit
@@ -21,6 +20,7 @@ from ..recording.message_log import MessageLog
 from ..recording.privacy_statement import privacy_statement
 from ..recording.recorder import Recorder
 from ..storage.provenance import code_version, commit, libraries
+from ..world.machine import one_thread
 from ..world.rewind import Rewind
 from ..world.step_form import asked_form
 from ..world.world import World
@@ -53,7 +53,7 @@ def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None]
         If the run is not admissible or does not fit into this machine.
     """
     began, worked = time.perf_counter(), time.process_time()
-    with naming_fields(run.protocol), threadpool_limits(1), np.errstate(all="ignore"):
+    with naming_fields(run.protocol), one_thread(), np.errstate(all="ignore"):
         attempt, failure = _Attempt(experiment, run, on_sample), None
         try:
             run_exactly(attempt.make, attempt.engine)
@@ -102,8 +102,7 @@ class _Attempt:
 
     def engine(self, world: World) -> Engine:
         """The engine that the scenario asks for."""
-        scenario = self._run.point.scenario
-        return engine_for(scenario.engine, world, debug=scenario.debug)
+        return self._experiment.engine_for(self._run, world)
 
 
 def first_hit(
@@ -126,7 +125,7 @@ def first_hit(
     list of tuple
         Empty where no activation within the window meets the target: a record may see what arrived after the last one.
     """
-    with naming_fields(run.protocol), threadpool_limits(1), np.errstate(all="ignore"), suppress(*FAILURES.values()):
+    with naming_fields(run.protocol), one_thread(), np.errstate(all="ignore"), suppress(*FAILURES.values()):
         found: list[FirstHit] = []
 
         def make(again: Rewind | None) -> World:
@@ -135,8 +134,7 @@ def first_hit(
             world.record_time, world.record_activations = None, window.after or window.stride
             return world
 
-        scenario = run.point.scenario
-        run_exactly(make, lambda world: engine_for(scenario.engine, world, debug=scenario.debug))
+        run_exactly(make, lambda world: experiment.engine_for(run, world))
         return found[-1].rows
     return []
 

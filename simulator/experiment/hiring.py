@@ -1,19 +1,26 @@
-"""Who is hired to execute runs: this process, a cluster of its own on this machine, or one that is there already."""
+"""Who is hired to execute runs: this process, others on this machine, or a dask cluster that is there already."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from typing import final
 
 from typing_extensions import override
 
 from ...agents.errors import InputError
 from ..contract.verdict import Verdict
-from .plan import Experiment, PlannedRun
+from .estimate import costs_of_runs
+from .plan import Experiment, PlannedRun, Run
+from .processes import OwnProcesses
 from .proofs import judge
-from .run_once import RunOutcome, run_once
+from .run_once import RunOutcome, is_there, run_once
 from .workers import Jobs, OnSample, OnStart, Workers
 
+START, RUN, EVENT = 3.0, 0.02, 5e-6
+"""Seconds of processor time, about: to start two processes, and of a run and of each of its events."""
 
+
+@final
 class InProcess(Workers):
     """One run after the other, in this process; those of a protocol that may end it, in another one."""
 
@@ -43,9 +50,7 @@ class InProcess(Workers):
 
     def _other_process(self) -> Workers:
         if self._apart is None:
-            from .cluster import OwnCluster
-
-            self._apart = OwnCluster(1)
+            self._apart = OwnProcesses(1)
         return self._apart
 
     @override
@@ -53,6 +58,58 @@ class InProcess(Workers):
         if self._apart is not None:
             self._apart.close()
             self._apart = None
+
+
+@final
+class AsItTakes(Workers):
+    """Other processes, unless all runs together take less than starting these would.
+
+    Parameters
+    ----------
+    jobs : int
+        Processes at most.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self._here, self._others = InProcess(), OwnProcesses(jobs)
+
+    @override
+    def work(
+        self,
+        experiment: Experiment,
+        queue: Sequence[PlannedRun],
+        *,
+        on_start: OnStart | None = None,
+        on_sample: OnSample | None = None,
+    ) -> Generator[tuple[int, RunOutcome], None, None]:
+        who = self._here if is_short(experiment, queue) else self._others
+        yield from who.work(experiment, queue, on_start=on_start, on_sample=on_sample)
+
+    @override
+    def judge(self, experiment: Experiment, planned: PlannedRun) -> Verdict:
+        return self._others.judge(experiment, planned)
+
+    @override
+    def close(self) -> None:
+        self._here.close()
+        self._others.close()
+
+
+def is_short(experiment: Experiment, queue: Sequence[PlannedRun]) -> bool:
+    """Whether what is not there yet of some runs takes less than starting processes for it, about.
+
+    Never where code of a user's own is run, for that may end its process.
+    """
+    if experiment.metrics or any(experiment.source(planned.run) is not None for planned in queue):
+        return False
+    todo: list[Run] = []
+    for planned in queue:
+        if not is_there(experiment, planned.run, experiment.run_id(planned.run)):
+            todo.append(planned.run)
+        if len(todo) * RUN >= START:
+            return False
+    events = sum(cost.events for cost in costs_of_runs(experiment, todo))
+    return len(todo) * RUN + events * EVENT < START
 
 
 def hire(jobs: Jobs = 1, scheduler: str | None = None) -> Workers:
@@ -82,6 +139,4 @@ def hire(jobs: Jobs = 1, scheduler: str | None = None) -> Workers:
         raise InputError(f"jobs = {jobs!r}: must be a number from 1, or auto")
     if jobs == 1:
         return InProcess()
-    from .cluster import OwnCluster
-
-    return OwnCluster(jobs)
+    return AsItTakes(jobs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ from ...agents.tasks.extent import Files
 from ...agents.tasks.splits import validation_part
 from ...protocols.base import Problem, Protocol, ProtocolParameters
 from ..contract.verdict import SHIPPED, Verdict
+from ..engine.selection import Engine, engine_for
 from ..language.loading import GridPoint, LoadedScenario
 from ..language.scenario import Scenario
 from ..language.yaml_source import Source
@@ -119,6 +121,24 @@ class Built:
         return sum(array.nbytes for array in (*arrays, graph.tails, graph.heads, graph.weights))
 
 
+SHORT = 50_000
+"""Wake-ups of all runs of an experiment up to which it is short."""
+
+
+def _wake_ups(scenario: Scenario) -> float:
+    """Wake-ups that are expected in a run; infinite where that is not known."""
+    agents, stop, found = scenario.task.outline().agents, scenario.stop, [math.inf]
+    if agents is None:  # data that nobody has read yet say how many there are
+        return math.inf
+    if stop.time is not None:
+        found.append(scenario.clock.wakes(stop.time, agents).expected or math.inf)
+    if stop.activations is not None:
+        found.append(stop.activations)
+    if stop.updates is not None:
+        found.append(stop.updates * agents)
+    return min(found)
+
+
 @dataclass
 class Experiment:
     """All runs of a scenario.
@@ -172,6 +192,21 @@ class Experiment:
             if not callable(metric):
                 raise InputError(f"metrics: {name!r} must be a function of a snapshot, got {metric!r}")
 
+    @cached_property
+    def is_short(self) -> bool:
+        """Whether all runs together have so few wake-ups that an engine takes longer to compile than to make them."""
+        wake_ups = 0.0
+        for run in self.runs():
+            wake_ups += _wake_ups(run.point.scenario)
+            if wake_ups > SHORT:
+                return False
+        return True
+
+    def engine_for(self, run: Run, world: World) -> Engine:
+        """The engine of one of its runs; `auto` takes the event engine where all of them are short."""
+        scenario = run.point.scenario
+        return engine_for(scenario.engine, world, debug=scenario.debug, short=self.is_short)
+
     @property
     def folder(self) -> Path:
         """Where the results go."""
@@ -195,7 +230,7 @@ class Experiment:
             code=replace(code, base=code.base.resolve()),
         )
         other = Experiment(loaded, self.folder.resolve(), data_dir and data_dir.absolute(), self.metrics)
-        other.token, other._sources = self.token, dict(self._sources)
+        other.token, other._sources, other.is_short = self.token, dict(self._sources), self.is_short
         other.verdicts = dict(self.verdicts)
         other.unrepeatable, other.deadly = dict(self.unrepeatable), dict(self.deadly)
         return other

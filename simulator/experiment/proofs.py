@@ -20,7 +20,7 @@ from ...agents.errors import INTERRUPTED, words_of
 from ...protocols.user_files import is_file
 from ..contract.repeats import repeated
 from ..contract.verdict import SHIPPED, Verdict, judged
-from ..engine.selection import Engine, engine_for
+from ..engine.selection import Engine
 from ..network.setting import Setting
 from ..storage.files import checksum, put_bound, read_bound
 from ..storage.provenance import code_version, libraries
@@ -101,7 +101,7 @@ def judge(experiment: Experiment, run: Run) -> Verdict:
 
     def make(setting: Setting, watch: Watch) -> tuple[World, Engine]:
         world = World(setting, protocol, parameters, watch=watch)
-        return world, engine_for(scenario.engine, world, debug=scenario.debug)
+        return world, experiment.engine_for(run, world)
 
     try:
         engine = "event" if scenario.debug else scenario.engine

@@ -2,8 +2,9 @@
 
 What it costs, however many points and runs there are: every data set with its graph is made once (and kept for the
 runs, as far as `hushnet.simulator.experiment.plan.KEPT` goes); clocks, links, absences, recorders and the rules of a
-protocol are looked at once for each data set and each way in which the points set them. Nothing is solved, and no world
-is built: a sweep of 9,000 delays makes one data set, and looks 9,000 times at what a list of links costs.
+protocol are looked at once for each data set and each way in which the points set them, unless the run is there that
+would be looked at. Nothing is solved, and no world is built: a sweep of 9,000 delays makes one data set, and looks
+9,000 times at what a list of links costs.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...agents.errors import InputError, OutOfResources
+from ...agents.errors import InputError
 from ...agents.quantity import Quantity
 from ...protocols.base import Problem
 from ..language.fitting import check_protocol
@@ -49,18 +50,21 @@ def survey(experiment: Experiment, queue: Sequence[PlannedRun], *, but: frozense
     """
     words = _Words()
     data, seen = None, set()
-    kinds = _Kinds(experiment)
+    kinds, begun = _Kinds(experiment), any(experiment.folder.glob("*/manifest.json"))
     for planned in queue:
         run = planned.run
         if run.data_key != data:
             data, seen = run.data_key, set()
+        there = None if begun else False
         try:
             with naming_fields(run.protocol):
                 experiment.data(run)
                 for key, look in _looks(experiment, run, words, but):
                     if key not in seen:
+                        there = _is_there(experiment, run) if there is None else there
                         seen.add(key)
-                        look()
+                        if not there:
+                            look()
                 if run.protocol not in but:
                     kinds.take(run)
         except InputError as error:
@@ -71,6 +75,11 @@ def survey(experiment: Experiment, queue: Sequence[PlannedRun], *, but: frozense
             check_measured(experiment.loaded.scenario, kinds.any_of_all)
     except InputError as error:
         raise InputError(locate(error, experiment.loaded)) from error
+
+
+def _is_there(experiment: Experiment, run: Run) -> bool:
+    """Whether a run need not be looked at, for what it is made of was admissible when it was made."""
+    return not experiment.metrics and is_there(experiment, run, experiment.run_id(run))
 
 
 class _Kinds:
@@ -154,12 +163,6 @@ def _looks(experiment: Experiment, run: Run, words: _Words, but: frozenset[str])
 
     yield ("protocol", run.contract_key), fits
 
-    def events() -> None:
-        try:
-            check_events(scenario, [(run.protocol, protocol)], graph.agents, graph)
-        except OutOfResources:
-            if not is_there(experiment, run, experiment.run_id(run)):
-                raise
-
+    events = lambda: check_events(scenario, [(run.protocol, protocol)], graph.agents, graph)  # noqa: E731
     counted = (scenario.clock, scenario.availability, scenario.stop, scenario.limits)
     yield ("events", run.seed, run.contract_key, *map(words, counted)), events

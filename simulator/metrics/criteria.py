@@ -21,14 +21,13 @@ ZERO = "zero model"
 
 def quality(task: Task, models: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n,) the task's criterion of every agent's model on its own test rows; NaN for an agent without any."""
-    from ...agents.objectives.objectives import row_scores
+    from ...agents.objectives.row_sums import RowSums
 
-    criterion, table = CRITERIA[task.metric], task.test
-    return _judged(criterion, table, criterion.predicts(row_scores(table, models)))
+    criterion = CRITERIA[task.metric]
+    return _of_sums(criterion, task.test, RowSums(task.test, criterion.number).at(models))
 
 
-def _judged(criterion: Criterion, table: Table, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
-    sums = table.sums(criterion.per_row(predictions, table.labels))
+def _of_sums(criterion: Criterion, table: Table, sums: NDArray[np.float64]) -> NDArray[np.float64]:
     return criterion.of_mean(np.where(table.counts > 0, sums / np.maximum(table.counts, 1), np.nan))
 
 
@@ -65,8 +64,9 @@ def trivial(task: Task) -> dict[str, float]:
     if not len(table.labels):
         return {}
     inhabited = table.counts > 0
+    sums_of = lambda constants: table.sums(criterion.per_row(constants[table.owners], table.labels))  # noqa: E731
     return {
-        name: float(_judged(criterion, table, constants[table.owners])[inhabited].mean())
+        name: float(_of_sums(criterion, table, sums_of(constants))[inhabited].mean())
         for name, constants in _constants(task, criterion)
     }
 
@@ -95,7 +95,7 @@ def _rows_of(criterion: Criterion) -> Callable[[Reading], Rows]:
         if reading.models is None:
             return
         task = reading.task
-        values = quality(task, reading.models)
+        values = _values(reading, criterion)
         known = np.isfinite(values) & reading.world.started
         if not known.any():
             return
@@ -118,7 +118,13 @@ def _rows_of(criterion: Criterion) -> Callable[[Reading], Rows]:
 def _per_agent(reading: Reading) -> NDArray[np.float64]:
     if reading.models is None:
         return np.full(reading.task.agents, np.nan)
-    return quality(reading.task, reading.models)
+    return _values(reading, CRITERIA[reading.task.metric])
+
+
+def _values(reading: Reading, criterion: Criterion) -> NDArray[np.float64]:
+    """(n,) as `quality`; test rows are read of those agents alone whose model has changed since the last record."""
+    table = reading.task.test
+    return _of_sums(criterion, table, reading.row_sums(criterion.name, table, criterion.number))
 
 
 def metric_of_criterion(criterion: Criterion) -> Metric:

@@ -18,15 +18,10 @@ if TYPE_CHECKING:
 
 def training_loss(reading: Reading) -> Rows:
     """Mean loss, without regulariser, of every agent's model on its own training rows, averaged over agents."""
-    from ...agents.objectives.objectives import row_scores
-
-    if reading.models is None:
-        return
-    task = reading.task
-    table = task.train
-    sums = table.sums(task.loss.value(row_scores(table, reading.models), table.labels))
+    table = reading.task.train
     inhabited = table.counts > 0
-    if inhabited.any():
+    if reading.models is not None and inhabited.any():
+        sums = reading.row_sums("training_loss", table, reading.task.loss.value)
         yield "mean", (sums[inhabited] / table.counts[inhabited]).mean()
 
 

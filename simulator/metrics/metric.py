@@ -15,7 +15,10 @@ from ...agents.registry import Registry
 from .costs import AXES
 
 if TYPE_CHECKING:
+    from ...agents.tables import Table
     from ...agents.tasks.base import Task
+
+Array = NDArray[np.float64]
 
 Rows = Iterator[tuple[str, float]]
 """(statistic, value)."""
@@ -54,6 +57,24 @@ class Reading:
     def task(self) -> Task:
         """The task."""
         return self.world.setting.task
+
+    def row_sums(self, name: str, table: Table, number: Callable[[Array, Array], Array]) -> Array:
+        """(n,) sums over agents' own rows at their models, which are there; see `hushnet.agents.objectives.row_sums`.
+
+        Parameters
+        ----------
+        name : str
+            Under which they are kept.
+        table : Table
+        number : callable
+            ``number(scores, labels)``: a number of each row.
+        """
+        from ...agents.objectives.row_sums import RowSums
+
+        assert self.models is not None
+        if name not in self.kept:
+            self.kept[name] = RowSums(table, number)
+        return self.kept[name].at(self.models)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,8 @@ from .metric import Metric, Reading, Rows, quantile, register
 
 def traffic(reading: Reading) -> Rows:
     """What became of the messages so far."""
-    counts, links = reading.world.traffic, reading.world.traffic.links
+    counts = reading.world.traffic
+    links = counts.links
     yield "sent", links.sent
     yield "delivered", links.delivered
     yield "lost", links.lost

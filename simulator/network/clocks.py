@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from ...agents.compilation.compiled import compiled
+from ...agents.compilation import compiled, part
 from ...agents.errors import InputError
 from ...agents.files import beside, read_lines, shown
 from ...agents.kinds import KindOf
@@ -26,13 +26,13 @@ POISSON, PERIODIC, RECORDED = range(3)
 CLOCK, PHASE = int(Purpose.CLOCK), int(Purpose.CLOCK_PHASE)
 
 
-@compiled
+@part
 def poisson_interval(key0, key1, number, tick, mean):  # pragma: no cover - compiled
     """The interval that ends with an agent's wake-up number ``tick``, before rounding: exponential."""
     return -mean * math.log(draw_one(key0, key1, number, 0, tick, CLOCK, 0)[0])
 
 
-@compiled
+@part
 def periodic_interval(key0, key1, number, tick, period, jitter, random_phase):  # pragma: no cover - compiled
     """The period times 1 +- jitter; the first interval is a uniform share of it with a random phase."""
     length = period
@@ -41,6 +41,9 @@ def periodic_interval(key0, key1, number, tick, period, jitter, random_phase):  
     if tick == 0 and random_phase:
         length *= draw_one(key0, key1, number, 0, 0, PHASE, 0)[0]
     return length
+
+
+_poisson, _periodic = compiled(poisson_interval), compiled(periodic_interval)
 
 
 class ClockForm(NamedTuple):
@@ -76,7 +79,7 @@ class Clock(ABC):
     def form(self) -> ClockForm | None:
         """The compiled form; by default there is none.
 
-        It serves the very class that defines it (`hushnet.agents.compilation.compiled.form_of`).
+        It serves the very class that defines it (`hushnet.agents.compilation.form_of`).
         """
         return None
 
@@ -109,7 +112,7 @@ class PoissonClock(RenewalClock):
 
     def interval(self, agent: int, tick: int) -> float:
         """Exponential with the agent's mean."""
-        return poisson_interval(*self.draws.key, int(self.ids[agent]), tick, self.means[agent])
+        return _poisson(*self.draws.key, int(self.ids[agent]), tick, self.means[agent])
 
     @property
     @override
@@ -129,7 +132,7 @@ class PeriodicClock(RenewalClock):
     def interval(self, agent: int, tick: int) -> float:
         """The period times 1 +- jitter; the first interval is a uniform share of it with a random phase."""
         number = int(self.ids[agent])
-        return periodic_interval(*self.draws.key, number, tick, self.means[agent], self.jitter, self.random_phase)
+        return _periodic(*self.draws.key, number, tick, self.means[agent], self.jitter, self.random_phase)
 
     @property
     @override

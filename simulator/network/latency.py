@@ -10,15 +10,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from numba import objmode
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from ...agents.compilation.compiled import compiled
-from ...agents.compilation.deferred import Deferred
+from ...agents.compilation import compiled, part
 from ...agents.errors import FieldError, InputError
 from ...agents.files import beside, number, read_rows, shown
 from ...agents.kinds import Bare, KindOf
@@ -32,23 +32,21 @@ LINKS: Law = PER_LINK, 0.0, 0.0
 """The law of delays that are fixed for each link (`Latency.links`)."""
 
 
-def _gammaincinv() -> Any:
-    """SciPy's own inverse of the incomplete gamma function, for compiled code: the same bits as in Python."""
-    import llvmlite.binding as llvm
-    from numba import config, types
-    from numba.extending import get_cython_function_address
+@part(forceinline=False)
+def _inverse_gamma(shape, u):  # pragma: no cover - compiled
+    """SciPy's inverse of the incomplete gamma function: its own bits, at some 2 us a call."""
+    with objmode(x="float64"):
+        x = _inverse_gamma_of_scipy(shape, u)
+    return x  # noqa: RET504 - numba returns only from outside
+
+
+def _inverse_gamma_of_scipy(shape: float, u: float) -> float:
     from scipy.special import gammaincinv
 
-    if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
-        return gammaincinv
-    llvm.add_symbol("hushnet_gammaincinv", get_cython_function_address("scipy.special.cython_special", "gammaincinv"))
-    return types.ExternalFunction("hushnet_gammaincinv", types.float64(types.float64, types.float64))
+    return float(gammaincinv(shape, u))
 
 
-_inverse_gamma: Any = Deferred(_gammaincinv)
-
-
-@compiled
+@part(forceinline=False)
 def delay_of(code, first, second, u, v):  # pragma: no cover - compiled
     """The delay of one message from its two uniforms, before rounding; lognormal by Box-Muller, gamma by inversion."""
     if code == CONSTANT:
@@ -61,35 +59,6 @@ def delay_of(code, first, second, u, v):  # pragma: no cover - compiled
         return first * _inverse_gamma(second, u)
     normal = math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * v)
     return first * math.exp(second * normal - 0.5 * second * second)
-
-
-BRACKETS = 1024
-"""Parts of (0, 1) for which `brackets_of` bounds delays."""
-MARGIN = 1e-6
-"""The share by which bounds are wider than the law at the ends of a part, far above what its computation errs."""
-
-
-def brackets_of(law: Law) -> NDArray[np.float64]:
-    """Bounds of delays whose exact draw is dear, for those who may only have to know whether one is over.
-
-    Parameters
-    ----------
-    law : Law
-
-    Returns
-    -------
-    (BRACKETS, 2) float64
-        The k-th row has a lower and an upper bound, in time units, of every delay whose first uniform is at least
-        k / BRACKETS and at most (k + 1) / BRACKETS. No rows for laws that are drawn faster than looked up.
-    """
-    code, first, second = law
-    if code != GAMMA:
-        return np.empty((0, 2))
-    from scipy.special import gammaincinv
-
-    ends = first * gammaincinv(second, np.arange(BRACKETS + 1) / BRACKETS)
-    ends[-1] = math.inf
-    return np.stack([ends[:-1] * (1 - MARGIN), ends[1:] * (1 + MARGIN)], axis=1)
 
 
 @compiled
@@ -125,7 +94,7 @@ class Latency(Parameters, ABC):
         """The distribution for `delay_of`: its compiled form. By default there is none, and `delays` has to be given.
 
         Of delays that are fixed for each link it is `LINKS`. It serves the very class that defines it
-        (`hushnet.agents.compilation.compiled.form_of`).
+        (`hushnet.agents.compilation.form_of`).
         """
         return None
 

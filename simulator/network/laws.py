@@ -1,7 +1,7 @@
 """The compiled forms of a network and its clocks: compiled windows draw delays, losses and wake-ups by themselves.
 
 Every kind of latency, loss and clock is asked for its form; one that has none, or inherits it without saying so itself
-(`hushnet.agents.compilation.compiled.form_of`), runs on the event engine, which asks it for every single delay, loss
+(`hushnet.agents.compilation.form_of`), runs on the event engine, which asks it for every single delay, loss
 and time.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ...agents.compilation.compiled import form_of
+from ...agents.compilation import form_of
 from ...agents.errors import InputError
 from .clocks import Clock, ClockForm
 from .latency import LAWS, Law

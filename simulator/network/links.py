@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from ...agents.compilation.compiled import compiled
+from ...agents.compilation import compiled, part
 from .randomness import Purpose, draw_one, lasting
 
 Bursts = tuple[float, float, float, float]
@@ -20,19 +20,19 @@ UNASKED = 0, 0, 0.0
 """The state of a link that nobody has asked about."""
 
 
-@compiled
+@part
 def under_way(delay, own):  # pragma: no cover - compiled
     """How long a copy is under way, in time units: its link's delay, and ``own``, what its bytes take."""
     return lasting(delay + own)
 
 
-@compiled
+@part
 def is_lost(uniforms, chance):  # pragma: no cover - compiled
     """Whether a copy is lost, by its uniform; a greater chance only adds losses."""
     return uniforms < chance
 
 
-@compiled
+@part(forceinline=False)
 def state_of_link(key0, key1, mean_good, mean_bad, sender, receiver, now, period, good, until):  # pragma: no cover
     """The state of a directed link at a time, from the last that was asked for; times must not decrease.
 
@@ -62,3 +62,7 @@ def state_of_link(key0, key1, mean_good, mean_bad, sender, receiver, now, period
         u, _, _ = draw_one(key0, key1, sender, receiver, np.uint64(period), LINK_STATE, 0)
         until += lasting(-(mean_good if good else mean_bad) * math.log(u))
     return period, good, until
+
+
+state_now = compiled(state_of_link)
+"""`state_of_link`, for Python."""

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 from typing_extensions import override
 
-from ...agents.compilation.compiled import compiled, form_of
+from ...agents.compilation import compiled, form_of, part
 from ...agents.kinds import Bare, KindOf
 from ...agents.parameters import Interval, Parameters, Positive
 from .latency import Constant, LatencyParameters, delay_of
-from .links import UNASKED, Bursts, is_lost, state_of_link, under_way
+from .links import UNASKED, Bursts, is_lost, state_now, under_way
 from .randomness import Draws, Purpose, check_transmission, draw_one
 
 KINDS = 2**8
@@ -46,7 +46,7 @@ class LossModel(Parameters, ABC):
     def chance(self) -> float | None:
         """The compiled form: the probability of every loss, if it is one number. By default there is none.
 
-        It serves the very class that defines it (`hushnet.agents.compilation.compiled.form_of`).
+        It serves the very class that defines it (`hushnet.agents.compilation.form_of`).
         """
         return None
 
@@ -237,7 +237,7 @@ class Network:
         check_transmission(transmission)
         own = 0.0 if self.parameters.bandwidth is None else size / self.parameters.bandwidth
         ends = self.numbers[sender], self.numbers[receiver]
-        return _fate_of_one(*self.draws.key, *ends, tick & 0xFFFFFFFF, transmission, *self._law, own, self._chance)
+        return _fate_now(*self.draws.key, *ends, tick & 0xFFFFFFFF, transmission, *self._law, own, self._chance)
 
     def _delays(self, sender: int, receivers: NDArray[np.int64], uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
         if self._fixed is None:
@@ -255,13 +255,16 @@ def _settled(uniforms, delays, own, chances):  # pragma: no cover - compiled
     return times, lost
 
 
-@compiled
+@part(forceinline=False)
 def _fate_of_one(
     key0, key1, sender, receiver, tick, transmission, code, first, second, own, chance
 ):  # pragma: no cover
     """How long one copy is under way, and whether it is lost."""
     u, v, uniforms = draw_one(key0, key1, sender, receiver, tick, MESSAGE, transmission)
     return under_way(delay_of(code, first, second, u, v), own), is_lost(uniforms, chance)
+
+
+_fate_now = compiled(_fate_of_one)
 
 
 @compiled
@@ -289,6 +292,6 @@ class _Links:
     def _is_good(self, sender: int, receiver: int, now: float) -> bool:
         ends = self.numbers[sender], self.numbers[receiver]
         last = self.links.get((sender, receiver), UNASKED)
-        state = state_of_link(*self.key, self.loss.mean_good, self.loss.mean_bad, *ends, now, *last)
+        state = state_now(*self.key, self.loss.mean_good, self.loss.mean_bad, *ends, now, *last)
         self.links[sender, receiver] = state
         return bool(state[1])

@@ -24,10 +24,10 @@ import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
-from ...agents.compilation.compiled import compiled
+from ...agents.compilation import compiled, part
 from ...agents.errors import InputError
 from ...agents.parameters import LONGEST
-from ...agents.stream_keys import purpose_word
+from ...agents.streams import purpose_word
 
 QUANTUM = 2.0**-30
 """Every duration is a multiple of this, so that sums of durations are exact in float64 until time 2^23."""
@@ -49,7 +49,7 @@ class Purpose(IntEnum):
     PARTNER = 9
 
 
-@compiled(forceinline=True)
+@part
 def philox(key0, key1, counter0, counter1, counter2, counter3):  # pragma: no cover - compiled
     """One block of Philox4x32-10: four 32-bit words (held in uint64) from a 64-bit key and a 128-bit counter."""
     low32 = np.uint64(0xFFFFFFFF)
@@ -65,27 +65,31 @@ def philox(key0, key1, counter0, counter1, counter2, counter3):  # pragma: no co
     return c0, c1, c2, c3
 
 
-@compiled(forceinline=True)
+@part
 def uniform53(high, low):  # pragma: no cover - compiled
     """A uniform in the open interval (0, 1) with 53 random bits from two words."""
     bits = ((high >> np.uint64(5)) << np.uint64(26)) | (low >> np.uint64(6))
     return (np.float64(bits) + 0.5) * 2.0**-53 if bits < np.uint64(2**53 - 1) else 1.0 - 2.0**-53
 
 
-@compiled(forceinline=True)
+@part
 def uniform32(word):  # pragma: no cover - compiled
     """A uniform in the open interval (0, 1) with 32 random bits."""
     return (np.float64(word) + 0.5) * 2.0**-32
 
 
-@compiled(forceinline=True)
+@part
 def draw_one(key0, key1, a, b, c, purpose, transmission):  # pragma: no cover - compiled
     """The first uniform of one block, and the two spare words as uniforms."""
     w0, w1, w2, w3 = philox(key0, key1, a, b, c, (np.uint64(purpose) << np.uint64(24)) | np.uint64(transmission))
     return uniform53(w0, w1), uniform32(w2), uniform32(w3)
 
 
-@compiled(_nrt=False)
+draw = compiled(draw_one)
+"""`draw_one`, for Python."""
+
+
+@part(forceinline=False, _nrt=False)
 def fill_draws(key0, key1, a, many, c, purpose, transmission, out):  # pragma: no cover - compiled
     """`draw_one` for k second ids, into the first columns of three rows; a processor draws several at a time."""
     for k in range(len(many)):
@@ -112,7 +116,7 @@ def quantise(duration: float) -> float:
     return round(duration / QUANTUM) * QUANTUM
 
 
-@compiled
+@part(forceinline=False)
 def lasting(duration):  # pragma: no cover - compiled
     """A drawn duration as it is waited for: a multiple of 2^-30 time units, and `BEYOND` at most."""
     return np.rint(min(duration, BEYOND) / QUANTUM) * QUANTUM
@@ -173,11 +177,11 @@ class Draws:
 
     def uniform(self, purpose: Purpose, a: int, b: int = 0, index: int = 0) -> float:
         """A uniform in (0, 1) for (purpose, a, b, index)."""
-        return draw_one(*self.key, a, b, index, int(purpose), 0)[0]
+        return draw(*self.key, a, b, index, int(purpose), 0)[0]
 
     def pair(self, purpose: Purpose, a: int, b: int = 0, index: int = 0) -> tuple[float, float]:
         """Two independent uniforms in (0, 1) for (purpose, a, b, index): 53 and 32 random bits."""
-        first, second, _ = draw_one(*self.key, a, b, index, int(purpose), 0)
+        first, second, _ = draw(*self.key, a, b, index, int(purpose), 0)
         return first, second
 
     def messages(self, sender: int, receivers: NDArray[np.uint64], tick: int, transmission: int) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...agents.compilation.compiled import form_of
+from ...agents.compilation import form_of
 from ...agents.errors import InputError
 from ...agents.graph import Graph
 from ...agents.tasks.base import Task

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...agents.errors import Inconsistency, InputError
-from ...agents.objectives.objectives import Models, Objective
+from ...agents.objectives.objectives import Models, Objective, mean_losses
+from ...agents.objectives.row_sums import RowSums
 
 if TYPE_CHECKING:
+    from ...agents.tasks.base import Task
     from ..world.world import World
 
 BELOW = 1e-9
@@ -31,12 +34,13 @@ class ObjectiveReading:
         self.task = world.setting.task
         self._value = 0.0
         self._mean: Models | None = None
+        self._sums = RowSums(self.task.train, self.task.loss.value)
         self._holds_squares = False
 
     def value(self, models: Models) -> float:
-        """The objective at the (n, p) models of this instant."""
+        """The objective at the (n, p) models of this instant; rows are read of those agents whose model has changed."""
         self._mean = models.mean(axis=0) if self.objective.minimum_over == "agreeing" else None
-        self._value = self.objective.value(models)
+        self._value = self.objective.value_from(models, self._losses)
         return self._value
 
     def check(self, minimum: float) -> None:
@@ -67,6 +71,12 @@ class ObjectiveReading:
                 f"the objective is {value:.17g} at time {self.world.now:.6g}, below its minimum {minimum:.17g}: one of "
                 "the two is computed wrongly; please report it with the scenario"
             )
+
+    def _losses(self, task: Task, models: Models) -> NDArray[np.float64]:
+        """(n,) mean losses on agents' own rows."""
+        if task.train is not self.task.train or task.loss != self.task.loss:
+            return mean_losses(task, models)
+        return self._sums.at(models) / np.maximum(task.train.counts, 1)
 
     def _check_squares(self) -> None:
         """Raise an `InputError` if squares of the rows, summed over all of them, are beyond what a float holds."""

@@ -108,6 +108,8 @@ class Recorder:
         self.samples, self.on_sample = 0, on_sample
         self.invariants: InvariantCheck | None = None
         self.warnings: list[str] = []
+        named = recordable()
+        self._asked = [METRICS[traced] for name in self.metrics for traced in named[name]]
         self._rows: list[Row] = []
         self._last: tuple[float, int] | None = None
         self._reading: ObjectiveReading | None = None
@@ -164,13 +166,13 @@ class Recorder:
         """What the recorded metrics measure, by name, for the manifest."""
         objective = None if self._reading is None else self._reading.objective
         reading = self._look(world, final=True)
-        found = quantities(reading, self._metrics(), self.own, objective)
+        found = quantities(reading, self._asked, self.own, objective)
         return {name: quantity.as_dict() for name, quantity in found.items()}
 
     def baselines(self, world: World) -> dict[str, dict[str, float]]:
         """What predictions without learning come to, by metric and name; of the objective the gap of the zero model."""
         task = world.setting.task
-        known = [metric for metric in self._metrics() if metric.baselines and _concerns(metric, task)]
+        known = [metric for metric in self._asked if metric.baselines and _concerns(metric, task)]
         found = {metric.name: dict(metric.baselines(task)) for metric in known if metric.baselines}
         if self._reading is not None:
             gap = self._reading.objective.value(np.zeros((task.agents, task.dimension))) - self._minimum(self._reading)
@@ -183,7 +185,7 @@ class Recorder:
         Where the task has them the agent's place, and its model where that is one number.
         """
         task, graph = world.setting.task, world.setting.graph
-        reading, asked = self._look(world, final=True), self._metrics()
+        reading = self._look(world, final=True)
         columns = {
             "protocol": self.protocol,
             "seed": self.seed,
@@ -193,7 +195,7 @@ class Recorder:
         }
         for metric in METRICS.values():
             always = metric.unasked or (metric.criterion and reading.models is not None)
-            if metric.per_agent is not None and _concerns(metric, task) and (always or metric in asked):
+            if metric.per_agent is not None and _concerns(metric, task) and (always or metric in self._asked):
                 columns[metric.name] = metric.per_agent(reading)
         frame = pd.DataFrame(columns)
         if reading.models is not None and reading.models.shape[1] == 1:
@@ -201,11 +203,6 @@ class Recorder:
         if task.places is not None:
             frame["place_x"], frame["place_y"] = np.asarray(task.places, dtype=np.float64).T
         return frame
-
-    def _metrics(self) -> list[Metric]:
-        """The metrics that are recorded."""
-        named = recordable()
-        return [METRICS[traced] for name in self.metrics for traced in named[name]]
 
     def _look(self, world: World, *, final: bool) -> Reading:
         """What metrics may look at now."""
@@ -236,7 +233,7 @@ class Recorder:
         """All metrics now, or some of them."""
         reading = self._look(world, final=final)
         models, task = reading.models, world.setting.task
-        for metric in self._metrics():
+        for metric in self._asked:
             if among is not None and metric.name not in among:
                 continue
             if not _concerns(metric, task):

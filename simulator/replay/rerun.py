@@ -17,12 +17,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from ...agents.errors import AuditFailure, InputError
 from ...agents.graph import Graph
 from ...agents.tasks.base import Task
-from ..engine.selection import engine_for, run_exactly
+from ..engine.selection import run_exactly
 from ..experiment import FAILURES, Experiment, Run
 from ..experiment.plan import naming_fields
 from ..experiment.sources import FOLDER, brought, kept_files
@@ -34,6 +33,7 @@ from ..storage.dataset import Entry
 from ..storage.files import Frame, checksum, json_text, parquet, read_arrow, write_text
 from ..storage.provenance import code_version
 from ..storage.run_folder import TRACE_SCHEMA, modern
+from ..world.machine import one_thread
 from ..world.rewind import Rewind
 from ..world.world import World
 from .difference import first_difference
@@ -116,14 +116,13 @@ def rerun(
     with _loaded(results, manifest, trust_code) as loaded:
         experiment = Experiment(loaded, Path(tempfile.gettempdir()) / "hushnet-replay", data_dir)
         run = _planned(experiment, manifest)
-        with naming_fields(run.protocol), threadpool_limits(1), np.errstate(all="ignore"):
+        with naming_fields(run.protocol), one_thread(), np.errstate(all="ignore"):
             return _made(experiment, run, entry, window, agents)
 
 
 def _made(experiment: Experiment, run: Run, entry: Entry, window: tuple[float, float], agents: int | None) -> Rerun:
     task, graph = experiment.data(run)
     looks: list[tuple[float, NDArray[np.float64]]] = []
-    scenario = run.point.scenario
     private = bool(entry.manifest.get("privacy"))
 
     def look(world: World) -> None:
@@ -143,7 +142,7 @@ def _made(experiment: Experiment, run: Run, entry: Entry, window: tuple[float, f
         return made[-1][0]
 
     try:
-        run_exactly(make, lambda world: engine_for(scenario.engine, world, debug=scenario.debug))
+        run_exactly(make, lambda world: experiment.engine_for(run, world))
     except tuple(FAILURES.values()):
         pass  # it ended so when it was recorded, too, or its trace differs
     world, recorder, log = made[-1]

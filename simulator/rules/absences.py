@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...agents.availability import BEYOND, DIURNAL, diurnal_time, on_off_length, on_off_rest
-from ...agents.compilation.compiled import compiled
+from ...agents.compilation import compiled
 from ..network.randomness import QUANTUM, Purpose, draw_one
 from ..tables.absences import AGENT, INDEX, IS_UP, NUMBER, AbsenceTable
 from ..tables.effects import DOWN, UP

@@ -26,7 +26,7 @@ from ..tables.broadcasts import (
 )
 from ..tables.effects import ARRIVE
 from ..tables.priorities import ARRIVAL
-from ..tables.run import LINE, RunTables
+from ..tables.run import RunTables
 from .delivery import count_message, deliver, depart, release_version
 from .effects import schedule
 from .forms import rule
@@ -45,8 +45,8 @@ def send(
     vectors: int,
 ):
     """Send a version over some of a sender's edges, and let go of it; there must be room for its copies."""
-    now, size, tick = tables.now[NOW], run.size[LINE * row], run.tick[LINE * row]
-    run.order[LINE * row] = count_message(run, vectors * len(edges))
+    now, size, tick = tables.now[NOW], run.versions.bytes[row], run.versions.tick[row]
+    run.versions.order[row] = count_message(run, vectors * len(edges))
     counts, heads, first_slot = tables.counts, run.heads, kind * len(run.heads)
     for edge in edges:
         delay = depart(run, sender, edge, tick, transmission, kind, row, size, now)
@@ -55,7 +55,7 @@ def send(
             place = tables.free_copies[counts[FREE_COPIES]]
             copy = tables.copies[place]
             copy[VERSION], copy[TO_SLOT], copy[RECEIVER] = row, first_slot + run.reverse[edge], heads[edge]
-            run.references[LINE * row] += 1
+            run.versions.references[row] += 1
             schedule(tables, now + delay, ARRIVAL, ARRIVE, place, 0)
     release_version(run, row)
 
@@ -99,11 +99,11 @@ def on_arrival(run: RunTables, tables: BroadcastTables, place: int):
     if up and counts[REACTS]:
         reacts = tables.agents[agent][IS_SILENT] == 0
     if keeps or reacts:
-        run.references[LINE * row] += 1
+        run.versions.references[row] += 1
         copy[USES] = keeps + reacts
     else:
         forget(tables, place)
     if keeps:
         keep(tables, agent, place)
-    deliver(run, slot, row, run.order[LINE * row], now, up)
+    deliver(run, slot, row, run.versions.order[row], now, up)
     return reacts

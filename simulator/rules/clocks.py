@@ -13,7 +13,6 @@ from ..tables.run import (
     ENDS_BY_TIME,
     EVENTS_BEFORE_LOOK,
     JITTER,
-    LINE,
     MOST_ACTIVATIONS,
     MOST_UPDATES,
     MOST_VECTORS,
@@ -28,16 +27,16 @@ from .forms import rule
 @rule
 def next_time(run: RunTables, agent: int, tick: int, now: float):
     """Compute when a clock ticks next, as `hushnet.simulator.network.clocks.Clock.next_time`."""
-    code = int(run.clock[CLOCK_CODE])
+    code = int(run.constants[CLOCK_CODE])
     if code == RECORDED:
         place = run.recorded_offsets[agent] + tick
         return run.recorded[place] if place < run.recorded_offsets[agent + 1] else math.inf
-    mean, number = run.means[agent], run.numbers[agent]
+    mean, number = run.agents.interval[agent], run.agents.numbers[agent]
     if code == POISSON:
         interval = poisson_interval(run.key[0], run.key[1], number, tick, mean)
     else:
-        random_phase = run.clock[RANDOM_PHASE] != 0.0
-        interval = periodic_interval(run.key[0], run.key[1], number, tick, mean, run.clock[JITTER], random_phase)
+        random_phase = run.constants[RANDOM_PHASE] != 0.0
+        interval = periodic_interval(run.key[0], run.key[1], number, tick, mean, run.constants[JITTER], random_phase)
     return now + max(QUANTUM, lasting(interval))
 
 
@@ -46,9 +45,9 @@ def end_clock(run: RunTables, agent: int):
     """Count an agent that will never step again; whether the run has nothing left to wait for."""
     counts = run.counts
     counts[ACTIVE] -= 1
-    counts[SHORT] -= run.updates[agent] < run.constants[MOST_UPDATES]
+    counts[SHORT] -= run.agents.updates[agent] < run.constants[MOST_UPDATES]
     everybody_done = run.constants[MOST_UPDATES] >= 0.0 and counts[SHORT] == 0
-    return everybody_done or (run.clock[ENDS_BY_TIME] == 0.0 and counts[ACTIVE] == 0)
+    return everybody_done or (run.constants[ENDS_BY_TIME] == 0.0 and counts[ACTIVE] == 0)
 
 
 @rule
@@ -62,17 +61,17 @@ def count_step(run: RunTables, agent: int):
     """Count a completed step; whether a limit or a record is due."""
     counts = run.counts
     counts[ACTIVATIONS] += 1
-    run.updates[agent] += 1
-    due = run.clock[RECORD_EVERY] > 0.0 and counts[ACTIVATIONS] % np.int64(run.clock[RECORD_EVERY]) == 0
+    run.agents.updates[agent] += 1
+    due = run.constants[RECORD_EVERY] > 0.0 and counts[ACTIVATIONS] % np.int64(run.constants[RECORD_EVERY]) == 0
     due |= counts[ACTIVATIONS] >= run.constants[MOST_ACTIVATIONS] or counts[VECTORS] >= run.constants[MOST_VECTORS]
-    return due or run.updates[agent] == run.constants[MOST_UPDATES]
+    return due or run.agents.updates[agent] == run.constants[MOST_UPDATES]
 
 
 @rule
 def is_news(run: RunTables, agent: int, row: int, width: int):
     """Whether a version differs from the last one that its sender was charged for: the same bytes again are free."""
-    old = run.paid[agent]
-    if old < 0 or run.size[LINE * row] != run.size[LINE * old]:
+    old = run.agents.paid[agent]
+    if old < 0 or run.versions.bytes[row] != run.versions.bytes[old]:
         return True
     for k in range(width):
         new, before = run.pool[row, k], run.pool[old, k]

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..network.latency import BRACKETS, PER_LINK, delay_of
+from ..network.latency import PER_LINK, delay_of
 from ..network.links import is_lost, state_of_link, under_way
 from ..network.randomness import Purpose, draw_one, fill_draws
-from ..tables.notes import LOST_DELAY
 from ..tables.run import (
     BANDWIDTH,
     COPIES_OUT,
@@ -23,13 +22,12 @@ from ..tables.run import (
     DELAY_FIRST,
     DELAY_SECOND,
     KEEPS_ROWS,
-    LINE,
     LOSS_BAD,
     LOSS_CHANCE,
     LOSS_GOOD,
+    LOST_DELAY,
     MEAN_BAD,
     MEAN_GOOD,
-    SLOT,
     RunTables,
 )
 from ..tables.tallies import (
@@ -59,17 +57,16 @@ MESSAGE = int(Purpose.MESSAGE)
 @rule
 def release_version(run: RunTables, row: int):
     """One reference to a version less; the last one gives it back, unless steps may still have to read it."""
-    line = LINE * row
-    run.references[line] -= 1
-    if run.references[line] == 0 and run.constants[KEEPS_ROWS] == 0.0:
-        run.free_rows[run.counts[FREE_ROWS]] = row
+    run.versions.references[row] -= 1
+    if run.versions.references[row] == 0 and run.constants[KEEPS_ROWS] == 0.0:
+        run.versions.free[run.counts[FREE_ROWS]] = row
         run.counts[FREE_ROWS] += 1
 
 
 @rule
 def hold_version(run: RunTables, held: Any, place: int, row: int):
     """Hold a version in a column of rows, in place of the one that is held there."""
-    run.references[LINE * row] += 1
+    run.versions.references[row] += 1
     if held[place] >= 0:
         release_version(run, held[place])
     held[place] = row
@@ -79,7 +76,7 @@ def hold_version(run: RunTables, held: Any, place: int, row: int):
 def copy_out(run: RunTables, slot: int):
     """Copy what a slot knows into the inbox."""
     begin, end = run.places[slot], run.places[slot + 1]
-    row = run.pool[run.known[slot]]
+    row = run.pool[run.slots.known[slot]]
     for k in range(end - begin):
         run.values[begin + k] = row[k]
 
@@ -87,12 +84,11 @@ def copy_out(run: RunTables, slot: int):
 @rule
 def set_latest(run: RunTables, slot: int, row: int, order: int):
     """Let a slot know a version that already counts its reference."""
-    if run.known[slot] >= 0:
-        release_version(run, run.known[slot])
-    line = LINE * row
-    run.known[slot] = row
-    heard = SLOT * slot
-    run.heard_sent_at[heard], run.heard_order[heard], run.heard_tick[heard] = run.sent_at[line], order, run.tick[line]
+    if run.slots.known[slot] >= 0:
+        release_version(run, run.slots.known[slot])
+    run.slots.known[slot] = row
+    run.slots.heard_sent_at[slot], run.slots.heard_order[slot] = run.versions.sent_at[row], order
+    run.slots.heard_tick[slot] = run.versions.tick[row]
     if run.constants[COPIES_OUT] != 0.0:
         copy_out(run, slot)
 
@@ -101,22 +97,21 @@ def set_latest(run: RunTables, slot: int, row: int, order: int):
 def take_row(run: RunTables, sent_at: float, order: int, tick: int, size: float):
     """A free version, with one reference that its maker has to let go; there must be one."""
     run.counts[FREE_ROWS] -= 1
-    row = run.free_rows[run.counts[FREE_ROWS]]
-    line = LINE * row
-    run.sent_at[line], run.order[line], run.tick[line] = sent_at, order, tick
-    run.size[line], run.references[line] = size, 1
+    row = run.versions.free[run.counts[FREE_ROWS]]
+    run.versions.sent_at[row], run.versions.order[row], run.versions.tick[row] = sent_at, order, tick
+    run.versions.bytes[row], run.versions.references[row] = size, 1
     return row
 
 
 @rule(inlined=False)
 def chance_in_burst(run: RunTables, sender: int, edge: int, now: float):
     """The probability of a loss on a link that is good and bad in turn."""
-    key, constants, link = run.key, run.constants, run.bursts[edge]
-    means, numbers = (constants[MEAN_GOOD], constants[MEAN_BAD]), (run.numbers[sender], run.numbers[run.heads[edge]])
-    link[0], link[1], run.burst_until[edge] = state_of_link(
-        key[0], key[1], means[0], means[1], numbers[0], numbers[1], now, link[0], link[1], run.burst_until[edge]
-    )
-    return constants[LOSS_GOOD] if link[1] else constants[LOSS_BAD]
+    key, constants, links, numbers = run.key, run.constants, run.links, run.agents.numbers
+    links.period[edge], links.good[edge], links.until[edge] = state_of_link(
+        key[0], key[1], constants[MEAN_GOOD], constants[MEAN_BAD], numbers[sender], numbers[run.heads[edge]], now,
+        links.period[edge], links.good[edge], links.until[edge],
+    )  # fmt: skip
+    return constants[LOSS_GOOD] if links.good[edge] else constants[LOSS_BAD]
 
 
 @rule
@@ -147,19 +142,13 @@ def time_under_way(run: RunTables, edge: int, size: Any, u: float, v: float):
 
 
 @rule
-def time_bound(constants: Any, brackets: Any, size: Any, u: float, side: int):
-    """How long a copy is under way at least (0) or at most (1), where there are bounds by the first uniform."""
-    return under_way(brackets[int(u * BRACKETS)][side], transfer_time(constants, size))
-
-
-@rule
 def uniforms_of(run: RunTables, sender: int, edge: int, tick: int, transmission: int):
     """The three uniforms of a copy: two for its delay, one for its loss."""
     return draw_one(
         run.key[0],
         run.key[1],
-        run.numbers[sender],
-        run.numbers[run.heads[edge]],
+        run.agents.numbers[sender],
+        run.agents.numbers[run.heads[edge]],
         np.uint64(tick) & np.uint64(0xFFFFFFFF),
         MESSAGE,
         transmission,
@@ -171,9 +160,11 @@ def draw_copies(run: RunTables, sender: int, edges: Any, tick: int, transmission
     """Draw the three uniforms of the copies over some of a sender's edges, by place among those."""
     receivers = run.receivers[: len(edges)]
     for k, edge in enumerate(edges):
-        receivers[k] = run.numbers[run.heads[edge]]
+        receivers[k] = run.agents.numbers[run.heads[edge]]
     tick_word = np.uint64(tick) & np.uint64(0xFFFFFFFF)
-    fill_draws(run.key[0], run.key[1], run.numbers[sender], receivers, tick_word, MESSAGE, transmission, run.copy_draws)
+    fill_draws(
+        run.key[0], run.key[1], run.agents.numbers[sender], receivers, tick_word, MESSAGE, transmission, run.copy_draws
+    )
 
 
 @rule
@@ -183,28 +174,26 @@ def drawn_copy(run: RunTables, place: int):
 
 
 @rule
-def fate_or_bound(run: RunTables, sender: int, edge: int, uniforms: Any, size: Any, now: float, late: bool):
-    """The first uniform of a copy, and how long it is under way, infinite if it is lost; if ``late``, at least.
+def fate_drawn(run: RunTables, sender: int, edge: int, uniforms: Any, size: Any, now: float):
+    """How long a copy is under way by its three uniforms, infinite if it is lost.
 
     The delay of one that is lost is only drawn where somebody observes.
     """
     u, v, w = uniforms
     lost = is_lost(w, loss_chance(run, sender, edge, now))
     if lost and run.counts[OBSERVED] == 0:
-        return u, math.inf
-    if late:
-        return u, time_bound(run.constants, run.brackets, size, u, 0)
+        return math.inf
     delay = time_under_way(run, edge, size, u, v)
     if lost:
-        run.noting[LOST_DELAY] = delay
-        return u, math.inf
-    return u, delay
+        run.constants[LOST_DELAY] = delay
+        return math.inf
+    return delay
 
 
 @rule
 def fate(run: RunTables, sender: int, edge: int, tick: int, transmission: int, size: Any, now: float):
     """How long a copy is under way, infinite if it is lost: the law of the network, in its compiled form."""
-    return fate_or_bound(run, sender, edge, uniforms_of(run, sender, edge, tick, transmission), size, now, False)[1]
+    return fate_drawn(run, sender, edge, uniforms_of(run, sender, edge, tick, transmission), size, now)
 
 
 @rule
@@ -287,8 +276,8 @@ def deliver(run: RunTables, slot: int, row: int, order: int, now: float, up: boo
 
     Returns whether it was.
     """
-    newest = up and order > run.heard_order[SLOT * slot]
-    arrive(run, slot, order, run.size[LINE * row], now, up, newest)
+    newest = up and order > run.slots.heard_order[slot]
+    arrive(run, slot, order, run.versions.bytes[row], now, up, newest)
     if newest:
         set_latest(run, slot, row, order)
     else:

@@ -1,8 +1,7 @@
-"""Rules in two forms: compiled, and as the plain Python that they are written in.
+"""Rules: transitions of tables, as plain Python and as parts of compiled code, from the same text.
 
-A rule is called by its name, from another rule or from compiled code, and runs compiled there. `PlainRules` gives the
-same text as Python, in which every rule that it calls is Python, too; it reads and writes the same tables through
-views, whose elements are Python's own numbers.
+In Python a rule is the function that it is written as; compiled code that calls it has a compiled form of it. Both read
+and write the same tables, plain rules best through `PlainTables`, whose elements are Python's own numbers.
 """
 
 from __future__ import annotations
@@ -13,11 +12,12 @@ from functools import partial
 from types import FunctionType
 from typing import Any, final
 
+import numpy as np
 from numpy.typing import NDArray
 
-from ...agents.compilation.compiled import compiled
+from ...agents.compilation import part
 
-_RULES: set[int] = set()
+_RULES: set[Callable[..., Any]] = set()
 
 
 def rule(function: Callable[..., Any] | None = None, *, inlined: bool = True) -> Any:
@@ -28,13 +28,12 @@ def rule(function: Callable[..., Any] | None = None, *, inlined: bool = True) ->
     """
     if function is None:
         return partial(rule, inlined=inlined)
-    made = compiled(function, forceinline=inlined, _nrt=False)
-    _RULES.add(id(made))
-    return made
+    _RULES.add(function)
+    return part(function, forceinline=inlined, _nrt=False)
 
 
 class PlainRules:
-    """Rules in plain Python, and the laws that they call.
+    """Rules in plain Python that call some laws in the place of other rules.
 
     Parameters
     ----------
@@ -55,25 +54,23 @@ class PlainRules:
         self._spaces: dict[str, dict[str, Any]] = {}
         self._forms: dict[Any, Callable[..., Any]] = {}
 
-    def __call__(self, made: Any) -> Callable[..., Any]:
-        """A rule in plain Python, in which every rule that it calls is plain, too."""
-        form = self._forms.get(made)
+    def __call__(self, function: Any) -> Callable[..., Any]:
+        """A rule that calls the laws, and so do all rules that it calls."""
+        form = self._forms.get(function)
         if form is None:
-            form = self._laws.get(made.__name__) or self._form(getattr(made, "py_func", made))
-            self._forms[made] = form
+            form = self._laws.get(function.__name__)
+            if form is None:
+                space = self._space(function.__module__)
+                form = FunctionType(function.__code__, space, function.__name__, function.__defaults__)
+            self._forms[function] = form
         return form
 
-    def _form(self, function: Any) -> Callable[..., Any]:
-        space = self._space(function.__module__)
-        return FunctionType(function.__code__, space, function.__name__, function.__defaults__)
-
     def _space(self, module: str) -> dict[str, Any]:
-        """The names of a module, with every rule among them in plain Python."""
+        """The names of a module, with every rule among them in this form."""
         if module not in self._spaces:
             space = self._spaces[module] = dict(vars(sys.modules[module]))
-            for name, value in list(space.items()):
-                if id(value) in _RULES:
-                    space[name] = self(value)
+            rules = {name: value for name, value in space.items() if isinstance(value, FunctionType)}
+            space.update({name: self(value) for name, value in rules.items() if value in _RULES})
         return self._spaces[module]
 
 
@@ -106,8 +103,24 @@ def _views(before: Any, views: Any, tables: Any) -> Any:
     return tables._make(view if array is seen else _view(array) for array, seen, view in old)
 
 
-def _view(array: NDArray[Any]) -> memoryview | TableRows:
+def _view(array: NDArray[Any]) -> memoryview | TableRows | Fields:
+    if array.dtype.names is not None:
+        return Fields(array)
     return array.data if array.ndim == 1 else TableRows(array)
+
+
+@final
+class Fields:
+    """The fields of a table of records, as attributes."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._length = len(array)
+        for name in array.dtype.names or ():
+            setattr(self, name, np.asarray(array[name]).data)
+
+    def __len__(self) -> int:
+        """Count the records of the table."""
+        return self._length
 
 
 @final

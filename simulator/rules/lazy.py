@@ -5,9 +5,6 @@ is sent; a copy under way is a node (arrival, version) in a list per inbox slot,
 and at record instants, what has arrived by then is delivered (`hushnet.simulator.rules.delivery.deliver`) in the order
 of arrival and, at equal times, of sending. A version goes back to the pool when no node, slot or sender refers to it.
 
-Where a delay is dear to draw, a copy under way may have bounds of its arrival in place of it
-(`hushnet.simulator.world.run_tables.with_brackets`), and the uniform that it is drawn from once they do not say enough.
-
 All arrays travel as one named tuple (`hushnet.simulator.tables.run.RunTables`), so these functions must not allocate.
 
 The slot of kind k on the directed edge e is k E + e. An arrival precedes changes of availability at its instant, unless
@@ -17,12 +14,10 @@ it was sent at that very instant (see `hushnet.simulator.tables.priorities.ARRIV
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
-from ...agents.compilation.compiled import compiled
-from ..network.latency import delay_of
-from ..network.randomness import lasting
-from ..tables.run import DELAY_CODE, DELAY_FIRST, DELAY_SECOND, LINE, SLOT, RunTables
+from ...agents.compilation import compiled, part
+from ..tables.run import RunTables
 from ..tables.tallies import FREE_NODES, ORDER
 from .delivery import (
     copy_out,
@@ -31,12 +26,10 @@ from .delivery import (
     deliver,
     draw_copies,
     drawn_copy,
-    fate_or_bound,
+    fate_drawn,
     release_version,
     set_latest,
     take_row,
-    time_bound,
-    transfer_time,
 )
 from .forms import rule
 
@@ -47,7 +40,7 @@ EVER = 2**62
 @rule
 def is_up(run: RunTables, agent: int, time: float, after: Any):
     """Whether an agent is present and up, just before the changes at ``time`` or just after them."""
-    join, leave = run.joins[agent], run.leaves[agent]
+    join, leave = run.agents.joins[agent], run.agents.leaves[agent]
     if leave <= join or time > leave or join > time:
         return False
     if (after and time == leave) or (not after and join == time and join > 0.0):
@@ -60,13 +53,13 @@ def is_up(run: RunTables, agent: int, time: float, after: Any):
             low = middle + 1
         else:
             high = middle
-    return run.was_up[agent] != (low % 2 == 1)
+    return run.agents.was_up[agent] != (low % 2 == 1)
 
 
 @rule
 def up_since(run: RunTables, agent: int, now: float):
     """Find since when an agent has been up without a break until after the changes at ``now``; infinite if down."""
-    join, leave = run.joins[agent], run.leaves[agent]
+    join, leave = run.agents.joins[agent], run.agents.leaves[agent]
     if leave <= join or now >= leave or join > now:
         return math.inf
     changes = run.changes[agent]
@@ -77,104 +70,47 @@ def up_since(run: RunTables, agent: int, now: float):
             low = middle + 1
         else:
             high = middle
-    if run.was_up[agent] == (low % 2 == 1):
+    if run.agents.was_up[agent] == (low % 2 == 1):
         return math.inf
     return join if low == 0 else max(join, changes[low - 1])
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def kinds_of(run: RunTables):  # pragma: no cover - compiled
     """How many kinds of messages have slots; none without links."""
-    return len(run.known) // len(run.heads) if len(run.heads) else 0
+    return len(run.slots) // len(run.heads) if len(run.heads) else 0
 
 
 @compiled(_nrt=False)
 def copy_all(run: RunTables):  # pragma: no cover - compiled
     """Copy everything known into the inbox."""
-    for slot in range(len(run.known)):
-        if run.known[slot] >= 0:
+    for slot in range(len(run.slots)):
+        if run.slots.known[slot] >= 0:
             copy_out(run, slot)
 
 
-class LateDraws(NamedTuple):
-    """What of the `RunTables` says when copies arrive whose delays were not drawn yet; see there."""
-
-    constants: Any
-    brackets: Any
-    uniform: Any
-    arrival: Any
-    version: Any
-    sent_at: Any
-    size: Any
-
-
-@compiled(forceinline=True, _nrt=False)
-def late_draws(run: RunTables):  # pragma: no cover - compiled
-    """Gather the arrays that delays are drawn from, as few as there can be."""
-    return LateDraws(
-        run.constants, run.brackets, run.uniform, run.arrival, run.version, run.sent_at, run.size
-    )  # fmt: skip
-
-
-@compiled(_nrt=False)
-def latest(draws: LateDraws, node: int):  # pragma: no cover - compiled
-    """When a copy arrives at the latest."""
-    row, u = draws.version[node], draws.uniform[node]
-    if u == 0.0:
-        return draws.arrival[node]
-    return draws.sent_at[LINE * row] + time_bound(draws.constants, draws.brackets, draws.size[LINE * row], u, 1)
-
-
-@compiled(_nrt=False)
-def draw_arrival(draws: LateDraws, node: int):  # pragma: no cover - compiled
-    """Draw the delay of a copy, if that was not done."""
-    row, u, constants = draws.version[node], draws.uniform[node], draws.constants
-    if u > 0.0:
-        delay = delay_of(int(constants[DELAY_CODE]), constants[DELAY_FIRST], constants[DELAY_SECOND], u, 0.0)
-        draws.arrival[node] = draws.sent_at[LINE * row] + lasting(
-            delay + transfer_time(constants, draws.size[LINE * row])
-        )
-        draws.uniform[node] = 0.0
-
-
-@compiled(_nrt=False)
-def is_before(draws: LateDraws, one: int, other: int):  # pragma: no cover - compiled
-    """Whether a copy arrives before another one."""
-    if latest(draws, one) < draws.arrival[other]:
-        return True
-    if latest(draws, other) < draws.arrival[one]:
-        return False
-    draw_arrival(draws, one)
-    draw_arrival(draws, other)
-    return draws.arrival[one] < draws.arrival[other]
-
-
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def deliver_pending(
-    run: RunTables, late: Any, slot: int, receiver: int, now: float, since: float, barrier: Any
+    run: RunTables, slot: int, receiver: int, now: float, since: float, barrier: Any
 ):  # pragma: no cover - compiled
     """Deliver what has arrived at a slot by ``now``, apart from what was sent after ``barrier`` at this instant.
 
     The receiver is up from after ``since`` until ``now``; nothing is known of when it is before. Copies are met newest
-    first; each passes only those that were sent after it and yet arrived before it. Whether delays are drawn ``late``
-    is a constant where it can be.
+    first; each passes only those that were sent after it and yet arrived before it.
     """
-    counts, following = run.counts, run.following
-    node, before, first = run.first_node[SLOT * slot], -1, -1
+    counts, following = run.counts, run.nodes.following
+    node, before, first = run.slots.first_node[slot], -1, -1
     while node >= 0:
-        after, arrival = following[node], run.arrival[node]
-        if late and arrival <= now <= latest(late_draws(run), node):
-            draw_arrival(late_draws(run), node)
-            arrival = run.arrival[node]
-        if arrival > now or (arrival == now and run.rank[node] > barrier):
+        after, arrival = following[node], run.nodes.arrival[node]
+        if arrival > now or (arrival == now and run.nodes.rank[node] > barrier):
             before, node = node, after
             continue
         if before < 0:
-            run.first_node[SLOT * slot] = after
+            run.slots.first_node[slot] = after
         else:
             following[before] = after
         earlier, later = -1, first
-        while later >= 0 and (is_before(late_draws(run), later, node) if late else run.arrival[later] < arrival):
+        while later >= 0 and run.nodes.arrival[later] < arrival:
             earlier, later = later, following[later]
         following[node] = later
         if earlier < 0:
@@ -183,15 +119,15 @@ def deliver_pending(
             following[earlier] = node
         node = after
     while first >= 0:
-        arrival, row = run.arrival[first], run.version[first]
-        run.free_nodes[counts[FREE_NODES]] = first
+        arrival, row = run.nodes.arrival[first], run.nodes.version[first]
+        run.nodes.free[counts[FREE_NODES]] = first
         counts[FREE_NODES] += 1
-        up = arrival > since or is_up(run, receiver, arrival, arrival == run.sent_at[LINE * row])
-        deliver(run, slot, row, run.rank[first], arrival, up)
+        up = arrival > since or is_up(run, receiver, arrival, arrival == run.versions.sent_at[row])
+        deliver(run, slot, row, run.nodes.rank[first], arrival, up)
         first = following[first]
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def slots_with_copies(run: RunTables, first: int, last: int):  # pragma: no cover - compiled
     """Write into ``awaited`` the slots of some edges for which copies are under way; how many they are.
 
@@ -202,60 +138,58 @@ def slots_with_copies(run: RunTables, first: int, last: int):  # pragma: no cove
         for kind in range(kinds):
             slot = kind * edges + edge
             run.awaited[found] = slot
-            found += run.first_node[SLOT * slot] >= 0
+            found += run.slots.first_node[slot] >= 0
     return found
 
 
 @compiled(_nrt=False)
 def deliver_all_pending(run: RunTables, now: float, barrier: Any):  # pragma: no cover - compiled
     """Settle what has arrived anywhere by ``now``."""
-    edges, kinds, late = len(run.heads), kinds_of(run), len(run.brackets) > 0
+    edges, kinds = len(run.heads), kinds_of(run)
     for agent in range(len(run.offsets) - 1):
         since = up_since(run, agent, now)
         for edge in range(run.offsets[agent], run.offsets[agent + 1]):
             for kind in range(kinds):
                 slot = kind * edges + edge
-                if run.first_node[SLOT * slot] >= 0:
-                    deliver_pending(run, late, slot, agent, now, since, barrier)
+                if run.slots.first_node[slot] >= 0:
+                    deliver_pending(run, slot, agent, now, since, barrier)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def send_copy(
-    run: RunTables, late: Any, sender: int, edge: int, kind: int, row: int, uniforms: Any, sending: Any
+    run: RunTables, sender: int, edge: int, kind: int, row: int, uniforms: Any, sending: Any
 ):  # pragma: no cover - compiled
     """Send a version over one directed edge; whether it is kept under way there, because it is not lost.
 
     Of the version, ``sending`` has tick, size, time and order; its reference is for the caller to count.
     """
     tick, size, now, order = sending
-    u, delay = fate_or_bound(run, sender, edge, uniforms, size, now, late)
+    delay = fate_drawn(run, sender, edge, uniforms, size, now)
     count_departure(run, sender, edge, tick, kind, row, size, now, delay)
     if delay == math.inf:
         return False
     run.counts[FREE_NODES] -= 1
-    node = run.free_nodes[run.counts[FREE_NODES]]
+    node = run.nodes.free[run.counts[FREE_NODES]]
     slot = kind * len(run.heads) + run.reverse[edge]
-    run.arrival[node] = now + delay
-    run.version[node] = row
-    run.rank[node] = order
-    run.following[node] = run.first_node[SLOT * slot]
-    run.first_node[SLOT * slot] = node
-    if late:
-        run.uniform[node] = u
+    run.nodes.arrival[node] = now + delay
+    run.nodes.version[node] = row
+    run.nodes.rank[node] = order
+    run.nodes.following[node] = run.slots.first_node[slot]
+    run.slots.first_node[slot] = node
     return True
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def send_copies(
-    run: RunTables, late: Any, sender: int, edges: Any, kind: int, row: int, drawn: int
+    run: RunTables, _tables: Any, sender: int, edges: Any, kind: int, row: int, drawn: int
 ):  # pragma: no cover - compiled
     """Send a version over some of a sender's edges, whose copies were drawn from a place on; there must be room."""
-    line, kept = LINE * row, 0
-    sending = (run.tick[line], run.size[line], run.sent_at[line], run.order[line])
+    kept = 0
+    sending = (run.versions.tick[row], run.versions.bytes[row], run.versions.sent_at[row], run.versions.order[row])
     for edge in edges:
-        kept += send_copy(run, late, sender, edge, kind, row, drawn_copy(run, drawn), sending)
+        kept += send_copy(run, sender, edge, kind, row, drawn_copy(run, drawn), sending)
         drawn += 1
-    run.references[line] += kept
+    run.versions.references[row] += kept
 
 
 @compiled(_nrt=False)
@@ -271,18 +205,18 @@ def send_version(
     size: Any,
 ):  # pragma: no cover - compiled
     """Send a vector over some of a sender's edges; there must be room for it."""
-    row = take_row(run, now, count_message(run, vectors * len(edges)), run.ticks[sender], size)
+    row = take_row(run, now, count_message(run, vectors * len(edges)), run.agents.ticks[sender], size)
     for k in range(len(vector)):
         run.pool[row, k] = vector[k]
-    draw_copies(run, sender, edges, run.ticks[sender], transmission)
-    send_copies(run, len(run.brackets) > 0, sender, edges, kind, row, 0)
+    draw_copies(run, sender, edges, run.agents.ticks[sender], transmission)
+    send_copies(run, run, sender, edges, kind, row, 0)
     release_version(run, row)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def tell(run: RunTables, slot: int, row: int, order: int):  # pragma: no cover - compiled
     """Give a slot a version reliably and at once."""
-    run.references[LINE * row] += 1
+    run.versions.references[row] += 1
     set_latest(run, slot, row, order)
 
 
@@ -301,6 +235,6 @@ def tell_each(run: RunTables, told: Any, now: float):  # pragma: no cover - comp
     """
     for k in range(len(told)):
         slot, receiver, row = told[k]
-        deliver_pending(run, len(run.brackets) > 0, slot, receiver, now, math.inf, EVER)
+        deliver_pending(run, slot, receiver, now, math.inf, EVER)
         run.counts[ORDER] += 1
         set_latest(run, slot, row, run.counts[ORDER])

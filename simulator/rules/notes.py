@@ -7,10 +7,7 @@ from typing import Any
 
 from ..tables.notes import (
     ARRIVED,
-    FIRST,
     KIND,
-    LAST,
-    LOST_DELAY,
     NEWEST,
     NOTE,
     ORDER,
@@ -23,7 +20,7 @@ from ..tables.notes import (
     TOLD,
     WOKE,
 )
-from ..tables.run import LINE, RunTables
+from ..tables.run import FIRST_NOTED, LAST_NOTED_AT, LOST_DELAY, RunTables
 from ..tables.tallies import LAST_NOTED, NOTES, OBSERVED
 from ..tables.tallies import ORDER as ORDERS
 from .forms import rule
@@ -64,15 +61,19 @@ def write_sent(
     noted[TICK], noted[KIND], noted[ROW], noted[SIZE] = tick, kind, row, size
     counts[LAST_NOTED] = counts[ORDERS]
     if row >= 0 and counts[OBSERVED] == TOLD:
-        references[LINE * row] += 1
+        references[row] += 1
 
 
 @rule
 def note_step(run: RunTables, agent: int, now: float):
     """Note that a planned step begins."""
-    if run.counts[OBSERVED] and run.watched[agent] and run.noting[FIRST] <= now <= run.noting[LAST]:
+    if (
+        run.counts[OBSERVED]
+        and run.agents.watched[agent]
+        and run.constants[FIRST_NOTED] <= now <= run.constants[LAST_NOTED_AT]
+    ):
         k = write_note(run.counts, run.note_times, run.notes, now, 0.0, WOKE, agent, 0, True)
-        run.notes[k][TICK] = run.ticks[agent]
+        run.notes[k][TICK] = run.agents.ticks[agent]
 
 
 @rule
@@ -80,12 +81,12 @@ def note_sent(
     run: RunTables, sender: int, edge: int, tick: int, kind: int, row: int, size: Any, now: float, delay: float
 ):
     """Note that a copy of the last message is sent over a directed edge; its delay is infinite if it is lost."""
-    if run.watched[sender] and run.watched[run.heads[edge]]:
+    if run.agents.watched[sender] and run.agents.watched[run.heads[edge]]:
         lost = delay == math.inf
-        if now <= run.noting[LAST] and (now if lost else now + delay) >= run.noting[FIRST]:
+        if now <= run.constants[LAST_NOTED_AT] and (now if lost else now + delay) >= run.constants[FIRST_NOTED]:
             write_sent(
-                run.counts, run.references, run.note_times, run.notes, now,
-                run.noting[LOST_DELAY] if lost else delay, run.reverse[edge], tick, kind, row, size, lost,
+                run.counts, run.versions.references, run.note_times, run.notes, now,
+                run.constants[LOST_DELAY] if lost else delay, run.reverse[edge], tick, kind, row, size, lost,
             )  # fmt: skip
 
 
@@ -93,7 +94,7 @@ def note_sent(
 def note_arrived(run: RunTables, slot: int, order: int, now: float, up: bool, newest: bool):
     """Note that a copy arrives at a slot, unless it was sent after the last one that is noted."""
     edge = slot % len(run.heads)
-    people = run.watched[run.heads[edge]] and run.watched[run.heads[run.reverse[edge]]]
-    if people and now >= run.noting[FIRST] and order <= run.counts[LAST_NOTED]:
+    people = run.agents.watched[run.heads[edge]] and run.agents.watched[run.heads[run.reverse[edge]]]
+    if people and now >= run.constants[FIRST_NOTED] and order <= run.counts[LAST_NOTED]:
         k = write_note(run.counts, run.note_times, run.notes, now, 0.0, ARRIVED, edge, order, up)
         run.notes[k][NEWEST] = newest

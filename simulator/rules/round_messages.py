@@ -47,7 +47,7 @@ from ..tables.rounds import (
     WORN,
     RoundTables,
 )
-from ..tables.run import LINE, SLOT, RunTables
+from ..tables.run import RunTables
 from ..tables.tallies import ORDER
 from .delivery import count_message, depart, release_version, set_latest
 from .effects import schedule
@@ -101,7 +101,7 @@ def transmit(run: RunTables, tables: RoundTables, record: int):
     sent = tables.records[record]
     slot, kind, row = sent[ON_SLOT], sent[OF_KIND], sent[VERSION]
     if row >= 0:
-        size, transmission = run.size[LINE * row], sent[ATTEMPT] * KINDS + kind
+        size, transmission = run.versions.bytes[row], sent[ATTEMPT] * KINDS + kind
     else:
         # Of what has no numbers, messages have even attempts and acknowledgements odd ones.
         size, transmission = int(tables.constants[HEADER]), 2 * sent[ATTEMPT] * KINDS + KINDS - 1
@@ -146,11 +146,11 @@ def say(run: RunTables, tables: RoundTables, agent: int, edge: int, kind: int, r
     tables.counts[FREE_RECORDS] -= 1
     record = tables.free_records[tables.counts[FREE_RECORDS]]
     made = tables.records[record]
-    made[ON_SLOT], made[OF_TICK], made[OF_KIND], made[VERSION] = slot, run.ticks[agent], kind, row
+    made[ON_SLOT], made[OF_TICK], made[OF_KIND], made[VERSION] = slot, run.agents.ticks[agent], kind, row
     made[ATTEMPT], made[ACKNOWLEDGED], made[TIMED] = 0, 0, 0
     made[HELD_ORDER], made[SIBLING] = -1, -1
     if row >= 0:
-        run.references[LINE * row] += 1
+        run.versions.references[row] += 1
     first = tables.links[slot][SAYING]
     if first < 0:
         tables.links[slot][SAYING] = made[HEAD] = record
@@ -177,7 +177,7 @@ def finish_saying(run: RunTables, tables: RoundTables, agent: int):
             count_message(run, 0)
             say(run, tables, agent, edge, EMPTY, -1)
         record = tables.links[slot][SAYING]
-        tables.records[record][IS_LAST] = run.silent[agent]
+        tables.records[record][IS_LAST] = run.agents.silent[agent]
         tables.links[slot][SAYING] = -1
         while record >= 0:
             following = tables.records[record][SIBLING]
@@ -194,7 +194,7 @@ def say_all(run: RunTables, tables: RoundTables, agent: int, said: Any, edges: A
     """Say what a step gave out: kind, version, and first and last place among the edges, of each of its messages."""
     for k in range(len(said)):
         kind, row, first, last = said[k]
-        run.order[LINE * row] = count_message(run, (last - first) * tables.vectors[kind])
+        run.versions.order[row] = count_message(run, (last - first) * tables.vectors[kind])
         for place in range(first, last):
             say(run, tables, agent, edges[place], kind, row)
         release_version(run, row)
@@ -281,9 +281,9 @@ def show_round(run: RunTables, tables: RoundTables, slot: int, number: int):
                         fresh = tables.shown[tables.counts[SHOWN_MESSAGES]]
                         tables.counts[SHOWN_MESSAGES] += 1
                         fresh[0], fresh[1] = place, kept[HELD_ORDER]
-                        run.references[LINE * kept[VERSION]] += 1
+                        run.versions.references[kept[VERSION]] += 1
                         # A repeat may have left after a message of the next round: here the round says what is newer.
-                        set_latest(run, place, kept[VERSION], max(kept[HELD_ORDER], run.heard_order[SLOT * place] + 1))
+                        set_latest(run, place, kept[VERSION], max(kept[HELD_ORDER], run.slots.heard_order[place] + 1))
                     release(run, tables, record)
                 record = sibling
         head = following

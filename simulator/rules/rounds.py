@@ -112,7 +112,7 @@ def end_rounds(run: RunTables, tables: RoundTables, agent: int):
 @rule
 def holds_all(run: RunTables, tables: RoundTables, agent: int):
     """Whether an agent holds what its next round needs of every neighbour."""
-    number = run.ticks[agent] + 1
+    number = run.agents.ticks[agent] + 1
     for slot in range(run.offsets[agent], run.offsets[agent + 1]):
         if not holds(tables, slot, number):
             return False
@@ -123,7 +123,7 @@ def holds_all(run: RunTables, tables: RoundTables, agent: int):
 def begin_round(run: RunTables, tables: RoundTables, agent: int, in_time: bool):
     """A round begins, and lasts an interval of the agent's clock."""
     tables.agents[agent][IN_TIME] = in_time
-    end = next_time(run, agent, run.ticks[agent] + 1, tables.now[0])
+    end = next_time(run, agent, run.agents.ticks[agent] + 1, tables.now[0])
     schedule(tables, end, WAKE + agent, ROUND_END, agent, 0)
 
 
@@ -168,7 +168,7 @@ def queue_while_down(tables: RoundTables, agent: int, item: int):
 @rule
 def start_rounds(run: RunTables, tables: RoundTables, agent: int):
     """Round 1 begins at once; nobody waits for an agent that is silent from the start."""
-    if not run.silent[agent]:
+    if not run.agents.silent[agent]:
         await_neighbours(run, tables, agent)
         return
     if not tables.agents[agent][IS_GONE]:
@@ -260,11 +260,11 @@ def on_round_end(run: RunTables, tables: RoundTables, agent: int):
         end_rounds(run, tables, agent)
         retire(run, tables, agent)
         return False
-    run.ticks[agent] += 1
+    run.agents.ticks[agent] += 1
     tables.counts[SHOWN_MESSAGES] = 0
     in_time = tables.agents[agent][IN_TIME] != 0
     for slot in range(run.offsets[agent], run.offsets[agent + 1]):
-        number = run.ticks[agent] if in_time else newest(tables, slot)
+        number = run.agents.ticks[agent] if in_time else newest(tables, slot)
         last = tables.links[slot][LAST]
         show_round(run, tables, slot, min(number, last) if last >= 0 else number)
     return True
@@ -273,7 +273,7 @@ def on_round_end(run: RunTables, tables: RoundTables, agent: int):
 @rule
 def after_step(run: RunTables, tables: RoundTables, agent: int):
     """An agent has made its step and said its round: it waits for the next, or has ended."""
-    if run.silent[agent]:
+    if run.agents.silent[agent]:
         end_rounds(run, tables, agent)
         retire(run, tables, agent)
     else:
@@ -287,7 +287,7 @@ def on_available(run: RunTables, tables: RoundTables, agent: int, up: bool, gone
     changed[IS_UP] = up
     if gone:
         changed[IS_GONE] = 1
-        run.silent[agent] = True
+        run.agents.silent[agent] = True
     if up or gone:
         item = changed[QUEUE_FIRST]
         changed[QUEUE_FIRST] = -1

@@ -36,7 +36,7 @@ from __future__ import annotations
 import math
 
 from ..network.network import KINDS
-from ..tables.run import LINE, MOST_VECTORS, RunTables
+from ..tables.run import MOST_VECTORS, RunTables
 from ..tables.sessions import (
     AGAIN,
     ANSWER,
@@ -92,8 +92,8 @@ def tail_of(run: RunTables, edge: int):
 @rule
 def gone(run: RunTables, agent: int, now: float):
     """Whether an agent has left, or is down, for good; just after the changes at ``now``."""
-    leave = run.leaves[agent]
-    return now >= run.gone_from[agent] or (leave < math.inf and now >= max(leave, run.joins[agent]))
+    leave = run.agents.leaves[agent]
+    return now >= run.agents.gone_from[agent] or (leave < math.inf and now >= max(leave, run.agents.joins[agent]))
 
 
 @rule
@@ -111,7 +111,7 @@ def transmit(run: RunTables, tables: SessionTables, kind: int, edge: int, attemp
     size, rank, row, vectors = tables.rules[HEADER], KINDS - 1, -1, 0
     if kind != REFUSAL:
         row = session[ASKED] if kind == REQUEST else session[ANSWER]
-        size, rank = run.size[LINE * row], tables.rules[KIND + 2 * kind]
+        size, rank = run.versions.bytes[row], tables.rules[KIND + 2 * kind]
         vectors = tables.rules[KIND + 2 * kind + 1]
     count_message(run, vectors)
     if attempt >= MOST_ATTEMPTS:
@@ -148,7 +148,7 @@ def answer(run: RunTables, tables: SessionTables, edge: int):
 def open_session(run: RunTables, tables: SessionTables, edge: int, row: int):
     """Open a session with the version of its request, and transmit it."""
     session, caller = tables.sessions[edge], tail_of(run, edge)
-    session[TICK], session[ASKED], session[ANSWER] = run.ticks[caller], row, -1
+    session[TICK], session[ASKED], session[ANSWER] = run.agents.ticks[caller], row, -1
     session[REQUESTS] = session[ANSWERS] = session[REFUSED] = 0
     session[WATCHED] = 1
     tables.reply_due[edge] = -math.inf
@@ -235,7 +235,7 @@ def free_edges(run: RunTables, tables: SessionTables, agent: int):
     if anybody:
         tables.counts[SKIPPED] += 1
     else:
-        run.silent[agent] = True
+        run.agents.silent[agent] = True
     return False
 
 
@@ -258,8 +258,8 @@ def take_copy(run: RunTables, tables: SessionTables, place: int, order: int):
     taken = known and (kind == REPLY or (asks and not answered and not outranked))
     row = session[ASKED] if asks else session[ANSWER]
     if taken:
-        run.references[LINE * row] += 1
-        run.sent_at[LINE * row], run.tick[LINE * row] = tables.copy_sent_at[place], tick
+        run.versions.references[row] += 1
+        run.versions.sent_at[row], run.versions.tick[row] = tables.copy_sent_at[place], tick
         newest = deliver(run, tables.rules[KIND + 2 * kind] * len(run.heads) + back, row, order, now, True)
         tables.counts[PHASE], tables.counts[EDGE], tables.counts[ROW] = (RESPONDING if asks else COMPLETING), edge, row
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...agents.compilation.compiled import compiled
+from ...agents.compilation import compiled
 from ..tables.run import RunTables
 from ..tables.tallies import ORDER
 from .delivery import take_row

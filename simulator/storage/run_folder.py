@@ -77,7 +77,7 @@ def write_run(result: RunResult, folder: Path) -> None:
         If a further table has a name that is no name or is taken, or if the manifest could not be read again.
     """
     try:
-        check_manifest(json.loads(json_text(result.manifest)), folder / "manifest.json")
+        check_manifest(json.loads(json_text(result.manifest, indent=None)), folder / "manifest.json")
     except InputError as error:
         raise ValueError(f"its manifest could not be read again: {error.__cause__ or error}") from error
     for name in result.extras:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import cached_property
 
@@ -13,12 +12,8 @@ from ...agents.blocks import Block
 from ...agents.graph import Graph
 from ...agents.inbox import Inbox
 from ...protocols.base import Layout
-from .room import lines
-from .run import SLOT
-
-SLOTS = {"first_node": np.int64, "heard_sent_at": np.float64, "heard_order": np.int64, "heard_tick": np.int64}
-NOTHING = {"first_node": -1, "heard_sent_at": -math.inf, "heard_order": -1, "heard_tick": -2}
-"""Columns of what slots are known by, and their entries at the beginning."""
+from .room import zeros
+from .run import NOTHING_HEARD, SLOT
 
 
 class TableInbox(Inbox):
@@ -37,14 +32,12 @@ class TableInbox(Inbox):
         self.refresh: Callable[[], None] | None = None
         super().__init__(graph, {kind: spec.width for kind, spec in layout.messages.items()})
         edges, kinds = len(graph.heads), list(layout.messages)
-        self.slots = lines(edges * len(kinds), SLOTS, SLOT)
-        for name, nothing in NOTHING.items():
-            self.slots[name][::SLOT] = nothing
+        self.slots = zeros(edges * len(kinds), SLOT)
+        self.slots[:] = NOTHING_HEARD
         for rank, kind in enumerate(kinds):
-            own = slice(SLOT * rank * edges, SLOT * (rank + 1) * edges, SLOT)
-            self.sent_at[kind] = self.slots["heard_sent_at"][own]
-            self.order[kind] = self.slots["heard_order"][own]
-            self.tick[kind] = self.slots["heard_tick"][own]
+            own = self.slots[rank * edges : (rank + 1) * edges]
+            self.sent_at[kind], self.order[kind] = own["heard_sent_at"], own["heard_order"]
+            self.tick[kind] = own["heard_tick"]
 
     @property
     def values(self) -> dict[str, Block]:  # pyright: ignore[reportIncompatibleVariableOverride]

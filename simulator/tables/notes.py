@@ -6,10 +6,6 @@ NOBODY, KEPT, TOLD = range(3)
 """What becomes of notes, in ``counts[OBSERVED]``: none are written; they are kept as they are; observers are told of
 them, messages with their vectors."""
 
-FIRST, LAST, LOST_DELAY, NOTING = range(4)
-"""Places in ``RunTables.noting``: first and last time of steps, and of copies under way, that are noted; the delay that
-was drawn for the last copy that was lost."""
-
 WOKE, SENT, ARRIVED = range(3)
 """What is noted: a planned step begins, a copy is sent, a copy arrives."""
 

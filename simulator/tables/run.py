@@ -1,12 +1,15 @@
-"""All arrays of lazy delivery, as one argument of compiled functions.
+"""The tables of a run: of deliveries and clocks, as one argument of compiled functions.
 
-Without ``_nrt=False`` numba would count references to each of them at every access, which costs ten times the work
-itself; so functions that take them must not allocate.
+Things of one kind are records of a structured array, and ``versions.tick[row]`` is a field of one of them. A function
+that takes the tables must not allocate: it is compiled with ``_nrt=False``, without which numba would count references
+to each array at every access.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+
+import numpy as np
 
 (
     DELAY_CODE,
@@ -24,99 +27,121 @@ from typing import Any, NamedTuple
     MOST_UPDATES,
     EVENTS_BEFORE_LOOK,
     KEEPS_ROWS,
+    CLOCK_CODE,
+    JITTER,
+    RANDOM_PHASE,
+    RECORD_EVERY,
+    ENDS_BY_TIME,
+    FIRST_NOTED,
+    LAST_NOTED_AT,
+    LOST_DELAY,
     CONSTANTS,
-) = range(16)
-"""Places in `RunTables.constants`."""
-LINE = 8
-"""Numbers of a version's line: its entries are at ``LINE * row``."""
-NODE = 4
-"""Numbers of the line of a copy under way, which is known by where its line begins."""
-SLOT = 4
-"""Numbers of a slot's part of a line: its entries are at ``SLOT * slot``."""
-WAKE_UP = 2
-"""Numbers of a wake-up's part of a line: its entries are at ``WAKE_UP * place``."""
-CHILDREN = 4
-"""Of a wake-up in the heap: so many fill a line."""
-CLOCK_CODE, JITTER, RANDOM_PHASE, RECORD_EVERY, ENDS_BY_TIME, CLOCK_CONSTANTS = range(6)
-"""Places in `RunTables.clock`."""
+) = range(24)
+"""Places in `RunTables.constants`: code and two parameters of the delay; loss probability, or the mean durations and
+loss probabilities of a link's states (0 if it has none); bytes per time unit (or infinite); whether vectors are copied
+into the inbox; limits of activations, vectors (infinite: none) and an agent's updates (-1: none); events up to which
+windows may go on before somebody looks at the run's limits; whether rows that nothing refers to are kept until planned
+steps that read them are made; the clocks' code and jitter, and whether their first phase is random; activations between
+two records (0: none), and whether the run ends at some time; first and last time of steps, and of copies under way,
+that are noted; the delay that was drawn for the last copy that was lost."""
+
+_WHOLE, _REAL, _BOOL = np.int64, np.float64, np.bool_
+VERSION = np.dtype(
+    [
+        ("sent_at", _REAL),
+        ("order", _WHOLE),
+        ("tick", _WHOLE),
+        ("bytes", _WHOLE),
+        ("references", _WHOLE),
+        ("free", _WHOLE),
+    ]
+)
+"""A message that was sent: when, its order of sending, its sender's tick, its bytes, and by how many it is referred to.
+``free`` is apart from the others: the k-th is the k-th row that nobody refers to, as many as are free."""
+COPY = np.dtype(
+    [("arrival", _REAL), ("version", _WHOLE), ("following", _WHOLE), ("rank", _WHOLE), ("free", _WHOLE)],
+)
+"""A copy under way: when it arrives, its version, the copy to its slot that was sent before it (-1: none), and its
+order of sending; ``free`` as of versions."""
+SLOT = np.dtype(
+    [
+        ("known", _WHOLE),
+        ("first_node", _WHOLE),
+        ("heard_sent_at", _REAL),
+        ("heard_order", _WHOLE),
+        ("heard_tick", _WHOLE),
+    ]
+)
+"""What is known of a kind over a directed edge: the version (-1: none), the newest copy under way (-1: none), and what
+the inbox says of the version."""
+AGENT = np.dtype(
+    [
+        ("ticks", _WHOLE),
+        ("updates", _WHOLE),
+        ("charged", _WHOLE),
+        ("paid", _WHOLE),
+        ("joins", _REAL),
+        ("leaves", _REAL),
+        ("gone_from", _REAL),
+        ("interval", _REAL),
+        ("numbers", np.uint64),
+        ("was_up", _BOOL),
+        ("silent", _BOOL),
+        ("alone", _BOOL),
+        ("watched", _BOOL),
+    ],
+    align=True,
+)
+"""An agent: its last tick, completed steps and charged messages; the last version without noise that it was charged
+for (-1: none); when it joins and leaves, and from when on it is down for good; its clock's mean interval; its stable
+number; whether it was up before the first of its changes, takes no further step, has a process of its own for the end
+of its clock, and is one whose steps and copies are noted."""
+WAKE = np.dtype([("time", _REAL), ("agent", _WHOLE)])
+"""A wake-up to come, by its place in a heap (`hushnet.simulator.engine.batched.wake_heap`)."""
+LINK = np.dtype([("period", _WHOLE), ("good", _WHOLE), ("until", _REAL)])
+"""The state of a link that is good and bad in turn: its period (0: not begun), whether it is good, and until when."""
+NOTHING_HEARD = np.array([(-1, -1, -np.inf, -1, -2)], dtype=SLOT)
 
 
 class RunTables(NamedTuple):
-    """All arrays of lazy delivery and of the clocks; compiled functions take them as one argument.
+    """All tables of deliveries and clocks; structured ones are `numpy.recarray`.
 
     Attributes
     ----------
     counts : (COUNTERS,) int64
     constants : (CONSTANTS,) float64
-        Code and two parameters of the delay; loss probability, or the mean durations and loss probabilities of a link's
-        states (0 if it has none); bytes per time unit (or infinite); whether vectors are copied into the inbox; limits
-        of activations, vectors (infinite: none) and an agent's updates (-1: none); events up to which windows may go
-        on before somebody looks at the run's limits; whether rows that nothing refers to are kept until planned steps
-        that read them are made.
     key : (2,) uint64
-    offsets, heads, reverse, numbers
-        The graph, and the stable numbers of the agents.
+    offsets, heads, reverse
+        The graph.
     link_delays : (E,) float64
         Delays per link, or empty.
-    bursts : (E, 2) int64
-        Period (0: not begun) and state (1: good) of each link, or empty.
-    burst_until : (E,) float64
-        When that state ends, or empty.
+    links : (E,) LINK
+        Or empty.
     pool : (R, width) float64
-    sent_at, order, tick, size, references : (LINE R,)
-        Of each version, at where its line begins (`hushnet.simulator.tables.room.lines`).
-    free_rows : (R,) int64
-        Rows of versions that nobody refers to; as many of them as are free.
-    arrival, version, following, rank : (NODE N,)
-        Of each copy under way: when it arrives, its version, the copy that was sent before it (-1: none) and its order
-        of sending, at where its line begins (`hushnet.simulator.tables.room.lines`).
-    free_nodes : (N,) int64
-        Where lines begin that no copy takes; as many of them as are free.
-    brackets : (B, 2) float64
-        Bounds of delays by their uniform (`hushnet.simulator.network.latency.brackets_of`), where delays are drawn only
-        when they have to be known; otherwise empty.
-    uniform : (NODE N,) float64
-        Likewise, or empty: of each copy under way, what its delay is still to be drawn from, while ``arrival`` is a
-        lower bound; 0 once ``arrival`` is exact.
+        Vectors of the versions.
+    versions : (R,) VERSION
+    nodes : (N,) COPY
+    slots : (kinds E,) SLOT
+        That of kind k on edge e is k E + e.
+    agents : (n,) AGENT
+    wakes : (n + 1,) WAKE
     awaited : (S + 1,) int64
         Room for the slots of an agent for which copies are under way; S is the most slots that an agent has.
     receivers : (D,) uint64
         Room for the stable numbers of those who are sent a message; D is the largest degree.
     copy_draws : (3, D) float64
         Room for the uniforms of its copies, see `hushnet.simulator.rules.delivery.draw_copies`.
-    known : (Q,) int64
-        Per slot: the version known; -1 for none.
-    first_node, heard_sent_at, heard_order, heard_tick : (SLOT Q,)
-        Of each slot: the newest copy under way (-1: none), and what the inbox says of the version known.
     values, places
         The vectors of the inbox, and where that of each slot is; both are empty while nobody reads copies.
-    joins, leaves, gone_from : (n,) float64
-        When agents join and leave, and from when on they are down for good.
-    was_up : (n,) bool
-        State before the first of the changes.
     changes : (n, C) float64
         Times at which an agent comes up or goes down in turn; infinite from the last one on.
-    heap_time, heap_agent : (WAKE_UP (n + CHILDREN - 1),)
-        Next wake-ups by their places in a heap (`hushnet.simulator.engine.batched.wake_heap`): the first at its top.
-    clock : (CLOCK_CONSTANTS,) float64
-        Code, jitter, whether the first phase is random; activations between two records (0: none), and whether the run
-        ends at some time.
-    means, recorded, recorded_offsets
-        The clocks' means, or their recorded times.
-    ticks, updates, charged : (n,) int64
-        Last tick, completed steps, charged messages.
-    latest : (kinds * n,) int64
+    recorded, recorded_offsets
+        Recorded times of the clocks.
+    latest : (kinds n,) int64
         Last version of a kind that each agent has sent to all (-1: none), kind after kind.
-    paid : (n,) int64
-        Last version without noise that each agent was charged for (-1: none).
-    silent, alone : (n,) bool
-        Whether an agent takes no further step, and whether the end of its clock concerns a process of its own.
-    noting : (NOTING,) float64
-        What is noted, see `hushnet.simulator.tables.notes`.
-    watched : (n,) bool
-        Agents whose steps, and the copies between them, are noted; empty if nobody observes.
     note_times : (L, 2) float64
     notes : (L, NOTE_COLUMNS) int64
+        See `hushnet.simulator.tables.notes`.
     """
 
     counts: Any
@@ -125,53 +150,22 @@ class RunTables(NamedTuple):
     offsets: Any
     heads: Any
     reverse: Any
-    numbers: Any
     link_delays: Any
-    bursts: Any
-    burst_until: Any
+    links: Any
     pool: Any
-    sent_at: Any
-    order: Any
-    tick: Any
-    size: Any
-    references: Any
-    free_rows: Any
-    arrival: Any
-    version: Any
-    following: Any
-    rank: Any
-    free_nodes: Any
-    brackets: Any
-    uniform: Any
+    versions: Any
+    nodes: Any
+    slots: Any
+    agents: Any
+    wakes: Any
     awaited: Any
     receivers: Any
     copy_draws: Any
-    known: Any
-    first_node: Any
-    heard_sent_at: Any
-    heard_order: Any
-    heard_tick: Any
     values: Any
     places: Any
-    joins: Any
-    leaves: Any
-    gone_from: Any
-    was_up: Any
     changes: Any
-    heap_time: Any
-    heap_agent: Any
-    clock: Any
-    means: Any
     recorded: Any
     recorded_offsets: Any
-    ticks: Any
-    updates: Any
-    charged: Any
     latest: Any
-    paid: Any
-    silent: Any
-    alone: Any
-    noting: Any
-    watched: Any
     note_times: Any
     notes: Any

@@ -14,12 +14,10 @@ over.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...agents.compilation.dispatchers import spent_compiling
 from ...agents.errors import LimitReached, OutOfResources
 from ..network.setting import Limits
 from .machine import SHARE, size, total_memory, used_memory
@@ -50,11 +48,6 @@ def raised(reached: Mapping[str, Any], limits: Limits) -> bool:
     now = {"events": limits.events, "seconds": limits.seconds, "memory": memory_limit(limits)}
     name, most = reached.get("reached"), reached.get("most")
     return name in now and isinstance(most, int | float) and now[name] > most
-
-
-def _working_time() -> float:
-    """Processor time of this thread, in seconds, without what it spent on compiling, once for all runs."""
-    return time.thread_time() - spent_compiling(threading.get_ident())
 
 
 class Effort:
@@ -89,13 +82,18 @@ class Effort:
 
     def begin(self) -> None:
         """Take the time from now on, in the thread that makes the run."""
-        self._began = self._met = _working_time()
+        self._began = self._met = time.thread_time()
         self._measured = self._began - INTERVAL
+
+    def forgive(self, seconds: float) -> None:
+        """Do not count processor time that went into compiling, once for all runs."""
+        self._began += seconds
+        self.interrupter.extend(seconds)
 
     @property
     def seconds(self) -> float:
-        """Processor time of the run's thread since `begin`, without compiling."""
-        return _working_time() - self._began
+        """Processor time of the run's thread since `begin`."""
+        return time.thread_time() - self._began
 
     def wake(self, agent: int, now: float) -> None:
         """Count a tick of an agent's clock that is about to happen.
@@ -135,7 +133,7 @@ class Effort:
 
     def look(self, now: float) -> None:
         """`check` of processor time and memory alone."""
-        met = _working_time()
+        met = time.thread_time()
         if met - self._began > self.limits.seconds:
             raise self.too_long(now)
         if met - self._measured < INTERVAL:
@@ -177,7 +175,7 @@ class Effort:
         """
         self._check_events(events, now)
         self.look(now)
-        met = _working_time()
+        met = time.thread_time()
         taken, self._met = met - self._met, met
         if taken < INTERVAL / 2:
             self._unseen = min(2 * self._unseen, MOST_UNSEEN)

@@ -1,10 +1,15 @@
-"""How much memory this machine has for a process, and how much a process holds."""
+"""What a process may have of this machine: memory, and one thread for the sums of libraries."""
 
 from __future__ import annotations
 
+import sys
+from contextlib import AbstractContextManager
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import psutil
+from threadpoolctl import ThreadpoolController
 
 from ...agents.errors import HushnetError
 from ...agents.files import read_bytes
@@ -35,6 +40,18 @@ def available_memory() -> int:
 def used_memory() -> int:
     """Bytes that this process holds in memory: its resident set, with the libraries and data that runs share."""
     return int(psutil.Process().memory_info().rss)
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Have libraries of linear algebra use one thread within a block: runs share a machine, and order decides bits."""
+    return _libraries(len(sys.modules)).limit(limits=1)
+
+
+@lru_cache(maxsize=1)
+def _libraries(modules: int) -> ThreadpoolController:
+    """These libraries, looked for anew only where more modules have been imported since: looking takes long."""
+    del modules
+    return ThreadpoolController()
 
 
 def size(count: float) -> str:

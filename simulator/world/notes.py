@@ -14,8 +14,8 @@ from ...agents.inbox import Message
 from ..rules import delivery
 from ..tables import notes as columns
 from ..tables import tallies
-from ..tables.notes import ARRIVED, FIRST, KEPT, LAST, NOTE_COLUMNS, SENT, TOLD, WOKE
-from ..tables.run import RunTables
+from ..tables.notes import ARRIVED, KEPT, NOTE_COLUMNS, SENT, TOLD, WOKE
+from ..tables.run import FIRST_NOTED, LAST_NOTED_AT, RunTables
 from .watchers import World
 
 ACKNOWLEDGEMENT = "acknowledgement of "
@@ -106,9 +106,8 @@ class Notes:
         self._book = book = world.observer if isinstance(world.observer, Notebook) else None
         run = self.transport.tables
         run.counts[tallies.OBSERVED] = TOLD if book is None else KEPT
-        run.noting[[FIRST, LAST]] = (-np.inf, np.inf) if book is None else book.between
-        watched = np.ones(len(world.agents), dtype=bool) if book is None else book.watched
-        self.transport.tables = run._replace(watched=watched)
+        run.constants[[FIRST_NOTED, LAST_NOTED_AT]] = (-np.inf, np.inf) if book is None else book.between
+        run.agents.watched[:] = True if book is None else book.watched
         self._extend(ROOM)
 
     def make_room(self, notes: int) -> None:
@@ -116,7 +115,7 @@ class Notes:
         if self._world is None:
             return
         run = self.transport.tables
-        needed = notes + len(run.free_nodes) - int(run.counts[tallies.FREE_NODES])
+        needed = notes + len(run.nodes) - int(run.counts[tallies.FREE_NODES])
         if len(run.notes) - run.counts[tallies.NOTES] < needed:
             self.keep()
             missing = needed - len(run.notes) + int(run.counts[tallies.NOTES])

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
 
-from ...agents.compilation.dispatchers import is_compiling, spent_compiling
 from ...agents.errors import Interruption
 
 Made = TypeVar("Made")
@@ -35,7 +34,7 @@ class Interrupter:
     Parameters
     ----------
     seconds : float
-        Processor time of that thread from ``with`` on, without compiling, which is not interrupted either.
+        Processor time of that thread from ``with`` on.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -81,9 +80,13 @@ class Interrupter:
                 self._raised = False
                 _take_back(self._thread)
 
+    def extend(self, seconds: float) -> None:
+        """Admit so much more processor time."""
+        self._end += seconds
+
     def _spent(self) -> float:
-        """Processor time of the thread that makes the run, without compiling."""
-        return time.clock_gettime(self._clock) - spent_compiling(self._thread)
+        """Processor time of the thread that makes the run."""
+        return time.clock_gettime(self._clock)
 
     def _wait(self) -> None:
         """Wait for the end, and from then on see to it that no step goes on."""
@@ -93,7 +96,7 @@ class Interrupter:
                 self._over.wait(min(left, threading.TIMEOUT_MAX))
                 continue
             self._raising = True
-            if self._in_step and not is_compiling(self._thread):
+            if self._in_step:
                 self._raised = True
                 _raise_in(self._thread, Overdue)
             self._raising = False

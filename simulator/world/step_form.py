@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from numba.core import config
+from ...agents.compilation import is_compiled
 
 Form = Literal["batches", "planned", "one by one"]
 
@@ -51,7 +51,6 @@ def asked_form(engine: str, *, debug: bool) -> str:
     engine : {"auto", "event", "batched"}
     debug : bool
     """
-    # Numba's own name of its environment variable NUMBA_DISABLE_JIT.
-    if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
+    if not is_compiled():
         return "nothing compiled"
     return "one by one" if debug or engine == "event" else "planned"

@@ -16,12 +16,11 @@ from ..network.laws import CompiledLaws
 from ..network.network import KINDS, Network
 from ..network.setting import Stop
 from ..rules import delivery, lazy, starts
-from ..rules.forms import PlainRules
 from ..tables import tallies
 from ..tables.inbox import TableInbox
-from ..tables.run import COPIES_OUT, LINE
+from ..tables.run import COPIES_OUT
 from .notes import NOTHING, Notes
-from .run_tables import make_run_tables, with_brackets, with_copies, with_limits, with_room
+from .run_tables import make_run_tables, with_copies, with_limits, with_room
 from .traffic import Traffic
 
 LastSent = dict[tuple[str, tuple[int, ...] | None], tuple[Sent, float, int]]
@@ -88,7 +87,7 @@ class Transport:
         self._ranks = {kind: rank for rank, kind in enumerate(layout.messages)}
         self._last_sent: dict[int, LastSent] = {}
         self._current, self._forms = now, forms
-        self._take_row = PlainRules()(delivery.take_row)
+        self._take_row = delivery.take_row
         self._told: dict[tuple[int, int], tuple[Sent, int]] = {}
         self._telling: list[tuple[int, int, int]] = []
         self.carry: Carry = self._carry_lazily
@@ -110,11 +109,6 @@ class Transport:
         """Copy everything that is known into the inbox, which planned steps do not do."""
         self.tables = with_copies(self.tables, self.inbox)
         lazy.copy_all(self.tables)
-
-    def draw_delays_late(self) -> None:
-        """Let delays be drawn only when they have to be known."""
-        if self._forms is not None:
-            self.tables = with_brackets(self.tables, self._forms)
 
     def make_room(self, rows: int, nodes: int) -> None:
         """Make room for so many versions and copies."""
@@ -310,7 +304,7 @@ class Transport:
                     continue
                 row = self._row_of(sender, *meant[kind])
             # All in one call, for each costs as much as the work of all; until then the version is held.
-            self.tables.references[LINE * row] += 1
+            self.tables.versions.references[row] += 1
             self._telling.append((self._ranks[kind] * len(self.graph.heads) + slot, receiver, row))
             self._traffic.start_vectors += self.layout.messages[kind].vectors
 
@@ -322,25 +316,24 @@ class Transport:
             return before[1]
         if before is not None:
             delivery.release_version(self.tables, before[1])
-        self._charge(sender, sent)
+        charged = self._charge(sender, sent)
         row = self.new_version(sent.vector, sent_at, tick)
         self._told[key] = sent, row
-        if self.tables.constants[COPIES_OUT] == 0.0 and not (sent.release.free or sent.release.noisy):
+        if charged and self.tables.constants[COPIES_OUT] == 0.0 and not sent.release.noisy:
             # A planned step compares what it sends with what was charged last.
-            delivery.hold_version(self.tables, self.tables.paid, sender, row)
+            delivery.hold_version(self.tables, self.tables.agents.paid, sender, row)
         return row
 
-    def _charge(self, sender: int, sent: Sent) -> None:
-        """Charge what was sent last, unless a planned step was charged for the same bytes before."""
+    def _charge(self, sender: int, sent: Sent) -> bool:
+        """Charge what was sent last, unless a planned step was charged for the same bytes before; whether it was."""
         run, vector = self.tables, sent.vector
-        paid = int(run.paid[sender])
+        paid = int(run.agents.paid[sender])
         if paid < 0:
-            self.ledger.commit(sent.release, vector)
-        elif (
-            run.size[LINE * paid] != self.network.size(len(vector))
-            or run.pool[paid, : len(vector)].tobytes() != vector.tobytes()
-        ):
-            self.ledger.commit(sent.release)
+            return self.ledger.commit(sent.release, vector)
+        same = run.versions.bytes[paid] == self.network.size(len(vector))
+        if same and run.pool[paid, : len(vector)].tobytes() == vector.tobytes():
+            return False
+        return self.ledger.commit(sent.release)
 
     def _exchange_each(self, agent: Agent, *, joining: bool) -> None:
         """`exchange_start`, neighbour by neighbour."""

@@ -198,7 +198,7 @@ class World:
     @property
     def updates(self) -> NDArray[np.int64]:
         """(n,) completed steps of every agent, at a record instant or after the run."""
-        return self.transport.tables.updates.copy()
+        return self.transport.tables.agents.updates.copy()
 
     @property
     def events(self) -> int:
@@ -231,7 +231,7 @@ class World:
     def record_each(self, activations: int) -> None:
         """Record whenever the activations are a multiple of this number from now on, and at no other time."""
         self.record_time, self.record_activations = None, activations
-        self.transport.tables.clock[RECORD_EVERY] = activations
+        self.transport.tables.constants[RECORD_EVERY] = activations
 
     @property
     def ended(self) -> str:
@@ -256,7 +256,7 @@ class World:
     def _come(self, agent: int) -> tuple[int, int]:
         """How far an agent has come that steps without Python: its clock's last tick, and its steps."""
         tables = self.transport.tables
-        return int(tables.ticks[agent]), int(tables.updates[agent])
+        return int(tables.agents.ticks[agent]), int(tables.agents.updates[agent])
 
     def _peer(self, index: int) -> Peer:
         shard = self.protocol.local_data(index, self.setting.task.shard(index))
@@ -402,7 +402,7 @@ class World:
         for name, vector in vectors:
             if not finite(vector):
                 raise Divergence(
-                    f"agent {self.setting.task.ids[agent.index]!r} at time {self.now:.6g}: "
+                    f"{self.setting.task.called(agent.index)} at time {self.now:.6g}: "
                     f"{name} became {_first_bad(vector)} after {agent.updates} updates; "
                     "check the data for extreme values or take smaller steps"
                 )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hushnet.agents.compilation import compiled
 from hushnet.agents.loss_codes import CODES
 from hushnet.agents.losses import LOSSES
-from hushnet.agents.optimisation.compiled_newton import bent_solve, minimise
+from hushnet.agents.optimisation import compiled_newton
 from hushnet.agents.optimisation.solvers import minimise_local
 from hushnet.agents.tables import Shard
+
+bent_solve, minimise = map(compiled, (compiled_newton.bent_solve, compiled_newton.minimise))
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,7 @@ def noise_of(world, agents, scales):
     return noise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("row", "itself"),
     [(row, False) for row in PLAIN] + [(row, True) for row in PLAIN if draws(row)],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .memory import allocated, main
 
 
@@ -11,6 +13,7 @@ def test_what_a_world_allocates_is_named_by_file():
     assert all(value >= 0 for value in found.values())
 
 
+@pytest.mark.slow
 def test_it_prints_a_column_a_size(capsys):
     main(["--agents", "40", "60"])
     head, *rows = capsys.readouterr().out.splitlines()

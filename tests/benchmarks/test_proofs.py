@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from . import proofs
 
 
+@pytest.mark.slow
 def test_a_proof_is_measured_here_and_in_another_checkout(capsys, monkeypatch):
     monkeypatch.setattr(proofs, "NAMES", proofs.NAMES[:1])
     monkeypatch.setattr(proofs, "MOST", 1e9)

@@ -13,6 +13,7 @@ from hushnet.simulator.network.randomness import stable_ids
 from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive, fast_world
+from . import study
 from .cases import CASES, ENGINES, MU, make_setting, protocol_of, random_regular, step_constants
 from .floor import Floor
 from .measure import RECORDED_PAIRS, measure
@@ -151,6 +152,7 @@ def test_graphs_are_simple_regular_and_symmetric(agents, degree):
     assert np.array_equal(graph.tails[graph.reverse], graph.heads)
 
 
+@pytest.mark.slow
 def test_the_command_prints_and_writes_a_table(tmp_path):
     options = [
         "--toy",
@@ -177,3 +179,10 @@ def test_the_command_prints_and_writes_a_table(tmp_path):
         assert f"{CASES['complete'].title} | naive | 2 x 1 (reduced)" in text
         assert "not measured: the naive engine knows coordinate descent only" in text
         assert f"Python {sys.version_info.major}.{sys.version_info.minor}" in text
+
+
+def test_a_study_is_measured_by_protocol(capsys):
+    study.main(["--toy"])
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith(f"1 points x 1 seeds: {len(study.PROTOCOLS)} runs, ")
+    assert [line.split(" | ")[0].strip("| ") for line in said[3:]] == list(study.PROTOCOLS)

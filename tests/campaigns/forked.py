@@ -2,7 +2,7 @@
 
 A server has imported what a command imports, and nothing else has happened in it; every command is a fork of it, in a
 session of its own, with its own exit code. Workers of ``--jobs 2`` are started as ever (``spawn``), or forked from a
-process that has imported the same (``forkserver``, which dask offers): their code is the same, only imports are saved.
+process that has imported the same (``forkserver``): their code is the same, only imports are saved.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import gc
 import importlib
 import importlib.metadata
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -26,7 +27,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 QUIET = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMBA")}
 SILENT = {"PYTHONWARNINGS": "ignore:'hushnet.simulator.cli' found in sys.modules"}
 """What Python says where workers are forked from a process that has imported their main module."""
-FROM_A_FORK = "DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD"
+FROM_A_FORK = "HUSHNET_CAMPAIGN_WORKERS"
+"""Variable that names how a command's workers start."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +121,7 @@ class Server:
 def serve() -> None:
     """Do what is asked for on standard input, line by line; answers go to standard output."""
     answers = os.fdopen(os.dup(1), "w")
-    for name in ("hushnet.simulator.experiment.cluster", "hushnet.simulator.console"):
-        importlib.import_module(name)
+    importlib.import_module("hushnet.simulator.console")
     modules = Path("modules.json")
 
     def answer(**what: Any) -> None:
@@ -175,12 +176,10 @@ def _command(asked: Mapping[str, Any], modules: Path | None) -> None:
 
 
 def _as_the_environment_has_it() -> None:
-    """Have dask read its settings again, which it has done when the server imported it, and import nothing more."""
-    import dask.config
-    import distributed.utils
+    """Have workers started as the environment says."""
+    from hushnet.simulator.experiment import processes
 
-    dask.config.refresh()
-    distributed.utils._forkserver_preload_set = True  # pyright: ignore[reportPrivateUsage]
+    processes.CONTEXT = multiprocessing.get_context(os.environ.get(FROM_A_FORK, "spawn"))
 
 
 def _import(names: Sequence[str]) -> None:

@@ -26,6 +26,7 @@ def test_killed_at_any_operation_and_run_again_it_is_as_if_nothing_had_happened(
     assert sum(count for what, count in kills.tally.items() if what.startswith("parent by")) == kills.KILLS
 
 
+@pytest.mark.slow
 def test_any_operation_may_fail_with_any_error_of_a_disk(tmp_path):
     every = [fault for fault in faults.listed("fresh", CHANGING) if fault.number > 1]
     assert len({fault.error for fault in every}) > 10

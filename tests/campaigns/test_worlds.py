@@ -20,7 +20,6 @@ from hushnet.simulator.rules.delivery import arrive, deliver
 from hushnet.simulator.rules.forms import PlainRules
 from hushnet.simulator.rules.round_messages import release
 from hushnet.simulator.tables.priorities import ARRIVAL
-from hushnet.simulator.tables.run import SLOT
 from hushnet.simulator.tables.sessions import AGAIN, ANSWER, ASKED
 from hushnet.simulator.tables.tallies import DELIVERED, LOST, OVERTAKEN
 from hushnet.simulator.world.stop_condition import StopCondition
@@ -57,7 +56,7 @@ def other_rule(patch, name, rule):
 
 
 def a_delivery_is_not_counted(patch):
-    honest = PlainRules()(arrive)
+    honest = arrive
 
     def forgetful(run, *copy):
         honest(run, *copy)
@@ -97,10 +96,10 @@ def a_delay_is_drawn_otherwise(patch):
 
 
 def the_last_to_arrive_is_read(patch):
-    honest = PlainRules()(deliver)
+    honest = deliver
 
     def late(run, slot, *copy):
-        run.heard_order[SLOT * slot] = -1
+        run.slots.heard_order[slot] = -1
         return honest(run, slot, *copy)
 
     other_rule(patch, "deliver", late)
@@ -184,7 +183,7 @@ def nothing_is_acknowledged(patch):
 
 def nothing_is_repeated(patch):
     def never(run, tables, record):
-        PlainRules()(release)(run, tables, record)
+        release(run, tables, record)
 
     other_rule(patch, "on_repeat", never)
 

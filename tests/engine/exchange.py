@@ -81,6 +81,12 @@ class Scripted(Gossip):
         return 0
 
 
+def told(me, kind):
+    """The neighbours' newest vectors of a kind, one after the other, whether or not exchanges hand them over."""
+    values = me.source_.inbox.values[kind]
+    return [values[slot] for slot in range(*me.tables_.graph.edges_of(me.agent).indices(len(values)))]
+
+
 class SessionLog:
     """Observer that keeps what happens, and checks after every SimPy event what must hold then."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -13,9 +13,10 @@ from hushnet.simulator.engine.batched import changes
 from hushnet.simulator.engine.batched.availability_arrays import AvailabilityArrays
 from hushnet.simulator.engine.batched.changes import DrawnChanges, ToldChanges, changes_of
 from hushnet.simulator.network.randomness import Draws, Purpose, quantise
-from hushnet.simulator.rules.forms import PlainRules
 from hushnet.simulator.rules.lazy import is_up
 from hushnet.simulator.tables.effects import DOWN, GONE, UP
+from hushnet.simulator.tables.room import zeros
+from hushnet.simulator.tables.run import AGENT
 
 KINDS = [
     OnOff(kind="on_off", online=0.8, mean_down=0.5),
@@ -126,21 +127,18 @@ def test_many_changes_are_drawn_as_far_as_is_needed_and_looked_at_in_between(com
     assert np.array_equal(np.append(first.times, further.times), whole.times)
 
 
-class RunTables(SimpleNamespace):
-    """What presence writes of the tables."""
+class Tables(NamedTuple):
+    """What presence reads and writes of the tables."""
 
-    def _replace(self, **fields):
-        return RunTables(**{**vars(self), **fields})
+    agents: Any
+    changes: Any
 
 
 def tables_for(agents):
-    return RunTables(
-        joins=np.zeros(agents),
-        leaves=np.full(agents, math.inf),
-        gone_from=np.full(agents, math.inf),
-        was_up=np.ones(agents, dtype=bool),
-        changes=np.empty((agents, 0)),
-    )
+    tables = Tables(zeros(agents, AGENT), np.empty((agents, 0)))
+    tables.agents.leaves[:] = tables.agents.gone_from[:] = math.inf
+    tables.agents.was_up[:] = True
+    return tables
 
 
 def state(timeline, now, after):
@@ -152,13 +150,12 @@ def state(timeline, now, after):
 def test_presence_is_what_timelines_say_at_every_instant_that_is_not_forgotten():
     run = tables_for(len(TOLD))
     presence = AvailabilityArrays(ToldChanges([iter(one) for one in TOLD], pass_by), run)
-    is_there = PlainRules()(is_up)
     for forgotten in (0.0, 1.0, 2.5, 9.0):
         run = presence.forget(forgotten, presence.draw(forgotten, run))
         for agent, now, after in itertools.product(range(len(TOLD)), (0.0, 0.5, 1.0, 2.0, 3.2, 5.0, 9.5), (0, 1)):
             if now > forgotten or (now == forgotten and now > 0.0):
-                assert is_there(run, agent, now, after) == state(TOLD[agent], now, after), (agent, now, after)
-    assert run.gone_from.tolist() == [5.0, 0.0, math.inf, math.inf]
+                assert is_up(run, agent, now, after) == state(TOLD[agent], now, after), (agent, now, after)
+    assert run.agents.gone_from.tolist() == [5.0, 0.0, math.inf, math.inf]
     assert presence.drawn == math.inf
 
 
@@ -166,8 +163,7 @@ def test_presence_that_is_drawn_little_by_little_is_the_whole():
     numbers, kind, run = numbers_of(30), KINDS[0], tables_for(30)
     presence = AvailabilityArrays(DrawnChanges(kind.form, DRAWS, numbers, pass_by), run)
     timelines = [list(itertools.takewhile(lambda change: change[0] < 90, one)) for one in told_by(kind, numbers)]
-    is_there = PlainRules()(is_up)
     for now in np.linspace(0.0, 60.0, 41).tolist():
         run = presence.forget(now, presence.draw(now, run))
-        assert [is_there(run, agent, now, True) for agent in range(30)] == [state(one, now, True) for one in timelines]
+        assert [is_up(run, agent, now, True) for agent in range(30)] == [state(one, now, True) for one in timelines]
     assert run.changes.shape[1] < 60

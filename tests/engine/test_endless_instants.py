@@ -222,6 +222,7 @@ class Heir(Broken):
 """
 
 
+@pytest.mark.slow
 def test_the_shell_keeps_limited_and_broken_runs_as_such_and_ends_with_the_gravest_ones_exit_code(tmp_path, capsys):
     (tmp_path / "endless.yaml").write_text(SCENARIO)
     (tmp_path / "rally.py").write_text(PLUGIN)

@@ -22,8 +22,6 @@ from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, C
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from hushnet.protocols.steps import Every, batched, received, segment_sum
 from hushnet.simulator.contract.bench import small_graph, small_task
-from hushnet.simulator.engine.batched import broadcasts
-from hushnet.simulator.experiment import run
 from hushnet.simulator.network.clocks import Poisson, Recorded
 from hushnet.simulator.network.network import Network, NetworkParameters
 from hushnet.simulator.network.randomness import BEYOND, QUANTUM, Draws
@@ -509,20 +507,6 @@ def test_forty_agents_with_long_delays_make_the_pools_grow_and_change_nothing():
     )
     reference = outcome(World, setting, Mix, MixParameters(), every=5.0)
     assert outcome(fast_world, setting, Mix, MixParameters(), every=5.0) == reference
-
-
-def test_what_a_run_does_not_need_is_not_announced(monkeypatch, tmp_path):
-    """A closed form wakes nobody, so that nothing is compiled for it."""
-    announced = []
-    monkeypatch.setattr(broadcasts, "announce", lambda _, what: announced.append(what))
-    for kind, said in (
-        ("{kind: model_propagation, mu: 0.1, closed_form: true}", False),
-        ("{kind: coordinate_descent, mu: 0.1}", True),
-    ):
-        overrides = ("task.agents=6", "topology={kind: ring}", f"protocols={{it: {kind}}}", "stop={time: 2}")
-        overrides += ("record={every: 1.0, metrics: [accuracy]}", "sweep={}", "figures=[]", "engine=batched")
-        run("bellet2018-fig3", overrides=overrides, out=tmp_path / str(said), seeds=1)
-        assert bool(announced) is said
 
 
 class Noisy(Mix):

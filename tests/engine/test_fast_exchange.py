@@ -14,7 +14,7 @@ from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParame
 from hushnet.protocols.privacy.budget import Privacy
 from hushnet.protocols.privacy.ledger import COLUMNS
 from hushnet.protocols.privacy.mechanisms import Release
-from hushnet.protocols.steps import batched, received
+from hushnet.protocols.steps import batched
 from hushnet.protocols.steps.partners import rank_of
 from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.network.clocks import Poisson
@@ -26,7 +26,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from .driving import build_world, drive, fast_world
-from .exchange import Forgetful, Gossip, called
+from .exchange import Forgetful, Gossip, called, told
 from .helpers import random_graph
 from .test_fast import RECORDS, settings_of_runs
 from .test_sessions import SCHEDULES, SLOWLY, Astray, Bankrupt, Everybody, Mute, Poor, Twice, up
@@ -127,7 +127,7 @@ class Moody(Protocol):
         if me.stream("mood").random() < 0.1:
             me.fall_silent()
             return
-        heard = sum(float(np.sum(values)) for values in received(me, "request"))
+        heard = sum(float(np.sum(values)) for values in told(me, "request"))
         self._draw(me)
         me.model[0] += np.tanh(heard + vector.sum())
         me.send("reply", me.model, me.plain(), to=int(me.neighbours[partner]))

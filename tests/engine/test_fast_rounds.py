@@ -307,11 +307,11 @@ def test_what_is_sent_to_a_silent_agent_does_not_pile_up(plans):
     world = fast_world(setting, protocol, parameters, plans=plans)
     if plans:
         world.agents[0].silent = True
-    nodes, rows = len(world.transport.tables.free_nodes), len(world.transport.tables.pool)
+    nodes, rows = len(world.transport.tables.nodes.free), len(world.transport.tables.pool)
     drive(world)
     assert world.agents[0].updates == 0
     assert min(agent.updates for agent in world.agents[1:]) > 500
-    assert (len(world.transport.tables.free_nodes), len(world.transport.tables.pool)) == (nodes, rows)
+    assert (len(world.transport.tables.nodes.free), len(world.transport.tables.pool)) == (nodes, rows)
     assert world.traffic.conserved
     assert world.traffic.links.in_flight <= 2 * len(setting.graph.heads)
 

@@ -13,15 +13,17 @@ import pickle
 import numpy as np
 import pytest
 from hushnet.agents import streams
+from hushnet.agents.compilation import compiled
 from hushnet.agents.errors import InputError
 from hushnet.agents.parameters import LONGEST
+from hushnet.protocols.steps.draw_kernels import fill_normal
 from hushnet.simulator.network.randomness import (
     BEYOND,
     QUANTUM,
     Draws,
     Purpose,
+    draw,
     draw_many,
-    draw_one,
     lasting,
     philox,
     quantise,
@@ -51,7 +53,7 @@ ONES = 0xFFFFFFFF
     ],
 )
 def test_philox_gives_the_known_answers(counter, key, expected):
-    assert tuple(int(word) for word in philox(*key, *counter)) == expected
+    assert tuple(int(word) for word in compiled(philox)(*key, *counter)) == expected
 
 
 @pytest.mark.parametrize("word", [0, 1, 2**31, ONES - 1, ONES])
@@ -112,14 +114,14 @@ def test_a_leg_that_would_run_into_another_purpose_is_refused(transmission):
 
 def test_a_message_before_the_first_tick_has_a_32_bit_counter():
     receivers = np.array([2], dtype=np.uint64)
-    expected = draw_one(7, 0, 1, 2, 0xFFFFFFFF, int(Purpose.MESSAGE), 0)
+    expected = draw(7, 0, 1, 2, 0xFFFFFFFF, int(Purpose.MESSAGE), 0)
     assert tuple(Draws(7).messages(1, receivers, -1, 0)[0]) == expected
 
 
 def test_many_draws_equal_single_ones():
     many = np.array([3, 1, 2**32 - 1], dtype=np.uint64)
     together = draw_many(1, 2, 5, many, 6, 4, 9)
-    assert [tuple(row) for row in together] == [draw_one(1, 2, 5, int(m), 6, 4, 9) for m in many]
+    assert [tuple(row) for row in together] == [draw(1, 2, 5, int(m), 6, 4, 9) for m in many]
 
 
 def test_a_pair_begins_with_the_single_uniform():
@@ -236,20 +238,11 @@ def test_a_hash_collision_of_different_names_is_refused():
 @pytest.mark.parametrize("purpose", ["noise", "sampling"])
 def test_compiled_streams_begin_where_those_of_a_step_do(purpose):
     world = world_of(agents=4, seed=2**63 + 9)
-    stream = streams.new_stream(2**63 + 9, purpose)
+    one = streams.generator(2**63 + 9, purpose)
     for agent, tick, reactions in itertools.product(range(4), (-1, 0, 1, 2**33), (0, 1, 5)):
         world.agents[agent].reactions = reactions
         me = world.peers[agent]
         me.begin_({}, 3, tick, 0.5, acts=True)
-        streams.begin_stream(stream, tick, world.numbers[agent], reactions)
-        ours = [streams.standard_normal(stream) for _ in range(9)]
-        assert me.stream(purpose).standard_normal(9).tolist() == ours
-        assert me.stream(purpose).integers(10**6) == streams.integers(stream, 10**6)
-
-
-def test_compiled_streams_begin_where_those_before_time_0_do():
-    world = world_of(agents=4, seed=6)
-    for agent in range(4):
-        expected = world._stream_before("output perturbation", agent)
-        stream = streams.new_stream(6, "output perturbation before time 0", int(world.numbers[agent]))
-        assert [streams.standard_normal(stream) for _ in range(9)] == expected.standard_normal(9).tolist()
+        places, out = streams.beginnings([tick + 1], [world.numbers[agent]], [reactions]), np.empty((1, 9))
+        fill_normal(one, places, np.ones(1), np.ones(1, dtype=np.bool_), out)
+        assert me.stream(purpose).standard_normal(9).tolist() == out[0].tolist()

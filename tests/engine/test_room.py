@@ -1,52 +1,27 @@
-"""Columns that share lines of memory."""
+"""Room in tables: where it begins, and that nothing is lost when there is more of it."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hushnet.simulator.tables.room import LINE, columns, extended_lines, lines
-
-KINDS = {"when": np.float64, "who": np.int64, "how": np.int64, "last": np.int64, "size": np.float64}
-
-
-@pytest.mark.parametrize("length", [0, 1, 7, 1000])
-@pytest.mark.parametrize("count", range(1, 6))
-def test_the_columns_of_a_row_lie_in_one_line_of_memory(length, count):
-    names = list(KINDS)[:count]
-    made = columns(length, {name: KINDS[name] for name in names})
-    assert [(name, column.dtype, column.shape) for name, column in made.items()] == [
-        (name, np.dtype(KINDS[name]), (length,)) for name in names
-    ]
-    for row in range(length):
-        lines = {(column.ctypes.data + row * column.strides[0]) // LINE for column in made.values()}
-        assert len(lines) == 1
+from hushnet.simulator.tables.room import LINE, extended, zeros
+from hushnet.simulator.tables.run import AGENT
 
 
-@pytest.mark.parametrize("width", [5, 8])
-def test_entries_of_a_line_lie_side_by_side_and_columns_are_contiguous(width):
-    made = lines(30, KINDS, width)
-    start = made["when"].ctypes.data
-    assert start % LINE == 0
-    for k, (name, column) in enumerate(made.items()):
-        assert (column.dtype, column.shape) == (KINDS[name], (30 * width,))
-        assert column.flags.c_contiguous
-        assert column.ctypes.data == start + 8 * k
+@pytest.mark.parametrize("dtype", [np.float64, np.int64, AGENT])
+@pytest.mark.parametrize("shape", [1, 7, (5, 3)])
+def test_tables_begin_at_a_line_of_memory_and_keep_their_entries(shape, dtype):
+    made = zeros(shape, dtype)
+    assert made.ctypes.data % LINE == 0
+    assert not made.view(np.uint8).any()
+    made[...] = np.ones(1, dtype=dtype)
+    more = extended(made, 4)
+    assert (more.dtype, more.shape) == (made.dtype, (len(made) + 4, *made.shape[1:]))
+    assert np.array_equal(more[: len(made)], made)
+    assert not np.ascontiguousarray(more[len(made) :]).view(np.uint8).any()
 
 
-@pytest.mark.parametrize("width", [5, 6])
-def test_lines_do_not_overlap_and_keep_their_numbers_in_a_longer_table(width):
-    class Tables:
-        pass
-
-    tables, rng = Tables(), np.random.default_rng(1)
-    numbers = {name: rng.integers(-(2**40), 2**40, 40) for name in KINDS}
-    for name, column in lines(40, KINDS, width).items():
-        assert not column[::width].any()
-        column[::width] = numbers[name]
-        setattr(tables, name, column)
-    more = extended_lines(tables, KINDS, width, 25)
-    for name in KINDS:
-        assert more[name].dtype == KINDS[name]
-        assert np.array_equal(more[name][: 40 * width : width], numbers[name])
-        assert not more[name][40 * width :: width].any()
-        assert len(more[name]) == 65 * width
+def test_fields_of_records_are_attributes():
+    agents = extended(zeros(3, AGENT), 2)
+    agents.ticks[4] = 7
+    assert agents["ticks"].tolist() == [0, 0, 0, 0, 7]

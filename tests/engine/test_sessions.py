@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from .driving import drive, sessions_of
-from .exchange import Forgetful, Gossip, Scripted, called, exchange_world, run_exchange
+from .exchange import Forgetful, Gossip, Scripted, called, exchange_world, run_exchange, told
 from .helpers import Stamp, random_graph, world_of
 from .test_world_properties import clocks, scenarios
 
@@ -470,7 +470,7 @@ class ModelPropagation(Gossip):
 
     def complete(self, me, partner, vector):
         me.copy[partner], me.met[partner] = vector, 1.0
-        copies = np.where(me.met[:, None] > 0, me.copy, me.heard)
+        copies = np.where(me.met[:, None] > 0, me.copy, told(me, "request"))
         confidence = self.golden["c"][me.agent]
         mean = me.weights @ copies / me.weights.sum()
         solitary = self.golden["local"][me.agent]

@@ -6,29 +6,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hushnet.simulator.engine.batched.wake_heap import add, first_child, order_heap, push, sift_down, take_top
-from hushnet.simulator.tables.room import LINE
-from hushnet.simulator.tables.run import WAKE_UP
+from hushnet.simulator.engine.batched.wake_heap import add, order_heap, push, sift_down, take_top
+from hushnet.simulator.tables.room import zeros
+from hushnet.simulator.tables.run import WAKE
 from hushnet.simulator.tables.tallies import COUNTERS, HEAP
-from hushnet.simulator.world.run_tables import wake_ups
 
 
 class Tables(NamedTuple):
     """What of the tables of a run the heap needs."""
 
-    heap_time: Any
-    heap_agent: Any
+    wakes: Any
     counts: Any
 
 
 def tables(agents: int) -> Tables:
-    return Tables(**wake_ups(agents), counts=np.zeros(COUNTERS, dtype=np.int64))
+    return Tables(zeros(agents + 1, WAKE), counts=np.zeros(COUNTERS, dtype=np.int64))
 
 
 def taken(run: Tables) -> list[tuple[float, int]]:
     found = []
     while run.counts[HEAP]:
-        found.append((float(run.heap_time[0]), int(run.heap_agent[0])))
+        found.append((float(run.wakes.time[0]), int(run.wakes.agent[0])))
         take_top(run)
     return found
 
@@ -58,11 +56,8 @@ def test_who_wakes_goes_back_among_the_others(agents):
         add(run, time, agent)
     order_heap(run)
     for _ in range(20 * agents):
-        now.append((float(run.heap_time[0]), int(run.heap_agent[0])))
+        now.append((float(run.wakes.time[0]), int(run.wakes.agent[0])))
         assert now[-1] == min(waiting)
-        if len(waiting) > 1:
-            place = WAKE_UP * first_child(run, 0)
-            assert (run.heap_time[place], run.heap_agent[place]) == sorted(waiting)[1]
         waiting.remove(now[-1])
         if rng.random() < 0.02 and len(waiting) > 1:
             take_top(run)
@@ -70,11 +65,3 @@ def test_who_wakes_goes_back_among_the_others(agents):
         waiting.append((now[-1][0] + float(rng.integers(0, 4)), now[-1][1]))
         sift_down(run, *waiting[-1])
     assert taken(run) == sorted(waiting)
-
-
-def test_the_four_children_of_a_wake_up_share_a_line():
-    run = tables(50)
-    for parent in range(12):
-        places = [WAKE_UP * (4 * parent + k) for k in range(1, 5)]
-        addresses = [column[place:].ctypes.data for column in (run.heap_time, run.heap_agent) for place in places]
-        assert len({address // LINE for address in addresses}) == 1

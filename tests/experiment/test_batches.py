@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from distributed import KilledWorker
 from hushnet.agents.errors import InputError, OutOfResources, RunFailure
-from hushnet.simulator.experiment import Experiment, batches, cluster, hire, perform
+from hushnet.simulator.experiment import Experiment, batches, dispatch, hire, perform
 from hushnet.simulator.experiment.batches import pack, post, work
+from hushnet.simulator.experiment.cluster import ThroughClient
 from hushnet.simulator.experiment.heartbeat import Heartbeat
 from hushnet.simulator.experiment.plan import plan
+from hushnet.simulator.experiment.processes import OwnProcesses
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.limits import memory
 from hushnet.simulator.storage.store import Store
@@ -79,19 +80,19 @@ class Shuffled:
         future.told(future)
 
 
-class Pretended(cluster.Cluster):
+class Pretended(dispatch.Elsewhere):
     """A cluster of one pretended client."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
 
-    def connect(self, queue: Any, experiment: Any) -> Any:
-        return self.client
+    def hands(self, queue: Any, experiment: Any) -> Any:
+        return ThroughClient(self.client)
 
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch):
-    monkeypatch.setattr(cluster, "LOOK", 0.0)
+    monkeypatch.setattr(dispatch, "LOOK", 0.0)
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1000.0], ids=["one run a time", "whole batches"])
@@ -180,27 +181,31 @@ def test_more_processes_than_fit_into_memory_are_refused_with_the_numbers(experi
         perform(experiment, workers=hire(16))
 
 
+DYING = """\
+import os, pathlib, sys
+left = pathlib.Path(__file__).with_name("deaths")
+deaths = left.read_text().splitlines()
+if deaths and "spawn_main" in " ".join(sys.orig_argv):
+    left.write_text("\\n".join(deaths[1:]))
+    os._exit(3)
+"""
+"""What Python does in processes that die before they have begun, as often as a file has lines."""
+
+
 @pytest.mark.parametrize("deaths", [2, 3])
-def test_processes_that_die_while_they_start_are_started_again(experiment, monkeypatch, deaths):
-    started = []
-
-    def dying(**_: Any) -> Any:
-        started.append(1)
-        if len(started) <= deaths:
-            raise RuntimeError("Nanny failed to start.")
-        return SimpleNamespace(workers={}, close=lambda timeout: None, scale=lambda workers: None)
-
-    client = Shuffled(np.random.default_rng(4))
-    client.close = lambda timeout: None
-    monkeypatch.setattr(cluster, "LocalCluster", dying)
-    monkeypatch.setattr(cluster, "Client", lambda *_, **__: client)
-    with hire(2) as workers:
+def test_processes_that_die_while_they_start_are_started_again(experiment, tmp_path, monkeypatch, deaths):
+    customs = tmp_path / "customs"
+    customs.mkdir()
+    (customs / "sitecustomize.py").write_text(DYING)
+    (customs / "deaths").write_text("x\n" * deaths)
+    monkeypatch.setenv("PYTHONPATH", str(customs))
+    with OwnProcesses(1) as workers:
         if deaths == 2:
             assert perform(experiment, workers=workers) == []
         else:
-            with pytest.raises(OutOfResources, match=r"2 processes cannot be started .*; use fewer --jobs"):
+            with pytest.raises(OutOfResources, match=r"1 processes cannot be started .*; use fewer --jobs"):
                 perform(experiment, workers=workers)
-    assert len(started) == 3
+    assert not (customs / "deaths").read_text()
 
 
 def test_a_users_class_and_metric_travel_with_the_experiment(tmp_path):

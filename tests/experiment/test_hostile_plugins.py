@@ -175,6 +175,7 @@ def test_a_deterministic_plugin_is_repeated_once_and_then_known(tmp_path, capsys
     assert ran(tmp_path, capsys)[0] == 0
 
 
+@pytest.mark.slow
 def test_a_crash_in_native_code_is_one_failed_run_with_its_line(tmp_path, capfd):
     where = write(tmp_path, "STEP", "ctypes.string_at(0)")
     code, said, there = ran(tmp_path, capfd)

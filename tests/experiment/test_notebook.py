@@ -103,6 +103,7 @@ def test_the_example_notebook_does_what_it_shows(tmp_path, monkeypatch):
     assert len(shown) == 5
 
 
+@pytest.mark.slow
 def test_in_a_real_kernel_runs_report_and_results_are_tables_and_pictures(tmp_path):
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     resources = {"metadata": {"path": str(tmp_path)}}

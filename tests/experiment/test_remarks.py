@@ -44,7 +44,7 @@ class Collects(Sketch):
 
     def step(self, me):
         me.model = me.now
-        self.history += [me.now] * 10
+        self.history.extend([me.now] * 10)
 
 
 def warnings_of(tmp_path, protocol, *, time=40, **fields):

@@ -5,18 +5,20 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numba
+import pandas as pd
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
 from hushnet.protocols.steps import average, batched
+from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.api import run
 from hushnet.simulator.console import run_scenario
 from hushnet.simulator.console.words import engines
-from hushnet.simulator.experiment import Experiment
+from hushnet.simulator.experiment import Experiment, plan
 from hushnet.simulator.experiment.estimate import forms
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.world.step_form import asked_form
-from numba.core import config
 
 SCENARIO = {
     "schema": 1,
@@ -93,7 +95,7 @@ def test_the_form_that_is_asked_for_is_part_of_a_runs_id(monkeypatch):
     usual = identity()
     assert identity() == usual
     names = {usual, identity(debug=True), identity(engine="event"), identity(engine="batched")}
-    monkeypatch.setattr(config, "DISABLE_JIT", 1)
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
     names.add(identity())
     assert len(names) == 5
 
@@ -102,19 +104,30 @@ def test_what_is_asked_for_follows_from_engine_debug_and_numba(monkeypatch):
     found = [asked_form(*one, debug=False) for one in (("auto",), ("batched",), ("event",))]
     assert found == ["planned", "planned", "one by one"]
     assert asked_form("auto", debug=True) == "one by one"
-    monkeypatch.setattr(config, "DISABLE_JIT", 1)
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
     assert asked_form("batched", debug=False) == "nothing compiled"
 
 
 def test_a_manifest_has_the_form_that_ran_and_why_it_is_that(tmp_path):
     loaded = {**SCENARIO, "protocols": {"cd": {"kind": "coordinate_descent"}, "local": {"kind": "local"}}}
-    auto = run(loaded, out=tmp_path / "auto").manifests
-    assert [one["form"]["steps"] for one in auto] == ["batches", "one by one"]
-    assert auto[0]["form"] == {"asked": "planned", "steps": "batches", "why": ""}
-    assert auto[1]["form"]["why"] == "Local makes no steps"
+    batched = run({**loaded, "engine": "batched"}, out=tmp_path / "batched").manifests
+    assert [one["form"]["steps"] for one in batched] == ["batches", "one by one"]
+    assert batched[0]["form"] == {"asked": "planned", "steps": "batches", "why": ""}
+    assert batched[1]["form"]["why"] == "Local makes no steps"
     event = run({**loaded, "engine": "event"}, out=tmp_path / "event").manifests
     assert {(one["form"]["asked"], one["form"]["steps"]) for one in event} == {("one by one", "one by one")}
     assert engines(event) == "event, as asked"
+
+
+def test_auto_begins_at_once_where_all_runs_are_short_and_its_runs_are_the_same_ones(tmp_path, monkeypatch):
+    short = run(SCENARIO, out=tmp_path / "short")
+    assert engines(short.manifests) == "event, for all runs together are short"
+    monkeypatch.setattr(plan, "SHORT", 5)
+    long = run(SCENARIO, out=tmp_path / "long")
+    assert engines(long.manifests) == "batched (steps in batches)"
+    one, other = (load_all(tmp_path / name) for name in ("short", "long"))
+    assert one.runs == other.runs
+    pd.testing.assert_frame_equal(one.trace, other.trace, check_exact=True)
 
 
 def test_results_without_a_form_are_of_an_unknown_one():
@@ -130,7 +143,7 @@ FORESEEN = {
 
 @pytest.mark.parametrize("kind", FORESEEN)
 def test_the_form_is_foreseen_and_is_the_one_that_runs(kind, tmp_path):
-    loaded = {**SCENARIO, "protocols": {"mine": {"kind": "mine"}}}
+    loaded = {**SCENARIO, "protocols": {"mine": {"kind": "mine"}}, "engine": "batched"}
     experiment = Experiment(load(loaded, extra={"mine": kind}), tmp_path / "results")
     assert forms(experiment) == [f"steps of mine: batched engine, {FORESEEN[kind]}"]
     [manifest] = run(loaded, protocols={"mine": kind}, out=tmp_path / "results").manifests

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from . import compare, logs, planted, product
+from . import compare, logs, mutants, planted, product, steps
 from .worlds import world
 
 
@@ -13,15 +13,20 @@ def main() -> int:
     """Do what the command line says; 1 if something differs."""
     parser = argparse.ArgumentParser(prog="python -m tests.oracles", description=__doc__)
     parser.add_argument("worlds", type=int, nargs="?", default=100, help="how many random worlds")
-    parser.add_argument("--engine", choices=[*product.ENGINES], default="event")
+    parser.add_argument("--engine", choices=[*product.ENGINES, *steps.FORMS], default="event")
     parser.add_argument("--seed", type=int, default=compare.SEED, help="of the generator; the logs have 1")
     parser.add_argument("--case", type=int, help="one world, with the first row that differs")
     parser.add_argument("--show", action="store_true", help="print the description of --case, and do not run it")
     parser.add_argument("--planted", action="store_true", help="plant errors into the frozen engine; renews the table")
+    parser.add_argument("--mutants", action="store_true", help="plant errors into a copy of the project's own rules")
+    parser.add_argument("--again", action="store_true", help="with --mutants: also those that no world has shown")
+    parser.add_argument("--jobs", type=int, default=2, help="with --mutants: processes at once")
     parser.add_argument("--write-logs", action="store_true", help="only before anything has changed")
     asked = parser.parse_args()
     if asked.planted:
         return planted.renew()
+    if asked.mutants:
+        return mutants.renew(jobs=asked.jobs, again=asked.again)
     if asked.write_logs:
         return logs.write()
     if asked.show:

@@ -62,9 +62,15 @@ def difference(wanted: list[Row], got: list[Row], *, before: int = 3) -> str:
 
 
 def compare(description: Description, engine: str) -> str:
-    """Where an engine of the project parts from the frozen one, observed or not; empty if nowhere."""
-    from . import product
+    """Where an engine of the project parts from the frozen one, observed or not; empty if nowhere.
 
+    Of the forms of `steps.FORMS`, with the description's protocol as `declared` has it.
+    """
+    from . import declared, product, steps
+
+    if engine in steps.FORMS:
+        stated = declared.declared(description)
+        return difference(declared.run(stated), steps.run(stated, engine))
     wanted = build.run(description)
     found = difference(wanted, product.run(description, engine))
     if found or engine == product.EVENT:

@@ -35,6 +35,7 @@ from pydantic import TypeAdapter
 
 from ..engine.driving import build_world, drive
 from .engine.build import graph_of
+from .engine.contract import Privacy
 from .engine.diary import Diary, Row
 from .engine.protocols import Small, protocol_of
 
@@ -123,7 +124,7 @@ def _ran(setting: Setting, description: dict[str, Any], engine: str, diary: Diar
     try:
         drive(world)
     except Stall as error:
-        return world, _stalled(str(error))
+        return world, stalled(str(error))
     except HushnetError as error:
         return world, type(error).__name__
     return world, world.ended
@@ -167,7 +168,8 @@ def _write(path: Path, header: tuple[str, ...], rows: list[list[Any]]) -> None:
         csv.writer(file).writerows([header, *rows])
 
 
-def _stalled(sentence: str) -> str:
+def stalled(sentence: str) -> str:
+    """How the frozen engine says that rounds have stalled."""
     found = _STALL.match(sentence)
     assert found, sentence
     agent, time, number, neighbour, why = found.groups()
@@ -224,11 +226,20 @@ class WayOut:
         return Release(self._me.agent, self._me.now, "laplace", "l1", **terms, **claimed)
 
 
+def mirror_privacy(noise: Privacy | None) -> Any:
+    """What a protocol of the project says of its noise and budget."""
+    if noise is None:
+        return None
+    budget = None if noise.epsilon is None else Budget(epsilon=noise.epsilon, delta=0.0, by="basic_composition")
+    return SimpleNamespace(
+        budget=budget, updates=noise.updates, claimed_by="basic_composition", strict=False, noiseless=False
+    )
+
+
 def mirror_of(description: dict[str, Any], diary: Diary) -> tuple[type[Protocol], ProtocolParameters]:
     """A protocol class of the project that does what the described small protocol does, and writes it down."""
     inner: Small = protocol_of(description["protocol"], description["schedule"], len(description["ids"]))
-    kinds, noise = [*inner.layout().messages], inner.privacy
-    schedule = description["schedule"]
+    kinds, schedule = [*inner.layout().messages], description["schedule"]
     rounds = schedule["kind"] == "rounds" if schedule else inner.traits.trigger == "round"
 
     def seen(me: Any, luck: float = float("nan")) -> SeenView:
@@ -266,11 +277,6 @@ def mirror_of(description: dict[str, Any], diary: Diary) -> tuple[type[Protocol]
 
         @property
         def privacy(self) -> Any:
-            if noise is None:
-                return None
-            budget = None if noise.epsilon is None else Budget(epsilon=noise.epsilon, delta=0.0, by="basic_composition")
-            return SimpleNamespace(
-                budget=budget, updates=noise.updates, claimed_by="basic_composition", strict=False, noiseless=False
-            )
+            return mirror_privacy(inner.privacy)
 
     return Mirror, MirrorParameters.model_validate({"kind": "mirror", "schedule": schedule})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from . import compare, planted, product
+from . import compare, planted, product, steps
 from .engine import build
 from .worlds import world
 
@@ -13,6 +13,8 @@ EVENT = range(40)
 SEED = compare.SEED
 BATCHED = 20
 """Worlds on the batched engine, counting those that it can run."""
+PLANNED = [*range(20), 105]
+"""Worlds whose steps are planned; in the last one a start tells more than it is charged for."""
 
 
 def frozen_parts_from_log(cases):
@@ -57,6 +59,17 @@ def test_the_batched_engine_steps_reads_counts_and_charges_like_the_frozen_one()
 @pytest.mark.slow
 def test_the_batched_engine_is_the_frozen_one_in_all_worlds():
     assert parts(range(BATCHED, len(LOGGED)), "batched") == []
+
+
+@pytest.mark.parametrize("form", steps.FORMS)
+def test_planned_steps_read_send_and_are_charged_as_if_they_were_made_one_by_one(form):
+    assert parts(PLANNED, form) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", steps.FORMS)
+def test_planned_steps_do_as_those_of_the_frozen_engine_in_all_worlds(form):
+    assert parts(range(len(LOGGED)), form) == []
 
 
 def test_a_difference_is_told_by_its_first_row_and_fields():

@@ -307,6 +307,7 @@ def test_a_mechanism_is_looked_at_once_where_it_is_in_use(checked: list[tuple[fl
     assert len(checked) == len(set(checked)) == before
 
 
+@pytest.mark.slow
 def test_of_many_uses_the_extremes_and_a_bounded_number_between_are_looked_at(checked: list[tuple[float, ...]]) -> None:
     scales = np.geomspace(0.01, 50.0, 3000)
     ledger = charged(Normal(), *((scale, scale, 2 + rank % 7, 1.0) for rank, scale in enumerate(scales.tolist())))

@@ -57,9 +57,12 @@ class Alone(Blocks):
         me.met += me.degree
         around = (me.trust[:, None] * me.gap).sum(axis=0) if me.degree else 0.0
         me.model = me.decay * me.model + me.rate * (around + me.mu_c * me.target)
+        me.model[0] += 1.0
         if me.agent % 2 == 1:
             me.met = -me.met
             me.gap *= 2.0
+        if me.agent == 3:
+            me.model /= 2
         me.message = me.model + 0.01 * me.centre * (me.updates + me.rows + me.tick + me.round)
 
 
@@ -72,13 +75,19 @@ class Together(Blocks):
         names = "model met degree rows updates tick round now agent mu_c target gap count trust weights heard was_heard"
         SEEN.append({name: np.shape(getattr(me, name)) for name in [*names.split(), "rate", "centre"]})
         me.gap = me.heard - per_edge(me, me.model)
-        me.count = me.count + 1.0
-        me.met = me.met + me.degree
+        me.count += 1.0
+        me.met += me.degree
         around = segment_sum(me, me.trust * me.gap)
-        me.model = me.decay * me.model + me.rate * (around + me.mu_c * me.target)
+        me.model *= me.decay
+        me.model += me.rate * (around + me.mu_c * me.target)
+        me.model[:, 0] += 1.0
         odd = me.where(me.agent % 2 == 1)
+        before = odd.met
         odd.met = -odd.met
         odd.gap = 2.0 * odd.gap
+        assert (odd.met == -before).all()
+        third = odd.where(odd.agent == 3)
+        third.model = third.model / 2
         me.message = me.model + 0.01 * me.centre * (me.updates + me.rows + me.tick + me.round)
 
 
@@ -140,6 +149,11 @@ class PairsAlone(Pairs):
         me.moved[partner] += (heard - me.model) / 2
         me.moved *= 0.5
         me.met[partner] = 7.0
+        me.met += me.weights
+        if me.agent % 2:
+            me.met[partner] += me.weights[partner]
+            me.moved[partner] += 1.0
+        me.moved += 0.25
         me.message = me.moved[partner]
         me.model += me.moved[partner]
 
@@ -162,10 +176,15 @@ class PairsTogether(Pairs):
     @batched
     def respond(me, heard):
         me.here.moved = me.here.moved + (heard - me.model) / 2
-        me.moved = 0.5 * me.moved
+        me.moved *= 0.5
         me.here.met = 7.0
+        me.met += me.weights
+        odd = me.where(me.agent % 2 == 1)
+        odd.here.met = odd.here.met + odd.here.weight
+        odd.here.moved = odd.here.moved + 1.0
+        me.moved += 0.25
         me.message = me.here.moved
-        me.model = me.model + me.here.moved
+        me.model += me.here.moved
 
     @staticmethod
     @batched
@@ -210,8 +229,10 @@ def variant(folder, text, kind=Blocks, name="step", decorators="@batched\n", hea
         ("me.message = np.ones((len(me.model), 2))", r"me\.message is \(\d+, 3\) here, and was given"),
         ("me.weights = 1.0", r"AttributeError: me\.weights is not for a step to change"),
         ("me.heard = 1.0", r"AttributeError: me\.heard is not for a step to change"),
-        ("me.model[0] = 1.0", r"ValueError: .*read-only; what was heard, and what a batch reads"),
-        ("me.met += me.degree", r"read-only; what was heard, and what a batch reads"),
+        ("me.weights[0] = 1.0", r"ValueError: .*read-only; what is no block, or of a part of a batch, is there to be"),
+        ("me.heard[:] = 0.0", r"ValueError: .*read-only; what is no block, or of a part of a batch, is there to be"),
+        ("me.now[0] = 0.0", r"ValueError: .*read-only; what is no block, or of a part of a batch, is there to be"),
+        ("me.where(me.agent >= 0).met += me.degree", r"read-only; what is no block, or of a part of a batch, is"),
         ("me.target[0] = 1.0", r"read-only"),
         ("me.model -= me.features", r"AttributeError: a batch has no 'features', for agents have different numbers"),
         ("me.model = me.here.gap", r"AttributeError: an agent has no 'here'"),

@@ -124,7 +124,7 @@ def test_a_private_agent_stops_after_its_planned_updates_and_has_spent_its_budge
 def test_an_agent_falls_silent_before_noise_once_its_budget_is_spent():
     spec = parameters(privacy=private())
     world = world_of(small_task(empty=False), spec, time=50.0)
-    world.protocol.limit = 1000
+    vars(world.protocol)["limit"] = 1000
     world.ledger._updates = math.inf
     drive(world)
     assert max(agent.updates for agent in world.agents) == 3

@@ -16,11 +16,12 @@ from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.stand_ins import EpsilonLike
 from hushnet.protocols.algorithms import dual_averaging
-from hushnet.protocols.algorithms.dual_averaging import DualAveraging, DualAveragingParameters, metropolis
+from hushnet.protocols.algorithms.dual_averaging import DualAveraging, DualAveragingParameters
 from hushnet.protocols.algorithms.subgradient_noise import calibrated, drawn_gradient, drawn_rows, verified_epsilon
 from hushnet.protocols.privacy.accounting import Charge, verified
 from hushnet.protocols.privacy.budget import Target
 from hushnet.protocols.privacy.composition import gaussian
+from hushnet.protocols.steps import mixing_weights
 from hushnet.protocols.steps.operators import Sample
 from hushnet.simulator.contract import check_contract
 from hushnet.simulator.contract.bench import small_graph, small_task
@@ -86,7 +87,7 @@ def synchronous_loop(task: Task, graph: Graph, rounds: int, gradients) -> tuple[
     """Algorithm 1 as printed, with a(t) = t, mu = .1, gamma = 2: duals z(T + 1) and averages."""
     n, p = task.agents, task.dimension
     mixing = np.zeros((n, n))
-    mixing[graph.tails, graph.heads] = metropolis(graph)
+    mixing[graph.tails, graph.heads] = mixing_weights(graph, "metropolis")
     mixing += np.diag(1 - mixing.sum(axis=1))
     duals, sums = np.zeros((n, p)), np.zeros((n, p))
     for t in range(1, rounds + 1):
@@ -166,10 +167,10 @@ def test_the_first_model_is_zero_and_models_follow_equation_5():
 
 
 def test_a_ring_mixes_by_thirds_and_every_matrix_is_doubly_stochastic():
-    assert metropolis(ring(20)) == pytest.approx(1 / 3)
+    assert mixing_weights(ring(20), "metropolis") == pytest.approx(1 / 3)
     graph = small_graph(6)
     mixing = np.zeros((6, 6))
-    mixing[graph.tails, graph.heads] = metropolis(graph)
+    mixing[graph.tails, graph.heads] = mixing_weights(graph, "metropolis")
     assert np.array_equal(mixing, mixing.T)
     assert (mixing.sum(axis=1) < 1).all()
 

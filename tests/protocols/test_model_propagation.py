@@ -148,14 +148,16 @@ def test_the_closed_form_is_the_fixed_point_of_both_iterations(alpha):
 class Called(ModelPropagation):
     """Calls the neighbours of the golden trace."""
 
+    def prepare(self):
+        super().prepare()
+        self.calls = []
+
     def partner(self, me, uniform):
-        return int(np.searchsorted(me.neighbours, GOLDEN["neighbour"][self.calls]))
+        return int(np.searchsorted(me.neighbours, GOLDEN["neighbour"][len(self.calls)]))
 
     def request(self, me, partner):
         self.steps.alone(me, super().request, partner)
-        self.calls += 1
-
-    calls = 0
+        self.calls.append(partner)
 
 
 def test_the_closed_form_reproduces_the_golden_models():

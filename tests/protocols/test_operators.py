@@ -10,22 +10,30 @@ import pytest
 from hushnet.agents.clipping import clip_rows, norms
 from hushnet.agents.losses import LOSSES, clipped_gradient
 from hushnet.agents.losses import local_gradient as gradient_of
+from hushnet.agents.losses import local_loss as loss_of
 from hushnet.agents.optimisation.solvers import minimise_local
 from hushnet.agents.optimisation.splitting import minimise_rows
 from hushnet.agents.tables import Shard
+from hushnet.protocols.base import MessageKind
 from hushnet.protocols.steps import (
     add_scaled,
     average,
     batched,
     bends,
+    choice,
     clipped,
     draw_each,
     draw_rows,
     heard_of,
     heard_sum,
     local_gradient,
+    local_loss,
     loss_gradient,
+    median,
     minimised,
+    mixed,
+    mixing_weights,
+    normal,
     per_edge,
     perturbed,
     perturbed_minimiser,
@@ -38,13 +46,15 @@ from hushnet.protocols.steps import (
     solved_by,
     sum_of_rows,
     take_in,
+    trimmed_mean,
+    uniform,
     weighted_sum,
 )
 from hushnet.simulator.engine.selection import EventEngine
 from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive, fast_world, prepared
-from .noisy_steps import BOUND, Noisy, NoisyParameters
+from .noisy_steps import BOUND, Noisy, NoisyPairs, NoisyParameters
 from .random_worlds import random_graph, random_setting, random_task
 
 AGENTS = 11
@@ -68,10 +78,24 @@ def run(kind, *, event=False, loss="logistic", features=None, **fields):
     return drive(prepared(World(*given), EventEngine()) if event else fast_world(*given))
 
 
+def column_of(values):
+    """Values over edges as a column, of one agent or of a batch."""
+    return np.reshape(values, (-1, 1))
+
+
 OPERATORS = {
     "average": average,
     "heard_sum": heard_sum,
     "weighted_sum": lambda me: weighted_sum(me, 2.0 * me.weights),
+    "median": median,
+    "trimmed_mean": lambda me: trimmed_mean(me, np.minimum(1, np.maximum(me.degree - 1, 0) // 2)),
+    "mixed": lambda me: mixed(me, me.model, me.weights / 7.0),
+    "uniform": lambda me: uniform(me) + uniform(me, 4),
+    "normal": lambda me: normal(me, 4) + normal(me),
+    "choice": lambda me: choice(me, 2 + me.degree) + choice(me, 4 + me.degree, 4),
+    "local_loss": lambda me: local_loss(me, me.model),
+    "age": lambda me: segment_sum(me, column_of(np.where(me.was_heard, me.age, 7.0))),
+    "is_new": lambda me: segment_sum(me, column_of(me.is_new)),
     "segment_sum": lambda me: segment_sum(me, received(me) - per_edge(me, me.model)),
     "local_gradient": lambda me: local_gradient(me, me.model),
     "loss_gradient": lambda me: loss_gradient(me, 2 * me.model),
@@ -84,17 +108,17 @@ OPERATORS = {
     "perturbed_minimiser": lambda me: perturbed_minimiser(me, 1.0, 0.5, average(me), me.model, 1e-9, 0.3),
     "clipped": lambda me: clipped(me.model, 0.5),
 }
-IN_PARTS = [one for name, one in OPERATORS.items() if "draw" not in name]
-"""Rows are drawn for a whole batch."""
 SIZES = set()
 
 
 class All(Noisy):
     """Keeps what all operators come to, of one agent."""
 
+    asks_what_is_new = True
+
     def layout(self):
         p, made = self.problem.task.dimension, super().layout()
-        return dataclasses.replace(made, agent={"model": p, "found": p * len(OPERATORS), "part": p * len(IN_PARTS)})
+        return dataclasses.replace(made, agent={"model": p, "found": p * len(OPERATORS), "part": p * len(OPERATORS)})
 
     def start(self, me):
         me.model = 1.0 + me.agent
@@ -104,7 +128,7 @@ class All(Noisy):
     def step(me):
         me.found = np.concatenate([one(me) * np.ones(4) for one in OPERATORS.values()])
         if me.agent % 3 == 1:
-            me.part = np.concatenate([one(me) * np.ones(4) for one in IN_PARTS])
+            me.part = np.concatenate([one(me) * np.ones(4) for one in OPERATORS.values()])
         me.model = (average(me) + perturbed(me, me.model)) / (2 + me.updates)
         me.message = me.model
 
@@ -118,7 +142,7 @@ class AllTogether(All):
         SIZES.add(len(me.model))
         me.found = np.concatenate([one(me) * np.ones(4) for one in OPERATORS.values()], axis=1)
         part = me.where(me.agent % 3 == 1)
-        part.part = np.concatenate([one(part) * np.ones(4) for one in IN_PARTS], axis=1)
+        part.part = np.concatenate([one(part) * np.ones(4) for one in OPERATORS.values()], axis=1)
         me.model = (average(me) + perturbed(me, me.model)) / (2 + me.updates)
         me.message = me.model
 
@@ -147,6 +171,89 @@ def test_a_row_of_a_batch_has_the_bits_that_it_has_alone_on_either_engine(loss, 
     assert (np.abs(alone["found"].rows.reshape(AGENTS, -1, 4)).sum(axis=(0, 2)) > 0).all()
 
 
+class InPairs(NoisyPairs):
+    """Keeps what halves of exchanges draw and have heard, of one agent."""
+
+    asks_what_is_new = True
+
+    def layout(self):
+        p, made = self.problem.task.dimension, super().layout()
+        messages = {"model": MessageKind(p, mirrors="model"), **made.messages}
+        return dataclasses.replace(made, agent={"model": p, "found": p}, messages=messages)
+
+    def start(self, view, out):
+        view.state["model"][:] = 1.0 + view.agent
+        out.send("model", view.state["model"], out.public("the agent's number"))
+
+    @staticmethod
+    def request(me, partner):
+        keep(me)
+        if me.agent % 3 == 1:
+            me.found += uniform(me, 4) + loss_gradient(me, me.model, draw_rows(me, 1))
+        me.message = perturbed(me, me.model)
+
+    @staticmethod
+    def respond(me, partner, heard):
+        keep(me)
+        NoisyPairs.respond(me, partner, heard)
+
+
+class InPairsTogether(InPairs):
+    """The same of a batch."""
+
+    @staticmethod
+    @batched
+    def request(me):
+        keep(me)
+        some = me.where(me.agent % 3 == 1)
+        drawn = draw_rows(some, 1)
+        some.found = some.found + (uniform(some, 4) + loss_gradient(some, some.model, drawn))
+        SIZES.add(len(me.model))
+        me.message = perturbed(me, me.model)
+
+    @staticmethod
+    @batched
+    def respond(me, heard):
+        InPairs.respond(me, None, heard)
+
+    @staticmethod
+    @batched
+    def complete(me, heard):
+        NoisyPairs.complete(me, None, heard)
+
+
+def keep(me):
+    """Keep what a half has drawn and heard."""
+    seen = [np.where(me.was_heard, me.age, 0.0), me.is_new]
+    rows = loss_gradient(me, me.model, draw_rows(me, 2)) + normal(me, 4) * (1 + choice(me, 9))
+    me.found = me.found / 2 + rows + sum(segment_sum(me, column_of(one)) for one in seen) + median(me)
+
+
+def test_halves_of_exchanges_draw_and_have_heard_alike_on_either_engine():
+    SIZES.clear()
+    alone = run(InPairs, event=True).state.agent
+    for kind, engine in ((InPairs, "batched (planned steps)"), (InPairsTogether, "batched (steps in batches)")):
+        world = run(kind)
+        assert world.engine == engine
+        for name in ("model", "found"):
+            np.testing.assert_array_equal(world.state.agent[name].rows, alone[name].rows, err_msg=name)
+    assert max(SIZES) > 1
+    assert len(np.unique(alone["found"].rows)) == (AGENTS - 1) * 4 + 1  # the last one meets nobody
+
+
+def test_mixing_weights_have_names():
+    graph = random_graph(np.random.default_rng(5), AGENTS, alone=True)
+    for rule, doubly in (("metropolis", True), ("uniform", False)):
+        matrix = np.zeros((AGENTS, AGENTS))
+        matrix[graph.tails, graph.heads] = mixing_weights(graph, rule)
+        matrix += np.diag(1 - matrix.sum(axis=1))
+        assert (matrix.diagonal() > 0).all()
+        assert np.allclose(matrix.sum(axis=0), 1) == doubly
+        if rule == "uniform":
+            alike = np.isclose(matrix, matrix.diagonal()[:, None]) | (matrix == 0)
+            assert alike.all()
+
+
 class Checks(All):
     """Computes again with NumPy what operators come to."""
 
@@ -156,6 +263,21 @@ class Checks(All):
         shard, loss, model, heard = Shard(me.features, me.labels), task.loss, me.model, me.heard
         np.testing.assert_array_equal(heard[~me.was_heard], np.broadcast_to(model, (sum(~me.was_heard), 4)))
         np.testing.assert_allclose(heard_sum(me), heard.sum(axis=0), **close)
+        assert uniform(me).shape == normal(me).shape == ()
+        assert (len(uniform(me, 3)), len(normal(me, 0)), len(choice(me, 9, 2))) == (3, 0, 2)
+        assert sorted(choice(me, 5, 5)) == [0, 1, 2, 3, 4]
+        np.testing.assert_allclose(local_loss(me, model), loss_of(model, shard, loss, me.regularisation), **close)
+        around = heard if me.degree else model[None]
+        np.testing.assert_allclose(median(me), np.median(around, axis=0), **close)
+        cut = (len(around) - 1) // 2
+        for few in range(cut + 1):
+            kept = np.sort(around, axis=0)[few : len(around) - few]
+            np.testing.assert_allclose(trimmed_mean(me, few), kept.mean(axis=0), **close)
+        mixing = me.weights / 7.0
+        np.testing.assert_allclose(mixed(me, model, mixing), (1 - mixing.sum()) * model + mixing @ heard, **close)
+        np.testing.assert_array_equal(np.isinf(me.age), ~me.was_heard)
+        assert (me.age >= 0.0).all()
+        np.testing.assert_array_equal(me.is_new[~me.was_heard], False)
         np.testing.assert_allclose(weighted_sum(me, me.weights), me.weights @ heard, **close)
         np.testing.assert_allclose(segment_sum(me, heard), heard.sum(axis=0), **close)
         if me.degree:
@@ -238,6 +360,18 @@ WRONG = {
     "perturbed_minimiser": lambda me, p, rows: perturbed_minimiser(me, 1.0, 1.0, me.model, np.ones(p + 1), 1e-9, 0.5),
     "weighted_sum": lambda me, p, rows: weighted_sum(me, np.ones(me.degree - 1)),
     "segment_sum": lambda me, p, rows: segment_sum(me, np.ones((me.degree + 1, p))),
+    "trimmed_mean": lambda me, p, rows: trimmed_mean(me, (me.degree + 1) // 2),
+    "trimmed_mean of a part": lambda me, p, rows: trimmed_mean(me, 0.5),
+    "trimmed_mean by a debt": lambda me, p, rows: trimmed_mean(me, -1),
+    "mixed": lambda me, p, rows: mixed(me, me.model, np.ones(me.degree + 1)),
+    "mixing_weights": lambda me, p, rows: mixing_weights(me.tables_.graph, "metropolitan"),
+    "local_loss": lambda me, p, rows: local_loss(me, np.ones(p + 1)),
+    "uniform": lambda me, p, rows: uniform(me, -1),
+    "normal": lambda me, p, rows: normal(me, 2.0),
+    "choice": lambda me, p, rows: choice(me, 3, 4),
+    "choice of none": lambda me, p, rows: choice(me, 0),
+    "choice of a part": lambda me, p, rows: choice(me, 2.5),
+    "draw_rows": lambda me, p, rows: draw_rows(me, 0.5),
     "heard_of": lambda me, p, rows: heard_of(me, me.degree),
     "heard_of before": lambda me, p, rows: heard_of(me, -me.degree - 1),
     "slopes": lambda me, p, rows: slopes(me, np.ones(1)),
@@ -254,6 +388,9 @@ TOGETHER = {
     "perturbed": lambda me: perturbed(me, np.ones((2, 4))),
     "weighted_sum": lambda me: weighted_sum(me, me.weights[1:]),
     "segment_sum": lambda me: segment_sum(me, me.model),
+    "trimmed_mean": lambda me: trimmed_mean(me, np.ones((3, 1), dtype=int)),
+    "mixed": lambda me: mixed(me, me.model, me.weights[1:]),
+    "choice": lambda me: choice(me, np.ones((3, 1), dtype=int)),
     "a column of other agents": lambda me: minimised(me, np.ones((3, 1)), 1.0, me.model, me.model, 1e-9),
 }
 
@@ -279,7 +416,7 @@ class MisfitsTogether(Noisy):
         if len(me.model) > 3:
             SIZES.add(len(me.model))
             for name, call in TOGETHER.items():
-                with pytest.raises(ValueError, match=r"shape|values"):
+                with pytest.raises(ValueError, match=r"shape|values|weights"):
                     pytest.fail(f"{name} came to {call(me)}")
         me.message = perturbed(me, me.model)
 

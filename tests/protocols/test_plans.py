@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from hushnet.agents.errors import Divergence, StepFailure
+from hushnet.agents.errors import Divergence, InputError, StepFailure
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from hushnet.protocols.steps import Every, average, batched, local_gradient, perturbed
@@ -329,7 +329,11 @@ def test_steps_that_decide_are_made_one_by_one():
 @pytest.mark.parametrize(
     ("sends", "most", "said"),
     [
-        ({"modle": Every()}, None, r"sends names the kind 'modle'; admissible: model"),
+        (
+            {"modle": Every()},
+            None,
+            r"plans\.py:\d+, `.*names the kind 'modle'; did you mean 'model'\? admissible",
+        ),
         ({"model": Every(2, 2)}, None, r"sends has Every\(period=2, phase=2\) for 'model'; admissible: whole numbers"),
         ({"model": Every(1.5)}, None, "whole numbers"),
         ({"model": Every(np.ones(3, dtype=int))}, None, "one for each agent"),
@@ -339,5 +343,5 @@ def test_steps_that_decide_are_made_one_by_one():
 )
 def test_what_no_agent_could_keep_is_refused_before_the_first_step(sends, most, said):
     kind = type("Odd", (Alone,), {"sends": lambda self: sends, "most_steps": lambda self: most})
-    with pytest.raises(TypeError, match=said):
+    with pytest.raises(InputError, match=said):
         World(random_setting(0, loss="logistic")(), kind, Parameters())

@@ -73,6 +73,7 @@ def test_without_loss_it_reaches_the_optimum_of_its_parent(network):
     assert 0.0 <= gap(parent) < gap(variant) < 2e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trouble", [{**BAD, "availability": AWAY}, {"clock": STRAGGLERS}])
 def test_agents_that_are_slow_or_away_move_the_optimum_by_nothing_and_only_delay_it(trouble):
     """The gap falls like 1/s^2 or so with linear weights; subgradients that counted by steps would leave it above."""

@@ -150,6 +150,7 @@ def test_no_table_scrolls_sideways_on_a_usual_screen(opened, tmp_path):
     assert view.eval_on_selector_all(".scroll", wide) == []
 
 
+@pytest.mark.slow
 def test_more_than_forty_points_are_compared_by_what_matters_most(tmp_path):
     losses = [round(0.01 * k, 2) for k in range(41)]
     results = made(tmp_path / "many", seeds=2, losses=losses, gaps=[0.1] * 41)

@@ -75,6 +75,7 @@ def test_letters_that_no_font_has_are_one_sentence_a_figure(experiment, capsys):
     )
 
 
+@pytest.mark.slow
 def test_a_warning_for_people_is_a_line_without_code(experiment, tmp_path):
     root = experiment([make_run("cd", label="\u6f22")], [{"name": "curve", "y": "accuracy", "x": "time"}])
     done = subprocess.run(

@@ -110,6 +110,7 @@ def test_the_table_of_data_has_the_md5_of_a_csv(tmp_path):
     assert row["md5"] == hashlib.md5(ROWS.encode()).hexdigest()
 
 
+@pytest.mark.slow
 def test_data_that_bear_a_name_of_the_bundles_own_are_packed_all_the_same(tmp_path):
     files = {**FILES, "data.csv": ROWS, "results/edges.csv": EDGES}
     line = "task: {kind: csv, path: data.csv, label: label, agent: agent}\n"

@@ -20,6 +20,7 @@ print(heavy & set(sys.modules), pyarrow.default_memory_pool().backend_name, file
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["compare", "plot", "report"])
 def test_reading_results_loads_no_engine_and_keeps_no_memory_of_tables(command, tmp_path):
     """120 MB less, and 60 MB less with 10,000 runs."""

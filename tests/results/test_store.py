@@ -437,6 +437,7 @@ engine: event
 """
 
 
+@pytest.mark.slow
 def test_the_shell_says_that_there_is_no_room_with_exit_code_5_and_goes_on_when_there_is(tmp_path):
     (tmp_path / "tiny.yaml").write_text(SCENARIO)
     hushnet = Path(sys.executable).parent / "hushnet"

@@ -125,6 +125,7 @@ def test_one_protocol_has_nobody_to_win_against(tmp_path):
     assert standings(results(tmp_path, noisy(lambda *_: 0.5), labels=("cd",))) == []
 
 
+@pytest.mark.slow
 def test_level_protocols_are_told_apart_about_as_rarely_as_the_level_says(tmp_path):
     """Three protocols of one law at 40 points: more than 9 with a false verdict have a probability below 1e-4."""
     grid = [{"network.loss": float(point)} for point in range(40)]

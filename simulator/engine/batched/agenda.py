@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ....agents.compilation.compiled import compiled
-from ...rules.forms import PlainRules, rule
+from ....agents.compilation import compiled
+from ...rules.forms import rule
 from ...tables.broadcasts import BroadcastTables
 from ...tables.effects import EFFECTS, PRIORITY, SERIAL, SUBJECT, WHAT
 from ...tables.priorities import AVAILABILITY, TIMER
@@ -158,15 +158,12 @@ def settle_effects(tables: BroadcastTables | RoundTables, agenda: Agenda):  # pr
     take_effects(tables, agenda)
 
 
-_next_source, _first_of = map(PlainRules(), (next_source, first_of))
-
-
 def first(agenda: Agenda) -> tuple[float, int] | None:
     """Time and priority of the next event; None if there is none."""
-    source = _next_source(agenda)
+    source = next_source(agenda)
     if source == NOWHERE:
         return None
-    time, key = (int(_first_of(agenda, source, column)) for column in (TIME, KEY))
+    time, key = (int(first_of(agenda, source, column)) for column in (TIME, KEY))
     return time / TICKS, key >> 40
 
 

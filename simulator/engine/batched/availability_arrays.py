@@ -32,8 +32,8 @@ class AvailabilityArrays:
         self._times = np.empty(0)
         self._agents = np.empty(0, dtype=np.int64)
         self._up = changes.up.copy()
-        run.was_up[:] = changes.up
-        run.gone_from[changes.gone] = 0.0
+        run.agents.was_up[:] = changes.up
+        run.agents.gone_from[changes.gone] = 0.0
 
     @property
     def drawn(self) -> float:
@@ -46,7 +46,7 @@ class AvailabilityArrays:
             return run
         times, whats, agents = self.changes.draw(needed, needed + AHEAD)
         gone = whats == GONE
-        run.gone_from[agents[gone]] = times[gone]
+        run.agents.gone_from[agents[gone]] = times[gone]
         order = np.argsort(agents, kind="stable")
         times, agents, up = times[order], agents[order], whats[order] == UP
         others = agents[1:] != agents[:-1]
@@ -65,7 +65,7 @@ class AvailabilityArrays:
         kept = self._times >= before
         if kept.all():
             return run
-        run.was_up[:] ^= self._counts(self._agents[~kept]) % 2 == 1
+        run.agents.was_up[:] ^= self._counts(self._agents[~kept]) % 2 == 1
         self._times, self._agents = self._times[kept], self._agents[kept]
         return self._laid_out(run)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ....agents.compilation.compiled import compiled
+from ....agents.compilation import compiled
 from ...rules.broadcasts import on_arrival, send
 from ...rules.clocks import used_up
 from ...rules.lazy import is_up
@@ -51,11 +51,11 @@ def run_broadcast_events(
     counts = run.counts
     while True:
         if counts[UNFINISHED]:
-            agent, now = run.heap_agent[0], run.heap_time[0]
+            agent, now = run.wakes.agent[0], run.wakes.time[0]
             why = end_wake(run)
             if why != REACHED:
                 return why, agent, now
-        wake = run.heap_time[0] if counts[HEAP] > 0 else math.inf
+        wake = run.wakes.time[0] if counts[HEAP] > 0 else math.inf
         arrival = agenda.heap[0, TIME] / TICKS if agenda.size[ON_HEAP] > 0 else math.inf
         now = min(arrival, wake)
         if now == math.inf:
@@ -72,14 +72,14 @@ def run_broadcast_events(
             if on_arrival(run, tables, place):
                 return REACTION, place, now
             continue
-        agent = run.heap_agent[0]
+        agent = run.wakes.agent[0]
         counted = is_event(run, agent, now)
         if counted and used_up(run):
             return LOOK, agent, now
         forced = False
-        run.ticks[agent] += 1
+        run.agents.ticks[agent] += 1
         counts[WAKES] += counted
         counts[BARRIER], counts[UNFINISHED] = counts[ORDER], 1
         tables.now[NOW] = tables.now[LATE] = now
-        if not run.silent[agent] and is_up(run, agent, now, True):
+        if not run.agents.silent[agent] and is_up(run, agent, now, True):
             return AWAKE, agent, now

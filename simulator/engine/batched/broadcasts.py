@@ -13,7 +13,6 @@ from typing import final
 from typing_extensions import override
 
 from ....agents.agent import Agent
-from ....agents.compilation.dispatchers import announce
 from ...rules import lazy
 from ...tables import tallies
 from . import windows
@@ -35,21 +34,16 @@ class Broadcasts(WakeWindows):
 
     @override
     def init_clocks(self) -> Sequence[int]:
-        world = self.world
-        if world.setting.always_up and world.observer is None and not self.transport.tables.alone.any():
-            self.transport.draw_delays_late()
         return windows.init_clocks(self.transport.tables)
 
     @override
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
         """Run a window, which ends where availability is not known."""
         assert self.presence is not None
-        top = float(self.transport.tables.heap_time[0])
+        top = float(self.transport.tables.wakes.time[0])
         if self.presence.drawn <= top < math.inf:
             self._look_ahead(top, limit)
-        window = windows.run_late_window if len(self.transport.tables.brackets) else windows.run_window
-        announce(window, "the batched engine")
-        return window(self.transport.tables, min(limit, self.presence.drawn), forced, *self._call)
+        return windows.run_window(self.transport.tables, min(limit, self.presence.drawn), forced, *self._call)
 
     def _look_ahead(self, top: float, limit: float) -> None:
         """Know availability some way beyond the next wake-up, and forget what lies behind."""

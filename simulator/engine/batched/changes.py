@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....agents.availability import ALWAYS, Absences, Availability, Timeline
-from ....agents.compilation.compiled import form_of
+from ....agents.compilation import form_of
 from ...network.randomness import Draws
 from ...rules.absences import begin_changes, draw_changes
 from ...tables.absences import COLUMNS, AbsenceTable

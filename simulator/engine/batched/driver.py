@@ -8,6 +8,7 @@ tallies at record instants are those of the event engine (`hushnet.simulator.eng
 from __future__ import annotations
 
 import math
+import time
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from enum import Enum
@@ -20,6 +21,7 @@ from typing_extensions import override
 
 from ....agents.agent import Agent
 from ....agents.availability import Timeline
+from ....agents.compilation import announce
 from ....agents.errors import StepFailure
 from ....protocols.steps.charges import NotPlanned
 from ...rules import lazy
@@ -90,6 +92,7 @@ class BatchedDriver(Driver):
             world.remarks = (f"{why}, so its steps are made one by one",)
         self.presence: AvailabilityArrays | None = None
         self._in_step = False
+        self._compiling_from: float | None = None
         self._clock_ends: dict[int, simpy.Event] = {}
         self._charged = np.zeros(len(world.agents), dtype=np.int64)
         self._all_charged = False
@@ -135,16 +138,17 @@ class BatchedDriver(Driver):
 
     @override
     def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
+        announce()
         self.transport.notes.begin(self.world, empty=self.empty, late=self.late)
         run, env = self.transport.tables, self.world.env
         if self.planned is not None and self.transport.notes.told:
-            run.clock[RECORD_EVERY] = 1.0
-        run.joins[:], run.leaves[:] = joins, leaves
-        run.alone[:] = (run.joins > 0) | (run.leaves < np.inf)
+            run.constants[RECORD_EVERY] = 1.0
+        run.agents.joins[:], run.agents.leaves[:] = joins, leaves
+        run.agents.alone[:] = (run.agents.joins > 0) | (run.agents.leaves < np.inf)
         self.presence = self.follow(timelines)
         if self.planned is not None:
             self.transport.inbox.refresh = self.transport.copy_out
-        for index in np.flatnonzero(run.alone).tolist():
+        for index in np.flatnonzero(run.agents.alone).tolist():
             self._clock_ends[index] = env.event()
             env.process(self.life(self.world.agents[index], joins[index], leaves[index]))
         env.process(self._pump())
@@ -174,11 +178,11 @@ class BatchedDriver(Driver):
     def starting(self, agent: Agent) -> None:
         """Ticks are counted in the tables."""
         self.tell(self.world.now)
-        agent.tick = int(self.transport.tables.ticks[agent.index])
+        agent.tick = int(self.transport.tables.agents.ticks[agent.index])
 
     @override
     def started(self, agent: Agent) -> None:
-        self.transport.tables.silent[agent.index] = agent.silent
+        self.transport.tables.agents.silent[agent.index] = agent.silent
 
     @override
     def ready(self, agent: Agent) -> None:
@@ -189,7 +193,7 @@ class BatchedDriver(Driver):
     @override
     def turn(self, agent: Agent) -> None:
         """Turn an agent off for good; only leaving is an event."""
-        self.transport.tables.silent[agent.index] = True
+        self.transport.tables.agents.silent[agent.index] = True
 
     @override
     def settle(self, *, final: bool) -> None:
@@ -207,7 +211,7 @@ class BatchedDriver(Driver):
             self._charge(final=final)
         if self.planned is not None and final:
             for agent in self.world.agents.made.values():
-                agent.updates = int(run.updates[agent.index])
+                agent.updates = int(run.agents.updates[agent.index])
 
     @abstractmethod
     def init_clocks(self) -> Sequence[int]:
@@ -237,9 +241,10 @@ class BatchedDriver(Driver):
         env = self.world.env
         yield At(env, 0.0, AVAILABILITY)
         assert self.presence is not None
+        self._compiling_from = time.thread_time()
         self.transport.tables = self.presence.draw(0.0, self.transport.tables)
         for agent in self.world.agents.made.values():
-            self.transport.tables.silent[agent.index] = agent.silent
+            self.transport.tables.agents.silent[agent.index] = agent.silent
         for index in self.init_clocks():
             self.clock_ended(index)
         pause, forced = Pause.WAIT, False
@@ -259,16 +264,19 @@ class BatchedDriver(Driver):
 
     def clock_ended(self, index: int) -> None:
         """Note that an agent's clock will not wake it again."""
-        if self.transport.tables.alone[index]:
+        if self.transport.tables.agents.alone[index]:
             self._clock_ends[index].succeed()
         else:
-            self.world.stop_condition.retire(int(self.transport.tables.updates[index]))
+            self.world.stop_condition.retire(int(self.transport.tables.agents.updates[index]))
 
     def look(self) -> None:
         """Look at the run's limits where a window has stopped before a wake-up or timer, and let it go on."""
-        run = self.transport.tables
+        run, effort = self.transport.tables, self.world.effort
+        if self._compiling_from is not None:  # nothing has happened yet, but that windows were compiled
+            effort.forgive(time.thread_time() - self._compiling_from)
+            self._compiling_from = None
         run.counts[tallies.BARRIER] = run.counts[tallies.ORDER]  # the step before is over
-        run.constants[EVENTS_BEFORE_LOOK] = self.world.effort.admit(self.world.events, self.world.now)
+        run.constants[EVENTS_BEFORE_LOOK] = effort.admit(self.world.events, self.world.now)
 
     def stopped_at(self, now: float) -> None:
         """Note the time at which a window has stopped to let something happen."""
@@ -286,7 +294,7 @@ class BatchedDriver(Driver):
         self.planned.charges.settle(self.world.ledger, self.world.now)
         if self._all_charged and not final:
             return
-        charged = self.transport.tables.charged
+        charged = self.transport.tables.agents.charged
         due = charged - self._charged
         for index in np.flatnonzero(due if final else (due > 0) & (self._charged == 0)).tolist():
             self.planned.charges.charge(self.world.ledger, index, int(due[index]), self.world.now)

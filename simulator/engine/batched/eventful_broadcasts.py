@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from ....agents.agent import Agent
-from ....agents.compilation.dispatchers import announce
 from ....protocols.steps.charges import NotPlanned
 from ...tables.broadcasts import FREE_COPIES, IS_SILENT, NOW
 from ...tables.room import extended
@@ -78,7 +77,6 @@ class EventfulBroadcasts(WakeWindows):
         if following is not None and following[0] >= self.presence.drawn:
             run = self.presence.draw(following[0], self.transport.tables)
             self.transport.tables = self.presence.forget(min(following[0], limit), run)
-        announce(broadcast_events.run_broadcast_events, "the broadcasts of the batched engine")
         arguments = self.state.tables, self.agenda, min(limit, self.presence.drawn), forced
         return broadcast_events.run_broadcast_events(self.transport.tables, *arguments)
 
@@ -88,8 +86,8 @@ class EventfulBroadcasts(WakeWindows):
             return super().handle(why, index)
         message = self.state.arrived(index)
         agent, run = self.world.agents[message.receiver], self.transport.tables
-        if agent.tick != run.ticks[agent.index]:
-            agent.tick, agent.reactions = int(run.ticks[agent.index]), 0
+        if agent.tick != run.agents.ticks[agent.index]:
+            agent.tick, agent.reactions = int(run.agents.ticks[agent.index]), 0
         self.stepping(lambda: self.react(agent, message))
         self.transport.notes.tell()
         self._falls_silent(agent)
@@ -105,7 +103,7 @@ class EventfulBroadcasts(WakeWindows):
     def _falls_silent(self, agent: Agent) -> None:
         """Note whether an agent has fallen silent."""
         self.state.tables.agents[agent.index, IS_SILENT] = agent.silent
-        self.transport.tables.silent[agent.index] |= agent.silent
+        self.transport.tables.agents.silent[agent.index] |= agent.silent
 
     def _carry(
         self, agent: Agent, edges: Any, rank: int, vector: NDArray[Any], transmission: int, vectors: int

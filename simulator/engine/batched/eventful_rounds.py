@@ -16,7 +16,6 @@ from typing_extensions import override
 
 from ....agents.agent import Agent
 from ....agents.availability import Timeline
-from ....agents.compilation.dispatchers import announce
 from ....agents.errors import Stall
 from ....protocols.base import Sent
 from ...network.randomness import check_transmission
@@ -89,7 +88,7 @@ class EventfulRounds(WakeWindows):
         self.tables.agents[:, tables.IS_UP] = self._changes.up
         for agent in np.flatnonzero(self._changes.gone).tolist():
             self.tables.agents[agent, tables.IS_GONE] = 1
-            self.transport.tables.silent[agent] = True
+            self.transport.tables.agents.silent[agent] = True
         round_events.start_all(self.transport.tables, self.tables)
         agendas.settle_effects(self.tables, self.agenda)
         stop.active, stop.short = int(counts[tallies.ACTIVE]), int(counts[tallies.SHORT])
@@ -112,7 +111,6 @@ class EventfulRounds(WakeWindows):
     @override
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
         """Run a window, which ends where availability is not known."""
-        announce(round_events.run_round_events, "the rounds of the batched engine")
         assert self._changes is not None
         limit = min(limit, math.nextafter(self._changes.known_until, math.inf))
         arguments = self.tables, self.agenda, limit, forced, self.state.room, *self._call
@@ -168,7 +166,7 @@ class EventfulRounds(WakeWindows):
         self._say(agent, *self.state.charge(agent, messages))
 
     def _say(self, agent: Agent, said: NDArray[np.int64], edges: NDArray[np.int64]) -> None:
-        self.transport.tables.silent[agent.index] = agent.silent
+        self.transport.tables.agents.silent[agent.index] = agent.silent
         round_events.speak(self.transport.tables, self.tables, agent.index, said, edges)
 
     @override

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ....agents.compilation.compiled import compiled
+from ....agents.compilation import compiled, part
 from ....protocols.steps.partners import rank_of
 from ...network.randomness import Purpose, draw_one
 from ...rules.clocks import count_step, used_up
@@ -53,29 +53,29 @@ HALF, CHECK = 100, 101
 observer told of it; the world has something to check."""
 
 
-@compiled(_nrt=False)
+@part(_nrt=False)
 def upcoming(run: RunTables, tables: SessionTables):  # pragma: no cover - compiled
     """Time and class of the next event; infinite if there is none."""
     timer = next_timer(tables)
-    wake = run.heap_time[0] if run.counts[HEAP] > 0 else math.inf
+    wake = run.wakes.time[0] if run.counts[HEAP] > 0 else math.inf
     copy = tables.copy_time[0] if tables.counts[COPIES] > 0 else math.inf
     if copy <= timer and copy <= wake:
         return copy, ARRIVAL
     return (timer, TIMER) if timer <= wake else (wake, WAKE)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def wake_up(run: RunTables, tables: SessionTables, planned: bool, law: Any):  # pragma: no cover - compiled
     """A tick of the clock on top of the heap: its agent calls somebody, if it can."""
-    agent, now = run.heap_agent[0], tables.times[NOW]
-    run.ticks[agent] += 1
+    agent, now = run.wakes.agent[0], tables.times[NOW]
+    run.agents.ticks[agent] += 1
     run.counts[UNFINISHED] = 1
     tables.times[LATE] = now
-    if run.silent[agent] or not is_up(run, agent, now, True) or not free_edges(run, tables, agent):
+    if run.agents.silent[agent] or not is_up(run, agent, now, True) or not free_edges(run, tables, agent):
         return
     if planned:
         first, last = run.offsets[agent], run.offsets[agent + 1]
-        uniform = draw_one(run.key[0], run.key[1], run.numbers[agent], 0, run.ticks[agent], PARTNER, 0)[0]
+        uniform = draw_one(run.key[0], run.key[1], run.agents.numbers[agent], 0, run.agents.ticks[agent], PARTNER, 0)[0]
         tables.counts[EDGE] = first + rank_of(uniform, last - first, law[first:last] if len(law) else law)
         if busy(run, tables, tables.counts[EDGE]):
             tables.counts[SKIPPED] += 1
@@ -84,7 +84,7 @@ def wake_up(run: RunTables, tables: SessionTables, planned: bool, law: Any):  # 
     tables.counts[PHASE] = REQUESTING
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def plan_half(run: RunTables, tables: SessionTables, plan: StepPlan, kinds: int):  # pragma: no cover - compiled
     """Plan half of an exchange, which reads what its agent knows of some first kinds."""
     phase, edge, heard, wrote = tables.counts[PHASE], tables.counts[EDGE], tables.counts[ROW], -1
@@ -99,11 +99,11 @@ def plan_half(run: RunTables, tables: SessionTables, plan: StepPlan, kinds: int)
     add_half(run, plan, phase, agent, acting, heard, wrote, tables.times[NOW], kinds)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def settle_clocks(run: RunTables, tables: SessionTables):  # pragma: no cover - compiled
     """Put the agent that was woken back on its clock, and count one that will never step again; see `end_clock`."""
     if run.counts[UNFINISHED]:
-        agent = run.heap_agent[0]
+        agent = run.wakes.agent[0]
         run.counts[UNFINISHED] = 0
         if not put_back(run):
             tables.over[agent] = True
@@ -154,7 +154,7 @@ def run_exchanges(
             return IDLE, -1
         if now >= limit and not forced:
             return REACHED, -1
-        counted = what == TIMER or (what == WAKE and is_event(run, run.heap_agent[0], now))
+        counted = what == TIMER or (what == WAKE and is_event(run, run.wakes.agent[0], now))
         if counted and used_up(run):
             tables.times[NOW] = now
             return LOOK, -1
@@ -171,4 +171,4 @@ def run_exchanges(
         else:
             wake_up(run, tables, planned, law)
         if counts[PHASE] and (not planned or (counts[PHASE] == REQUESTING and run.counts[OBSERVED] == TOLD)):
-            return HALF, run.heap_agent[0] if counts[PHASE] == REQUESTING else -1
+            return HALF, run.wakes.agent[0] if counts[PHASE] == REQUESTING else -1

@@ -12,10 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from ....agents.compilation.dispatchers import announce
 from ....protocols.steps.partners import NO_LAW
 from ...network.randomness import check_transmission
-from ...rules.forms import PlainRules
 from ...rules.sessions import busy
 from ...tables import sessions, tallies
 from ...tables.priorities import WAKE
@@ -25,8 +23,6 @@ from ...world.world import World
 from . import exchange_windows, windows
 from .driver import BatchedDriver, Pause
 from .plan import empty_plan
-
-_upcoming, _busy = map(PlainRules(), (exchange_windows.upcoming, busy))
 
 
 @final
@@ -59,7 +55,7 @@ class Exchanges(BatchedDriver):
 
     def busy(self, edge: int) -> bool:
         """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
-        return bool(_busy(self.transport.tables, self.sessions, edge))
+        return bool(busy(self.transport.tables, self.sessions, edge))
 
     @override
     def init_clocks(self) -> Sequence[int]:
@@ -67,10 +63,10 @@ class Exchanges(BatchedDriver):
 
     @override
     def next_event(self) -> tuple[float, int] | None:
-        time, priority = _upcoming(self.transport.tables, self.sessions)
+        time, priority = exchange_windows.upcoming(self.transport.tables, self.sessions)
         if np.isinf(time):
             return None
-        return float(time), int(priority) + (int(self.transport.tables.heap_agent[0]) if priority == WAKE else 0)
+        return float(time), int(priority) + (int(self.transport.tables.wakes.agent[0]) if priority == WAKE else 0)
 
     @override
     def deliver_pending(self, now: float, barrier: int) -> None:
@@ -85,7 +81,6 @@ class Exchanges(BatchedDriver):
             run = self.presence.draw(now, run)
             self.transport.tables = run = self.presence.forget(now, run)
         run.counts[tallies.ACTIVE], run.counts[tallies.SHORT] = stop.active, stop.short
-        announce(exchange_windows.run_exchanges, "the batched engine")
         until = min(limit, self.presence.drawn)
         arguments = self.sessions, until, forced, *self._call
         why, index = exchange_windows.run_exchanges(self.transport.tables, *arguments)
@@ -118,7 +113,7 @@ class Exchanges(BatchedDriver):
             self._make_room()
         elif why == windows.COUNTED:
             agent = world.agents[index]
-            agent.updates = int(run.updates[index])
+            agent.updates = int(run.agents.updates[index])
             self.check_limits(agent)
         elif why == windows.OVER:
             self.clock_ended(index)
@@ -148,7 +143,7 @@ class Exchanges(BatchedDriver):
 
     def _catch_up(self, index: int) -> None:
         """Let an agent know of the ticks of its clock."""
-        agent, tick = self.world.agents[index], int(self.transport.tables.ticks[index])
+        agent, tick = self.world.agents[index], int(self.transport.tables.agents.ticks[index])
         if agent.tick != tick:
             agent.tick, agent.reactions = tick, 0
 
@@ -156,7 +151,7 @@ class Exchanges(BatchedDriver):
         self._catch_up(index)
         agent, counts = self.world.agents[index], self.sessions.counts
         made = self.world.call(agent, self.busy)
-        self.transport.tables.silent[index] = agent.silent
+        self.transport.tables.agents.silent[index] = agent.silent
         if made is None:
             counts[sessions.PHASE] = 0
             counts[sessions.SKIPPED] += not agent.silent
@@ -169,7 +164,7 @@ class Exchanges(BatchedDriver):
         self._catch_up(callee)
         agent = self.world.agents[callee]
         reply = self.world.meet("respond", agent, back, self._heard(0, int(graph.tails[edge])))
-        self.transport.tables.silent[callee] |= agent.silent
+        self.transport.tables.agents.silent[callee] |= agent.silent
         self.sessions.counts[sessions.ROW] = -1 if reply is None else self.transport.keep(reply)
 
     def _finish(self, edge: int) -> None:
@@ -181,7 +176,7 @@ class Exchanges(BatchedDriver):
         agent = self.world.agents[caller]
         self.world.meet("complete", agent, edge, self._heard(1, int(graph.heads[edge])))
         self.count(agent)
-        self.transport.tables.updates[caller] = agent.updates
+        self.transport.tables.agents.updates[caller] = agent.updates
 
     def _heard(self, kind: int, sender: int) -> NDArray[np.float64]:
         """A copy of the vector that half of an exchange is made with."""

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from ....agents.agent import Agent
-from ....agents.compilation.dispatchers import announce
 from ....agents.inbox import Message
 from ....protocols.base import Sent
 from ...world.rounds import EMPTY, addressed
@@ -59,12 +58,11 @@ class LazyRounds(WakeWindows):
         """Round 1 begins at once, and nobody waits for who is silent from the start."""
         run = self.transport.tables
         ended = windows.init_clocks(run)
-        self.rounds = first_rounds(self.world.setting.graph, run.silent, len(self.world.layout.messages))
+        self.rounds = first_rounds(self.world.setting.graph, run.agents.silent, len(self.world.layout.messages))
         return ended
 
     @override
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
-        announce(round_windows.run_rounds, "the batched engine")
         return round_windows.run_rounds(self.transport.tables, self.rounds, limit, forced, self.header, *self._call)
 
     @override
@@ -77,7 +75,7 @@ class LazyRounds(WakeWindows):
     def _make_late_room(self, copies: int) -> None:
         """Make room for so many more copies to silent agents."""
         assert self.rounds is not None
-        self.rounds = with_late_room(self.rounds, float(self.transport.tables.heap_time[0]), copies)
+        self.rounds = with_late_room(self.rounds, float(self.transport.tables.wakes.time[0]), copies)
 
     @override
     def take_step(self, agent: Agent) -> None:

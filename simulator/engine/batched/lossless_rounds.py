@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....agents.compilation.compiled import compiled
+from ....agents.compilation import compiled, part
 from ....agents.graph import Graph
 from ...network.network import KINDS
 from ...rules.clocks import next_time
@@ -36,7 +36,7 @@ from ...rules.delivery import (
     take_row,
     time_under_way,
 )
-from ...tables.run import COPIES_OUT, LINE, SLOT, RunTables
+from ...tables.run import COPIES_OUT, RunTables
 from ...tables.tallies import DELIVERED, DELIVERED_BYTES, IN_FLIGHT, IN_FLIGHT_BYTES, ORDER
 from .wake_heap import push
 
@@ -121,7 +121,7 @@ def with_late_room(rounds: LosslessRounds, now: float, copies: int) -> LosslessR
     return rounds._replace(**columns)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def hold(
     run: RunTables, rounds: LosslessRounds, agent: int, number: int, arrival: float
 ):  # pragma: no cover - compiled
@@ -138,7 +138,7 @@ def hold(
     push(run, next_time(run, agent, number, latest), agent)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def expect_no_more(rounds: LosslessRounds, agent: int, number: int):  # pragma: no cover - compiled
     """Let an agent expect nothing of a neighbour after its last round.
 
@@ -149,13 +149,13 @@ def expect_no_more(rounds: LosslessRounds, agent: int, number: int):  # pragma: 
         rounds.missing[agent, (number + 1) & 1] -= 1
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def close_round(run: RunTables, rounds: LosslessRounds, agent: int, now: float):  # pragma: no cover - compiled
     """Let everybody hold the message of the round that an agent has just ended: what it sent at this tick."""
-    number, first, last = run.ticks[agent] + 1, run.offsets[agent], run.silent[agent]
+    number, first, last = run.agents.ticks[agent] + 1, run.offsets[agent], run.agents.silent[agent]
     for edge in range(first, run.offsets[agent + 1]):
         receiver = run.heads[edge]
-        if run.silent[receiver]:
+        if run.agents.silent[receiver]:
             continue
         if last:
             expect_no_more(rounds, receiver, number)
@@ -164,16 +164,16 @@ def close_round(run: RunTables, rounds: LosslessRounds, agent: int, now: float):
         hold(run, rounds, agent, number, now)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def open_step(run: RunTables, rounds: LosslessRounds, agent: int, now: float):  # pragma: no cover - compiled
     """Let an agent's inbox show the round before the one that it ends, and nothing have been sent in this one yet."""
     edges, first, last = len(run.heads), run.offsets[agent], run.offsets[agent + 1]
-    tick = run.ticks[agent]
+    tick = run.agents.ticks[agent]
     rounds.sent_after[tick & 1, agent] = run.counts[ORDER]
     for rank in range(last - first):
         rounds.told[rank] = now
     versions = rounds.versions[(tick - 1) & 1]
-    for before in range(0, len(run.known), max(1, edges)):
+    for before in range(0, len(run.slots), max(1, edges)):
         for slot in range(before + first, before + last):
             row = versions[slot]
             if row >= 0:
@@ -181,14 +181,14 @@ def open_step(run: RunTables, rounds: LosslessRounds, agent: int, now: float):  
                 know(run, slot, row)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def know(run: RunTables, slot: int, row: int):  # pragma: no cover - compiled
     """Let a slot know a version that already counts its reference; when it was heard, `note_heard` says later."""
     if run.constants[COPIES_OUT] != 0.0:
-        set_latest(run, slot, row, run.order[LINE * row])
+        set_latest(run, slot, row, run.versions.order[row])
         return
-    old = run.known[slot]
-    run.known[slot] = row
+    old = run.slots.known[slot]
+    run.slots.known[slot] = row
     if old >= 0:
         release_version(run, old)
 
@@ -196,14 +196,15 @@ def know(run: RunTables, slot: int, row: int):  # pragma: no cover - compiled
 @compiled(_nrt=False)
 def note_heard(run: RunTables):  # pragma: no cover - compiled
     """Note in the inbox of which messages the versions are that slots know."""
-    for slot in range(len(run.known)):
-        line, heard = LINE * run.known[slot], SLOT * slot
-        if line >= 0 and run.heard_tick[heard] != run.tick[line]:
-            run.heard_sent_at[heard], run.heard_order[heard] = run.sent_at[line], run.order[line]
-            run.heard_tick[heard] = run.tick[line]
+    for slot in range(len(run.slots)):
+        row = run.slots.known[slot]
+        if row >= 0 and run.slots.heard_tick[slot] != run.versions.tick[row]:
+            run.slots.heard_sent_at[slot] = run.versions.sent_at[row]
+            run.slots.heard_order[slot] = run.versions.order[row]
+            run.slots.heard_tick[slot] = run.versions.tick[row]
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def send_messages(
     run: RunTables, rounds: LosslessRounds, agent: int, edges: Any, kind: int, row: int, drawn: int, sending: Any
 ):  # pragma: no cover - compiled
@@ -218,7 +219,7 @@ def send_messages(
         u, v, _ = drawn_copy(run, drawn)
         drawn += 1
         arrival = now + time_under_way(run, edge, size, u, v)
-        if run.silent[run.heads[edge]]:
+        if run.agents.silent[run.heads[edge]]:
             count_late(run, rounds, arrival, size)
             continue
         arrivals[of_kind + edge] = arrival
@@ -227,11 +228,11 @@ def send_messages(
             versions[of_kind + run.reverse[edge]] = row
             kept += 1
     if row >= 0:
-        run.references[LINE * row] += kept
+        run.versions.references[row] += kept
     count_departures(run, len(edges), size)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def count_late(run: RunTables, rounds: LosslessRounds, arrival: float, size: int):  # pragma: no cover - compiled
     """Remember a copy to a silent agent; there must be room for it."""
     place = rounds.late[0]
@@ -240,24 +241,23 @@ def count_late(run: RunTables, rounds: LosslessRounds, arrival: float, size: int
     rounds.late_order[place] = run.counts[ORDER]
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def send_said_messages(
     run: RunTables, rounds: LosslessRounds, agent: int, edges: Any, kind: int, row: int, drawn: int
 ):  # pragma: no cover - compiled
     """Send what a planned step has said; see `hushnet.simulator.engine.batched.windows.send_said`."""
-    line = LINE * row
-    sending = run.tick[line], run.size[line], run.sent_at[line]
+    sending = run.versions.tick[row], run.versions.bytes[row], run.versions.sent_at[row]
     send_messages(run, rounds, agent, edges, kind, row, drawn, sending)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def say_nothing(
     run: RunTables, rounds: LosslessRounds, agent: int, now: float, header: int
 ):  # pragma: no cover - compiled
     """End a round in which an agent says nothing: a message without numbers to everybody."""
-    kinds, first, last = len(run.known) // max(1, len(run.heads)), run.offsets[agent], run.offsets[agent + 1]
-    sending = run.ticks[agent], header, now
-    draw_copies(run, agent, range(first, last), run.ticks[agent], KINDS - 1)
+    kinds, first, last = len(run.slots) // max(1, len(run.heads)), run.offsets[agent], run.offsets[agent + 1]
+    sending = run.agents.ticks[agent], header, now
+    draw_copies(run, agent, range(first, last), run.agents.ticks[agent], KINDS - 1)
     for edge in range(first, last):
         count_message(run, 0)
         send_messages(run, rounds, agent, range(edge, edge + 1), kinds, -1, edge - first, sending)
@@ -278,12 +278,12 @@ def send_vector(
 ):  # pragma: no cover - compiled
     """Send a vector over some of an agent's edges, or a message without numbers; there must be room for it."""
     order, row = count_message(run, vectors * len(edges)), -1
-    if kind * len(run.heads) < len(run.known):
-        row = take_row(run, now, order, run.ticks[agent], size)
+    if kind * len(run.heads) < len(run.slots):
+        row = take_row(run, now, order, run.agents.ticks[agent], size)
         for k in range(len(vector)):
             run.pool[row, k] = vector[k]
-    draw_copies(run, agent, edges, run.ticks[agent], transmission)
-    send_messages(run, rounds, agent, edges, kind, row, 0, (run.ticks[agent], size, now))
+    draw_copies(run, agent, edges, run.agents.ticks[agent], transmission)
+    send_messages(run, rounds, agent, edges, kind, row, 0, (run.agents.ticks[agent], size, now))
     if row >= 0:
         release_version(run, row)
 
@@ -299,7 +299,7 @@ def count_arrivals(
     edges, links, size = len(run.heads), 0, 0
     for parity in range(2):
         arrivals, versions = rounds.arrivals[parity], rounds.versions[parity]
-        for agent in range(len(run.ticks)):
+        for agent in range(len(run.agents)):
             sent_last = rounds.sent_after[parity, agent] >= barrier
             for edge in range(run.offsets[agent], run.offsets[agent + 1]):
                 for of_kind in range(0, len(arrivals), edges):
@@ -307,7 +307,7 @@ def count_arrivals(
                     if arrival > now or (arrival == now and sent_last):
                         links += 1
                         slot = of_kind + run.reverse[edge]
-                        size += run.size[LINE * versions[slot]] if of_kind < len(run.known) else header
+                        size += run.versions.bytes[versions[slot]] if of_kind < len(run.slots) else header
     for place in range(rounds.late[0]):
         arrival = rounds.late_arrival[place]
         if arrival > now or (arrival == now and rounds.late_order[place] > barrier):

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....agents.compilation.compiled import compiled
+from ....agents.compilation import compiled, part
 from ...rules.clocks import is_news
 from ...rules.delivery import hold_version
 from ...rules.lazy import kinds_of
-from ...tables.run import LINE, RunTables
+from ...tables.run import RunTables
 from ...tables.sessions import REQUESTING
 from ...tables.tallies import FREE_ROWS
 
@@ -62,6 +62,10 @@ class StepPlan(NamedTuple):
     reads : (K,) int64
         Of each step, kind after kind and edge after edge: the version that it has heard, -1 for none. Then the
         versions that it writes, port after port.
+    news : (K,) bool
+        Of versions that were heard, whether the agent's step before knew another one; empty unless `seen` is kept.
+    seen : (kinds E,) int64
+        By slot, the order of sending of what the agent's last step knew, -1 for none; empty where no protocol asks.
     period, phase : (ports, n) int64
         An agent sends through a port at its steps k = phase, phase + period, ...; never if the period is 0.
     halves : (n, 2) int64
@@ -75,6 +79,8 @@ class StepPlan(NamedTuple):
     counts: Any
     steps: Any
     reads: Any
+    news: Any
+    seen: Any
     period: Any
     phase: Any
     halves: Any
@@ -82,12 +88,14 @@ class StepPlan(NamedTuple):
     affordable: Any
 
 
-def empty_plan(agents: int, ports: int, steps: int, reads: int) -> StepPlan:
-    """A plan with room for so many steps and reads; every step sends, and none is the last."""
+def empty_plan(agents: int, ports: int, steps: int, reads: int, slots: int = 0) -> StepPlan:
+    """A plan with room for so many steps, reads and slots; every step sends, and none is the last."""
     return StepPlan(
         counts=np.zeros(COUNTS, dtype=np.int64),
         steps=np.zeros(steps, dtype=STEP),
         reads=np.zeros(reads, dtype=np.int64),
+        news=np.zeros(reads if slots else 0, dtype=np.bool_),
+        seen=np.full(slots, -1),
         period=np.ones((ports, agents), dtype=np.int64),
         phase=np.zeros((ports, agents), dtype=np.int64),
         halves=np.tile(np.array([-1, 0]), (agents, 1)),  # before the first tick, none was made
@@ -96,31 +104,35 @@ def empty_plan(agents: int, ports: int, steps: int, reads: int) -> StepPlan:
     )
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def is_due(plan: StepPlan, port: int, agent: int, updates: int):  # pragma: no cover - compiled
     """Whether an agent sends through a port at its next step."""
     period = plan.period[port, agent]
     return period > 0 and updates % period == plan.phase[port, agent]
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def begin_step(run: RunTables, plan: StepPlan, agent: int, now: float, kinds: int):  # pragma: no cover - compiled
     """Plan a step of an agent, which reads what it knows of some first kinds; where its reads end."""
     counts = plan.counts
     step, place = plan.steps[counts[STEPS]], counts[READS]
     counts[TOTAL] += 1
-    step.agent, step.tick, step.updates, step.now = agent, run.ticks[agent], run.updates[agent], now
+    step.agent, step.tick, step.updates, step.now = agent, run.agents.ticks[agent], run.agents.updates[agent], now
     step.number, step.first = counts[TOTAL], place
     step.phase, step.reactions, step.edge, step.heard, step.wrote = 0, 0, -1, -1, -1
     edges = len(run.heads)
     for kind in range(kinds):
         for edge in range(run.offsets[agent], run.offsets[agent + 1]):
-            plan.reads[place] = run.known[kind * edges + edge]
+            slot = kind * edges + edge
+            row = plan.reads[place] = run.slots.known[slot]
+            if len(plan.seen):
+                order = run.versions.order[row] if row >= 0 else -1
+                plan.news[place], plan.seen[slot] = order != plan.seen[slot], order
             place += 1
     return place
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def add_step(run: RunTables, plan: StepPlan, agent: int, now: float, rows: Any):  # pragma: no cover - compiled
     """Plan a step of an agent, which reads what it knows and writes into some versions; there must be room."""
     place = begin_step(run, plan, agent, now, kinds_of(run))
@@ -131,15 +143,15 @@ def add_step(run: RunTables, plan: StepPlan, agent: int, now: float, rows: Any):
     plan.counts[READS] = place
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def add_half(
     run: RunTables, plan: StepPlan, phase: int, agent: int, edge: int, heard: int, wrote: int, now: float, kinds: int
 ):  # pragma: no cover - compiled
     """Plan half of an exchange over an agent's edge, which reads what it knows of some first kinds."""
     place = begin_step(run, plan, agent, now, kinds)
     step, halves = plan.steps[plan.counts[STEPS]], plan.halves[agent]
-    if halves[0] != run.ticks[agent]:
-        halves[0], halves[1] = run.ticks[agent], 0
+    if halves[0] != run.agents.ticks[agent]:
+        halves[0], halves[1] = run.agents.ticks[agent], 0
     if phase != REQUESTING:
         halves[1] += 1
     step.phase, step.reactions, step.edge, step.heard, step.wrote = phase, halves[1], edge, heard, wrote
@@ -147,13 +159,13 @@ def add_half(
     plan.counts[READS] = place
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def fits(plan: StepPlan, reads: int):  # pragma: no cover - compiled
     """Whether a step with so many reads and writes fits into the plan."""
     return plan.counts[STEPS] < len(plan.steps) and plan.counts[READS] + reads <= len(plan.reads)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def has_to_end(plan: StepPlan):  # pragma: no cover - compiled
     """Whether the step that was planned last ends the run."""
     return plan.counts[TOTAL] == plan.counts[EXACT]
@@ -225,19 +237,19 @@ def take_rows_back(run: RunTables):  # pragma: no cover - compiled
     """Find the versions that nothing refers to any more, once all steps that read them are made."""
     free = 0
     for row in range(len(run.pool) - 1, -1, -1):
-        if run.references[LINE * row] == 0:
-            run.free_rows[free] = row
+        if run.versions.references[row] == 0:
+            run.versions.free[free] = row
             free += 1
     run.counts[FREE_ROWS] = free
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def charge_news(run: RunTables, agent: int, row: int, width: int):  # pragma: no cover - compiled
     """Charge an agent for a version without noise, and keep it to compare later ones with, unless it is no news."""
     if not is_news(run, agent, row, width):
         return False
-    run.charged[agent] += 1
-    hold_version(run, run.paid, agent, row)
+    run.agents.charged[agent] += 1
+    hold_version(run, run.agents.paid, agent, row)
     return True
 
 

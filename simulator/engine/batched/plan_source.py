@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, final
 
@@ -9,21 +10,134 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from ....agents.stream_keys import WORDS, new_stream
+from ....agents.streams import Generator, beginnings, generator
 from ....agents.tables import Shard
 from ....protocols.steps.charges import StepCharges
-from ....protocols.steps.draw_kernels import MECHANISMS, begin_streams, choose_each, choose_rows, fill_noise
-from ....protocols.steps.sources import Nobody, StepSource
+from ....protocols.steps.draw_kernels import FILLS, choose_each, choose_rows, fill_normal, fill_uniform
+from ....protocols.steps.record import segments
+from ....protocols.steps.row_kernels import table_starts
+from ....protocols.steps.sources import OWN, SAMPLING, Nobody, StepSource
 from ....protocols.steps.tables import StepTables
+from ...tables.run import RunTables
 from .plan import StepPlan
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
-DRAWN_BEFORE = "rows are drawn for a whole batch, before a part of it is taken"
+
+
+class PlannedSource(StepSource):
+    """Steps of a plan, or some of them.
+
+    Attributes
+    ----------
+    agents : (B,) int64
+        Of the steps.
+    plan : StepPlan
+    run : RunTables
+        Where versions are.
+    tables : StepTables
+    charges : StepCharges
+    """
+
+    agents: Ranks
+    plan: StepPlan
+    run: RunTables
+    tables: StepTables
+    charges: StepCharges
+
+    @property
+    @abstractmethod
+    def updates(self) -> Ranks:
+        """(B,) steps that each agent has completed."""
+
+    @abstractmethod
+    def draw(self, purpose: str, kernel: Callable[..., Any], *given: Any) -> None:
+        """Let a kernel draw from the steps' streams, which go on."""
+
+    @abstractmethod
+    def drew(self, noisy: NDArray[np.bool_]) -> None:
+        """Count the steps that have drawn noise."""
+
+    @override
+    def sent_at(self, kind: str) -> Array:
+        rows = self.plan.reads[self._places(kind)]
+        return np.where(rows >= 0, self.run.versions["sent_at"][rows], -np.inf)
+
+    @override
+    def is_new(self, kind: str) -> NDArray[np.bool_]:
+        return self.plan.news[self._places(kind)]
+
+    def _places(self, kind: str) -> Ranks:
+        """(R,) where the plan has what was heard of a kind."""
+        return segments(*self.heard_at(kind, 0)[2:])
+
+    @override
+    def rows(self) -> tuple[Any, Array, Ranks, Ranks]:
+        return *self.tables.rows, self.agents
+
+    @override
+    def shard(self, agent: int) -> Shard:
+        return self.tables.shard(agent)
+
+    def _noise(self, width: int) -> Array:
+        """(B, width) noise of the steps' releases, which is counted."""
+        noisy, out = self.charges.undrawn_bits[self.agents] != 0, np.empty((len(self.agents), width))
+        scales = self.charges.scales_at(self.agents, self.updates)
+        self.draw("noise", FILLS[self.charges.mechanism], scales, noisy, out)
+        self.drew(noisy)
+        return out
+
+    @override
+    def perturb(self, values: Array) -> Array:
+        if not self.charges.noisy:
+            return values
+        declared = self.tables.protocol.step_noise.dimension
+        if declared and values.shape[1] != declared:
+            raise ValueError("the vector to be perturbed has not the dimension that the release declares")
+        return values + self._noise(values.shape[1])
+
+    @override
+    def perturb_objective(
+        self, weights: Array, curvatures: Array, linear: Array, influences: Array, minimise: Callable[[Array], Array]
+    ) -> Array:
+        if not self.charges.noisy:
+            return minimise(linear)
+        return minimise(linear - influences[:, None] * self._noise(linear.shape[1]))
+
+    @override
+    def uniforms(self, count: int) -> Array:
+        out = np.empty((len(self.agents), count))
+        self.draw(OWN, fill_uniform, out)
+        return out
+
+    @override
+    def normals(self, count: int) -> Array:
+        out = np.empty((len(self.agents), count))
+        self.draw(OWN, fill_normal, np.ones(len(out)), np.ones(len(out), dtype=bool), out)
+        return out
+
+    @override
+    def choose(self, purpose: str, populations: Ranks, counts: Ranks) -> tuple[Ranks, Ranks]:
+        starts = table_starts(counts)
+        ranks = np.empty(int(starts[-1]), dtype=np.int64)
+        self.draw(purpose, choose_rows, populations, starts, ranks)
+        return ranks, starts
+
+    @override
+    def choose_each(self, shares: Array) -> tuple[Ranks, Ranks]:
+        rows = self.tables.counts[self.agents]
+        starts, ranks = np.empty(len(rows) + 1, dtype=np.int64), np.empty(int(rows.sum()), dtype=np.int64)
+        self.draw(SAMPLING, choose_each, rows, np.ascontiguousarray(shares), ranks, starts)
+        return ranks[: starts[-1]], starts
+
+    @override
+    def affords(self) -> bool:
+        """Say yes: steps whose budget may run out are not planned."""
+        return True
 
 
 @final
-class PlanSource(StepSource):
+class PlanSource(PlannedSource):
     """Steps of a plan, one or several at once.
 
     Parameters
@@ -48,37 +162,35 @@ class PlanSource(StepSource):
         self._seed, self._numbers = seed, numbers.astype(np.int64)
         self._degrees = tables.graph.degrees
         self._kinds = {kind: rank for rank, kind in enumerate(tables.names.kinds)}
-        self._purposes: dict[str, NDArray[np.uint64]] = {}
-        self._mechanism = MECHANISMS.get(charges.mechanism, -1)
-        self._most_rows = int(tables.counts.max(initial=0))
+        self._generators: dict[str, Generator] = {}
 
-    def begin(self, plan: StepPlan, pool: Array, agents: Ranks, steps: Any) -> None:
+    def begin(self, plan: StepPlan, run: RunTables, agents: Ranks, steps: Any) -> None:
         """Begin some steps of a plan, of agents that are all different.
 
         Parameters
         ----------
         plan : StepPlan
-        pool : (R, width) float64
+        run : RunTables
             Where versions are.
         agents : (B,) int64
         steps : (B,) STEP
         """
-        self._reads, self._pool, self.agents, self.steps = plan.reads, pool, agents, steps
+        self.plan, self.run, self.agents, self.steps = plan, run, agents, steps
         self.degrees, self._first = self._degrees[agents], steps["first"]
         self.drawn: Ranks | None = None
         self.follows: NDArray[np.bool_] | None = None
         self._streams: dict[str, NDArray[np.uint64]] = {}
 
     @property
+    @override
     def updates(self) -> Ranks:
-        """(B,) steps that each agent has completed."""
         return self.steps["updates"]
 
     @override
     def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks, Ranks]:
         degrees = self.degrees
         rank = self._kinds[kind]
-        return self._pool, self._reads, self._first + rank * degrees if rank else self._first, degrees
+        return self.run.pool, self.plan.reads, self._first + rank * degrees if rank else self._first, degrees
 
     def begin_one(self, agents: Ranks, degrees: Ranks, steps: Any, first: Ranks) -> None:
         """Begin a step of one agent, of the plan that was begun last.
@@ -95,90 +207,33 @@ class PlanSource(StepSource):
             self._streams = {}
 
     @override
-    def rows(self) -> tuple[Any, Array, Ranks, Ranks]:
-        return *self.tables.rows, self.agents
-
-    @override
     def rows_of(self, agents: Ranks) -> tuple[Any, Array, Ranks, Ranks]:
         return *self.tables.rows, agents
 
-    @override
-    def shard(self, agent: int) -> Shard:
-        return self.tables.shard(agent)
-
-    # Draws.
-
-    def _stream(self, purpose: str) -> NDArray[np.uint64]:
-        """(B, WORDS) streams of the steps; asked twice, they go on."""
-        streams = self._streams.get(purpose)
-        if streams is None:
-            if purpose not in self._purposes:
-                self._purposes[purpose] = new_stream(self._seed, purpose)
-            streams = self._streams[purpose] = np.empty((len(self.agents), WORDS), dtype=np.uint64)
-            ticks, numbers = np.ascontiguousarray(self.steps["tick"]), self._numbers[self.agents]
-            reactions = np.ascontiguousarray(self.steps["reactions"])
-            begin_streams(self._purposes[purpose], ticks, numbers, reactions, streams)
-        return streams
-
-    @property
-    def _noisy(self) -> NDArray[np.bool_]:
-        """(B,) whose release has noise."""
-        return self.charges.undrawn_bits[self.agents] != 0
-
-    def noise(self, width: int, rows: Ranks | None = None) -> Array:
-        """(B, width) noise of the steps' releases, or of some of them alone, which is counted."""
-        noisy, out = self._noisy, np.empty((len(self.agents), width))
-        if rows is not None:
-            asked = np.zeros(len(noisy), dtype=bool)
-            asked[rows] = True
-            noisy &= asked
-        scales = self.charges.scales_at(self.agents, self.updates)
-        fill_noise(self._stream("noise"), self._mechanism, scales, noisy, out)
-        self.drawn = noisy.astype(np.int64) if self.drawn is None else self.drawn + noisy
-        return out
-
-    def check_dimension(self, width: int) -> None:
-        """Refuse another width than the steps' releases declare."""
-        declared = self.tables.protocol.step_noise.dimension
-        if declared and width != declared:
-            raise ValueError("the vector to be perturbed has not the dimension that the release declares")
+    def stream(self, purpose: str) -> tuple[Generator, NDArray[np.uint64]]:
+        """The generator of the steps' streams, and (B, WORDS) where they stand; asked twice, they go on."""
+        if purpose not in self._generators:
+            self._generators[purpose] = generator(self._seed, purpose)
+        places = self._streams.get(purpose)
+        if places is None:
+            steps = self.steps
+            places = beginnings(steps["tick"] + 1, self._numbers[self.agents], steps["reactions"])
+            self._streams[purpose] = places
+        return self._generators[purpose], places
 
     @override
-    def perturb(self, values: Array) -> Array:
-        if not self.charges.noisy:
-            return values
-        self.check_dimension(values.shape[1])
-        return values + self.noise(values.shape[1])
+    def draw(self, purpose: str, kernel: Callable[..., Any], *given: Any) -> None:
+        kernel(*self.stream(purpose), *given)
 
     @override
-    def perturb_objective(
-        self, weights: Array, curvatures: Array, linear: Array, influences: Array, minimise: Callable[[Array], Array]
-    ) -> Array:
-        if not self.charges.noisy:
-            return minimise(linear)
-        return minimise(linear - influences[:, None] * self.noise(linear.shape[1]))
+    def drew(self, noisy: NDArray[np.bool_]) -> None:
+        self.drew_some(slice(None), noisy)
 
-    @override
-    def choose(self, count: int) -> tuple[Ranks, Ranks]:
-        rows = self.tables.counts[self.agents]
-        starts = np.zeros(len(rows) + 1, dtype=np.int64)
-        np.cumsum(np.minimum(rows, count), out=starts[1:])
-        ranks = np.empty(int(starts[-1]), dtype=np.int64)
-        choose_rows(self._stream("sampling"), rows, starts, ranks)
-        return ranks, starts
-
-    @override
-    def choose_each(self, shares: Array) -> tuple[Ranks, Ranks]:
-        rows = self.tables.counts[self.agents]
-        starts, ranks = np.empty(len(rows) + 1, dtype=np.int64), np.empty(int(rows.sum()), dtype=np.int64)
-        uniforms = np.empty(self._most_rows)
-        choose_each(self._stream("sampling"), rows, np.ascontiguousarray(shares), uniforms, ranks, starts)
-        return ranks[: starts[-1]], starts
-
-    @override
-    def affords(self) -> bool:
-        """Say yes: steps whose budget may run out are not planned."""
-        return True
+    def drew_some(self, rows: Any, noisy: NDArray[np.bool_]) -> None:
+        """`drew` of some of the steps."""
+        if self.drawn is None:
+            self.drawn = np.zeros(len(self.agents), dtype=np.int64)
+        self.drawn[rows] += noisy
 
     @override
     def follow(self) -> None:
@@ -196,7 +251,7 @@ class PlanSource(StepSource):
 
 
 @final
-class PlanPart(StepSource):
+class PlanPart(PlannedSource):
     """Some of the steps that a `PlanSource` has begun.
 
     Parameters
@@ -208,6 +263,13 @@ class PlanPart(StepSource):
 
     def __init__(self, whole: PlanSource, rows: Ranks) -> None:
         self._whole, self._rows = whole, rows
+        self.agents, self.tables, self.charges = whole.agents[rows], whole.tables, whole.charges
+        self.plan, self.run = whole.plan, whole.run
+
+    @property
+    @override
+    def updates(self) -> Ranks:
+        return self._whole.updates[self._rows]
 
     @override
     def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks, Ranks]:
@@ -215,40 +277,15 @@ class PlanPart(StepSource):
         return pool, index, begins[self._rows], counts[self._rows]
 
     @override
-    def rows(self) -> tuple[Any, Array, Ranks, Ranks]:
-        return *self._whole.tables.rows, self._whole.agents[self._rows]
+    def draw(self, purpose: str, kernel: Callable[..., Any], *given: Any) -> None:
+        stream, places = self._whole.stream(purpose)
+        own = places[self._rows]
+        kernel(stream, own, *given)
+        places[self._rows] = own
 
     @override
-    def shard(self, agent: int) -> Shard:
-        return self._whole.shard(agent)
-
-    @override
-    def perturb(self, values: Array) -> Array:
-        if not self._whole.charges.noisy:
-            return values
-        self._whole.check_dimension(values.shape[1])
-        return values + self._whole.noise(values.shape[1], self._rows)[self._rows]
-
-    @override
-    def perturb_objective(
-        self, weights: Array, curvatures: Array, linear: Array, influences: Array, minimise: Callable[[Array], Array]
-    ) -> Array:
-        if not self._whole.charges.noisy:
-            return minimise(linear)
-        noise = self._whole.noise(linear.shape[1], self._rows)[self._rows]
-        return minimise(linear - influences[:, None] * noise)
-
-    @override
-    def choose(self, count: int) -> tuple[Ranks, Ranks]:
-        raise ValueError(DRAWN_BEFORE)
-
-    @override
-    def choose_each(self, shares: Array) -> tuple[Ranks, Ranks]:
-        raise ValueError(DRAWN_BEFORE)
-
-    @override
-    def affords(self) -> bool:
-        return self._whole.affords()
+    def drew(self, noisy: NDArray[np.bool_]) -> None:
+        self._whole.drew_some(self._rows, noisy)
 
     @override
     def follow(self) -> None:

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....agents.authors import place_of
-from ....agents.errors import INTERRUPTED, HushnetError, Objection, StepFailure
+from ....agents.errors import INTERRUPTED, HushnetError, Objection
 from ....protocols.steps.charges import NotPlanned, StepCharges
 from ....protocols.steps.names import MESSAGE
 from ....protocols.steps.record import Batch, One, Record, segments
-from ....protocols.steps.single_steps import PHASES, UNSENT, failure_of, is_batched
+from ....protocols.steps.single_steps import PHASES, UNSENT, contradiction, failure_of, is_batched
 from ....protocols.steps.surroundings import StepSurroundings
 from ...tables.sessions import COMPLETING, REQUESTING, RESPONDING
 from ...world.rewind import Rewind
@@ -124,10 +124,8 @@ class PlannedSteps:
             [functions[name] for name in PHASES] if self.pairs else [functions["step"]]
         )
         self.batched = is_batched(self.functions[0])
-        self.degrees, self.kinds = graph.degrees, len(self.names.kinds)
+        self.degrees, self.kinds = graph.degrees, len(self.names.heard_kinds)
         self.ports = ports_of(self.tables, world, around, pairs=self.pairs)
-        if self.pairs:  # what sessions carry is handed over, and not read from what is known
-            self.kinds = min(self.names.kinds.index(kind) for kind in ("request", "reply"))
         self._records: dict[int, One] = {}
         agents, widest = graph.agents, int(self.degrees.max(initial=0))
         steps = max(64, min(2 * agents, MOST))
@@ -135,7 +133,8 @@ class PlannedSteps:
         per_edge, each = self.kinds + int(apart.sum()), len(self.ports)
         mean = float(self.degrees.mean()) if agents else 0.0
         reads = int(steps * (1.25 * per_edge * mean + each)) + 4 * (widest * per_edge + each) + 64
-        self.plan = empty_plan(agents, each, steps, reads)
+        slots = len(graph.heads) * self.kinds if protocol.asks_what_is_new else 0
+        self.plan = empty_plan(agents, each, steps, reads, slots)
         if not self.pairs:
             declare(self.plan, protocol, self.names)
             self.charges.affordable = self.plan.affordable
@@ -175,7 +174,7 @@ class PlannedSteps:
     def _make_each(self, total: int, plain: NDArray[np.bool_]) -> None:
         plan, source, world = self.plan, self.source, self.world
         steps, private, noisy = plan.steps[:total], world.private, self.charges.noisy
-        source.begin(plan, world.transport.tables.pool, steps["agent"], steps)
+        source.begin(plan, world.transport.tables, steps["agent"], steps)
         firsts = np.ascontiguousarray(steps["first"])
         columns = [steps[name].tolist() for name in ("agent", "phase", "updates", "tick", "now")]
         plain[:] = self.charges.plain(steps["agent"], None)
@@ -328,9 +327,8 @@ class PlannedSteps:
     def _computed(self, places: Ranks) -> Batch:
         """The record of some steps that have been computed, of which nothing is written yet."""
         steps = self.plan.steps[places]
-        phase, pool = int(steps["phase"][0]), self.world.transport.tables.pool
-        agents = np.ascontiguousarray(steps["agent"])
-        self.source.begin(self.plan, pool, agents, steps)
+        phase, agents = int(steps["phase"][0]), np.ascontiguousarray(steps["agent"])
+        self.source.begin(self.plan, self.world.transport.tables, agents, steps)
         batch = Batch(self.tables, self.source, agents, self._messages(phase), steps)
         if not phase:
             if np.any(self.functions[0](batch)):
@@ -400,8 +398,8 @@ class PlannedSteps:
             written = [(values, not self.pairs and self.names.is_apart(name)) for name, values in batch.said_.items()]
         else:
             here = batch.__dict__.get("here")
-            written = [(values, name in state.edge) for name, values in batch.assigned_.items()]
-            written += [] if here is None else [(values, False) for values in here.assigned_.values()]
+            written = [(values, name in state.edge) for name, values in batch.blocks_.items()]
+            written += [] if here is None else [(values, False) for values in here.blocks_.values()]
         for values, of_edges in written:
             if not finite(values):
                 rows = np.flatnonzero(~np.isfinite(values).all(axis=1))
@@ -456,11 +454,9 @@ class PlannedSteps:
 
     def _contradicted(self, what: str) -> NoReturn:
         """End a plan whose step has done something else than its protocol declares."""
-        where, name = place_of(self.functions[0]), type(self.protocol).__name__
         if self.batched:
-            raise StepFailure(
-                f"{where}: {what}, against what {name} declares by sends and most_steps; declare it, or set decides"
-            )
+            raise contradiction(self.protocol, self.functions[0], what)
+        where, name = place_of(self.functions[0]), type(self.protocol).__name__
         raise Rewind(0, f"{what}, against what {name} declares ({where})")
 
 

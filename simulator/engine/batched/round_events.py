@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ....agents.compilation.compiled import compiled
+from ....agents.compilation import compiled, part
 from ...rules.clocks import count_step, used_up
 from ...rules.round_messages import finish_saying, say, say_all
 from ...rules.rounds import (
@@ -49,7 +49,7 @@ STALL, SENT_ENOUGH, WORN_OUT = range(100, 103)
 repeated more often than there are draws for it."""
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def has_room(
     run: RunTables, tables: RoundTables, agenda: Agenda, plan: StepPlan, room: Any, most: int, planned: bool
 ):  # pragma: no cover - compiled
@@ -64,7 +64,7 @@ def has_room(
     )
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def say_to_all(
     run: RunTables, tables: RoundTables, agent: int, edges: Any, kind: int, row: int, _drawn: int
 ):  # pragma: no cover - compiled
@@ -73,7 +73,7 @@ def say_to_all(
         say(run, tables, agent, edge, kind, row)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def plan_and_say(
     run: RunTables, tables: RoundTables, agent: int, plan: StepPlan, ports: Any, rows: Any
 ):  # pragma: no cover - compiled

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ....agents.compilation.compiled import compiled
+from ....agents.compilation import compiled
 from ...rules.clocks import count_step, used_up
 from ...rules.delivery import draw_copies
 from ...tables.run import RunTables
@@ -51,17 +51,17 @@ def run_rounds(
     counts = run.counts
     while True:
         if counts[UNFINISHED]:
-            agent, now = run.heap_agent[0], run.heap_time[0]
+            agent, now = run.wakes.agent[0], run.wakes.time[0]
             counts[UNFINISHED] = 0
             take_top(run)
             close_round(run, rounds, agent, now)
-            if run.silent[agent]:
+            if run.agents.silent[agent]:
                 why = clock_over(run, agent)
                 if why != REACHED:
                     return why, agent, now
         if counts[HEAP] == 0:
             return IDLE, -1, math.inf
-        now, agent = run.heap_time[0], run.heap_agent[0]
+        now, agent = run.wakes.time[0], run.wakes.agent[0]
         if now >= limit and not forced:
             return REACHED, agent, now
         if used_up(run):
@@ -73,7 +73,7 @@ def run_rounds(
         ):
             return FULL, agent, now
         forced = False
-        run.ticks[agent] += 1
+        run.agents.ticks[agent] += 1
         counts[WAKES] += 1
         counts[BARRIER], counts[UNFINISHED] = counts[ORDER], 1
         open_step(run, rounds, agent, now)

@@ -17,13 +17,16 @@ from .plan import ADDRESSED, KIND, PORT_COLUMNS, SIZE, VECTORS, WIDTH, StepPlan
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
+SHORT = 4096
+"""Numbers whose product with themselves BLAS makes without threads, which cost more than they save."""
 
 
 def finite(values: Array | list[Array]) -> bool:
-    """Whether all numbers are; the sum of squares is, then, unless it overflows."""
+    """Whether all numbers are; a sum of them or of their squares is, then, unless it overflows."""
     if isinstance(values, list):  # edges of one agent that differ in width
         return all(map(finite, values))
-    return math.isfinite(np.vdot(values, values)) or bool(np.isfinite(values).all())
+    total = np.vdot(values, values) if values.size <= SHORT else values.sum()
+    return math.isfinite(total) or bool(np.isfinite(values).all())
 
 
 def ports_of(tables: StepTables, world: World, around: StepSurroundings, *, pairs: bool) -> Ranks:

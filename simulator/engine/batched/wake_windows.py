@@ -41,7 +41,7 @@ class WakeWindows(BatchedDriver):
         run = self.transport.tables
         if run.counts[tallies.HEAP] == 0:
             return None
-        return float(run.heap_time[0]), WAKE + int(run.heap_agent[0])
+        return float(run.wakes.time[0]), WAKE + int(run.wakes.agent[0])
 
     @override
     def window(self, limit: float, forced: bool) -> Pause:
@@ -79,13 +79,13 @@ class WakeWindows(BatchedDriver):
         if why == windows.FULL:
             self.make_room()
         elif why == windows.AWAKE:
-            agent.tick = int(run.ticks[index])
+            agent.tick = int(run.agents.ticks[index])
             self.stepping(lambda: self.take_step(agent))
             self.transport.notes.tell()
             run = self.transport.tables
-            run.silent[index], run.updates[index] = agent.silent, agent.updates
+            run.agents.silent[index], run.agents.updates[index] = agent.silent, agent.updates
         elif why == windows.COUNTED:
-            agent.tick, agent.updates = int(run.ticks[index]), int(run.updates[index])
+            agent.tick, agent.updates = int(run.agents.ticks[index]), int(run.agents.updates[index])
             self.stepping(lambda: self.check_limits(agent))
         elif why == windows.OVER:
             self.clock_ended(index)

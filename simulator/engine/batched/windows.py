@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ....agents.compilation.compiled import compiled
+from ....agents.compilation import compiled, part
 from ...rules.clocks import count_step, end_clock, next_time, used_up
 from ...rules.delivery import count_message, draw_copies, hold_version, release_version, take_row
 from ...rules.lazy import EVER, deliver_pending, kinds_of, send_copies, slots_with_copies, up_since
 from ...rules.notes import note_step
-from ...tables.run import LINE, RunTables
+from ...tables.run import RunTables
 from ...tables.tallies import (
     BARRIER,
     FREE_NODES,
@@ -57,16 +57,16 @@ last step that was planned ends the run."""
 @compiled
 def start_clocks(run: RunTables):  # pragma: no cover - compiled
     """Fill the heap, unordered, with first wake-ups; which (n,) agents have none."""
-    agents = len(run.ticks)
+    agents = len(run.agents)
     ended = np.zeros(agents, dtype=np.bool_)
     for agent in range(agents):
         time = math.inf
-        if not run.silent[agent] and run.gone_from[agent] > 0.0:
+        if not run.agents.silent[agent] and run.agents.gone_from[agent] > 0.0:
             time = next_time(run, agent, 0, 0.0)
         if time < math.inf:
             add(run, time, agent)
         else:
-            ended[agent] = run.silent[agent] = True
+            ended[agent] = run.agents.silent[agent] = True
     return ended
 
 
@@ -77,51 +77,51 @@ def init_clocks(run: RunTables) -> list[int]:
     return np.flatnonzero(ended).tolist()
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def put_back(run: RunTables):  # pragma: no cover - compiled
     """Set the clock of the agent on top of the heap to its next tick; false if it has none."""
-    agent, now = run.heap_agent[0], run.heap_time[0]
+    agent, now = run.wakes.agent[0], run.wakes.time[0]
     time = math.inf
-    if not run.silent[agent] and now < run.gone_from[agent]:
-        time = next_time(run, agent, run.ticks[agent] + 1, now)
+    if not run.agents.silent[agent] and now < run.agents.gone_from[agent]:
+        time = next_time(run, agent, run.agents.ticks[agent] + 1, now)
     if time < math.inf:
         sift_down(run, time, agent)
         return True
     take_top(run)
-    run.silent[agent] = True
+    run.agents.silent[agent] = True
     return False
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def clock_over(run: RunTables, agent: int):  # pragma: no cover - compiled
     """Count an agent whose clock has ended; why the window has to end, or `REACHED`."""
-    if run.alone[agent]:
+    if run.agents.alone[agent]:
         return OVER
     return FINISHED if end_clock(run, agent) else REACHED
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def end_wake(run: RunTables):  # pragma: no cover - compiled
     """Put the agent that has woken last back on its clock; why the window has to end, or `REACHED`."""
-    agent = run.heap_agent[0]
+    agent = run.wakes.agent[0]
     run.counts[UNFINISHED] = 0
     return REACHED if put_back(run) else clock_over(run, agent)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def is_event(run: RunTables, agent: int, now: float):  # pragma: no cover - compiled
     """Whether a wake-up counts as an event: not once its agent has fallen silent, or is gone for good."""
-    return not run.silent[agent] and now < run.gone_from[agent]
+    return not run.agents.silent[agent] and now < run.agents.gone_from[agent]
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def has_note_room(run: RunTables, degree: int):  # pragma: no cover - compiled
     """Whether notes of a step, of what it sends, and of everything that is under way fit in."""
-    under_way = len(run.free_nodes) - run.counts[FREE_NODES]
+    under_way = len(run.nodes) - run.counts[FREE_NODES]
     return len(run.notes) - run.counts[NOTES] > degree + under_way
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def rows_needed(run: RunTables, agent: int, ports: Any):  # pragma: no cover - compiled
     """How many versions a step of an agent writes."""
     needed, degree = 0, run.offsets[agent + 1] - run.offsets[agent]
@@ -130,17 +130,17 @@ def rows_needed(run: RunTables, agent: int, ports: Any):  # pragma: no cover - c
     return needed
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def take_rows(run: RunTables, agent: int, now: float, ports: Any, rows: Any):  # pragma: no cover - compiled
     """Take a version for everything that a step may say."""
     place, degree = 0, run.offsets[agent + 1] - run.offsets[agent]
     for port in range(len(ports)):
         for _ in range(degree if ports[port, ADDRESSED] else 1):
-            rows[place] = take_row(run, now, 0, run.ticks[agent], ports[port, SIZE])
+            rows[place] = take_row(run, now, 0, run.agents.ticks[agent], ports[port, SIZE])
             place += 1
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def plan_step(
     run: RunTables, plan: StepPlan, agent: int, now: float, ports: Any, rows: Any
 ):  # pragma: no cover - compiled
@@ -148,9 +148,9 @@ def plan_step(
 
     That is whether it is the agent's last, and whether it says anything.
     """
-    updates, said = run.updates[agent], UNSAID
+    updates, said = run.agents.updates[agent], UNSAID
     if updates >= plan.affordable[agent]:
-        run.silent[agent] = True
+        run.agents.silent[agent] = True
         return SILENT | UNSAID | UNMADE
     for port in range(len(ports)):
         ports[port, SAID] = is_due(plan, port, agent, updates)
@@ -161,17 +161,17 @@ def plan_step(
     add_step(run, plan, agent, now, rows[: rows_needed(run, agent, ports)])
     if updates + 1 >= plan.most[agent]:
         said |= SILENT
-    run.silent[agent] = (said & SILENT) != 0
+    run.agents.silent[agent] = (said & SILENT) != 0
     return said
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def is_counted(said: int):  # pragma: no cover - compiled
     """Whether a planned step counts: not one at which its agent has fallen silent without a word."""
     return said & (SILENT | UNSAID) != (SILENT | UNSAID)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def send_said(
     run: RunTables, tables: Any, agent: int, ports: Any, rows: Any, draw: Any, send: Any
 ):  # pragma: no cover - compiled
@@ -184,9 +184,9 @@ def send_said(
     place = 0
     for port in range(len(ports)):
         kind, apart = ports[port, KIND], ports[port, ADDRESSED] != 0
-        last_said = kind * len(run.ticks) + agent
+        last_said = kind * len(run.agents) + agent
         if ports[port, SAID]:
-            draw(run, agent, range(first, last), run.ticks[agent], kind)
+            draw(run, agent, range(first, last), run.agents.ticks[agent], kind)
         for rank in range(last - first if apart else 1):
             row = rows[place]
             place += 1
@@ -194,20 +194,19 @@ def send_said(
                 if not apart:
                     hold_version(run, run.latest, last_said, row)
                 begin, end = (first + rank, first + rank + 1) if apart else (first, last)
-                run.order[LINE * row] = count_message(run, (end - begin) * ports[port, VECTORS])
+                run.versions.order[row] = count_message(run, (end - begin) * ports[port, VECTORS])
                 send(run, tables, agent, range(begin, end), kind, row, rank)
             release_version(run, row)
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def draw_nothing(_run: RunTables, _agent: int, _edges: Any, _tick: int, _kind: int):  # pragma: no cover - compiled
     """Stands for draws where every copy makes its own."""
 
 
-@compiled(forceinline=True, _nrt=False)
-def run_wakes(
+@compiled(_nrt=False)
+def run_window(
     run: RunTables,
-    late: Any,
     limit: float,
     forced: bool,
     planned: bool,
@@ -215,20 +214,17 @@ def run_wakes(
     ports: Any,
     rows: Any,
 ):  # pragma: no cover - compiled
-    """Run wake-ups strictly before ``limit``, and the first one anyway if ``forced``; why it stopped, agent, time.
-
-    Whether delays are drawn ``late`` is a constant of whoever calls: most worlds then have no code for it.
-    """
+    """Run wake-ups strictly before ``limit``, and the first one anyway if ``forced``; why it stopped, agent, time."""
     counts = run.counts
     while True:
         if counts[UNFINISHED]:
-            agent, now = run.heap_agent[0], run.heap_time[0]
+            agent, now = run.wakes.agent[0], run.wakes.time[0]
             why = end_wake(run)
             if why != REACHED:
                 return why, agent, now
         if counts[HEAP] == 0:
             return IDLE, -1, math.inf
-        now, agent = run.heap_time[0], run.heap_agent[0]
+        now, agent = run.wakes.time[0], run.wakes.agent[0]
         if now >= limit and not forced:
             return REACHED, agent, now
         counted = is_event(run, agent, now)
@@ -240,43 +236,27 @@ def run_wakes(
         if counts[OBSERVED] and not has_note_room(run, (last - first) * len(ports)):
             return FULL, agent, now
         forced = False
-        run.ticks[agent] += 1
+        run.agents.ticks[agent] += 1
         counts[WAKES] += counted
         counts[BARRIER], counts[UNFINISHED] = counts[ORDER], 1
         since = up_since(run, agent, now)
-        if run.silent[agent] or since == math.inf:
+        if run.agents.silent[agent] or since == math.inf:
             continue
         for k in range(slots_with_copies(run, first, last)):
-            deliver_pending(run, late, run.awaited[k], agent, now, since, EVER)
+            deliver_pending(run, run.awaited[k], agent, now, since, EVER)
         if not planned:
             return AWAKE, agent, now
         said = plan_step(run, plan, agent, now, ports, rows)
         if said & UNMADE == 0 and has_to_end(plan):
             return ENDS, agent, now
         if said & UNMADE == 0:
-            send_said(run, late, agent, ports, rows, draw_copies, send_copies)
+            send_said(run, run, agent, ports, rows, draw_copies, send_copies)
         if is_counted(said) and count_step(run, agent):
             return COUNTED, agent, now
 
 
-@compiled(forceinline=True, _nrt=False)
+@part(_nrt=False)
 def has_room(run: RunTables, plan: StepPlan, agent: int, ports: Any):  # pragma: no cover - compiled
     """Whether a step of an agent fits into the plan, and its versions into the pool."""
     needed, degree = rows_needed(run, agent, ports), run.offsets[agent + 1] - run.offsets[agent]
     return run.counts[FREE_ROWS] >= needed and fits(plan, degree * kinds_of(run) + needed)
-
-
-@compiled(_nrt=False)
-def run_window(
-    run: RunTables, limit: float, forced: bool, planned: bool, plan: StepPlan, ports: Any, rows: Any
-):  # pragma: no cover - compiled
-    """Run wake-ups as `run_wakes` does; every delay is drawn when a copy is sent."""
-    return run_wakes(run, False, limit, forced, planned, plan, ports, rows)
-
-
-@compiled(_nrt=False)
-def run_late_window(
-    run: RunTables, limit: float, forced: bool, planned: bool, plan: StepPlan, ports: Any, rows: Any
-):  # pragma: no cover - compiled
-    """Run wake-ups as `run_wakes` does; delays are drawn when they have to be known."""
-    return run_wakes(run, True, limit, forced, planned, plan, ports, rows)

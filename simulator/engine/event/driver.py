@@ -19,8 +19,8 @@ from typing_extensions import override
 from ....agents.agent import Agent
 from ....agents.availability import Timeline
 from ...rules.forms import PlainRules, PlainTables
-from ...tables.notes import LOST_DELAY
 from ...tables.priorities import AVAILABILITY, WAKE
+from ...tables.run import LOST_DELAY
 from ...world.step_form import StepForm
 from ...world.world import World
 from ..driver import Driver
@@ -154,7 +154,7 @@ class EventDriver(Driver):
             drawn = self.world.network.delay_and_loss(sender, run.heads[edge], tick, transmission, now, size)
         delay, lost = drawn
         if lost:
-            run.noting[LOST_DELAY] = delay
+            run.constants[LOST_DELAY] = delay
             return math.inf
         return delay
 
@@ -183,5 +183,5 @@ class EventDriver(Driver):
 
 def _copy_out(run: Any, slot: int) -> None:
     """`hushnet.simulator.rules.delivery.copy_out`, all numbers at once."""
-    begin, end, row = run.places[slot], run.places[slot + 1], run.pool[run.known[slot]]
+    begin, end, row = run.places[slot], run.places[slot + 1], run.pool[run.slots.known[slot]]
     run.values[begin:end] = row if len(row) == end - begin else row[: end - begin]

@@ -31,7 +31,6 @@ from ...rules.rounds import (
 from ...tables import tallies
 from ...tables.effects import ARRIVE, PATIENCE, REPEAT
 from ...tables.rounds import DONE, ENOUGH, FREE_COPIES, FREE_RECORDS, IS_UP, STALLED, WORN
-from ...tables.run import LINE
 from ...world.rounds import EMPTY
 from ...world.world import World
 from ..round_state import RoundState
@@ -64,7 +63,7 @@ class EventRounds(EventDriver):
         env = self.world.env
         self.transport.notes.begin(self.world, empty=self.empty)
         for agent, timeline in zip(self.world.agents, timelines, strict=True):
-            self.transport.tables.silent[agent.index] = agent.silent
+            self.transport.tables.agents.silent[agent.index] = agent.silent
             agent.up = self.state.tables.agents[agent.index, IS_UP] = next(timeline)[1]
             env.process(self.presence(agent, timeline))
         for agent in self.world.agents:
@@ -106,14 +105,14 @@ class EventRounds(EventDriver):
 
     def _step(self, agent: Agent) -> None:
         run, updates = self.transport.tables, agent.updates
-        agent.tick = int(run.ticks[agent.index])
+        agent.tick = int(run.agents.ticks[agent.index])
         agent.reactions = 0
         self.state.prepare(agent)
         self.step(agent)
         if agent.updates == updates:
             # It fell silent without a word, which its neighbours are told all the same.
             self._say(agent, *self.state.nothing)
-        self.transport.tables.updates[agent.index] = agent.updates
+        self.transport.tables.agents.updates[agent.index] = agent.updates
 
     @override
     def send(self, agent: Agent, messages: Sequence[Sent]) -> None:
@@ -122,9 +121,9 @@ class EventRounds(EventDriver):
 
     def _say(self, agent: Agent, said: Any, edges: Any) -> None:
         run = self.transport.tables
-        run.silent[agent.index] = agent.silent
+        run.agents.silent[agent.index] = agent.silent
         for kind, row, first, last in said.tolist():
-            self.draw_together(agent, edges[first:last], kind, int(run.size[LINE * row]))
+            self.draw_together(agent, edges[first:last], kind, int(run.versions.bytes[row]))
         self._change(say_all, agent.index, said.tolist(), edges.tolist())
 
     # A rule, and what comes of it.

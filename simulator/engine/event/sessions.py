@@ -82,10 +82,10 @@ class EventSessions(EventDriver):
         """
         run, tables = self.views(self.transport.tables, self.world.sessions)
         index, counts = agent.index, tables.counts
-        run.ticks[index], run.silent[index] = agent.tick, agent.silent
+        run.agents.ticks[index], run.agents.silent[index] = agent.tick, agent.silent
         tables.times[columns.NOW] = self.env.now
         free = self._free_edges(run, tables, index)
-        agent.silent = bool(run.silent[index])
+        agent.silent = bool(run.agents.silent[index])
         if not free:
             return
         made = self.world.call(agent, self.busy)

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 from hushnet.agents.optimisation.compiled_newton import minimise
-from hushnet.agents.streams import begin_stream, fill_spherical
 from hushnet.protocols.algorithms.consensus_admm import EXACT
 from hushnet.simulator.world.world import World
 
-from .base import Floor, Plan, loop
+from .base import Floor, Plan, begin_stream, fill_spherical, loop
 
 
 class ConsensusFloor(Floor):
@@ -88,7 +87,7 @@ def loops() -> tuple[Any, Any]:
                 linear[d] = eta * (degree * before[i, d] + linear[d]) - 2.0 * duals[i, d]
             if noise.shape[1] > 0:
                 if itself:
-                    begin_stream(stream, done - 1, numbers[i], 0)
+                    begin_stream(stream, done - 1, numbers[i])
                     fill_spherical(stream, scales[i], drawn)
                 else:
                     drawn[:] = noise[k]

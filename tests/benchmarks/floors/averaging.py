@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from hushnet.agents.streams import begin_stream
+from hushnet.agents.streams import choose
 from hushnet.simulator.world.world import World
 
-from .base import Floor, Plan, draw_rows, loop
+from .base import Floor, Plan, begin_stream, inner, loop
 
 
 class AveragingFloor(Floor):
@@ -66,13 +66,13 @@ def _weights(floor: Floor) -> tuple[bool, float, float, float]:
     return given.step_weights == "linear", given.mu, given.gamma, float(floor.constants["growth"])
 
 
-@loop
+@inner
 def total_weight(linear, t):  # pragma: no cover - compiled
     """A(t)."""
     return t * (t + 1.0) / 2.0 if linear else t
 
 
-@loop
+@inner
 def learn(
     i, t, since, dual, drawn, average, features, labels, rows, linear, mu, gamma, growth, model, gain
 ):  # pragma: no cover - compiled
@@ -121,8 +121,8 @@ def mix(
         own_rows = drawn[k]
         if itself and batch > 0:
             own_rows = taken_rows[: min(batch, rows[i + 1] - rows[i])]
-            begin_stream(stream, rounds - 1, numbers[i], 0)
-            draw_rows(stream, rows[i + 1] - rows[i], own_rows)
+            begin_stream(stream, rounds - 1, numbers[i])
+            choose(stream.rng, rows[i + 1] - rows[i], own_rows)
         learn(i, float(rounds), rounds - 1.0, dual, own_rows, average, features, labels, rows, linear, mu, gamma,
               growth, model, gain)  # fmt: skip
         for d in range(p):
@@ -166,8 +166,8 @@ def push(
             own_rows = drawn[k]
             if itself and batch > 0:
                 own_rows = taken_rows[: min(batch, rows[i + 1] - rows[i])]
-                begin_stream(stream, ticks[i] - 1, numbers[i], 0)
-                draw_rows(stream, rows[i + 1] - rows[i], own_rows)
+                begin_stream(stream, ticks[i] - 1, numbers[i])
+                choose(stream.rng, rows[i + 1] - rows[i], own_rows)
             learn(i, now, since[i, 0], dual, own_rows, average, features, labels, rows, linear, mu, gamma, growth,
                   model, gain)  # fmt: skip
             since[i, 0] = now

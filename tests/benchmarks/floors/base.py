@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from hushnet.agents.compilation.compiled import compiled
+from hushnet.agents.compilation import compiled, part
 from hushnet.agents.loss_codes import code_of
-from hushnet.agents.streams import choose, integers, new_stream
-from hushnet.agents.streams.philox import ALLOCATING
+from hushnet.agents.streams import DRAWS, USED_UP, generator
 from hushnet.simulator.world.world import World
 
 from ..floor import FAST
 
 loop: Any = compiled(fastmath=FAST, error_model="numpy")
+inner: Any = part(fastmath=FAST, error_model="numpy", forceinline=False)
 """Compiles a floor; sums may be reassociated, because the kernels of steps may do so too."""
 
 
@@ -82,7 +83,7 @@ class Floor(ABC):
         self.data = (np.ascontiguousarray(train.features, dtype=np.float64), train.labels, train.offsets)
         self.regularisation, self.loss = task.regularisation, code_of(task.loss)
         seed = world.setting.draws.seed
-        self.streams = {purpose: new_stream(seed, purpose, 0, 0, 0) for purpose in ("sampling", "noise")}
+        self.streams = {purpose: generator(seed, purpose) for purpose in ("sampling", "noise")}
         self.numbers = np.asarray(world.numbers, dtype=np.int64)
 
     def block(self, name: str) -> np.ndarray:
@@ -105,13 +106,24 @@ class Floor(ABC):
         """(n, p) models."""
 
 
-@compiled(**ALLOCATING)
-def draw_rows(stream, population, out):  # pragma: no cover - compiled
-    """Rows without replacement, as steps draw them."""
-    if len(out) == 1:
-        out[0] = integers(stream, population)
-    else:
-        choose(stream, population, out)
+@part(**DRAWS)
+def begin_stream(stream, tick, number):  # pragma: no cover - compiled
+    """Go to the beginning of what an agent's step at a tick draws."""
+    stream.counter[0], stream.counter[1], stream.counter[2], stream.counter[3] = 0, tick + 1, number, 0
+    stream.state[:] = 0
+    stream.state[0] = USED_UP
+
+
+@part(**DRAWS)
+def fill_spherical(stream, scale, out):  # pragma: no cover - compiled
+    """Fill (p,) with noise of a uniform direction, whose norm is Gamma(p, scale)."""
+    total = 0.0
+    for k in range(len(out)):
+        out[k] = stream.rng.normal(0.0, 1.0)
+        total += out[k] * out[k]
+    factor = stream.rng.gamma(np.float64(len(out)), scale) / math.sqrt(total)
+    for k in range(len(out)):
+        out[k] *= factor
 
 
 def started(world: World) -> World:

@@ -10,7 +10,7 @@ from hushnet.agents.optimisation.compiled_newton import minimise
 from hushnet.protocols.algorithms.collaborative_admm import PRECISION
 from hushnet.simulator.world.world import World
 
-from .base import Floor, Plan, loop
+from .base import Floor, Plan, inner, loop
 
 
 class CollaborativeFloor(Floor):
@@ -42,14 +42,14 @@ class CollaborativeFloor(Floor):
         return self._models
 
 
-@loop
+@inner
 def offer(e, model, copies, z_peer, dual_peer, weight, rho):  # pragma: no cover - compiled
     """The copy of a neighbour's model."""
     for d in range(len(model)):
         copies[e, d] = (weight * model[d] + rho * z_peer[e, d] - dual_peer[e, d]) / (weight + rho)
 
 
-@loop
+@inner
 def settle(e, back, own, other, models, copies, z_own, z_peer, dual_own, dual_peer, rho):  # pragma: no cover - compiled
     """Z and Lambda of an edge, at both of its ends."""
     for d in range(models.shape[1]):
@@ -67,7 +67,7 @@ def settle(e, back, own, other, models, copies, z_own, z_peer, dual_own, dual_pe
 def loops() -> tuple[Any, Any]:
     """The two loops: rounds, and sessions."""
 
-    @loop
+    @inner
     def solve(
         loss,
         i, models, z_own, z_peer, dual_own, dual_peer, offsets, kappa, features, labels, rows, trust, regularisation,

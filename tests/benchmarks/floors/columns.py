@@ -13,7 +13,7 @@ from hushnet.protocols.algorithms.split_features import CENTRE
 from hushnet.simulator.world.world import World
 from scipy.linalg import cholesky
 
-from .base import Floor, Plan, loop
+from .base import Floor, Plan, inner, loop
 
 
 class ColumnsFloor(Floor):
@@ -92,7 +92,7 @@ class MinibatchFloor(ColumnsFloor):
         descend(batches, order, batch, given.ridge, given.step_size, given.decay, self.columns, self.labels, self.x)
 
 
-@loop
+@inner
 def fit(first, last, columns, factors, target, x):  # pragma: no cover - compiled
     """A party's part x = (D'D + ratio I)^-1 D' target, by its factor."""
     rows = columns.shape[1]
@@ -110,7 +110,7 @@ def fit(first, last, columns, factors, target, x):  # pragma: no cover - compile
         x[c] = total / factors[c, c - first]
 
 
-@loop
+@inner
 def scores(first, last, columns, x, out):  # pragma: no cover - compiled
     """D x."""
     out[:] = 0.0
@@ -119,7 +119,7 @@ def scores(first, last, columns, x, out):  # pragma: no cover - compiled
             out[k] += x[c] * columns[c, k]
 
 
-@loop
+@inner
 def split(labels, rho, total, z, y):  # pragma: no cover - compiled
     """(7) and (8): a scalar problem a row, by Newton's method within a bracket, as `minimise_rows` has it."""
     for k in range(len(labels)):

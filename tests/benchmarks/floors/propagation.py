@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hushnet.simulator.world.world import World
 
-from .base import Floor, Plan, loop
+from .base import Floor, Plan, inner, loop
 
 
 class PropagationFloor(Floor):
@@ -51,7 +51,7 @@ def follow(order, barrier, models, solitary, mu_c, offsets, heads, weights):  # 
             models[i, d] = (around[d] / total + mu_c[i] * solitary[i, d]) / (1.0 + mu_c[i])
 
 
-@loop
+@inner
 def update(i, copies, models, solitary, mu_c, offsets, weights, around):  # pragma: no cover - compiled
     """Update (6) of one end."""
     p = len(around)

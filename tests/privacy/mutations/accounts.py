@@ -397,12 +397,13 @@ def rows_drawn_alike_by_all_agents(plant):
 def _rows_drawn(plant, choose):
     """Replace which rows a step draws: ``choose(batch, me, rng)`` gives their ranks, out of all."""
 
-    def drawn(self, me):
-        ranks = choose(self.tables.protocol.parameters.batch, me, me.stream("sampling"))
+    def drawn(self, *_):
+        me = self._peer()
+        ranks = choose(self.tables.protocol.parameters.batch, me, self.stream("sampling"))
         return ranks, np.array([0, len(ranks)])
 
     for name in ("choose", "choose_each"):
-        plant.around(PeerSource, name, lambda _: lambda self, amount: drawn(self, self._peer()))
+        plant.around(PeerSource, name, lambda _: drawn)
 
 
 @mistake("sampling", case="averaging", guard="audit")

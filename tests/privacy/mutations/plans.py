@@ -4,50 +4,48 @@ from __future__ import annotations
 
 import numpy as np
 from hushnet.protocols.steps import charges, operators, tables
-from hushnet.protocols.steps.draw_kernels import GAUSSIAN, LAPLACE
+from hushnet.protocols.steps.draw_kernels import FILLS
 from hushnet.simulator.engine.batched import plan_source
 
 from .declarations import mistake
 
 
-def planned_noise(plant, change):
-    """Change the law and scale of planned noise: ``change(mechanism, scales)`` gives what is drawn instead."""
+def planned_noise(plant, scales):
+    """Change the scales of planned noise, of every mechanism: ``scales(mechanism, scales)``."""
+    fills = {one: _other(fill, lambda given, one=one: scales(one, given)) for one, fill in FILLS.items()}
+    plant.put(plan_source, "FILLS", fills)
 
-    def around(fill):
-        return lambda streams, mechanism, scales, *more: fill(streams, *change(mechanism, scales), *more)
 
-    plant.around(plan_source, "fill_noise", around)
+def _other(fill, scales):
+    return lambda generator, places, given, *more: fill(generator, places, scales(given), *more)
 
 
 @mistake("scale", case="descent-gaussian", guard="contract", form="planned")
 def planned_scale_halved(plant):
     """Noise of planned steps has half of its scale."""
-    planned_noise(plant, lambda mechanism, scales: (mechanism, scales / 2))
+    planned_noise(plant, lambda _mechanism, scales: scales / 2)
 
 
 @mistake("scale", case="descent", guard="contract", form="planned")
 def planned_laplace_a_tenth_smaller(plant):
     """Laplace noise of planned steps has .9 of its scale."""
-    planned_noise(plant, lambda mechanism, scales: (mechanism, 0.9 * scales if mechanism == LAPLACE else scales))
+    planned_noise(plant, lambda mechanism, scales: 0.9 * scales if mechanism == "laplace" else scales)
 
 
 @mistake("scale", case="descent", guard="contract", form="planned")
 def planned_gaussian_for_laplace(plant):
     """Planned Laplace releases get Gaussian noise of the same variance."""
-
-    def change(mechanism, scales):
-        return (GAUSSIAN, scales * np.sqrt(2.0)) if mechanism == LAPLACE else (mechanism, scales)
-
-    planned_noise(plant, change)
+    laplace = _other(FILLS["gaussian"], lambda scales: scales * np.sqrt(2.0))
+    plant.put(plan_source, "FILLS", {**FILLS, "laplace": laplace})
 
 
 def _streams(plant, change):
     """Change what streams of planned steps begin with: ``change(ticks, numbers)``."""
 
     def around(begin):
-        return lambda words, ticks, numbers, *more: begin(words, *change(ticks, numbers), *more)
+        return lambda ticks, numbers, reactions: begin(*change(ticks, numbers), reactions)
 
-    plant.around(plan_source, "begin_streams", around)
+    plant.around(plan_source, "beginnings", around)
 
 
 @mistake("sharing", case="averaging-full", guard="contract", form="planned")
@@ -86,7 +84,7 @@ def kernels_clip_to_twice_the_bound(plant):
 def planned_first_rows_always(plant):
     """A planned batch of examples is the first rows."""
 
-    def first(streams, rows, starts, ranks):
+    def first(_generator, _places, _rows, starts, ranks):
         ranks[:] = np.arange(len(ranks)) - np.repeat(starts[:-1], np.diff(starts))
 
     plant.put(plan_source, "choose_rows", first)

@@ -1,0 +1,237 @@
+"""Compiled functions: numba's, whose machine code is kept on disk.
+
+numba finds stored code by a function and its file alone, and does not see that another file which it calls has changed.
+So the folder is named by a hash of every file that compiled code is made from, and of the versions of Python and numba:
+nothing in it is ever stale. It is set while our own functions are declared, so that other people's keep theirs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache, partial, update_wrapper
+from pathlib import Path
+from shutil import rmtree
+from typing import Any, final
+
+import numba
+from numba.extending import register_jitable
+from numpy import ndarray
+
+_config: Any = numba.config  # pyright: ignore[reportPrivateImportUsage]  # documented, and not in its __all__
+PACKAGE = Path(__file__).resolve().parent.parent
+SOURCES = (
+    "agents/**/*.py",
+    "protocols/steps/*_kernels.py",
+    "protocols/steps/partners.py",
+    "simulator/network/*.py",
+    "simulator/rules/*.py",
+    "simulator/tables/*.py",
+    "simulator/engine/batched/*.py",
+)
+"""Files of which compiled functions are made, and all of whose constants they read."""
+FOLDER = "HUSHNET_CACHE_DIR"
+"""Environment variable that names another folder."""
+SILENT = "HUSHNET_COMPILES_SILENTLY"
+"""Environment variable with which nothing is said of compiling; processes that a run starts inherit it."""
+KEPT_VERSIONS = 8
+"""Versions whose code is kept; that of older ones is removed."""
+REASSOCIATED = {"reassoc", "nsz", "contract", "arcp"}
+"""What fast arithmetic may do: reorder sums. Infinities and NaN keep their meaning, for divergence must be seen."""
+STATED: dict[str, Any] = {
+    "fastmath": False,
+    "error_model": "python",
+    "boundscheck": False,
+    "forceinline": False,
+    "no_cfunc_wrapper": True,
+    "_nrt": True,
+}
+"""How functions are compiled that do not say otherwise.
+
+All is said, for numba takes what is not said from the caller for whose sake a function is compiled first.
+"""
+
+
+@final
+class Compiled:
+    """A compiled function that Python calls: made for the types of its arguments when it first meets them.
+
+    Each of these forms is stored in a folder of its own. numba keeps all forms of a function side by side, and where
+    processes store different ones at the same time, one can be found under the types of another.
+
+    Parameters
+    ----------
+    function : callable
+        In Python; what it calls has to be a `part` or of numba.
+    options : mapping
+        As in `STATED`.
+
+    Attributes
+    ----------
+    forms : dict
+        What numba has made, by the types of arguments.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+        update_wrapper(self, function)
+        self._function, self._options = function, dict(options)
+        self._met: dict[Any, Any] = {}
+        self.forms: dict[Any, Any] = {}
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call it."""
+        kinds = tuple(
+            [(one.dtype, one.ndim, one.flags.num) if type(one) is ndarray else type(one) for one in arguments]
+        )
+        form = self._met.get(kinds)
+        if form is None:
+            form = self._met[kinds] = self._form(arguments)
+        try:
+            return form(*arguments)
+        except TypeError:  # tables have arrays of other types in them
+            other = self._form(arguments)
+            if other is form:
+                raise
+            self._met[kinds] = other
+            return other(*arguments)
+
+    def _form(self, arguments: Sequence[Any]) -> Any:
+        """What is made for the types of some arguments."""
+        if not is_compiled():
+            return self._function
+        types = tuple(map(numba.typeof, arguments))
+        if types not in self.forms:
+            folder, _ = store()
+            own = None if folder is None else folder / hashlib.blake2b(str(types).encode(), digest_size=8).hexdigest()
+            with _folder_of_code(own):
+                self.forms[types] = numba.njit(types, cache=own is not None, **self._options)(self._function)
+        return self.forms[types]
+
+
+def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Declare a function that Python calls (`Compiled`); options as in `STATED`."""
+    return partial(compiled, **options) if function is None else Compiled(function, {**STATED, **options})
+
+
+def part(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Declare a function that is itself in Python, and compiled where compiled code calls it; options: `STATED`."""
+    if function is None:
+        return partial(part, **options)
+    return register_jitable(**{**STATED, "forceinline": True, "no_cpython_wrapper": True, **options})(function)
+
+
+def is_compiled() -> bool:
+    """Whether functions are compiled at all: numba is not told to leave them in Python."""
+    return not _config.DISABLE_JIT
+
+
+@cache
+def store() -> tuple[Path | None, str]:
+    """The folder of this version's code, made where there is none; None, and why, if nothing can be kept."""
+    base = _base()
+    if base is None:
+        return None, "there is no home folder"
+    folder = base / _version()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for one in (base, folder):
+            found = one.stat()
+            if hasattr(os, "geteuid") and (found.st_uid != os.geteuid() or found.st_mode & 0o022):
+                return None, f"{one} belongs to another user or can be written by others"
+            if not stat.S_ISDIR(found.st_mode) or not os.access(one, os.W_OK):
+                return None, f"{one} cannot be written"
+    except OSError as error:
+        return None, f"{folder} cannot be made: {error.strerror}"
+    _remove_old(base, folder)
+    return folder, ""
+
+
+def announce() -> None:
+    """Say on stderr, once, that the engine is about to be compiled, if no code of this version is stored."""
+    folder, refusal = store()
+    if os.environ.get(SILENT) or not is_compiled() or (folder is not None and any(folder.rglob("*.nbi"))):
+        return
+    os.environ[SILENT] = "1"
+    kept = f"the compiled code is not kept, for {refusal}" if refusal else "once"
+    sys.stderr.write(f"compiling the engine, {kept}; this takes up to half a minute\n")
+
+
+@contextmanager
+def unannounced(*, quiet: bool) -> Iterator[None]:
+    """Compile without a word, here and in processes that are started meanwhile, if ``quiet`` says so."""
+    before = os.environ.get(SILENT)
+    if quiet:
+        os.environ[SILENT] = "1"
+    try:
+        yield
+    finally:
+        if quiet and before is None:
+            os.environ.pop(SILENT, None)
+
+
+def form_of(thing: object, name: str) -> Any:
+    """The compiled form that an object has under a name; None unless it vouches for it.
+
+    Only an object of the very class that defines the form in its own body does. A subclass may have changed anything
+    that the form was written for, and so has an object on which somebody has put another method.
+
+    Parameters
+    ----------
+    thing : object
+    name : str
+        Of a method or property.
+    """
+    return getattr(thing, name) if name in vars(type(thing)) and not is_patched(thing) else None
+
+
+def is_patched(thing: object) -> bool:
+    """Whether somebody has put another method on an object."""
+    return any(callable(getattr(type(thing), key, None)) for key in getattr(thing, "__dict__", ()))
+
+
+@contextmanager
+def _folder_of_code(folder: Path | None) -> Iterator[None]:
+    """Have numba keep in this folder the code of functions that are declared meanwhile."""
+    before = _config.CACHE_DIR
+    _config.CACHE_DIR = "" if folder is None else str(folder)
+    try:
+        yield
+    finally:
+        _config.CACHE_DIR = before
+
+
+def _base() -> Path | None:
+    """``$HUSHNET_CACHE_DIR``, or as the XDG base directories say; None without a home."""
+    if os.environ.get(FOLDER):
+        return Path(os.environ[FOLDER]).absolute()
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not base.is_absolute():
+        try:
+            base = Path.home() / ".cache"
+        except RuntimeError:
+            return None
+    return base / "hushnet" / "compiled"
+
+
+def _version() -> str:
+    """The hash of all that compiled code is made from; numba itself looks at the kind of processor."""
+    said = hashlib.blake2b(f"{sys.version} {platform.machine()} {numba.__version__}".encode(), digest_size=10)
+    for pattern in SOURCES:
+        for path in sorted(PACKAGE.glob(pattern)):
+            said.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
+    return said.hexdigest()
+
+
+def _remove_old(base: Path, folder: Path) -> None:
+    """Note that a version is used, and remove those that have not been for longest."""
+    with suppress(OSError):
+        os.utime(folder, (time.time(), time.time()))
+        versions = sorted((one for one in base.iterdir() if one.is_dir()), key=lambda one: one.stat().st_mtime)
+        for old in versions[:-KEPT_VERSIONS]:
+            rmtree(old, ignore_errors=True)

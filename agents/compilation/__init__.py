@@ -1,1 +1,0 @@
-"""Compiled functions: how they are made, stamped, stored and given addresses."""

@@ -55,7 +55,7 @@ class Block:
         """(owners, width) writable view of a block whose owners all have the same width."""
         if not self.uniform:
             raise ValueError("the owners of this block have different widths; take them one by one")
-        return self.values.reshape(len(self), self.width)
+        return self.values.reshape(len(self.offsets) - 1, self.width)
 
     def width_of(self, owners: NDArray[np.int64]) -> int:
         """Width of the vectors of some owners, which is the same for all of them."""
@@ -69,7 +69,7 @@ class Block:
     def taken(self, owners: NDArray[np.int64]) -> NDArray[np.float64]:
         """(k, width) copies of the vectors of some owners, whose widths agree."""
         if self.uniform:
-            return self.rows[owners]
+            return self.rows.take(owners, 0)
         return self.values[self.offsets[owners][:, None] + np.arange(self.width_of(owners))]
 
     def put(self, owners: NDArray[np.int64], values: NDArray[np.float64]) -> None:

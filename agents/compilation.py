@@ -91,18 +91,18 @@ class Compiled:
         )
         form = self._met.get(kinds)
         if form is None:
-            form = self._met[kinds] = self._form(arguments)
+            form = self._met[kinds] = self.form(arguments)
         try:
             return form(*arguments)
         except TypeError:  # tables have arrays of other types in them
-            other = self._form(arguments)
+            other = self.form(arguments)
             if other is form:
                 raise
             self._met[kinds] = other
             return other(*arguments)
 
-    def _form(self, arguments: Sequence[Any]) -> Any:
-        """What is made for the types of some arguments."""
+    def form(self, arguments: Sequence[Any]) -> Any:
+        """What is made for the types of some arguments: looking at these takes longer than a small call."""
         if not is_compiled():
             return self._function
         types = tuple(map(numba.typeof, arguments))

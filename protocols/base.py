@@ -48,7 +48,7 @@ from .privacy.mechanisms import Release
 from .problem import Problem
 from .public_start import PublicStart
 from .schedule import ScheduleParameters, expanded
-from .steps.loading import loaders_of
+from .steps.loading import loaders_of, loaders_of_one
 from .steps.names import Constants, Names
 from .steps.noise import NO_DATA, NO_NOISE, StepNoise
 from .steps.partners import NO_LAW, rank_of
@@ -338,7 +338,7 @@ class Protocol(ABC):
         names = Names(self)
         check_declared(self, names.kinds, self.problem.task.agents)
         tables = StepTables(names, state, unheard_is_own=unheard_is_own)
-        tables.loaders = loaders_of(tables)
+        tables.loaders, tables.loaders_of_one = loaders_of(tables), loaders_of_one(tables)
         vars(self).update(_steps=SingleSteps(self, self.step_functions, tables), _in_run=True)
         return tables
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .record import Batch, column, fixed, segments
+from ...agents.graph import Graph
+from .record import Batch, One, column, fixed, segments
 from .tables import StepTables
 
 Array = NDArray[np.float64]
@@ -19,8 +20,8 @@ def loaders_of(tables: StepTables) -> dict[str, Callable[[Batch], Any]]:
     """How a batch finds whatever a step may name, by name."""
     names, state, graph = tables.names, tables.state, tables.graph
     found: dict[str, Callable[[Batch], Any]] = {
-        "degrees_": lambda me: graph.degrees[me.agents_],
-        "decays_": lambda me: tables.decays[me.agents_],
+        "degrees_": lambda me: graph.degrees.take(me.agents_),
+        "decays_": lambda me: tables.decays.take(me.agents_),
         "data_": lambda me: me.source_.rows(),
         "edges_": lambda me: segments(graph.offsets[me.agents_], me.degrees_),
         "edge_starts_": lambda me: np.concatenate([[0], np.cumsum(me.degrees_)]),
@@ -56,16 +57,55 @@ def loaders_of(tables: StepTables) -> dict[str, Callable[[Batch], Any]]:
     return found
 
 
+def loaders_of_one(tables: StepTables) -> dict[str, Callable[[One], Any]]:
+    """How the record of one agent finds what depends on it, but its blocks of vectors, by name."""
+    names, graph = tables.names, tables.graph
+    found: dict[str, Callable[[One], Any]] = {
+        "degrees_": lambda me: graph.degrees[me.agent : me.agent + 1],
+        "decays_": lambda me: tables.decays[me.agent : me.agent + 1],
+        "data_": lambda me: me.source_.rows_of(me.agents_),
+        "round": lambda me: me.updates + 1,
+        "degree": lambda me: int(graph.degrees[me.agent]),
+        "rows": lambda me: int(tables.counts[me.agent]),
+        "regularisation": lambda me: np.float64(tables.task.regularisation[me.agent]),
+        "weights": lambda me: fixed(graph.weights[graph.edges_of(me.agent)]),
+        "role": lambda me: str(names.roles[me.agent]),
+        "neighbours": lambda me: fixed(graph.heads[graph.edges_of(me.agent)]),
+        "data": lambda me: me.source_.shard(me.agent),
+        "features": lambda me: me.source_.shard(me.agent).read_only.features,
+        "labels": lambda me: me.source_.shard(me.agent).read_only.labels,
+    }
+    for name, array in names.per_agent.items():
+        found[name] = partial(_own_row, array)
+    for name, array in names.per_edge.items():
+        found[name] = partial(_own_edges, array, graph)
+    for name, (what, kind) in names.heard.items():
+        found[name] = partial(_heard, what, kind)
+    return found
+
+
+def _own_row(array: Array, me: One) -> Any:
+    return fixed(array[me.agent])
+
+
+def _own_edges(array: Array, graph: Graph, me: One) -> Any:
+    return fixed(array[graph.edges_of(me.agent)])
+
+
+def _heard(what: str, kind: str, me: One) -> Any:
+    return fixed(me.of_heard_(what, kind))
+
+
 def _constant(value: Any, _: Batch) -> Any:
     return value
 
 
 def _rows_of(array: Array, me: Batch) -> Array:
-    return fixed(array[me.agents_])
+    return array.take(me.agents_, 0)
 
 
 def _edges_of(array: Array, me: Batch) -> Array:
-    return fixed(array[me.edges_])
+    return array.take(me.edges_, 0)
 
 
 def _heard_of(what: str, kind: str, me: Batch) -> Any:

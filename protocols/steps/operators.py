@@ -81,8 +81,8 @@ def average(me: Record) -> Array:
         where an agent has no neighbours.
     """
     pool, index, begins, _, own = me.heard_(me.tables_.first_kind)
-    out = np.empty_like(own)
-    heard.averages(pool, index, begins, me.agents_, *me.tables_.edges, own, out)
+    out = np.empty(own.shape)
+    me.source_.run_kernel(heard.averages, pool, index, begins, me.agents_, *me.tables_.edges, own, out)
     return me.given_(out)
 
 
@@ -125,8 +125,10 @@ def weighted_sum(me: Record, weights: Any) -> Array:
     given, edges = np.asarray(weights, dtype=np.float64), int(counts.sum())
     if given.ndim and given.size != edges:
         raise ValueError(f"there are {given.size} weights, and {edges} edges")
-    out = np.empty_like(own)
-    heard.weighted_sums(pool, index, begins, counts, np.array(np.broadcast_to(given.reshape(-1), edges)), own, out)
+    out = np.empty(own.shape)
+    me.source_.run_kernel(
+        heard.weighted_sums, pool, index, begins, counts, np.array(np.broadcast_to(given.reshape(-1), edges)), own, out
+    )
     return me.given_(out)
 
 
@@ -176,7 +178,7 @@ def trimmed_mean(me: Record, cut: Any) -> Array:
 
 def _middle(me: Record, cuts: Ranks) -> Array:
     pool, index, begins, counts, own = me.heard_(me.tables_.first_kind)
-    out = np.empty_like(own)
+    out = np.empty(own.shape)
     heard.trimmed_means(pool, index, begins, counts, cuts, own, out)
     return me.given_(out)
 
@@ -232,7 +234,7 @@ def segment_sum(me: Record, values: Any) -> Array:
     if not rows.flags.writeable:
         rows = rows.copy()
     out = np.empty((len(me.agents_), rows.shape[1]))
-    heard.segment_sums(rows, counts, out)
+    me.source_.run_kernel(heard.segment_sums, rows, counts, out)
     return me.given_(out)
 
 
@@ -268,8 +270,10 @@ def local_gradient(me: Record, model: Array) -> Array:
         return _gradient_by_shards(me, model, decays / 2.0, None)
     features, labels, offsets, agents = me.data_
     models = me.matrix_(model, tables.dimension)
-    out = np.empty_like(models)
-    rows_of.gradients(features, labels, offsets, agents, models, decays, tables.code, *tables.clip, out)
+    out = np.empty(models.shape)
+    me.source_.run_kernel(
+        rows_of.gradients, features, labels, offsets, agents, models, decays, tables.code, *tables.clip, out
+    )
     return me.given_(out)
 
 
@@ -318,14 +322,35 @@ def loss_gradient(me: Record, model: Array, rows: Any = None) -> Array:
         return _gradient_by_shards(me, model, np.zeros(len(me.agents_)), rows)
     features, labels, offsets, agents = me.data_
     models = me.matrix_(model, tables.dimension)
-    out = np.empty_like(models)
+    out = np.empty(models.shape)
     if rows is None:
-        rows_of.gradients(
-            features, labels, offsets, agents, models, np.zeros(len(models)), tables.code, *tables.clip, out
+        me.source_.run_kernel(
+            rows_of.gradients,
+            features,
+            labels,
+            offsets,
+            agents,
+            models,
+            np.zeros(len(models)),
+            tables.code,
+            *tables.clip,
+            out,
         )
     else:
         ranks, starts = _ranks_of(me, rows)
-        rows_of.gradients_at(features, labels, offsets, agents, models, ranks, starts, tables.code, *tables.clip, out)
+        me.source_.run_kernel(
+            rows_of.gradients_at,
+            features,
+            labels,
+            offsets,
+            agents,
+            models,
+            ranks,
+            starts,
+            tables.code,
+            *tables.clip,
+            out,
+        )
     return me.given_(out)
 
 

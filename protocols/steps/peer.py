@@ -71,13 +71,13 @@ class Peer(One):
         shard: Shard,
         stream: Callable[[str, int, int], np.random.Generator],
     ) -> None:
-        super().__init__(tables, PeerSource(tables, self, agent, inbox, ledger, shard=shard, stream=stream), agent)
-        self.__dict__["messages"] = []
-        self.begin_({}, 0, -1, 0.0)
+        super().__init__(tables, PeerSource(tables, self, agent, inbox, ledger, shard=shard, stream=stream))
+        self.__dict__.update(messages=[], own_=agent)
+        self.open_({}, 0, -1, 0.0)
 
-    def begin_(self, messages: Mapping[str, str], updates: int, tick: int, now: float, *, acts: bool = False) -> None:
+    def open_(self, messages: Mapping[str, str], updates: int, tick: int, now: float, *, acts: bool = False) -> None:
         """Begin a step, which has a way out of its own if it acts."""
-        super().begin_(messages, updates, tick, now)
+        super().begin_(self.own_, messages, updates, tick, now)
         put = self.__dict__
         put["sent_"], put["disclosed_"], put["silent_"], put["acts_"] = [], [], False, acts
         self.source_.begin(tick)

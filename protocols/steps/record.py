@@ -8,7 +8,7 @@ written back when it is over.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,8 +51,10 @@ class Record:
     is_batch_: bool
     messages_: Mapping[str, str]
     said_: dict[str, Array]
+    blocks_: dict[str, Any]
 
     edge_starts_: Ranks
+    agent: Any
     degree: Any
     rows: Any
     now: Any
@@ -73,12 +75,12 @@ class Record:
 
     def matrix_(self, values: Any, width: int | None = None) -> Array:
         """(B, width) float64, contiguous, of what a step has of its agents."""
-        rows = np.ascontiguousarray(values, dtype=np.float64)
+        rows = np.asarray(values, dtype=np.float64)
+        if not rows.flags.carray:  # contiguous and not read-only
+            rows = np.array(rows, order="C")
         if not self.is_batch_:
-            rows = rows.reshape(1, -1)
-        if not rows.flags.writeable:
-            rows = rows.copy()
-        if rows.ndim != 2 or len(rows) != len(self.agents_) or (width is not None and rows.shape[1] != width):
+            rows = rows[None] if rows.ndim == 1 else rows.reshape(1, -1)
+        if rows.shape != (len(self.agents_), width or rows.shape[-1]):
             wanted = f"({len(self.agents_)}, {width or 'k'})" if self.is_batch_ else f"({width or 'k'},)"
             raise ValueError(f"the shape {np.shape(values)} is not {wanted}")
         return rows
@@ -113,25 +115,27 @@ class Record:
         tables = self.tables_
         if kind not in tables.names.heard_kinds:
             raise ValueError("nothing is heard here but what an exchange hands over")
-        widths = tables.names.heard_widths[kind]
-        width = int(widths[self.agents_[0]] if len(self.agents_) else widths.max(initial=0))
-        heard = self.source_.heard_at(kind, width)
-        mirror = tables.mirror(kind)
-        own = np.zeros((len(self.agents_), width)) if mirror is None else self.matrix_(getattr(self, mirror))
-        return *heard, own
+        mirror = tables.mirrors[kind]
+        if mirror is not None:
+            own = self.matrix_(getattr(self, mirror)) if self.is_batch_ else self.blocks_[mirror][None]
+        else:
+            widths = tables.names.heard_widths[kind]
+            width = int(widths[self.agents_[0]] if len(self.agents_) else widths.max(initial=0))
+            own = np.zeros((len(self.agents_), width))
+        return *self.source_.heard_at(kind, own.shape[1]), own
 
     def received_(self, kind: str) -> Array:
         """(R, width) what was heard over each edge."""
         pool, index, begins, counts, own = self.heard_(kind)
         out = np.empty((int(counts.sum()), own.shape[1]))
-        gathered(pool, index, begins, counts, own, out)
+        self.source_.run_kernel(gathered, pool, index, begins, counts, own, out)
         return out
 
     def was_heard_(self, kind: str) -> NDArray[np.bool_]:
         """(R,) whether anything was heard over each edge."""
         _, index, begins, counts = self.source_.heard_at(kind, 0)
         out = np.empty(int(counts.sum()), dtype=bool)
-        known(index, begins, counts, out)
+        self.source_.run_kernel(known, index, begins, counts, out)
         return out
 
     def is_new_(self, kind: str) -> NDArray[np.bool_]:
@@ -153,68 +157,48 @@ class Record:
 
 
 class One(Record):
-    """One agent at its steps, one after the other; assignment writes in place.
+    """One agent after the other at its step; assignment writes into its blocks in place.
 
-    What never changes, and arrays that are written in place, are plain attributes; blocks of one number are read anew.
-    Numbers are NumPy's: beyond their range they become infinite, where Python's would raise.
+    The same record serves all agents, so that little is moved between two steps: blocks are views, and all else that
+    depends on the agent is found when it is named. Numbers are NumPy's: beyond their range they become infinite, where
+    Python's would raise.
 
     Parameters
     ----------
     tables : StepTables
     source : StepSource
-    agent : int
     """
 
-    def __init__(self, tables: StepTables, source: StepSource, agent: int) -> None:
-        put, names, state, edges = self.__dict__, tables.names, tables.state, tables.graph.edges_of(agent)
-        put.update(tables_=tables, source_=source, agents_=np.array([agent]), is_batch_=False, messages_={}, said_={})
-        put["degrees_"] = np.array([edges.stop - edges.start])
-        one = names.is_number
-        blocks = {name: block[agent] for name, block in state.agent.items()}
-        put["numbers_"] = {name: block for name, block in blocks.items() if one(name)}
-        for name, block in state.edge.items():
-            own = block.of(edges)
-            blocks[name] = cast(Any, own)[:, 0] if one(name) else cast(Any, own)
-        put["blocks_"] = blocks
-        put["vectors_"] = [one for block in blocks.values() for one in (block if isinstance(block, list) else [block])]
-        put["widths_"] = {kind: names.width(kind, agent) for kind in names.kinds}
-        put.update(_fixed_fields(tables, agent, edges))
-        put.update({name: block for name, block in blocks.items() if name not in put["numbers_"]})
+    def __init__(self, tables: StepTables, source: StepSource) -> None:
+        put, names = self.__dict__, tables.names
+        put.update(tables_=tables, source_=source, is_batch_=False, found_=[])
+        for name, value in names.parameters.items():
+            put[name] = np.float64(value) if isinstance(value, float) else value
+        put.update({name: fixed(array) for name, array in names.run.items()})
 
-    def begin_(self, messages: Mapping[str, str], updates: int, tick: int, now: float) -> None:
-        """Begin a step that may send messages, by name and kind."""
-        put = self.__dict__
-        put["messages_"], put["said_"] = messages, {}
-        put["updates"], put["tick"], put["round"], put["now"] = updates, tick, updates + 1, now
-        for name in put.pop("passing_", ()):
+    def begin_(self, agent: int, messages: Mapping[str, str], updates: int, tick: int, now: float) -> None:
+        """Begin a step of an agent that may send messages, by name and kind."""
+        put, tables = self.__dict__, self.tables_
+        for name in self.found_:
             del put[name]
+        self.found_.clear()
+        put["agent"], put["agents_"] = agent, tables.ranks[agent : agent + 1]
+        put["blocks_"] = blocks = {name: views[agent] for name, views in tables.views.items()}
+        for name in tables.vectors:
+            put[name] = blocks[name]
+        put["messages_"], put["said_"] = messages, {}
+        put["updates"], put["tick"], put["now"] = updates, tick, now
 
     def __getattr__(self, name: str) -> Any:
-        """A block of one number, what was heard, or the own rows."""
-        block = self.__dict__["numbers_"].get(name)
+        """A block of one number, or whatever a step names for the first time."""
+        block = self.blocks_.get(name)
         if block is not None:
-            return block[0]
-        names, put = self.tables_.names, self.__dict__
-        if name in names.heard:
-            found: Any = self.of_heard_(*names.heard[name])
-            found.flags.writeable = False
-        elif name == "data_":
-            found = put[name] = self.source_.rows_of(self.agents_)
-            return found
-        elif name == "decays_":
-            found = put[name] = self.tables_.decays[self.agents_]
-            return found
-        elif name == "data":
-            found = put[name] = self.source_.shard(int(self.agents_[0]))
-            return found
-        elif name in ("features", "labels"):
-            shard = self.source_.shard(int(self.agents_[0])).read_only
-            put["features"], put["labels"] = shard.features, shard.labels
-            return put[name]
-        else:
+            return block[0] if name in self.tables_.state.agent else block
+        load = self.tables_.loaders_of_one.get(name)
+        if load is None:
             raise self._unknown(name)
-        put[name] = found
-        put.setdefault("passing_", []).append(name)
+        found = self.__dict__[name] = load(self)
+        self.found_.append(name)
         return found
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -231,30 +215,12 @@ class One(Record):
     def _copied(self, name: str, value: Any) -> Array:
         """A copy of what is assigned to a message."""
         kind, names = self._sent_kind(name), self.tables_.names
-        width = self.widths_[kind]
+        width = self.tables_.widths[kind][self.agent]
         if width == 0 and names.is_partial(kind):
             raise ValueError(names.unsent(kind))
         message = np.empty((self.degree, width) if names.layout.messages[kind].addressed else width)
         fill(name, message, value)
         return message
-
-
-def _fixed_fields(tables: StepTables, agent: int, edges: slice) -> dict[str, Any]:
-    """What of an agent never changes."""
-    names = tables.names
-    return {
-        **{name: np.float64(value) if isinstance(value, float) else value for name, value in names.parameters.items()},
-        **{name: fixed(array) for name, array in names.run.items()},
-        **{name: fixed(array[agent]) for name, array in names.per_agent.items()},
-        **{name: fixed(array[edges]) for name, array in names.per_edge.items()},
-        "rows": int(tables.counts[agent]),
-        "neighbours": fixed(tables.graph.heads[edges]),
-        "weights": fixed(tables.graph.weights[edges]),
-        "degree": edges.stop - edges.start,
-        "regularisation": np.float64(tables.task.regularisation[agent]),
-        "agent": agent,
-        "role": str(names.roles[agent]),
-    }
 
 
 def fixed(array: Any) -> Any:
@@ -282,8 +248,6 @@ class Batch(Record):
     passing : mapping of str to (B,) array
         ``updates``, ``tick`` and ``now``; in an exchange, the ``edge`` over which each agent meets a neighbour.
     """
-
-    blocks_: dict[str, Array]
 
     def __init__(
         self, tables: StepTables, source: StepSource, agents: Ranks, messages: Mapping[str, str], passing: Any

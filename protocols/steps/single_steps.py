@@ -91,7 +91,7 @@ class SingleSteps:
     def begin(self, phase: str, me: Peer, updates: int, tick: int, now: float) -> None:
         """Begin a step of an agent."""
         acts = self.protocol.decides or phase in ("start", "react")
-        me.begin_(self.messages.get(phase, NOTHING), updates, tick, now, acts=acts)
+        me.open_(self.messages.get(phase, NOTHING), updates, tick, now, acts=acts)
 
     def make(self, phase: str, me: Peer, *given: Any) -> None:
         """Make a step that has begun: what the agent sends is in ``me.sent_``, and ``me.silent_`` if it was its last.

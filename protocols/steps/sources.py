@@ -29,6 +29,10 @@ class StepSource(ABC):
         These are indices, and (B,) where each agent's begin among them and (B,) how many they are.
         """
 
+    def run_kernel(self, kernel: Any, *arguments: Any) -> Any:
+        """Call a kernel whose arguments have the same types at every step of a run."""
+        return kernel(*arguments)
+
     @abstractmethod
     def sent_at(self, kind: str) -> Array:
         """(R,) when what was heard over each edge was sent; minus infinity where nothing was."""

@@ -37,7 +37,8 @@ class StepTables:
         self.loss, self.dimension = self.task.loss, self.task.dimension
         self.first_kind = next(iter(names.heard_kinds), "")
         self.loaders: Mapping[str, Callable[[Any], Any]] = {}
-        """How a batch finds whatever a step may name (`hushnet.protocols.steps.record.loaders_of`)."""
+        self.loaders_of_one: Mapping[str, Callable[[Any], Any]] = {}
+        """How a batch, and the record of one agent, finds what a step may name (`hushnet.protocols.steps.loading`)."""
 
     @cached_property
     def code(self) -> int:
@@ -88,9 +89,38 @@ class StepTables:
         clip = noise.clip if noise is not None else None
         return (0, 0.0) if clip is None else (NORMS[clip[0]], float(clip[1]))
 
-    def mirror(self, kind: str) -> str | None:
-        """The block that stands for what was never heard of a kind; None for zeros."""
-        return self.names.layout.messages[kind].mirrors if self.unheard_is_own else None
+    @cached_property
+    def ranks(self) -> NDArray[np.int64]:
+        """(n,) all agents."""
+        return np.arange(self.graph.agents)
+
+    @cached_property
+    def widths(self) -> dict[str, list[int]]:
+        """Count by kind the numbers that each agent's message carries."""
+        return {kind: widths.tolist() for kind, widths in self.names.sent_widths.items()}
+
+    @cached_property
+    def views(self) -> dict[str, list[Any]]:
+        """What each agent has of each block: its vector, and the rows of its edges, or a list where widths differ."""
+        state, edges = self.state, [self.graph.edges_of(agent) for agent in range(self.graph.agents)]
+        found: dict[str, list[Any]] = {
+            name: [*map(block.__getitem__, self.ranks)] for name, block in state.agent.items()
+        }
+        for name, block in state.edge.items():
+            rows = [block.of(own) for own in edges]
+            found[name] = [np.asarray(own)[:, 0] for own in rows] if self.names.is_number(name) else rows
+        return found
+
+    @cached_property
+    def vectors(self) -> list[str]:
+        """Blocks that are no numbers of an agent."""
+        return [name for name in self.views if name in self.state.edge or not self.names.is_number(name)]
+
+    @cached_property
+    def mirrors(self) -> dict[str, str | None]:
+        """The block that stands for what was never heard, by kind; None for zeros."""
+        messages = self.names.layout.messages.items()
+        return {kind: what.mirrors if self.unheard_is_own else None for kind, what in messages}
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:

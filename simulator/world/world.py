@@ -262,7 +262,7 @@ class World:
         shard = self.protocol.local_data(index, self.setting.task.shard(index))
         peer = Peer(self.step_tables, index, self.inbox, self.ledger, shard=shard, stream=self._stream)
         agent = self.agents[index]
-        peer.begin_({}, agent.updates, agent.tick, self.now)
+        peer.open_({}, agent.updates, agent.tick, self.now)
         return peer
 
     def _stream(self, purpose: str, agent: int, tick: int) -> np.random.Generator:
@@ -395,8 +395,6 @@ class World:
         if self.private:
             sent = told if me is None else [(one.kind, one.vector) for one in me.sent_]
             vectors = [(f"the {kind} that it sends", vector) for kind, vector in sent]
-        elif me is not None and all(map(finite, me.vectors_)):
-            return
         else:
             vectors = self.peers[agent.index].named_vectors_()
         for name, vector in vectors:

@@ -242,7 +242,7 @@ def folder(tmp_path_factory):
 
 
 @given(data=st.data())
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_both_engines_give_the_same_run_of_a_protocol_in_plain_numpy(data, folder):
     setting = data.draw(settings_of_runs(folder))
     protocol, parameters = data.draw(PROTOCOLS)
@@ -254,7 +254,7 @@ def test_both_engines_give_the_same_run_of_a_protocol_in_plain_numpy(data, folde
 
 
 @given(data=st.data())
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_planned_steps_give_the_same_run_bit_for_bit(data, folder):
     setting = data.draw(settings_of_runs(folder))
     protocol, parameters = data.draw(PLANNED)

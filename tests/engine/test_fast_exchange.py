@@ -183,7 +183,7 @@ def folder(tmp_path_factory):
 
 
 @given(data=st.data())
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_both_engines_give_the_same_run_of_a_protocol_in_plain_numpy(data, folder):
     setting = data.draw(settings_of_exchanges(folder))
     protocol, fields = data.draw(PROTOCOLS)
@@ -276,7 +276,7 @@ PLANNED = st.sampled_from([Averaging, Quick, QuickForgetful, QuickChoosy])
 
 
 @given(data=st.data())
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_planned_exchanges_give_the_same_run_bit_for_bit(data, folder):
     setting = data.draw(settings_of_exchanges(folder))
     protocol = data.draw(PLANNED)

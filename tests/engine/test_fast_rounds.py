@@ -23,6 +23,7 @@ from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.randomness import Draws
 from hushnet.simulator.network.setting import Limits, Setting, Stop
 from hushnet.simulator.recording.recorder import Recorder
+from hushnet.simulator.tables import tallies
 from hushnet.simulator.world.world import World
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -111,7 +112,7 @@ PROTOCOLS = st.one_of(
 
 
 @given(data=st.data())
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_both_engines_give_the_same_rounds_of_a_protocol_in_plain_numpy(data):
     setting, record = data.draw(settings_of_rounds()), data.draw(RECORDS)
     protocol, parameters = data.draw(PROTOCOLS)
@@ -133,7 +134,7 @@ def planned(**fields):
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_planned_rounds_give_the_same_run_bit_for_bit(data):
     setting, record = data.draw(settings_of_rounds()), data.draw(RECORDS)
     protocol, parameters = data.draw(planned())
@@ -166,7 +167,7 @@ def outcome_or_error(engine, *args, **kwargs):
 
 
 @given(data=st.data())
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 def test_both_engines_give_the_same_rounds_on_harsh_networks(data, tmp_path):
     """What is lost, repeated, late, or meets nobody; also the sentence of those who wait for ever."""
     setting, record = data.draw(settings_of_harsh_rounds(tmp_path)), data.draw(RECORDS)
@@ -179,7 +180,7 @@ def test_both_engines_give_the_same_rounds_on_harsh_networks(data, tmp_path):
 
 
 @given(data=st.data())
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 def test_planned_rounds_on_harsh_networks_give_the_same_run_bit_for_bit(data, tmp_path):
     setting, runs = data.draw(settings_of_harsh_rounds(tmp_path)), []
     protocol, parameters = data.draw(planned(schedule=data.draw(SCHEDULES)))
@@ -309,9 +310,11 @@ def test_what_is_sent_to_a_silent_agent_does_not_pile_up(plans):
         world.agents[0].silent = True
     nodes, rows = len(world.transport.tables.nodes.free), len(world.transport.tables.pool)
     drive(world)
+    run = world.transport.tables
     assert world.agents[0].updates == 0
     assert min(agent.updates for agent in world.agents[1:]) > 500
-    assert (len(world.transport.tables.nodes.free), len(world.transport.tables.pool)) == (nodes, rows)
+    assert len(run.nodes.free) == nodes
+    assert len(run.pool) - run.counts[tallies.FREE_ROWS] <= rows
     assert world.traffic.conserved
     assert world.traffic.links.in_flight <= 2 * len(setting.graph.heads)
 

@@ -53,7 +53,7 @@ def up(folder, **until):
 
 
 @given(data=st.data())
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_two_ends_agree_whenever_their_edge_is_quiet_and_no_update_is_applied_twice(data, folder):
     """The log checks quiet edges, the mean and conservation after every SimPy event."""
     world, log = run_exchange(schedule=data.draw(SCHEDULES), **data.draw(scenarios(folder)))

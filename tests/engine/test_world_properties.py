@@ -99,7 +99,7 @@ def folder(tmp_path_factory):
 
 
 @given(data=st.data())
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_the_world_keeps_its_rules_on_random_scenarios(data, folder):
     world, log = run(**data.draw(scenarios(folder)))
     oracle = Oracle(world.setting)

@@ -41,7 +41,7 @@ def looked_up(table):
 SILENT = "me.send('model', me.model, me.public('zero'))"
 
 
-@pytest.mark.parametrize("engine", ["event", "auto"])
+@pytest.mark.parametrize("how", [["event"], ["auto", "--no-contract"]], ids=" ".join)
 @pytest.mark.parametrize(
     ("given", "started", "said"),
     [
@@ -56,9 +56,10 @@ SILENT = "me.send('model', me.model, me.public('zero'))"
         ("Constants()", "looked_up({})", "mine.py:23, `return table[\"nothing\"]`: KeyError: 'nothing'"),
     ],
 )
-def test_an_error_has_a_line_of_the_authors(engine, given, started, said, tmp_path, capsys):
+def test_an_error_has_a_line_of_the_authors(how, given, started, said, tmp_path, capsys):
     (tmp_path / "mine.py").write_text(PROTOCOL.replace("GIVEN", given).replace("STARTED", started))
     (tmp_path / "author.yaml").write_text(SCENARIO)
-    out = ["--out", str(tmp_path / "out"), "--quiet", "--trust-code", "--set", f"engine={engine}"]
+    engine, *more = how
+    out = ["--out", str(tmp_path / "out"), "--quiet", "--trust-code", "--set", f"engine={engine}", *more]
     assert main(["run", str(tmp_path / "author.yaml"), *out]) == 1
     assert said in capsys.readouterr().err

@@ -89,7 +89,7 @@ def ran(folder, capsys, *more):
     return code, capsys.readouterr().err, there
 
 
-@pytest.mark.parametrize("engine", ["event", "batched"])
+@pytest.mark.parametrize("how", [["event"], ["batched", "--no-contract"]], ids=" ".join)
 @pytest.mark.parametrize(
     ("code", "says"),
     [
@@ -105,9 +105,10 @@ def ran(folder, capsys, *more):
         ("me.model = me.model * 1j", "TypeError: me.model takes real numbers, not an array of complex128"),
     ],
 )
-def test_what_a_step_does_is_one_failed_run_with_its_line(engine, code, says, tmp_path, capsys):
+def test_what_a_step_does_is_one_failed_run_with_its_line(how, code, says, tmp_path, capsys):
+    engine, *more = how
     where = write(tmp_path, "STEP", code, engine=engine)
-    code, said, there = ran(tmp_path, capsys)
+    code, said, there = ran(tmp_path, capsys, *more)
     assert code == 1
     assert f"{where}, `" in said
     assert says in said

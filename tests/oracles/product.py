@@ -196,7 +196,7 @@ class SeenView:
 
     def received(self, kind: str) -> Any:
         """See `tests.oracles.engine.view.View.received`."""
-        values, mirrors = self._inbox.values[kind].of(self._slots), self._me.tables_.mirror(kind)
+        values, mirrors = self._inbox.values[kind].of(self._slots), self._me.tables_.mirrors[kind]
         if mirrors is None or not isinstance(values, np.ndarray):
             return values
         return np.where(self.heard(kind)[:, None], values, self.state[mirrors])

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
+import pytest
 from hushnet.agents.losses import clipped_gradient
 from hushnet.agents.tables import Shard
 from hushnet.protocols.algorithms.subgradient_noise import SubgradientNoise, drawn_gradient, drawn_rows
@@ -23,6 +24,15 @@ from hushnet.simulator.engine.selection import engine_for
 from hushnet.simulator.world.world import World
 
 MECHANISMS = ("laplace", "gaussian", "gamma")
+
+
+def by_turns(cases):
+    """Pairs of a case and a mechanism: every case under one, which change by turns, and slowly under the others."""
+    return [
+        pytest.param(case, mechanism, marks=[pytest.mark.slow] * ((rank - turn) % len(MECHANISMS) > 0))
+        for rank, case in enumerate(cases)
+        for turn, mechanism in enumerate(MECHANISMS)
+    ]
 
 
 class GossipParameters(ProtocolParameters):

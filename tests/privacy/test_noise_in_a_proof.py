@@ -15,7 +15,7 @@ from hushnet.protocols.base import Layout, MessageKind
 
 from .mutations import planted
 from .mutations.plans import planned_noise
-from .sampled_gossip import MECHANISMS, Methods, Texts, drawing, fields_of, verdict_of
+from .sampled_gossip import MECHANISMS, Methods, Texts, by_turns, drawing, fields_of, verdict_of
 
 
 def kept(change):
@@ -129,8 +129,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("name", MISTAKES)
+@pytest.mark.parametrize(("name", "mechanism"), by_turns(MISTAKES))
 def test_noise_with_a_mistake_is_refused(name, mechanism):
     plant, sentence = MISTAKES[name]
     with drawing(plant()):
@@ -203,8 +202,7 @@ class Cloned(Methods):
         return release.perturb(exact, rng=copy.deepcopy(me.stream("noise")))
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("protocol", [Rewound, Cloned])
+@pytest.mark.parametrize(("protocol", "mechanism"), by_turns([Rewound, Cloned]))
 def test_a_stream_that_is_rewound_or_cloned_is_never_verified(protocol, mechanism):
     verdict = verdict_of(protocol, fields_of(mechanism))
     assert verdict.unproved

@@ -14,7 +14,7 @@ from hushnet.simulator.contract.redrawn import alike
 from hushnet.simulator.contract.samples_seen import BETS, Participation, Witness, capital, sampling_doubt
 from hushnet.simulator.contract.transcript import Recording
 
-from .sampled_gossip import MECHANISMS, AnyNoise, Methods, Texts, fields_of, verdict_of
+from .sampled_gossip import MECHANISMS, AnyNoise, Methods, Texts, by_turns, fields_of, verdict_of
 
 UNIFORM, POISSON = {"sampling": "uniform", "batch": 1}, {"sampling": "poisson", "batch": 1}
 
@@ -70,8 +70,7 @@ LIARS = {
 }
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("name", LIARS)
+@pytest.mark.parametrize(("name", "mechanism"), by_turns(LIARS))
 def test_samples_other_than_charged_are_refused(name, mechanism):
     verdict = verdict_of(by_methods(LIARS[name]), fields_of(mechanism, **UNIFORM))
     assert verdict.status == "failed", verdict.text
@@ -227,8 +226,9 @@ class TextOfTheFirst(Texts):
 
 
 @pytest.mark.parametrize("engine", ["event", "auto"])
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("protocol", [TextOfAll, TextOfTwice, TextOfTwiceTheRate, TextOfTheFirst])
+@pytest.mark.parametrize(
+    ("protocol", "mechanism"), by_turns([TextOfAll, TextOfTwice, TextOfTwiceTheRate, TextOfTheFirst])
+)
 def test_steps_of_operators_whose_samples_are_others_are_refused_in_both_forms(protocol, mechanism, engine):
     sampling = POISSON if protocol is TextOfTwiceTheRate else UNIFORM
     verdict = verdict_of(protocol, fields_of(mechanism, **sampling), engine=engine)
@@ -244,8 +244,7 @@ def test_a_full_batch_declared_as_a_twentieth_is_refused(protocol, mechanism):
     assert "each charged for sampling 0.05" in verdict.details
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("sampling", [UNIFORM, POISSON, {"sampling": "uniform", "batch": 2}])
+@pytest.mark.parametrize(("sampling", "mechanism"), by_turns([UNIFORM, POISSON, {"sampling": "uniform", "batch": 2}]))
 @pytest.mark.parametrize("protocol", [Texts, Methods])
 def test_samples_as_charged_pass_and_the_statement_says_how_often_rows_took_part(protocol, sampling, mechanism):
     for seed in (7, 8):

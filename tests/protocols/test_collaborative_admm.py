@@ -309,5 +309,4 @@ def test_a_warm_start_changes_the_way_and_not_the_end():
 def test_a_warm_start_is_said_to_be_central_and_fits_the_contract():
     world = world_of(parameters(mu=0.5, **WARM), stop=Stop(activations=1))
     assert world.traits.central
-    check_contract(CollaborativeAdmm, WARM)
     check_contract(CollaborativeAdmm, {**WARM, "schedule": "rounds"})

@@ -45,9 +45,9 @@ def test_every_family_of_protocols_fits_the_contract(family):
     ("protocol", "parameters"),
     [
         (Local, {}),
-        (CoordinateDescent, {"mu": 0.5}),
+        pytest.param(CoordinateDescent, {"mu": 0.5}, marks=pytest.mark.slow),
         (CoordinateDescent, {"mu": 0.5, "start": "local", "updates": 4, "confidence": "relative"}),
-        (CoordinateDescent, {"mu": 0.5, "privacy": NOISY}),
+        pytest.param(CoordinateDescent, {"mu": 0.5, "privacy": NOISY}, marks=pytest.mark.slow),
         (CoordinateDescent, {"mu": 0.5, "privacy": NOISY, "schedule": "rounds"}),
         (CoordinateDescent, {"mu": 0.5, "schedule": {"kind": "rounds", "patience": 1.5}}),
         (CoordinateDescent, {"mu": 0.5, "radius": 0.5, "privacy": {**NOISY, "mechanism": "gaussian"}}),
@@ -346,12 +346,12 @@ def test_a_schedule_that_does_not_fit_the_protocol_is_refused_with_a_sentence(pr
 def test_a_stream_asked_for_twice_in_a_step_goes_on_and_begins_anew_in_the_next(outlet):
     """Two releases of one step must not carry the same noise."""
     me = outlet
-    me.begin_({}, 0, 4, 1.0, acts=True)
+    me.open_({}, 0, 4, 1.0, acts=True)
     first, second = me.stream("noise").normal(), me.stream("noise").normal()
     assert first != second
-    me.begin_({}, 0, 4, 1.0, acts=True)
+    me.open_({}, 0, 4, 1.0, acts=True)
     assert me.stream("noise").normal() == first
-    me.begin_({}, 0, 5, 2.0, acts=True)
+    me.open_({}, 0, 5, 2.0, acts=True)
     assert me.stream("noise").normal() != first
 
 

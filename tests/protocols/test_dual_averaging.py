@@ -185,7 +185,7 @@ def test_the_drawn_subgradient_is_unbiased(sampling, batch):
     model = np.array([0.4, -0.3, 0.2, 0.1])
     draws = []
     for tick in range(4000):
-        me.begin_({}, tick, tick, 0.0)
+        me.open_({}, tick, tick, 0.0)
         draws.append(drawn_gradient(me, model, drawn_rows(me)))
     error = np.std(draws, axis=0) / math.sqrt(4000)
     exact = full_subgradient(task)(2, model)
@@ -300,7 +300,7 @@ def test_noise_outside_the_theorem_is_refused(fields, where, said):
     [
         {},
         {"step_weights": "constant", "sampling": "poisson", "batch": 2},
-        {"privacy": {**THEOREM1, "updates": 4}},
+        pytest.param({"privacy": {**THEOREM1, "updates": 4}}, marks=pytest.mark.slow),
         {"privacy": {"mechanism": "gaussian", "multiplier": 1.0, "sensitivity": "clip", "clip": 1.0}, "radius": 1.0},
     ],
 )

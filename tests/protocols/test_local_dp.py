@@ -99,7 +99,9 @@ def test_labels_are_listed_as_assumed_public_and_strict_counts_them():
     assert np.all(np.isinf(world.ledger.epsilon("verified", 1e-5)))
 
 
-@pytest.mark.parametrize("privacy", [CLIP, CLAIMED, {**CLIP, "mechanism": "gamma"}])
+@pytest.mark.parametrize(
+    "privacy", [pytest.param(CLIP, marks=pytest.mark.slow), CLAIMED, {**CLIP, "mechanism": "gamma"}]
+)
 def test_local_dp_fits_the_contract(privacy):
     check_contract(LocalDP, {"privacy": privacy})
 

@@ -330,11 +330,11 @@ def test_who_is_not_there_yet_pays_for_the_closed_form_that_its_model_is_part_of
     "fields",
     [
         {},
-        {"mu": 0.5, "solitary": {"steps": 2}},
-        {"partners": "weighted", "confidence": "uniform"},
+        pytest.param({"mu": 0.5, "solitary": {"steps": 2}}, marks=pytest.mark.slow),
+        pytest.param({"partners": "weighted", "confidence": "uniform"}, marks=pytest.mark.slow),
         {"schedule": "rounds", "alpha": 0.5},
         {"schedule": "async"},
-        {"closed_form": True},
+        pytest.param({"closed_form": True}, marks=pytest.mark.slow),
         {"privacy": {**PRIVATE, "mechanism": "gamma", "sensitivity": "clip", "clip": 1.0}},
     ],
 )

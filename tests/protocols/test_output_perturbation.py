@@ -258,7 +258,7 @@ def test_how_far_minimisers_are_from_exact_ones_is_charged_and_not_assumed():
 @pytest.mark.parametrize(
     "fields",
     [
-        {"start": START},
+        pytest.param({"start": START}, marks=pytest.mark.slow),
         {"start": {**START, "mechanism": "laplace"}, "privacy": GRADIENTS, "mu": 0.5},
         {"start": {**START, "lipschitz": 1.0}, "radius": 0.5, "privacy": GRADIENTS},
     ],

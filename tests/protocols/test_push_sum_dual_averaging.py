@@ -17,7 +17,7 @@ from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
 
-from ..engine.driving import drive
+from ..engine.driving import drive, fast_world
 from .worlds import AWAY, BAD, setting_of
 
 FIELDS = {"mu": 0.1, "gamma": 2.0, "sampling": "full"}
@@ -34,8 +34,7 @@ def ring(agents: int = 6) -> Graph:
 def world_of(protocol=PushSumDualAveraging, *, time=50.0, recorder=None, fields=FIELDS, **setting) -> World:
     """A world that has run; further arguments are those of `setting_of`."""
     setting = setting_of(stop=Stop(time=time), **setting)
-    world = World(setting, protocol, protocol_parameters(protocol, fields), recorder=recorder, every=1.0)
-    drive(world)
+    world = drive(fast_world(setting, protocol, protocol_parameters(protocol, fields), recorder=recorder, every=1.0))
     assert world.traffic.conserved
     return world
 
@@ -159,7 +158,9 @@ def test_where_nothing_new_was_heard_the_totals_are_told_again_for_free():
     assert sum(agent.updates for agent in world.agents) > 1.2 * world.state.agent["progress"].rows[:, 1].sum()
 
 
-@pytest.mark.parametrize("fields", [{}, {"step_weights": "constant", "privacy": NOISE}])
+@pytest.mark.parametrize(
+    "fields", [pytest.param({}, marks=pytest.mark.slow), {"step_weights": "constant", "privacy": NOISE}]
+)
 def test_it_keeps_the_contract(monkeypatch, fields):
     """Single steps are looked at where they have a weight, at time 3."""
     hear = Bench.hear

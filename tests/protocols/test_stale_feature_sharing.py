@@ -16,25 +16,33 @@ from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
 from pydantic import ValidationError
 
-from ..engine.driving import drive
+from ..engine.driving import drive, fast_world
 from .columns import ISOTROPIC, EveryRound, split_task, star
 from .worlds import AWAY, BAD, LATE, setting_of
 
 
 def made(
-    protocol=StaleFeatureSharing, *, time=300.0, task=None, recorder=None, every=1.0, seed=5, fields=None, **setting
+    protocol=StaleFeatureSharing,
+    *,
+    make=World,
+    time=300.0,
+    task=None,
+    recorder=None,
+    every=1.0,
+    seed=5,
+    fields=None,
+    **setting,
 ) -> World:
     """A world that is ready to run; further arguments are those of `setting_of`."""
     task = task or split_task()
     setting = setting_of(task=task, graph=star(task), stop=Stop(time=time), seed=seed, **setting)
     spec = contract.protocol_parameters(protocol, fields or {})
-    return World(setting, protocol, spec, recorder=recorder, every=every)
+    return make(setting, protocol, spec, recorder=recorder, every=every)
 
 
 def world_of(*args, **kwargs) -> World:
     """The same, and it has run."""
-    world = made(*args, **kwargs)
-    drive(world)
+    world = drive(made(*args, make=fast_world, **kwargs))
     assert world.traffic.conserved
     return world
 
@@ -99,12 +107,19 @@ def test_without_staleness_its_steps_are_the_epochs_of_the_parent_on_every_netwo
         np.testing.assert_allclose(one[:epochs], other[1 : epochs + 1], atol=1e-8)
 
 
-@pytest.mark.parametrize("loss", ["logistic", "smoothed_hinge"])
 @pytest.mark.parametrize(
-    "fields",
-    [{"staleness": 1}, {"staleness": 4}, {"staleness": "unbounded"}, {"staleness": "unbounded", "damping": 2.0}],
+    ("loss", "fields", "network"),
+    [
+        ("logistic", {"staleness": 1}, {}),
+        ("smoothed_hinge", {"staleness": 1}, LATE),
+        ("smoothed_hinge", {"staleness": 4}, {}),
+        ("logistic", {"staleness": 4}, LATE),
+        ("logistic", {"staleness": "unbounded"}, {}),
+        ("smoothed_hinge", {"staleness": "unbounded"}, LATE),
+        ("smoothed_hinge", {"staleness": "unbounded", "damping": 2.0}, {}),
+        ("logistic", {"staleness": "unbounded", "damping": 2.0}, LATE),
+    ],
 )
-@pytest.mark.parametrize("network", [{}, LATE])
 def test_without_loss_it_reaches_the_optimum_of_its_parent(loss, fields, network):
     task = split_task(loss=loss)
     world = world_of(task=task, time=600.0, fields={"rho": 0.3, **fields}, **network)
@@ -232,7 +247,9 @@ def test_steps_keep_the_contract(on_split_features, monkeypatch, fields, news):
     contract.check_sent_vectors(StaleFeatureSharing, parameters)
 
 
-@pytest.mark.parametrize("fields", [{}, {"staleness": "unbounded", "damping": 1.0}])
+@pytest.mark.parametrize(
+    "fields", [pytest.param({}, marks=pytest.mark.slow), {"staleness": "unbounded", "damping": 1.0}]
+)
 def test_runs_keep_the_contract(on_split_features, fields):
     parameters = contract.protocol_parameters(StaleFeatureSharing, fields)
     contract.check_zero_noise(StaleFeatureSharing, parameters)

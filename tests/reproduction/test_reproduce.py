@@ -492,7 +492,7 @@ def test_every_figure_has_a_shipped_scenario_whose_records_decide_all_its_claims
     for quick in (False, True):
         loaded = scenario_of(figure, quick=quick)
         sizes.append(len(loaded.points) * len(loaded.scenario.seed_pairs()))
-        few = load(figure.scenario, overrides=figure.quick if quick else (), seeds=3)
+        few = load(figure.scenario, overrides=figure.quick if quick else (), seeds=2)
         runs = PretendedRuns(pretended_collection(few))
         for claim in paper.claims_about(figure):
             assert claim.check(runs).numbers, claim.text

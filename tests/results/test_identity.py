@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import math
 import os
 import subprocess
@@ -229,19 +230,20 @@ def test_shipped_code_has_no_hash_of_its_own():
 
 
 def test_code_without_a_file_is_known_by_what_it_does():
-    def hashed(code):
-        """In a process of its own, where `__main__` has no file, as in a notebook."""
-        begin = (
+    def hashed(codes, seed):
+        """In a process of its own, where `__main__` has no file, as in a notebook, and sets have another order."""
+        program = (
+            "import json, sys\n"
             "from hushnet.simulator.storage.user_code import source_hash\n"
             "from hushnet.protocols.algorithms.baselines import Local\n"
+            "for code in json.loads(sys.argv[1]):\n"
+            "    exec(code)\n"
+            "    print(source_hash([Mine]))\n"
         )
-        done = subprocess.run(
-            [sys.executable, "-c", f"{begin}{textwrap.dedent(code)}\nprint(source_hash([Mine]))"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return done.stdout
+        given = [sys.executable, "-c", program, json.dumps([textwrap.dedent(code) for code in codes])]
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run(given, capture_output=True, text=True, check=True, env=environment)
+        return done.stdout.splitlines()
 
     mine = """
     class Mine(Local):
@@ -252,12 +254,13 @@ def test_code_without_a_file_is_known_by_what_it_does():
         def half(self):
             return 0.5
     """
-    first = hashed(mine)
-    assert first.strip() != "None"
-    assert hashed("\n\n" + mine) == first
-    for old, new in (("x + 1", "x + 2"), ("return 0.5", "return 0.25"), ("map", "filter"), ("quarter", "third")):
-        assert old in mine
-        assert hashed(mine.replace(old, new)) != first
+    changes = (("x + 1", "x + 2"), ("return 0.5", "return 0.25"), ("map", "filter"), ("quarter", "third"))
+    assert all(old in mine for old, _ in changes)
+    codes = [mine, "\n\n" + mine, *(mine.replace(old, new) for old, new in changes)]
+    found = hashed(codes, "1")
+    assert hashed(codes, "2") == found
+    assert found[1] == found[0] != "None"
+    assert len(set(found)) == 1 + len(changes)
 
 
 def made(rate, step=1.0, *, name="a"):

@@ -116,6 +116,11 @@ class BatchedDriver(Driver):
         if self.planned is not None:
             self.planned.make()
 
+    def make_if_full(self) -> None:
+        """Make the planned steps if there is no room for another one, or somebody looks at each."""
+        if self.planned is not None and (self.planned.is_full or self.transport.tables.counts[tallies.OBSERVED]):
+            self.planned.make()
+
     def end_as_before(self) -> None:
         """Make the planned steps, of which the last one has failed in an earlier attempt at the run.
 

@@ -187,7 +187,7 @@ class Exchanges(BatchedDriver):
 
     def _make_room(self) -> None:
         """See to it that the next event's version, copy and timer fit in."""
-        self.make_planned()
+        self.make_if_full()
         self.transport.make_room(1, 0)
         self.transport.notes.make_room(exchange_windows.ROOM)
         old, counts = self.sessions, self.sessions.counts

@@ -172,31 +172,21 @@ def has_to_end(plan: StepPlan):  # pragma: no cover - compiled
 
 
 @compiled(_nrt=False)
-def order_by_level(
-    plan: StepPlan, degrees: Any, kinds: int, marks: Any, order: Any, bounds: Any
-):  # pragma: no cover - compiled
-    """Order steps by level: one more than the highest of the agent's step before and of those whose versions it reads.
+def find_levels(plan: StepPlan, degrees: Any, kinds: int, marks: Any, levels: Any):  # pragma: no cover - compiled
+    """Find the level of each step: one more than that of the agent's step before and of all whose versions it reads.
 
     Parameters
     ----------
     degrees : (n,) int64
     kinds : int
         Of messages.
-    marks : (own (n,), row (R,), level (W,)) int64
-        Room; the first two are zero.
-    order : (W,) int64
-        Is filled: steps of level 1 first, within a level in their order.
-    bounds : (W + 2,) int64
-        Is filled: level k is ``order[bounds[k - 1]:bounds[k]]``.
-
-    Returns
-    -------
-    int
-        Number of levels.
+    marks : ((n,), (R,)) int64
+        Room for the levels of agents and of versions; zero.
+    levels : (W,) int64
+        Is filled.
     """
-    steps, reads, total, top = plan.steps, plan.reads, plan.counts[STEPS], 0
-    of_agent, of_row, levels = marks
-    bounds[:] = 0
+    steps, reads, total = plan.steps, plan.reads, plan.counts[STEPS]
+    of_agent, of_row = marks
     for w in range(total):
         agent, place = steps[w].agent, steps[w].first
         heard = place + kinds * degrees[agent]
@@ -213,23 +203,6 @@ def order_by_level(
         of_agent[agent] = levels[w] = level
         for k in range(heard, end):
             of_row[reads[k]] = level
-        bounds[level + 1] += 1
-        top = max(top, level)
-    for level in range(1, top + 1):
-        bounds[level + 1] += bounds[level]
-    for w in range(total):
-        order[bounds[levels[w]]] = w
-        bounds[levels[w]] += 1
-    return top
-
-
-@compiled(_nrt=False)
-def put_rows(pool: Any, rows: Any, values: Any):  # pragma: no cover - compiled
-    """Write (k, width) values into the first columns of so many rows of a pool."""
-    for b in range(len(rows)):
-        row = pool[rows[b]]
-        for k in range(values.shape[1]):
-            row[k] = values[b, k]
 
 
 @compiled(_nrt=False)

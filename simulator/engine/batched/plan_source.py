@@ -160,26 +160,40 @@ class PlanSource(PlannedSource):
     def __init__(self, tables: StepTables, charges: StepCharges, seed: int, numbers: NDArray[np.uint64]) -> None:
         self.tables, self.charges = tables, charges
         self._seed, self._numbers = seed, numbers.astype(np.int64)
-        self._degrees = tables.graph.degrees
+        self._forms: dict[Any, Callable[..., Any]] = {}
         self._kinds = {kind: rank for rank, kind in enumerate(tables.names.kinds)}
         self._generators: dict[str, Generator] = {}
 
-    def begin(self, plan: StepPlan, run: RunTables, agents: Ranks, steps: Any) -> None:
-        """Begin some steps of a plan, of agents that are all different.
+    def open(self, plan: StepPlan, run: RunTables, steps: Any) -> None:
+        """Take up the steps of a window, in the order in which they are going to be made.
 
         Parameters
         ----------
         plan : StepPlan
         run : RunTables
             Where versions are.
-        agents : (B,) int64
-        steps : (B,) STEP
+        steps : (W,) STEP
         """
-        self.plan, self.run, self.agents, self.steps = plan, run, agents, steps
-        self.degrees, self._first = self._degrees[agents], steps["first"]
+        self.plan, self.run, self.window = plan, run, steps
+        self.all_agents, self._firsts = (np.ascontiguousarray(steps[name]) for name in ("agent", "first"))
+        self.all_degrees = self.tables.graph.degrees[self.all_agents]
+
+    def begin(self, places: Any) -> None:
+        """Begin some steps of the window, of agents that are all different.
+
+        Parameters
+        ----------
+        places : slice or (B,) int64
+        """
+        self.places, self.agents = places, self.all_agents[places]
         self.drawn: Ranks | None = None
         self.follows: NDArray[np.bool_] | None = None
-        self._streams: dict[str, NDArray[np.uint64]] = {}
+        self._streams: dict[str, NDArray[np.uint64]] | None = None
+
+    @property
+    def steps(self) -> Any:
+        """(B,) STEP of those that are being made."""
+        return self.window[self.places]
 
     @property
     @override
@@ -188,32 +202,26 @@ class PlanSource(PlannedSource):
 
     @override
     def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks, Ranks]:
-        degrees = self.degrees
-        rank = self._kinds[kind]
-        return self.run.pool, self.plan.reads, self._first + rank * degrees if rank else self._first, degrees
-
-    def begin_one(self, agents: Ranks, degrees: Ranks, steps: Any, first: Ranks) -> None:
-        """Begin a step of one agent, of the plan that was begun last.
-
-        Parameters
-        ----------
-        agents, degrees, first : (1,) int64
-            The agent, its edges, and where its reads begin.
-        steps : (1,) STEP
-        """
-        self.agents, self.degrees, self.steps, self._first = agents, degrees, steps, first
-        self.drawn = self.follows = None
-        if self._streams:
-            self._streams = {}
+        rank, begins, degrees = self._kinds[kind], self._firsts[self.places], self.all_degrees[self.places]
+        return self.run.pool, self.plan.reads, begins + rank * degrees if rank else begins, degrees
 
     @override
     def rows_of(self, agents: Ranks) -> tuple[Any, Array, Ranks, Ranks]:
         return *self.tables.rows, agents
 
+    @override
+    def run_kernel(self, kernel: Any, *arguments: Any) -> Any:
+        form = self._forms.get(kernel)
+        if form is None:
+            form = self._forms[kernel] = kernel.form(arguments)
+        return form(*arguments)
+
     def stream(self, purpose: str) -> tuple[Generator, NDArray[np.uint64]]:
         """The generator of the steps' streams, and (B, WORDS) where they stand; asked twice, they go on."""
         if purpose not in self._generators:
             self._generators[purpose] = generator(self._seed, purpose)
+        if self._streams is None:
+            self._streams = {}
         places = self._streams.get(purpose)
         if places is None:
             steps = self.steps
@@ -275,6 +283,10 @@ class PlanPart(PlannedSource):
     def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks, Ranks]:
         pool, index, begins, counts = self._whole.heard_at(kind, width)
         return pool, index, begins[self._rows], counts[self._rows]
+
+    @override
+    def run_kernel(self, kernel: Any, *arguments: Any) -> Any:
+        return self._whole.run_kernel(kernel, *arguments)
 
     @override
     def draw(self, purpose: str, kernel: Callable[..., Any], *given: Any) -> None:

@@ -1,13 +1,14 @@
 """Making the steps of a plan: in batches of agents whose steps do not depend on each other, or one after the other.
 
 A step depends on the agent's own step before, and on those whose versions it has heard. Batches follow from that alone
-(`hushnet.simulator.engine.batched.plan.order_by_level`), so in whatever order they are made, every step reads what it
+(`hushnet.simulator.engine.batched.plan.find_levels`), so in whatever order they are made, every step reads what it
 would have read at its time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, NoReturn, final
 
 import numpy as np
@@ -21,6 +22,7 @@ from ....protocols.steps.record import Batch, One, Record, segments
 from ....protocols.steps.single_steps import PHASES, UNSENT, contradiction, failure_of, is_batched
 from ....protocols.steps.surroundings import StepSurroundings
 from ...tables.sessions import COMPLETING, REQUESTING, RESPONDING
+from ...tables.tallies import FREE_ROWS
 from ...world.rewind import Rewind
 from ...world.world import World
 from .plan import (
@@ -29,8 +31,7 @@ from .plan import (
     STEPS,
     charge_plain,
     empty_plan,
-    order_by_level,
-    put_rows,
+    find_levels,
     take_rows_back,
 )
 from .step_ports import declare, finite, groups_of, ports_of
@@ -39,8 +40,9 @@ Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
 SENT = {REQUESTING: {MESSAGE: "request"}, RESPONDING: {MESSAGE: "reply"}, COMPLETING: {}}
 """What each half of an exchange may send, by name and kind."""
-MOST = 2**17
-"""Steps of a plan at most: batches are wide enough then, and what they read stays near."""
+LEAST, MOST, NEAR = 2**11, 2**17, 2**21
+"""Steps of a plan: two wake-ups an agent, or as many as write so many bytes, where so few agents make at least and at
+most so many steps. Longer plans have wider batches, but what these read no longer stays near."""
 TOGETHER = (
     "it was made for {} agents at once, and passes for each alone: vectors of agents are rows here, and their numbers "
     "columns (np.where or me.where in place of if, axis=1, per_edge)"
@@ -126,15 +128,18 @@ class PlannedSteps:
         self.batched = is_batched(self.functions[0])
         self.degrees, self.kinds = graph.degrees, len(self.names.heard_kinds)
         self.ports = ports_of(self.tables, world, around, pairs=self.pairs)
-        self._records: dict[int, One] = {}
+        self._one = One(self.tables, self.source)
         agents, widest = graph.agents, int(self.degrees.max(initial=0))
-        steps = max(64, min(2 * agents, MOST))
+        near = NEAR // (8 * world.transport.tables.pool.shape[1])
+        steps = min(max(2 * len(self.functions) * agents, min(LEAST, near), 64), MOST)
         apart = self.ports[:, ADDRESSED] != 0
         per_edge, each = self.kinds + int(apart.sum()), len(self.ports)
         mean = float(self.degrees.mean()) if agents else 0.0
-        reads = int(steps * (1.25 * per_edge * mean + each)) + 4 * (widest * per_edge + each) + 64
+        self.most_reads = widest * per_edge + each
+        reads = int(steps * (1.25 * per_edge * mean + each)) + 4 * self.most_reads + 64
         slots = len(graph.heads) * self.kinds if protocol.asks_what_is_new else 0
         self.plan = empty_plan(agents, each, steps, reads, slots)
+        self._writes = int(steps * np.where(apart, mean, 1.0).sum())
         if not self.pairs:
             declare(self.plan, protocol, self.names)
             self.charges.affordable = self.plan.affordable
@@ -147,8 +152,15 @@ class PlannedSteps:
         """Whether any planned step is still to be made."""
         return bool(self.plan.counts[STEPS])
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the next step might not fit into the plan, or what it writes among the versions."""
+        plan, free = self.plan, self.world.transport.tables.counts[FREE_ROWS]
+        steps, reads = len(plan.steps) - plan.counts[STEPS], len(plan.reads) - plan.counts[READS]
+        return bool(steps == 0 or reads < self.most_reads or free < len(self.rows))
+
     def make(self) -> None:
-        """Make all planned steps, and plan anew.
+        """Make all planned steps, and plan anew: with room for as many versions as the next ones write.
 
         Raises
         ------
@@ -167,145 +179,146 @@ class PlannedSteps:
         finally:  # also of the steps before one that fails, which ends the run
             charge_plain(self.world.transport.tables, self.plan, self.ports, self.kinds, plain)
             self.plan.counts[[STEPS, READS]] = 0
-        take_rows_back(self.world.transport.tables)
+        transport = self.world.transport
+        take_rows_back(transport.tables)
+        held = len(transport.tables.pool) - int(transport.tables.counts[FREE_ROWS])
+        transport.make_room(min(self._writes, max(held, LEAST)), 0)
 
     # One after the other.
 
     def _make_each(self, total: int, plain: NDArray[np.bool_]) -> None:
-        plan, source, world = self.plan, self.source, self.world
-        steps, private, noisy = plan.steps[:total], world.private, self.charges.noisy
-        source.begin(plan, world.transport.tables, steps["agent"], steps)
-        firsts = np.ascontiguousarray(steps["first"])
-        columns = [steps[name].tolist() for name in ("agent", "phase", "updates", "tick", "now")]
-        plain[:] = self.charges.plain(steps["agent"], None)
-        for w, (agent, phase, updates, tick, now) in enumerate(zip(*columns, strict=True)):
-            me = self._records.get(agent)
-            if me is None:
-                me = self._records[agent] = One(self.tables, source, agent)
-            source.begin_one(me.agents_, me.degrees_, steps[w : w + 1], firsts[w : w + 1])
-            me.begin_(self._messages(phase), updates, tick, now)
-            try:
-                over = self.functions[max(int(phase) - 1, 0)](me, *self._given(w, agent, phase))
-            except (HushnetError, Objection, *INTERRUPTED):
-                plain[w:] = False
-                raise
-            except BaseException as error:  # a class of an author's own may derive from it
-                plain[w:] = False
-                self._end(w, failure_of(self.protocol, agent, now, updates, self._name(phase), error))
-            if over and not phase:
-                self._contradicted(f"it ended an agent's steps at its step {updates + 1}")
-            self._say(w, int(firsts[w]), me, phase)
-            if noisy:
-                self._count_drawn(me.agents_)
-                plain[w] = self.charges.plain(me.agents_, source.drawn)[0]
-            if source.follows is not None:
-                plain[w] = False
-            for vector in me.said_.values() if private else me.vectors_:
-                if not finite(vector):
-                    plain[w:] = False
-                    self._end(w, None, me)
+        source, private = self.source, self.world.private
+        functions: Any = self.functions
+        self._open(self.plan.steps[:total], np.arange(total))
+        columns = [source.window[name].tolist() for name in ("agent", "phase", "updates", "tick", "now")]
+        me, messages, noisy, w = self._one, self.names.messages, self.charges.noisy, 0
+        try:
+            for w, (agent, phase, updates, tick, now) in enumerate(zip(*columns, strict=True)):
+                source.begin(slice(w, w + 1))
+                me.begin_(agent, SENT[phase] if phase else messages, updates, tick, now)
+                try:
+                    over = functions[phase - 1](me, *self._given(w, phase)) if phase else functions[0](me)
+                except (HushnetError, Objection, *INTERRUPTED):
+                    raise
+                except BaseException as error:  # a class of an author's own may derive from it
+                    self._end(w, failure_of(self.protocol, agent, now, updates, self._name(phase), error))
+                if over and not phase:
+                    self._contradicted(f"it ended an agent's steps at its step {updates + 1}")
+                self._say(w, me, phase)
+                if noisy or source.follows is not None:
+                    self._charge(slice(w, w + 1))
+                for vector in me.said_.values() if private else me.blocks_.values():
+                    if not finite(vector):
+                        self._end(w, None, me)
+            w = total
+        finally:
+            plain[:w] = self._plain[:w]
 
-    def _given(self, w: int, agent: int, phase: int) -> tuple[Any, ...]:
+    def _given(self, w: int, phase: int) -> tuple[Any, ...]:
         """What half of an exchange is called with: the neighbour's rank, and what it has said."""
-        if not phase:
-            return ()
-        partner = int(self.plan.steps[w]["edge"]) - int(self.tables.graph.offsets[agent])
-        return (partner,) if phase == REQUESTING else (partner, self._heard(w))
-
-    def _count_drawn(self, agents: Ranks) -> None:
-        """Charge the noise that steps have drawn."""
-        drawn = self.source.drawn
-        if drawn is not None and self.world.ledger.limited and (drawn > 1).any():
-            self._contradicted("it draws noise more than once in a step, and its budget counts draws")
-        self.charges.count(agents, self.source.updates, drawn)
-
-    def _messages(self, phase: int) -> Mapping[str, str]:
-        """What a step may send, by name and kind."""
-        return SENT[phase] if phase else self.names.messages
-
-    @staticmethod
-    def _name(phase: int) -> str:
-        return PHASES[phase - 1] if phase else "step"
-
-    def _heard(self, w: int) -> Array:
-        """What half of an exchange has heard, read-only."""
-        step = self.plan.steps[w]
-        kind = "request" if step["phase"] == RESPONDING else "reply"
-        width = int(self.names.sent_widths[kind][self.tables.graph.heads[int(step["edge"])]])
-        heard = self.world.transport.tables.pool[step["heard"], :width].view()
+        step, graph = self.source.window[w], self.tables.graph
+        edge = int(step["edge"])
+        partner = edge - int(graph.offsets[step["agent"]])
+        if phase == REQUESTING:
+            return (partner,)
+        heard = self.world.transport.tables.pool[step["heard"], : self._heard_width(edge, phase)].view()
         heard.flags.writeable = False
-        return heard
+        return partner, heard
 
-    def _say(self, w: int, first: int, me: One, phase: int) -> None:
+    def _heard_width(self, edge: int, phase: int) -> int:
+        """Numbers of what half of an exchange has heard over an edge."""
+        return int(self.names.sent_widths["request" if phase == RESPONDING else "reply"][self.tables.graph.heads[edge]])
+
+    def _say(self, w: int, me: One, phase: int) -> None:
         """Put what a step says where its plan has it."""
-        plan, agent, pool = self.plan, int(me.agents_[0]), self.world.transport.tables.pool
+        pool, said = self.world.transport.tables.pool, me.said_
         if phase:
             if phase != COMPLETING:
-                message = me.said_.get(MESSAGE)
+                message = said.get(MESSAGE)
                 if message is None:
-                    who = agent, me.now, me.updates
+                    who = me.agent, me.now, me.updates
                     self._end(w, failure_of(self.protocol, *who, self._name(phase), UNSENT))
-                pool[plan.steps[w]["wrote"], : len(message)] = message
+                pool[self._wrote[w], : len(message)] = message
             return
-        degree = me.degree
-        place, updates = first + self.kinds * degree, me.updates
         for port, name in enumerate(self.names.messages):
-            rows, due, message = degree if self._apart_ports[port] else 1, self._always[port], me.said_.get(name)
-            if not due:
-                period = int(plan.period[port, agent])
-                due = period > 0 and updates % period == plan.phase[port, agent]
-            if due != (message is not None) and degree:
-                self._contradicted(f"it {'did not send' if due else 'sent'} {name} at an agent's step {updates + 1}")
-            if message is not None and due:
-                if self._apart_ports[port]:
-                    pool[plan.reads[place : place + rows], : message.shape[-1]] = message
-                else:
-                    pool[plan.reads[place], : len(message)] = message
-            place += rows
+            message, due, place = said.get(name), self._due[port], self._places[port][w]
+            is_due = due is None or due[w]
+            if is_due != (message is not None) and me.degree:
+                what = "did not send" if is_due else "sent"
+                self._contradicted(f"it {what} {name} at an agent's step {me.updates + 1}")
+            if message is None or not is_due:
+                continue
+            if self._apart_ports[port]:
+                pool[self.plan.reads[place : place + me.degree], : message.shape[-1]] = message
+            else:
+                pool[place, : len(message)] = message
 
     # In batches.
 
     def _make_batches(self, total: int, plain: NDArray[np.bool_]) -> None:
-        plan, run = self.plan, self.world.transport.tables
-        order, bounds = np.empty(total, dtype=np.int64), np.zeros(total + 2, dtype=np.int64)
-        marks = (
-            np.zeros(len(self.degrees), dtype=np.int64),
-            np.zeros(len(run.pool), dtype=np.int64),
-            np.empty(total, dtype=np.int64),
-        )
-        top = order_by_level(plan, self.degrees, self.kinds, marks, order, bounds)
-        end, failed = total, None
-        for level in range(1, top + 1):
-            for places in self._cut(order[bounds[level - 1] : bounds[level]]):
-                if end < total:
-                    places = places[places < end]
-                while len(places):
+        order, bounds = self._order(total)
+        self._open(self.plan.steps[order], order)
+        done, end, failed = 0, total, None
+        try:
+            for begin, stop in pairwise(bounds):
+                places: Any = slice(begin, stop)
+                while True:
+                    if end < total:  # of which nothing has been written yet
+                        places = begin + np.flatnonzero(order[begin:stop] < end)
+                        if not len(places):
+                            break
                     try:
-                        plain[places] = self._make_batch(places)
+                        self._make_batch(places)
                         break
                     except _Failed as found:
                         end, failed = found.place, found.error
-                        places = places[places < end]  # which nothing of has been written yet
+                done = stop
+        finally:
+            plain[order[:done]] = self._plain[:done]
         if end < total:
             self._end(end, failed)
 
-    def _cut(self, places: Ranks) -> list[Ranks]:
-        """The batches of one level."""
-        batches = self._apart(places[::-1] if self.turned else places)
-        if self.widest is None:
-            return batches
-        return [batch[k : k + self.widest] for batch in batches for k in range(0, len(batch), self.widest)]
+    def _order(self, total: int) -> tuple[Ranks, list[int]]:
+        """Steps in the order in which they are made, and where batches begin and end in it.
 
-    def _apart(self, places: Ranks) -> list[Ranks]:
-        """Steps of one level by their functions, and by the widths of their agents' blocks."""
-        if not self.pairs and self._groups is None:
-            return [places]
-        steps = self.plan.steps[places]
-        of = steps["phase"] if self._groups is None else 4 * self._groups[steps["agent"]] + steps["phase"]
-        return [places[of == one] for one in np.unique(of)]
+        The steps of a batch are of one level, one function, and agents whose blocks have the same widths.
+        """
+        plan, run, keys = self.plan, self.world.transport.tables, np.empty(total, dtype=np.int64)
+        marks = np.zeros(len(self.degrees), dtype=np.int64), np.zeros(len(run.pool), dtype=np.int64)
+        find_levels(plan, self.degrees, self.kinds, marks, keys)
+        steps = plan.steps[:total]
+        if self.pairs:
+            keys = (COMPLETING + 1) * keys + steps["phase"]
+        if self._groups is not None:
+            keys = (self._groups.max() + 1) * keys + self._groups[steps["agent"]]
+        if self.turned:
+            order = total - 1 - np.argsort(keys[::-1], kind="stable")
+        else:
+            order = np.argsort(keys, kind="stable")
+        cuts = [0, *(np.flatnonzero(np.diff(keys[order])) + 1).tolist(), total]
+        widest = self.widest or total
+        return order, [k for begin, stop in pairwise(cuts) for k in range(begin, stop, widest)] + [total]
 
-    def _make_batch(self, places: Ranks) -> NDArray[np.bool_]:
-        """Make some steps at once; whether what each says reveals data without noise.
+    def _open(self, steps: Any, order: Ranks) -> None:
+        """Take up steps in the order in which they are made: which of the plan they are, and where what they say is."""
+        source, plan = self.source, self.plan
+        source.open(plan, self.world.transport.tables, steps.view(np.ndarray))
+        self._made, agents = order, source.all_agents
+        self._plain = self.charges.plain(agents, None)
+        if self.pairs:
+            self._heard, self._wrote = (np.ascontiguousarray(source.window[name]) for name in ("heard", "wrote"))
+            return
+        place, updates = source.window["first"] + self.kinds * source.all_degrees, source.window["updates"]
+        self._places, self._due = list[Ranks](), list[NDArray[np.bool_] | None]()
+        for port, apart in enumerate(self._apart_ports):
+            period, phase = plan.period[port, agents], plan.phase[port, agents]
+            due = (period > 0) & (updates % np.maximum(period, 1) == phase)
+            self._due.append(None if self._always[port] else due)
+            self._places.append(place if apart else plan.reads[place])
+            place = place + (source.all_degrees if apart else 1)
+
+    def _make_batch(self, places: Any) -> None:
+        """Make some steps at once, and write what they say.
 
         Raises
         ------
@@ -320,110 +333,114 @@ class PlannedSteps:
             self._name_failure(places, error)
             raise
         bad = self._unbounded(batch)
-        if bad.any():
-            raise _Failed(int(places[bad].min()), None)
-        return self._written(places, batch)
+        if bad is not None:
+            raise _Failed(int(self._made[places][bad].min()), None)
+        batch.write_back_()
+        if not self.pairs:
+            self._say_all(places, batch)
+        elif MESSAGE in batch.said_:
+            self._put(self._wrote[places], batch.said_[MESSAGE])
+        self._charge(places)
 
-    def _computed(self, places: Ranks) -> Batch:
+    def _computed(self, places: Any) -> Batch:
         """The record of some steps that have been computed, of which nothing is written yet."""
-        steps = self.plan.steps[places]
-        phase, agents = int(steps["phase"][0]), np.ascontiguousarray(steps["agent"])
-        self.source.begin(self.plan, self.world.transport.tables, agents, steps)
-        batch = Batch(self.tables, self.source, agents, self._messages(phase), steps)
+        source = self.source
+        source.begin(places)
+        steps = source.steps
+        phase = int(steps["phase"][0]) if self.pairs else 0
+        batch = Batch(self.tables, source, source.agents, SENT[phase] if phase else self.names.messages, steps)
         if not phase:
-            if np.any(self.functions[0](batch)):
+            over = self.functions[0](batch)
+            if over is not None and np.any(over):
                 self._contradicted("it ended an agent's steps")
         elif phase == REQUESTING:
             self.functions[0](batch)
         else:
-            self.functions[phase - 1](batch, self._all_heard(steps, phase))
+            pool, width = source.run.pool, self._heard_width(int(steps["edge"][0]), phase)
+            heard = pool.take(self._heard[places], 0)
+            self.functions[phase - 1](batch, heard if heard.shape[1] == width else heard[:, :width].copy())
         if phase and phase != COMPLETING and MESSAGE not in batch.said_:
             raise _Unsent
         return batch
 
-    def _all_heard(self, steps: Any, phase: int) -> Array:
-        """(B, width) what halves of exchanges have heard."""
-        kind = "request" if phase == RESPONDING else "reply"
-        width = int(self.names.sent_widths[kind][self.tables.graph.heads[int(steps["edge"][0])]])
-        heard = self.world.transport.tables.pool[steps["heard"]]
-        return heard if heard.shape[1] == width else np.ascontiguousarray(heard[:, :width])
-
-    def _written(self, places: Ranks, batch: Batch) -> NDArray[np.bool_]:
-        """Write what some steps have computed; whether what each says reveals data without noise."""
-        agents, source, steps = batch.agents_, self.source, self.source.steps
-        batch.write_back_()
-        if self.pairs:
-            message = batch.said_.get(MESSAGE)
-            if message is not None:
-                put_rows(self.world.transport.tables.pool, steps["wrote"], message)
-        else:
-            self._say_all(batch)
-        if self.charges.noisy:
-            self._count_drawn(agents)
-        plain = self.charges.plain(agents, source.drawn)
-        return plain if source.follows is None else plain & ~source.follows
-
-    def _say_all(self, batch: Batch) -> None:
+    def _say_all(self, places: Any, batch: Batch) -> None:
         """Put what some steps say where their plan has it."""
-        source, plan, agents = self.source, self.plan, batch.agents_
-        pool, degrees = self.world.transport.tables.pool, source.degrees
-        place = source.steps["first"] + self.kinds * degrees
+        degrees = batch.degrees_
         for port, name in enumerate(self.names.messages):
-            message, apart = batch.said_.get(name), self._apart_ports[port]
+            message, due, where = batch.said_.get(name), self._due[port], self._places[port][places]
+            if due is not None:
+                due = due[places]
             if message is None:
-                if (self._due(port, agents) & (degrees > 0)).any():
+                if (degrees > 0 if due is None else due & (degrees > 0)).any():
                     self._contradicted(f"it did not send {name}")
-            elif apart:
-                where = plan.reads[segments(place, degrees)]
-                if not self._always[port]:
-                    said = np.repeat(self._due(port, agents), degrees)
-                    where, message = where[said], message[said]
-                put_rows(pool, where, message)
-            elif self._always[port]:
-                put_rows(pool, plan.reads[place], message)
-            else:
-                due = self._due(port, agents)
-                put_rows(pool, plan.reads[place[due]], message[due])
-            place = place + (degrees if apart else 1)
+                continue
+            if self._apart_ports[port]:
+                where = self.plan.reads[segments(where, degrees)]
+                due = None if due is None else np.repeat(due, degrees)
+            if due is not None:
+                where, message = where[due], message[due]
+            self._put(where, message)
 
-    def _due(self, port: int, agents: Ranks) -> NDArray[np.bool_]:
-        """(B,) whether agents send through a port at the steps that are being made."""
-        period = self.plan.period[port, agents]
-        return (period > 0) & (self.source.updates % np.maximum(period, 1) == self.plan.phase[port, agents])
+    def _put(self, rows: Ranks, message: Array) -> None:
+        """Write (k, width) vectors into the first columns of so many rows of the pool."""
+        pool = self.source.run.pool
+        if message.shape[1] == pool.shape[1]:
+            pool[rows] = message
+        else:
+            pool[rows, : message.shape[1]] = message
 
-    def _unbounded(self, batch: Batch) -> NDArray[np.bool_]:
-        """(B,) whose step has written a number that is not finite; in a private run, has sent one."""
-        bad, state = np.zeros(len(batch.agents_), dtype=bool), self.world.state
+    def _charge(self, places: Any) -> None:
+        """Charge the noise that some steps have drawn, and note whether what they say reveals data without any."""
+        source, charges = self.source, self.charges
+        if charges.noisy:
+            drawn = source.drawn
+            if drawn is not None and self.world.ledger.limited and (drawn > 1).any():
+                self._contradicted("it draws noise more than once in a step, and its budget counts draws")
+            charges.count(source.agents, source.updates, drawn)
+            self._plain[places] = charges.plain(source.agents, drawn)
+        if source.follows is not None:
+            self._plain[places] &= ~source.follows
+
+    def _unbounded(self, batch: Batch) -> NDArray[np.bool_] | None:
+        """(B,) whose step has written a number that is not finite; in a private run, has sent one. None if none has."""
+        state = self.world.state
         if self.world.private:
             written = [(values, not self.pairs and self.names.is_apart(name)) for name, values in batch.said_.items()]
         else:
             here = batch.__dict__.get("here")
             written = [(values, name in state.edge) for name, values in batch.blocks_.items()]
             written += [] if here is None else [(values, False) for values in here.blocks_.values()]
+        bad = None
         for values, of_edges in written:
             if not finite(values):
+                bad = np.zeros(len(batch.agents_), dtype=bool) if bad is None else bad
                 rows = np.flatnonzero(~np.isfinite(values).all(axis=1))
                 bad[np.repeat(np.arange(len(bad)), batch.degrees_)[rows] if of_edges else rows] = True
         return bad
 
     # What ends a plan.
 
-    def _name_failure(self, places: Ranks, error: BaseException) -> None:
+    def _name_failure(self, places: Any, error: BaseException) -> None:
         """Find which of some steps fails by itself; the first of them in their order."""
-        for place in np.sort(places).tolist():
+        ranks = np.sort(self._made[places])
+        for place in ranks.tolist():
             try:
-                self._computed(np.array([place]))
+                self._computed(np.flatnonzero(self._made == place))
             except (HushnetError, Objection, *INTERRUPTED):
                 raise
             except BaseException as own:
                 raise _Failed(place, self._failure(place, own)) from own
-        raise self._failure(int(places[0]), error, TOGETHER.format(len(places))) from error
+        raise self._failure(int(ranks[0]), error, TOGETHER.format(len(ranks))) from error
 
     def _failure(self, place: int, error: BaseException, also: str = "") -> HushnetError:
         step = self.plan.steps[place]
         who = int(step["agent"]), float(step["now"]), int(step["updates"])
         what = UNSENT if isinstance(error, _Unsent) else error
         return failure_of(self.protocol, *who, self._name(int(step["phase"])), what, also)
+
+    @staticmethod
+    def _name(phase: int) -> str:
+        return PHASES[phase - 1] if phase else "step"
 
     def _end(self, place: int, failure: HushnetError | None, me: One | None = None) -> NoReturn:
         """End the run at a step that has failed, or diverged without an error.
@@ -440,9 +457,9 @@ class PlannedSteps:
             raise failure
         record: Record | None = me
         if record is None:
-            record = batch = self._computed(np.array([place]))
+            record = batch = self._computed(np.flatnonzero(self._made == place))
             batch.write_back_()
-        kinds = self._messages(int(step["phase"]))
+        kinds = SENT[int(step["phase"])] if step["phase"] else self.names.messages
         said = ((kinds[name], rows) for name, rows in record.said_.items() if not finite(rows))
         kind, rows = next(said, ("", np.zeros((1, 1))))
         rows = rows.reshape(-1, rows.shape[-1])

@@ -25,7 +25,8 @@ def finite(values: Array | list[Array]) -> bool:
     """Whether all numbers are; a sum of them or of their squares is, then, unless it overflows."""
     if isinstance(values, list):  # edges of one agent that differ in width
         return all(map(finite, values))
-    total = np.vdot(values, values) if values.size <= SHORT else values.sum()
+    flat = values.reshape(-1)
+    total = flat.dot(flat) if len(flat) <= SHORT else flat.sum()
     return math.isfinite(total) or bool(np.isfinite(values).all())
 
 

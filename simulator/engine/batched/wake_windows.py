@@ -67,7 +67,7 @@ class WakeWindows(BatchedDriver):
 
     def make_room(self) -> None:
         """See to it that whatever the next event brings about fits in."""
-        self.make_planned()
+        self.make_if_full()
         most = int(self.world.setting.graph.degrees.max(initial=0))
         self.transport.make_room(max(1, len(self.rows)), most * max(1, len(self.ports)))
         self.transport.notes.make_room(most * max(1, len(self.ports)) + 1)

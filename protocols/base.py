@@ -10,22 +10,19 @@ at once, and no Python runs for each.
 
 A step is a function, ``step(me)``, of the record of one agent, or, marked `hushnet.protocols.steps.batched`, of many at
 once; it is plain Python. What decides when it sends is declared (`Protocol.sends`, `Protocol.most_steps`), or it
-`Protocol.decides`. What does not fit into a step is a method with a `View` and an `Out` in its place.
+`Protocol.decides`; a step that decides, a start and a reaction send by ``me.send``, under a release of their own.
 
-==================  =====================================================  =========================================
-family              function                                               methods
-==================  =====================================================  =========================================
-passive broadcast   ``step``: the newest value of every neighbour is       ``wake``
-                    there, and all of them get a message
-pairwise exchange   ``request``, ``respond`` and ``complete``; edge        ``make_request``, ``make_response``,
-                    variables in edge blocks                               ``complete_exchange``
-rounds              trigger ``round``: ``step`` runs once all neighbours'  ``wake``
-                    messages of the round are there, and sends at most
-                    one message of each kind to a neighbour
-star                                                                       roles; the centre reacts in ``receive``
-                                                                           or at its own wake-ups, in ``wake``
-uneven parties                                                             widths per agent instead of one number
-==================  =====================================================  =========================================
+==================  ====================================================================================================
+family              functions
+==================  ====================================================================================================
+passive broadcast   ``step``: the newest value of every neighbour is there, and all of them get a message
+pairwise exchange   ``request``, ``respond`` and ``complete``; edge variables in edge blocks
+rounds              trigger ``round``: ``step`` runs once all neighbours' messages of the round are there, and sends at
+                    most one message of each kind to a neighbour
+star                roles; the centre makes its steps as everybody does, or reacts in ``react``
+single messages     trigger ``message``: ``react`` to each; inbox ``every``: ``step`` has all of them in ``me.messages``
+uneven parties      widths per agent instead of one number
+==================  ====================================================================================================
 """
 
 from __future__ import annotations
@@ -41,7 +38,6 @@ from pydantic import Field, field_validator
 
 from ..agents.blocks import State
 from ..agents.compilation import is_patched
-from ..agents.inbox import Message
 from ..agents.objectives.objectives import Objective
 from ..agents.parameters import Parameters
 from ..agents.tables import Shard
@@ -49,23 +45,24 @@ from .invariants import Declared, NoInvariant
 from .layout import Layout, MessageKind
 from .privacy.budget import PrintedNoise, Privacy
 from .privacy.mechanisms import Release
+from .problem import Problem
 from .public_start import PublicStart
 from .schedule import ScheduleParameters, expanded
 from .steps.loading import loaders_of, loaders_of_one
 from .steps.names import Constants, Names
 from .steps.noise import NO_DATA, NO_NOISE, StepNoise
 from .steps.partners import NO_LAW, rank_of
+from .steps.peer import Peer, Sent
 from .steps.sending import Every, check_declared
+from .steps.single_steps import PHASES, SingleSteps, bound, check_form
 from .steps.tables import StepTables
-from .steps.view_steps import ViewSteps, check_arguments, function_in
 from .surroundings import Surroundings
-from .traits import EXCHANGE_STEPS, Traits, lacks
-from .view import Out, Problem, Sent, View
+from .traits import Traits
 
 __all__ = [
     "Layout",
     "MessageKind",
-    "Out",
+    "Peer",
     "Problem",
     "Protocol",
     "ProtocolParameters",
@@ -73,7 +70,6 @@ __all__ = [
     "Sent",
     "Surroundings",
     "Traits",
-    "View",
 ]
 
 
@@ -119,13 +115,20 @@ class Protocol(ABC):
     shared_parts: ClassVar[tuple[Literal["features", "labels"], ...]] = ()
     """Parts of a record that neighbouring data sets share, because they are among the `assumed_public`."""
     step: ClassVar[Callable[..., Any] | None] = None
-    """What makes a step, ``step(me)``, in place of `wake`; see `hushnet.protocols.steps`."""
+    """What makes a step, ``step(me)``; see `hushnet.protocols.steps`. It and all others may be methods, too."""
+    react: ClassVar[Callable[..., Any] | None] = None
+    """What reacts to one arrival (trigger ``message``), ``react(me, message)``."""
     request: ClassVar[Callable[..., Any] | None] = None
-    """What makes a request, ``request(me, partner)``, in place of `make_request`; with `respond` and `complete`."""
+    """What opens a pairwise session with the partner of a rank, ``request(me, partner)``: it sends exactly one
+    ``request`` (or, where it decides, nothing, and falls silent). The session may end void, so what is changed here
+    must stand on its own; what `complete` needs of this instant belongs in a block, for other sessions may change the
+    agent meanwhile."""
     respond: ClassVar[Callable[..., Any] | None] = None
-    """What makes a response, ``respond(me, partner, heard)``, in place of `make_response`."""
+    """The callee's update from the caller's request, ``respond(me, partner, heard)``: it sends exactly one ``reply``
+    (or, where it decides, changes and sends nothing and falls silent: the session is then void for the caller). A
+    silent agent is still called."""
     complete: ClassVar[Callable[..., Any] | None] = None
-    """What completes an exchange, ``complete(me, partner, heard)``, in place of `complete_exchange`."""
+    """The caller's update from the reply, ``complete(me, partner, heard)``, perhaps after other sessions of it."""
     decides: ClassVar[bool] = False
     """Whether what a step sends, and whether it is an agent's last, depends on numbers beyond `sends` and
     `most_steps`; its steps are then made one by one."""
@@ -134,7 +137,7 @@ class Protocol(ABC):
     asks_what_is_new: ClassVar[bool] = False
     """Whether its steps read ``me.is_new``, for which it is kept what agents knew at their last steps."""
     _in_run: ClassVar[bool] = False
-    _steps: ViewSteps
+    _steps: SingleSteps
     step_noise: StepNoise | None = None
     """What `hushnet.protocols.steps.perturbed` draws; set it in `prepare`."""
 
@@ -205,14 +208,18 @@ class Protocol(ABC):
         """
         return None
 
-    def start(self, view: View, out: Out) -> None:
+    def start(self, me: Any) -> None:
         """Set an agent's blocks at time 0 (or when it joins) and send what neighbours may know from the start.
 
         By default what `public_start` says; a protocol has one of them.
+
+        Parameters
+        ----------
+        me : Peer
         """
         if self.first is None:
             raise TypeError(f"{type(self).__name__} has neither a start nor a public_start")
-        self.first.make(view, out)
+        self.first.make(me)
 
     @cached_property
     def first(self) -> PublicStart | None:
@@ -235,22 +242,28 @@ class Protocol(ABC):
         """What steps read beside blocks, parameters and data; by default nothing more."""
         return Constants()
 
-    def release(self, view: View) -> Release:
+    def release(self, me: Any) -> Release:
         """What an agent's next message reveals, where its step sends it.
 
         By default what `step_noise` says; without it, data without noise. It may depend on the agent and on its start,
         and on what comes later only by `step_noise`.
+
+        Parameters
+        ----------
+        me : record
+            Of planned steps it has no more than ``agent``, ``now``, ``data``, ``neighbours``, ``updates`` and
+            ``round``.
         """
         if self.step_noise is not None:
-            return self.step_noise.release(view)
-        recipients = len(view.neighbours)
-        if not len(view.data):
-            return Release.public(view.agent, view.now, NO_DATA, recipients=recipients)
-        return Release.plain(view.agent, view.now, NO_NOISE, recipients=recipients)
+            return self.step_noise.release(me)
+        recipients = len(me.neighbours)
+        if not len(me.data):
+            return Release.public(me.agent, me.now, NO_DATA, recipients=recipients)
+        return Release.plain(me.agent, me.now, NO_NOISE, recipients=recipients)
 
     @property
     def releases_rows_plainly(self) -> bool:
-        """Whether a release is plain for agents that have rows of the task, and public for others, without a view."""
+        """Whether a release is plain for agents that have rows of the task, and public for others."""
         own = type(self).release is not Protocol.release or is_patched(self)
         quiet = self.step_noise is None or self.step_noise.releases_rows_plainly
         return quiet and not (own or self.changes_rows or self.problem.task.columns is not None)
@@ -262,25 +275,22 @@ class Protocol(ABC):
 
     @cached_property
     def step_functions(self) -> Mapping[str, Callable[..., Any]]:
-        """The functions that make its steps, of the kind that it runs with; empty if it has none of that kind."""
-        found = {name: function for name in self._methods if (function := function_in(type(self), name)) is not None}
-        for name, function in found.items():
-            check_arguments(name, function)
-        return found
+        """The functions that make its steps, of the kind that it runs with; empty if it has none of that kind.
+
+        Raises
+        ------
+        InputError
+            If one cannot be called with what it is given.
+        """
+        traits = self.traits_for(self.parameters)
+        reacting = ("step", "react") if traits.trigger == "message" else ("step",)
+        names = PHASES if traits.exchange == "pairwise" else reacting
+        return {name: function for name in names if (function := bound(self, name)) is not None}
 
     @property
-    def _methods(self) -> Mapping[str, str]:
-        """What makes a step: the name of each function, and of the method that it stands for."""
-        if self.traits_for(self.parameters).exchange == "pairwise":
-            return {function: method for method, function in EXCHANGE_STEPS.items()}
-        return {"step": "wake"}
-
-    @property
-    def methods_beside_steps(self) -> tuple[str, ...]:
-        """The methods of its own that it makes steps by, although it has functions for them."""
-        methods = [*self._methods.values(), *(["partner"] if len(self._methods) > 1 else [])]
-        replaced = tuple(name for name in methods if getattr(type(self), name) is not getattr(Protocol, name))
-        return replaced or (("replaced",) if is_patched(self) else ())
+    def picks_partners(self) -> bool:
+        """Whether it picks partners in another way than by `partner_law`."""
+        return type(self).partner is not Protocol.partner or is_patched(self)
 
     def sends(self) -> Mapping[str, Every]:
         """Say at which of its steps an agent sends which kind of message; one that is not named is sent at all of them.
@@ -294,10 +304,10 @@ class Protocol(ABC):
         """How many steps agents take, or (n,) of each, after which they fall silent; without end by default."""
         return None
 
-    def is_last(self, view: View) -> bool:
+    def is_last(self, me: Any) -> bool:
         """Whether an agent falls silent after the step that it is making, by `most_steps`."""
         most = self._most
-        return most is not None and view.updates + 1 >= (most if np.ndim(most) == 0 else most[view.agent])  # type: ignore[index]
+        return most is not None and me.updates + 1 >= (most if np.ndim(most) == 0 else most[me.agent])  # type: ignore[index]
 
     @cached_property
     def _most(self) -> float | NDArray[np.float64] | None:
@@ -316,68 +326,43 @@ class Protocol(ABC):
             )
         super().__setattr__(name, value)
 
-    def bind(self, state: State, *, unheard_is_own: bool) -> StepTables | None:
-        """Take the blocks of a run, which its step functions are made on, if it has any; the engine does this."""
-        if not self.step_functions:
-            return None
+    def bind(self, state: State, *, unheard_is_own: bool) -> StepTables:
+        """Take the blocks of a run, which its steps are made on; the engine does this.
+
+        Raises
+        ------
+        InputError
+            If it is still written with views, or a function of its cannot be called with what it is given.
+        """
+        check_form(type(self))
         names = Names(self)
         check_declared(self, names.kinds, self.problem.task.agents)
         tables = StepTables(names, state, unheard_is_own=unheard_is_own)
         tables.loaders, tables.loaders_of_one = loaders_of(tables), loaders_of_one(tables)
-        vars(self).update(_steps=ViewSteps(self, self.step_functions, tables), _in_run=True)
+        vars(self).update(_steps=SingleSteps(self, self.step_functions, tables), _in_run=True)
         return tables
 
     @property
-    def steps(self) -> ViewSteps:
+    def steps(self) -> SingleSteps:
         """What makes its steps one by one, in a run."""
         return self._steps
 
-    def wake(self, view: View, out: Out) -> None:
-        """One step of an agent; by default by its ``step``, if it has one."""
-        if self.step_functions:
-            self.steps.wake(view, out)
+    def partner(self, me: Any, uniform: float) -> int:
+        """Which neighbour (its rank in ``me.neighbours``) a pairwise session calls; by default by `partner_law`.
 
-    def receive(self, view: View, message: Message, out: Out) -> None:
-        """Reaction to one arrival (trigger ``message``); by default nothing."""
-        return
-
-    def partner(self, view: View) -> int:
-        """Which neighbour (its rank in `View.neighbours`) a pairwise session calls; uniform by default.
-
-        By default by `partner_law`.
+        Parameters
+        ----------
+        me : Peer
+        uniform : float
+            A draw in (0, 1), one for each tick of the agent's clock.
         """
         law = self.partner_law()
-        own = law[self.problem.graph.edges_of(view.agent)] if len(law) else law
-        return rank_of(view.partner_uniform(), len(view.neighbours), own)
+        own = law[self.problem.graph.edges_of(me.agent)] if len(law) else law
+        return rank_of(uniform, me.degree, own)
 
     def partner_law(self) -> NDArray[np.float64]:
         """(E,) weights > 0 by which agents pick among their directed edges; empty for the uniform law (`NO_LAW`)."""
         return NO_LAW
-
-    def make_request(self, view: View, partner: int, out: Out) -> None:
-        """Open a pairwise session with the partner of this rank: send exactly one ``request`` to it.
-
-        Or send nothing and fall silent. The session may end void, so what is changed here must stand on its own; what
-        `complete_exchange` needs of this instant belongs in a block, for other sessions may change the agent meanwhile.
-        """
-        self._steps_for("make_request").request(view, partner, out)
-
-    def make_response(self, view: View, partner: int, vector: NDArray[np.float64], out: Out) -> None:
-        """The callee's update from the caller's request; send exactly one ``reply`` to it.
-
-        Or change and send nothing and fall silent: the session is then void for the caller. A silent agent is still
-        called.
-        """
-        self._steps_for("make_response").respond(view, partner, vector, out)
-
-    def complete_exchange(self, view: View, partner: int, vector: NDArray[np.float64]) -> None:
-        """The caller's update from the callee's reply, which may come after other sessions of the caller."""
-        self._steps_for("complete_exchange").complete(view, partner, vector)
-
-    def _steps_for(self, method: str) -> ViewSteps:
-        if EXCHANGE_STEPS[method] not in self.step_functions:
-            raise TypeError(lacks(type(self), method))
-        return self.steps
 
     def models(self, state: State) -> NDArray[np.float64] | None:
         """(n, p) models that the recorder measures; None where agents have no model of the task's shape."""

@@ -8,6 +8,7 @@ factor 1 / m belongs into remark 4, too).
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,6 @@ from .privacy.mechanisms import Norm, Release
 from .privacy.plans import Plan, plan
 from .steps.noise import NO_DATA, NO_NOISE, StepNoise
 from .surroundings import check_slope
-from .view import View
 
 UNBOUNDED = "nothing bounds how far one example moves a gradient"
 """Why nothing is verified about noise for a claimed sensitivity on such a task."""
@@ -112,18 +112,18 @@ class GradientNoise(StepNoise):
         proved = 2 * lipschitz * largest / count if math.isfinite(largest) and math.isfinite(lipschitz) else math.inf
         return 2 * privacy.lipschitz / count, proved
 
-    def release(self, view: View) -> Release:
+    def release(self, me: Any) -> Release:
         """The release of an agent's next update."""
-        if len(view.data) == 0:
-            return Release.public(view.agent, view.now, NO_DATA, recipients=len(view.neighbours))
+        if len(me.data) == 0:
+            return Release.public(me.agent, me.now, NO_DATA, recipients=len(me.neighbours))
         if self.privacy is None:
-            return Release.plain(view.agent, view.now, NO_NOISE, recipients=len(view.neighbours))
-        sensitivity, proved = self.sensitivities(len(view.data))
-        own = self.plans[view.agent if len(self.plans) > 1 else 0]
-        update = min(view.updates, len(own.multipliers) - 1)
+            return Release.plain(me.agent, me.now, NO_NOISE, recipients=len(me.neighbours))
+        sensitivity, proved = self.sensitivities(len(me.data))
+        own = self.plans[me.agent if len(self.plans) > 1 else 0]
+        update = min(me.updates, len(own.multipliers) - 1)
         return Release(
-            agent=view.agent,
-            time=view.now,
+            agent=me.agent,
+            time=me.now,
             mechanism=self.privacy.mechanism,
             norm=self.privacy.norm,
             sensitivity=sensitivity,
@@ -132,7 +132,7 @@ class GradientNoise(StepNoise):
             scale=float(own.multipliers[update]) * sensitivity,
             claimed_epsilon=float(own.epsilons[update]),
             claimed_delta=float(own.deltas[update]),
-            recipients=len(view.neighbours),
+            recipients=len(me.neighbours),
             reason="" if math.isfinite(proved) else UNBOUNDED,
             dimension=self.task.dimension,
         )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents.blocks import State
-from .view import Out, View
+from .steps.peer import Peer
 
 
 @final
@@ -46,12 +46,12 @@ class PublicStart:
         """Whether all first values are."""
         return all(bool(np.isfinite(values).all()) for values in self._values.values())
 
-    def make(self, view: View, out: Out) -> None:
+    def make(self, me: Peer) -> None:
         """Make the start of one agent, as `hushnet.protocols.base.Protocol.start`."""
         for name, values in self._values.items():
-            view.state[name][:] = values[view.agent] if values.ndim else values
+            setattr(me, name, values[me.agent] if values.ndim else values)
         for kind, block in self.told.items():
-            out.send(kind, view.state[block], out.public(self.why))
+            me.send(kind, getattr(me, block), me.public(self.why))
 
     def put(self, state: State, agents: NDArray[np.int64]) -> None:
         """Set the blocks of some agents, as `make` does one by one."""

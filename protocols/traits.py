@@ -1,9 +1,9 @@
-"""How the engine has to run a protocol, and by which methods it exchanges in pairs."""
+"""How the engine has to run a protocol."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 Trigger = Literal["wake", "round", "message"]
 Keeping = Literal["latest", "per_round", "every"]
@@ -19,21 +19,21 @@ class Traits:
     ----------
     trigger : {"wake", "round", "message"}
         What starts a step: the agent's clock, a complete round of neighbours' messages, or also every arrival
-        (``receive``).
+        (``react``).
     inbox : {"latest", "per_round", "every"}
         What an agent keeps of what it hears: the newest by send order, one per round, or every message until its
-        next step (``view.messages``).
+        next step (``me.messages``).
     exchange : {"broadcast", "pairwise"}
-        Whether a step sends (``out.send``) or opens a session with one neighbour (``make_request``,
-        ``make_response``, ``complete_exchange``).
+        Whether a step sends to its neighbours or opens a session with one of them (``request``, ``respond``,
+        ``complete``).
     unanswered : {"repeat", "give_up"}, optional
         What a caller does about a session that stays unanswered. ``repeat``: it repeats the same request until it is
         answered, so that every session that changed the callee also changes the caller. ``give_up``: it closes the
         session after a timeout; the protocol then tolerates that a callee may have made its half of the exchange
         alone (gossip averaging would lose its mean). By default, protocols with edge blocks repeat, others give up.
     central : bool
-        Whether starts are computed in one place, from what all agents disclose of their data (`Out.disclose`), in place
-        of messages. Results say so.
+        Whether starts are computed in one place, from what all agents disclose of their data (``me.disclose``), in
+        place of messages. Results say so.
     needs_both_ends : bool
         Whether a step is right only if both ends of an edge make it with values of the same round: what one end adds
         the other takes away, or a reply belongs to one question. Such a protocol is never run with ``patience``, with
@@ -61,17 +61,3 @@ class Traits:
             given, admissible = getattr(self, name), get_args(kind)
             if given not in admissible and not (name == "unanswered" and given is None):
                 raise ValueError(f"Traits: {name} = {given!r}: admissible: {', '.join(admissible)}")
-
-
-EXCHANGE_STEPS = {"make_request": "request", "make_response": "respond", "complete_exchange": "complete"}
-"""The methods of a pairwise exchange, and the step functions that may stand for them."""
-FORMER_METHODS = {"make_request": "offer", "make_response": "accept", "complete_exchange": "finish"}
-"""What they were called before."""
-
-
-def lacks(protocol: type[Any], method: str) -> str:
-    """Say that a protocol has neither a method of an exchange nor its step, and what was called otherwise before."""
-    former = FORMER_METHODS[method]
-    hint = f"; its method {former} is called {method} now" if hasattr(protocol, former) else ""
-    missing = f"neither a function {EXCHANGE_STEPS[method]} nor a method {method}"
-    return f"{protocol.__name__} exchanges pairwise, but has {missing}{hint}"

@@ -32,7 +32,7 @@ def test_every_tutorial_is_executed_here():
 def test_your_first_protocol(empty_folder, capsys):
     execute(FOLDER / "first-protocol.md")
     shown = next(text for language, text in blocks(FOLDER / "first-protocol.md") if language == "text")
-    asides = r": (View|Out|Any)|\s*-> None|^ +\"\"\".*\n"
+    asides = r": Any|\s*-> None|^ +\"\"\".*\n"
     skeleton = re.sub(asides, "", Path("gossip.py").read_text(), flags=re.MULTILINE)
     assert " ".join(shown.split()) in " ".join(skeleton.split())
     assert {path.suffix for path in Path("results/first/figures").iterdir()} >= {".png", ".pdf", ".csv"}

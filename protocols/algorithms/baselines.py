@@ -7,7 +7,7 @@ algorithms approach (Vanhaesebrouck, Bellet, Tommasi 2017, equation 2), at the c
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from ...agents.objectives.pooled_objective import PooledObjective
 from ...agents.parameters import Positive, Repeats
 from ...agents.solitary import GradientSteps, solitary_model
 from ...agents.tables import Table
-from ..base import Layout, Out, Protocol, ProtocolParameters, Surroundings, Traits, View
+from ..base import Layout, Protocol, ProtocolParameters, Surroundings, Traits
 from ..invariants import Declared, NoInvariant
 
 
@@ -50,10 +50,10 @@ class Local(Protocol):
         """A model per agent and no messages."""
         return Layout(agent={"model": self.problem.task.dimension})
 
-    def start(self, view: View, out: Out) -> None:
+    def start(self, me: Any) -> None:
         """Solve equation (1) on the agent's own rows."""
-        view.state["model"][:] = local_models(self.problem.task, np.array([view.agent]))[0]
-        out.fall_silent()
+        me.model = local_models(self.problem.task, np.array([me.agent]))[0]
+        me.fall_silent()
 
     def invariants(self) -> Declared:
         """None."""
@@ -87,11 +87,11 @@ class Solitary(Protocol):
         """A model per agent and no messages."""
         return Layout(agent={"model": self.problem.task.dimension})
 
-    def start(self, view: View, out: Out) -> None:
+    def start(self, me: Any) -> None:
         """Take the steps."""
         how = GradientSteps(steps=self.parameters.steps, step_size=self.parameters.step_size)
-        view.state["model"][:] = solitary_model(view.data, self.problem.task, view.agent, how)
-        out.fall_silent()
+        me.model = solitary_model(me.data, self.problem.task, me.agent, how)
+        me.fall_silent()
 
     def invariants(self) -> Declared:
         """None."""
@@ -122,12 +122,12 @@ class Consensus(Protocol):
         """A model per agent and no messages."""
         return Layout(agent={"model": self.problem.task.dimension})
 
-    def start(self, view: View, out: Out) -> None:
+    def start(self, me: Any) -> None:
         """Give the rows away and take the common model."""
-        if len(view.data):
-            out.disclose(out.plain("the agent's rows, to whoever computes the common model"))
-        view.state["model"][:] = self._common
-        out.fall_silent()
+        if len(me.data):
+            me.disclose(me.plain("the agent's rows, to whoever computes the common model"))
+        me.model = self._common
+        me.fall_silent()
 
     def invariants(self) -> Declared:
         """None."""

@@ -53,7 +53,7 @@ from ...agents.losses import Loss, spectral_smoothness
 from ...agents.objectives.objectives import GraphRegularised, Objective, check_unique
 from ...agents.parameters import Parameters, Positive, Repeats
 from ...agents.solitary import Solitary, solitary_model
-from ..base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
+from ..base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from ..invariants import EXACTLY, Declared, Instant, Invariant, NoInvariant, Where, by_row, largest
 from ..privacy.mechanisms import Release
 from ..schedule import RoundsSchedule
@@ -192,28 +192,28 @@ class CollaborativeAdmm(Protocol):
             messages={"solitary": solitary, **kinds},
         )
 
-    def start(self, view: View, out: Out) -> None:
+    def start(self, me: Any) -> None:
         """Start model, told to the neighbours, and Z of the own model; Lambda = 0."""
-        task, model = self.problem.task, view.state["model"]
+        task, model = self.problem.task, me.model
         if isinstance(self.parameters.start, PropagatedStart):
-            self._disclose_all(view, out)
-            model[:] = self.warm[view.agent]
-        elif self.parameters.start == "local" or not len(view.neighbours):
-            model[:] = solitary_model(view.data, task, view.agent, self.parameters.solitary)
-        if not len(view.neighbours):
-            out.fall_silent()
+            self._disclose_all(me)
+            model[:] = self.warm[me.agent]
+        elif self.parameters.start == "local" or not len(me.neighbours):
+            model[:] = solitary_model(me.data, task, me.agent, self.parameters.solitary)
+        if not len(me.neighbours):
+            me.fall_silent()
         if self.parameters.local_steps != "exact":
-            view.state["smoothness"][0] = spectral_smoothness(view.data.features, task.loss, view.regularisation)
-        view.edge["z_own"][:] = model
+            me.smoothness = spectral_smoothness(me.data.features, task.loss, me.regularisation)
+        me.z_own = model
         if self.parameters.start == "zero":
-            out.send("solitary", model, out.public("the start does not depend on data"))
+            me.send("solitary", model, me.public("the start does not depend on data"))
         else:
-            out.send("solitary", model, self.release(view))
+            me.send("solitary", model, self.release(me))
 
-    def _disclose_all(self, view: View, out: Out) -> None:
+    def _disclose_all(self, me: Any) -> None:
         """Charge everybody with the first start: the models of agents that join later are part of it, too."""
         for agent in self._undisclosed:
-            out.disclose(Release.plain(agent, view.now, "the solitary model"))
+            me.disclose(Release.plain(agent, me.now, "the solitary model"))
         self._undisclosed.clear()
 
     def constants(self) -> Constants:
@@ -221,11 +221,11 @@ class CollaborativeAdmm(Protocol):
         edge = {"edge_weight": self.edge_weights, "kappa": self.kappa}
         return Constants(run={"mu_c": self.parameters.mu_c}, agent={"confidence": self.confidence}, edge=edge)
 
-    def release(self, view: View) -> Release:
+    def release(self, me: Any) -> Release:
         """There is no noise; models of an agent without data depend on others' only."""
-        if not len(view.data):
-            return Release.public(view.agent, view.now, "the agent has no data")
-        return Release.plain(view.agent, view.now, "models and multipliers without noise")
+        if not len(me.data):
+            return Release.public(me.agent, me.now, "the agent has no data")
+        return Release.plain(me.agent, me.now, "models and multipliers without noise")
 
     def sends(self) -> dict[str, Every]:
         """Solitary models at the start alone."""

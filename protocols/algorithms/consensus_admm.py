@@ -35,7 +35,7 @@ from ...agents.objectives.consensus_objective import ConsensusObjective
 from ...agents.objectives.objectives import Objective
 from ...agents.parameters import Growth, Positive
 from ...agents.tasks.base import Task
-from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, PublicStart, Traits, View
+from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, PublicStart, Traits
 from ..invariants import Declared, Instant, Invariant, Where, ahead_by_one, by_row, largest, told_is_kept
 from ..privacy.mechanisms import Release
 from ..steps import Constants, batched, heard_sum, minimised
@@ -141,9 +141,9 @@ class ConsensusAdmm(RoundsOfAdmm):
         me.model = minimised(me, me.loss_weight, curvature_of(me, penalty), linear, me.model, EXACT * me.loss_weight)
         me.message = me.model
 
-    def release(self, view: View) -> Release:
+    def release(self, me: Any) -> Release:
         """Minimisers without noise."""
-        return release_of_minimiser(view)
+        return release_of_minimiser(me)
 
 
 class LocalProblem:
@@ -181,11 +181,11 @@ class LocalProblem:
         return self.share + 2 * penalty * degree
 
 
-def release_of_minimiser(view: View) -> Release:
+def release_of_minimiser(me: Any) -> Release:
     """What a minimiser over an agent's rows reveals, which has no noise."""
-    if not len(view.data):
-        return Release.public(view.agent, view.now, "no data", recipients=len(view.neighbours))
-    return Release.plain(view.agent, view.now, "a minimiser over the agent's rows", recipients=len(view.neighbours))
+    if not len(me.data):
+        return Release.public(me.agent, me.now, "no data", recipients=len(me.neighbours))
+    return Release.plain(me.agent, me.now, "a minimiser over the agent's rows", recipients=len(me.neighbours))
 
 
 def move_dual(me: Any) -> None:

@@ -40,7 +40,7 @@ from ...agents.objectives.objectives import GraphRegularised, Objective, local_m
 from ...agents.parameters import Finite, NotNegative, Positive, Size
 from ...agents.tables import Shard
 from ...agents.tasks.base import Task
-from ..base import Layout, MessageKind, Out, Problem, Protocol, ProtocolParameters, PublicStart, Traits, View
+from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, PublicStart, Traits
 from ..invariants import Declared, told_is_kept
 from ..noise import GradientNoise, active, check_all_rows, row_bounds
 from ..privacy.budget import Privacy
@@ -217,20 +217,20 @@ class CoordinateDescent(Protocol):
         value = self.parameters.start_value
         return PublicStart({**self.step_blocks, "model": 0.0 if value is None else value}, told={"model": "model"})
 
-    def start(self, view: View, out: Out) -> None:
+    def start(self, me: Any) -> None:
         """What is public, or the purely local model, or the propagated one."""
         if self.first is not None:
-            self.first.make(view, out)
+            self.first.make(me)
             return
         for name, values in self.step_blocks.items():
-            view.state[name][0] = values[view.agent]
-        release = out.public("the start does not depend on data")
+            setattr(me, name, values[me.agent])
+        release = me.public("the start does not depend on data")
         if self.warm is not None:
-            view.state["model"][:], release = self.warm.share(view, out)
-        elif len(view.data):
-            view.state["model"][:] = local_models(self.problem.task, np.array([view.agent]))[0]
-            release = out.plain("the purely local model")
-        out.send("model", view.state["model"], release)
+            me.model, release = self.warm.share(me)
+        elif len(me.data):
+            me.model = local_models(self.problem.task, np.array([me.agent]))[0]
+            release = me.plain("the purely local model")
+        me.send("model", me.model, release)
 
     @cached_property
     def step_blocks(self) -> dict[str, NDArray[np.float64]]:

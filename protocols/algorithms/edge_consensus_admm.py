@@ -38,7 +38,7 @@ from typing_extensions import override
 from ...agents.blocks import State
 from ...agents.objectives.objectives import Objective
 from ...agents.parameters import Positive
-from ..base import Layout, MessageKind, Out, Protocol, Traits, View
+from ..base import Layout, MessageKind, Protocol, Traits
 from ..invariants import EXACTLY, Declared, Instant, Invariant, Where, by_row, largest
 from ..privacy.mechanisms import Release
 from ..steps import Constants, batched, minimised, segment_sum
@@ -93,19 +93,19 @@ class EdgeConsensusAdmm(Protocol):
             messages={"request": MessageKind(p), "reply": MessageKind(p)},
         )
 
-    def start(self, view: View, out: Out) -> None:
+    def start(self, me: Any) -> None:
         """Everything is 0; an agent without neighbours solves its own problem, and is done."""
-        if not len(view.neighbours):
-            self.steps.alone(view, solve)
-            out.fall_silent()
+        if not len(me.neighbours):
+            self.steps.alone(me, solve)
+            me.fall_silent()
 
     def constants(self) -> Constants:
         """The agents' share of the regulariser."""
         return Constants(run={"share": self.local.share})
 
-    def release(self, view: View) -> Release:
+    def release(self, me: Any) -> Release:
         """Minimisers without noise."""
-        return release_of_minimiser(view)
+        return release_of_minimiser(me)
 
     @staticmethod
     @batched

@@ -37,7 +37,6 @@ from ..privacy.budget import PrintedNoise, Privacy, RuleError, Total
 from ..privacy.mechanisms import Release
 from ..privacy.plans import Plan, plan
 from ..steps.noise import StepNoise
-from ..view import View
 from .split_features import CENTRE
 
 RANK = 1e-10
@@ -69,13 +68,13 @@ class RangeNoise(PrintedNoise, frozen=True):
         """What is verified is infinite, and the claim has a limit a round."""
         raise RuleError(f"cannot be {total.words}: printed noise of this kind has no amount that follows from it")
 
-    def release(self, view: View, *, parties: int, rho: float, ridge: float) -> Release:
+    def release(self, me: Any, *, parties: int, rho: float, ridge: float) -> Release:
         """What lemma 1 and theorem 3 say about a message of a party, and that nothing of it is proved."""
-        sensitivity = 3 / (view.data.features.shape[1] * rho) * (ridge * self.slope + (1 + parties * rho) * self.bound)
+        sensitivity = 3 / (me.data.features.shape[1] * rho) * (ridge * self.slope + (1 + parties * rho) * self.bound)
         epsilon = math.sqrt(2 * math.log(1.25 / self.round_delta)) * sensitivity / self.scale
         return Release(
-            agent=view.agent,
-            time=view.now,
+            agent=me.agent,
+            time=me.now,
             mechanism="gaussian",
             norm="l2",
             sensitivity=sensitivity,
@@ -138,13 +137,13 @@ class ClippedScores:
         """Norm that scores are clipped to; infinite without noise."""
         return math.inf if self.privacy is None or self.privacy.clip is None else self.privacy.clip
 
-    def release(self, view: View) -> Release:
+    def release(self, me: Any) -> Release:
         """The release of a party's next message."""
         if self.privacy is None or self.plan is None:
-            return Release.plain(view.agent, view.now, "scores of the party's columns, without noise", recipients=1)
+            return Release.plain(me.agent, me.now, "scores of the party's columns, without noise", recipients=1)
         return Release(
-            agent=view.agent,
-            time=view.now,
+            agent=me.agent,
+            time=me.now,
             mechanism="gaussian",
             norm="l2",
             sensitivity=self.sensitivity,
@@ -178,13 +177,13 @@ class ScoreNoise(StepNoise):
     def mechanism(self) -> str | None:
         return None if self.printed is None and self.scores.privacy is None else "gaussian"
 
-    def release(self, view: View) -> Release:
+    def release(self, me: Any) -> Release:
         """The release of an agent's next message."""
-        if view.agent == CENTRE:
-            return Release.plain(view.agent, view.now, "z and y depend on the labels, which nothing protects")
+        if me.agent == CENTRE:
+            return Release.plain(me.agent, me.now, "z and y depend on the labels, which nothing protects")
         if self.printed is not None:
-            return self.printed.release(view, **self.terms)
-        return self.scores.release(view)
+            return self.printed.release(me, **self.terms)
+        return self.scores.release(me)
 
     @override
     def scales(self) -> NDArray[np.float64]:

@@ -22,7 +22,7 @@ from ...agents.blocks import State
 from ...agents.objectives.objectives import Objective
 from ...agents.objectives.pooled_objective import PooledObjective
 from ...agents.parameters import NotNegative, Positive, Size
-from ..base import Layout, MessageKind, Protocol, ProtocolParameters, PublicStart, Traits, View
+from ..base import Layout, MessageKind, Protocol, ProtocolParameters, PublicStart, Traits
 from ..invariants import Declared, NoInvariant
 from ..privacy.mechanisms import Release
 from ..steps import Constants, Every, heard_sum, scores_of, slopes, sum_of_rows
@@ -94,11 +94,11 @@ class FeatureSgd(Protocol):
         """Everything is zero."""
         return PublicStart()
 
-    def release(self, view: View) -> Release:
+    def release(self, me: Any) -> Release:
         """Scores and slopes leave as they are."""
-        if view.agent == CENTRE:
-            return Release.plain(view.agent, view.now, "the slopes depend on the labels, which nothing protects")
-        return Release.plain(view.agent, view.now, "scores of the party's columns, without noise")
+        if me.agent == CENTRE:
+            return Release.plain(me.agent, me.now, "the slopes depend on the labels, which nothing protects")
+        return Release.plain(me.agent, me.now, "scores of the party's columns, without noise")
 
     def constants(self) -> Constants:
         """The common order of the rows, with a batch more, how many they are, and how many a batch has."""

@@ -41,7 +41,7 @@ from ...agents.objectives.objectives import Objective
 from ...agents.objectives.pooled_objective import PooledObjective
 from ...agents.parameters import Positive, Size
 from ...agents.tasks.base import Task
-from ..base import Layout, MessageKind, Out, Protocol, ProtocolParameters, Traits, View
+from ..base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from ..invariants import Declared, Instant, Invariant
 from ..noise import active
 from ..privacy.budget import Privacy
@@ -162,17 +162,17 @@ class FeatureSharing(Protocol):
             roles=roles(agents),
         )
 
-    def start(self, view: View, out: Out) -> None:
+    def start(self, me: Any) -> None:
         """Everything is zero; a party factorises its own quadratic, once."""
-        if view.agent > self.parties:
-            out.fall_silent()
-        elif view.role == PARTY:
+        if me.agent > self.parties:
+            me.fall_silent()
+        elif me.role == PARTY:
             ratio = self.parameters.ridge / self.parameters.rho
-            view.state["factor"][:] = factorised(view, ratio, self.parameters.privacy).ravel()
+            me.factor = factorised(me, ratio, self.parameters.privacy).ravel()
             if self.parameters.noise is not None:
                 # Its columns one after the other; those beyond the rank stay zero.
-                root = range_root(view.data.features).T.ravel()
-                view.state["root"][: len(root)] = root
+                root = range_root(me.data.features).T.ravel()
+                me.root[: len(root)] = root
 
     def constants(self) -> Constants:
         """How rounds go, the norm that scores are clipped to, and whether noise is the printed one."""
@@ -262,7 +262,7 @@ def dual_step(me: Any, total: Array) -> None:
     me.y += me.rho * (total - me.z)
 
 
-def factorised(view: View, ratio: float, privacy: Privacy | None) -> Array:
+def factorised(me: Any, ratio: float, privacy: Privacy | None) -> Array:
     """(d, d) the lower factor of D'D + ratio I, for `fitted`; a party's columns D are (N, d).
 
     Returns
@@ -278,7 +278,7 @@ def factorised(view: View, ratio: float, privacy: Privacy | None) -> Array:
     """
     from scipy.linalg import cho_factor
 
-    columns = view.data.features
+    columns = me.data.features
     gram = columns.T @ columns
     gram[np.diag_indices(len(gram))] += ratio
     try:
@@ -287,7 +287,7 @@ def factorised(view: View, ratio: float, privacy: Privacy | None) -> Array:
         if active(privacy):
             return np.zeros_like(gram)
         raise InputError(
-            f"agent {view.agent} has columns with values up to {np.abs(columns).max():.3g}, whose squares are too "
+            f"agent {me.agent} has columns with values up to {np.abs(columns).max():.3g}, whose squares are too "
             "large to compute with; scale the features",
             field=("task",),
         ) from None

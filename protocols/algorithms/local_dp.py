@@ -14,7 +14,7 @@ treated as public; ``strict: true`` makes every verified epsilon infinite for th
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from ...agents.clipping import clip_rows
 from ...agents.errors import InputError
 from ...agents.optimisation.solvers import minimise_local
 from ...agents.tables import Shard
-from ..base import Layout, Out, Problem, Protocol, ProtocolParameters, View
+from ..base import Layout, Problem, Protocol, ProtocolParameters
 from ..invariants import Declared, NoInvariant
 from ..noise import active, check_all_rows, check_rows
 from ..privacy.budget import Privacy
@@ -82,23 +82,23 @@ class LocalDP(Protocol):
         """A model per agent and no messages."""
         return Layout(agent={"model": self.problem.task.dimension})
 
-    def start(self, view: View, out: Out) -> None:
+    def start(self, me: Any) -> None:
         """Perturb the rows, and solve equation (1) on what has become of them."""
-        out.fall_silent()
-        if len(view.data) == 0:
+        me.fall_silent()
+        if len(me.data) == 0:
             return
-        release, features = self._release(view), view.data.features
+        release, features = self._release(me), me.data.features
         if release.noisy:
-            features = self._within_bound(features, view.agent)
-        out.reserve(release)
-        perturbed = Shard(release.perturb(features, rng=view.stream("noise")), view.data.labels)
-        out.disclose(release)
+            features = self._within_bound(features, me.agent)
+        me.reserve(release)
+        perturbed = Shard(release.perturb(features, rng=me.stream("noise")), me.data.labels)
+        me.disclose(release)
         zero = np.zeros(self.problem.task.dimension)
-        view.state["model"][:], _ = minimise_local(
+        me.model, _ = minimise_local(
             perturbed,
             self.problem.task.loss,
             weight=1.0,
-            curvature=2.0 * view.regularisation,
+            curvature=2.0 * me.regularisation,
             linear=zero,
             start=zero,
             tolerance=TOLERANCE,
@@ -108,9 +108,9 @@ class LocalDP(Protocol):
         """None."""
         return NoInvariant("rows are perturbed once, and nothing is exchanged")
 
-    def _release(self, view: View) -> Release:
+    def _release(self, me: Any) -> Release:
         """What an agent's perturbed rows cost."""
-        return self.release_of(view.agent, view.now, len(view.neighbours))
+        return self.release_of(me.agent, me.now, len(me.neighbours))
 
     def release_of(self, agent: int, now: float, recipients: int) -> Release:
         """What an agent's perturbed rows cost, whoever hears of them when."""

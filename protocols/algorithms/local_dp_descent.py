@@ -15,7 +15,7 @@ treated as public. The objective that is recorded is (2) on the agents' true exa
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from typing_extensions import override
 
@@ -23,7 +23,7 @@ from ...agents.losses import spectral_smoothness
 from ...agents.objectives.objectives import GraphRegularised, Objective
 from ...agents.parameters import Positive, Size
 from ...agents.tables import Shard
-from ..base import Layout, MessageKind, Out, Problem, View
+from ..base import Layout, MessageKind, Problem
 from ..invariants import Declared, told_is_kept
 from ..privacy.mechanisms import Release
 from ..surroundings import Surroundings, check_length
@@ -100,19 +100,19 @@ class LocalDPDescent(LocalDP):
         return Layout(agent={"model": p, "alpha": 1, "mu_c": 1}, messages={"model": MessageKind(p, mirrors="model")})
 
     @override
-    def start(self, view: View, out: Out) -> None:
+    def start(self, me: Any) -> None:
         """Pay for the perturbed examples, and begin at zero."""
-        mu_c = self.parameters.mu * self.confidence[view.agent]
-        view.state["mu_c"][0] = mu_c
+        mu_c = self.parameters.mu * self.confidence[me.agent]
+        me.mu_c = mu_c
         smoothness = 0.0
-        if len(view.data):
-            release = self._release(view)
-            out.reserve(release)
-            out.disclose(release)
-            regularisation = float(self.problem.task.regularisation[view.agent])
-            smoothness = spectral_smoothness(view.data.features, self.problem.task.loss, regularisation)
-        view.state["alpha"][0] = 1 / (1 + mu_c * smoothness)
-        out.send("model", view.state["model"], out.public("the start does not depend on data"))
+        if len(me.data):
+            release = self._release(me)
+            me.reserve(release)
+            me.disclose(release)
+            regularisation = float(self.problem.task.regularisation[me.agent])
+            smoothness = spectral_smoothness(me.data.features, self.problem.task.loss, regularisation)
+        me.alpha = 1 / (1 + mu_c * smoothness)
+        me.send("model", me.model, me.public("the start does not depend on data"))
 
     @override
     def most_steps(self) -> float | None:
@@ -122,9 +122,9 @@ class LocalDPDescent(LocalDP):
     step = staticmethod(CoordinateDescent.step)
 
     @override
-    def release(self, view: View) -> Release:
+    def release(self, me: Any) -> Release:
         """Nothing more: what a step says follows from the perturbed examples."""
-        return Release.public(view.agent, view.now, FOLLOWS, recipients=len(view.neighbours))
+        return Release.public(me.agent, me.now, FOLLOWS, recipients=len(me.neighbours))
 
     @override
     def invariants(self) -> Declared:

@@ -40,7 +40,7 @@ from ...agents.parameters import Positive
 from ...agents.solitary import Solitary, solitary_model, solitary_models
 from ...agents.tables import Shard
 from ...agents.tasks.base import Task
-from ..base import Layout, MessageKind, Out, Problem, Protocol, ProtocolParameters, Traits, View
+from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, Traits
 from ..invariants import Declared, Instant, Invariant, NoInvariant, largest, told_is_kept
 from ..noise import active, check_all_rows
 from ..privacy.budget import Privacy
@@ -160,38 +160,38 @@ class ModelPropagation(Protocol):
         messages |= {"request": MessageKind(p), "reply": MessageKind(p)}
         return Layout(agent=agent, edge={"copy": p, "met": 1}, messages=messages)
 
-    def start(self, view: View, out: Out) -> None:
+    def start(self, me: Any) -> None:
         """Learn alone, add the noise if there is any, and tell the neighbours."""
         if self.parameters.closed_form:
             if not self.releases:  # everybody's model is part of the closed form, also that of agents that join later
                 for agent in range(self.problem.task.agents):
-                    out.disclose(self._reserved(agent, view, out))
-            view.state["solitary"][:] = self._solitary(view)
-            view.state["model"][:] = self.closed_form[view.agent]
-            out.fall_silent()
+                    me.disclose(self._reserved(agent, me))
+            me.solitary = self._solitary(me)
+            me.model = self.closed_form[me.agent]
+            me.fall_silent()
             return
-        release = self._reserved(view.agent, view, out)
-        view.state["solitary"][:] = view.state["model"][:] = self._solitary(view)
-        out.send("model", view.state["model"], release)
+        release = self._reserved(me.agent, me)
+        me.solitary = me.model = self._solitary(me)
+        me.send("model", me.model, release)
 
-    def _solitary(self, view: View) -> NDArray[np.float64]:
+    def _solitary(self, me: Any) -> NDArray[np.float64]:
         """(p,) solitary model of an agent as the others get to know it."""
-        if len(view.data) == 0:
+        if len(me.data) == 0:
             return np.zeros(self.problem.task.dimension)
         if self.noise is None:
-            return solitary_model(view.data, self.problem.task, view.agent, self.parameters.solitary)
-        return self.noise.model(self.problem, view.agent, view.data)
+            return solitary_model(me.data, self.problem.task, me.agent, self.parameters.solitary)
+        return self.noise.model(self.problem, me.agent, me.data)
 
-    def _reserved(self, agent: int, view: View, out: Out) -> Release:
+    def _reserved(self, agent: int, me: Any) -> Release:
         """What an agent's solitary model reveals."""
         recipients = len(self.problem.graph.neighbours(agent))
         if self.problem.task.train.counts[agent] == 0:
-            release = Release.public(agent, view.now, "the agent has no data", recipients=recipients)
+            release = Release.public(agent, me.now, "the agent has no data", recipients=recipients)
         elif self.noise is None:
-            release = Release.plain(agent, view.now, "the solitary model", recipients=recipients)
+            release = Release.plain(agent, me.now, "the solitary model", recipients=recipients)
         else:
-            release = self.noise.release(agent, view.now, recipients)
-        out.reserve(release)
+            release = self.noise.release(agent, me.now, recipients)
+        me.reserve(release)
         self.releases[agent] = release
         return release
 
@@ -206,11 +206,11 @@ class ModelPropagation(Protocol):
         """The pull of every agent's solitary model."""
         return Constants(agent={"mu_c": self.mu_c})
 
-    def release(self, view: View) -> Release:
+    def release(self, me: Any) -> Release:
         """What an agent's present model reveals: no more than its solitary model has, where that has noise."""
-        if self.noise is None and len(view.data):
-            return Release.plain(view.agent, view.now, "models without noise", recipients=len(view.neighbours))
-        return self.releases[view.agent]
+        if self.noise is None and len(me.data):
+            return Release.plain(me.agent, me.now, "models without noise", recipients=len(me.neighbours))
+        return self.releases[me.agent]
 
     def partner_law(self) -> NDArray[np.float64]:
         """Any neighbour, or neighbours by their weights."""

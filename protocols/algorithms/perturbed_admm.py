@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from ..base import Problem, View
+from ..base import Problem
 from ..noise import UNBOUNDED
 from ..privacy.budget import Target
 from ..privacy.mechanisms import Release
@@ -130,25 +130,25 @@ class PerturbedAdmm(RoundsOfAdmm):
         me.model = perturbed_minimiser(me, me.loss_weight, curvature, linear, me.model, tolerance, influence)
         me.message = me.model
 
-    def release(self, view: View) -> Release:
+    def release(self, me: Any) -> Release:
         """The release of an agent's next model."""
-        rows, degree = len(view.data), len(view.neighbours)
+        rows, degree = len(me.data), len(me.neighbours)
         if not rows or not degree:
             why = "the agent has no data" if not rows else "the agent has no neighbours to tell"
-            return Release.public(view.agent, view.now, why, recipients=degree)
-        number = view.updates + 1
-        alpha = self.alpha(view.agent, number)
-        claimed, proved = self.epsilons(view.agent, number, rows, degree)
+            return Release.public(me.agent, me.now, why, recipients=degree)
+        number = me.updates + 1
+        alpha = self.alpha(me.agent, number)
+        claimed, proved = self.epsilons(me.agent, number, rows, degree)
         tolerated = f"a minimiser to a gradient of {self.iteration.local.tolerance:g}"
         return Release(
-            agent=view.agent,
-            time=view.now,
+            agent=me.agent,
+            time=me.now,
             mechanism="gamma",
             norm="l2",
             sensitivity=claimed / alpha,
             sensitivity_source="claimed",
             verified_sensitivity=proved / alpha,
-            scale=self.round_noise.scale_of(view.agent, view.updates),
+            scale=self.round_noise.scale_of(me.agent, me.updates),
             claimed_epsilon=claimed,
             claimed_delta=0.0,
             recipients=degree,
@@ -225,5 +225,5 @@ class RoundNoise(StepNoise):
         return float(grown(first, growth, np.array([updates]))[0])
 
     @override
-    def release(self, view: View) -> Release:
-        return self.protocol.release(view)
+    def release(self, me: Any) -> Release:
+        return self.protocol.release(me)

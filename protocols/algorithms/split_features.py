@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.blocks import State
+from ..problem import Problem
 from ..surroundings import check_columns, check_star
-from ..view import Problem
 
 CENTRE = 0
 """The agent that holds the labels."""

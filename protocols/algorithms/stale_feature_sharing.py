@@ -45,7 +45,7 @@ from ...agents.blocks import State
 from ...agents.objectives.objectives import Objective
 from ...agents.objectives.pooled_objective import PooledObjective
 from ...agents.parameters import NotNegative, Size
-from ..base import Layout, MessageKind, Out, Protocol, View
+from ..base import Layout, MessageKind, Protocol
 from ..invariants import Declared
 from ..privacy.budget import Privacy
 from ..steps import Constants, affords, heard_of, heard_sum, post_processed, scores_of
@@ -136,11 +136,11 @@ class StaleFeatureSharing(Protocol):
             roles=roles(agents),
         )
 
-    def start(self, view: View, out: Out) -> None:
+    def start(self, me: Any) -> None:
         """Everything is zero; a party factorises its own quadratic, once."""
-        if view.role == PARTY:
+        if me.role == PARTY:
             ratio = self.parameters.ridge / (self.parameters.rho * (1 + self.parameters.damping))
-            view.state["factor"][:] = factorised(view, ratio, self.parameters.privacy).ravel()
+            me.factor = factorised(me, ratio, self.parameters.privacy).ravel()
 
     def constants(self) -> Constants:
         """The norm that scores are clipped to, and how far behind the centre they may be."""

@@ -21,7 +21,6 @@ from typing_extensions import override
 
 from ...agents.errors import FieldError
 from ...agents.tasks.base import Task
-from ..base import View
 from ..noise import UNBOUNDED, GradientNoise, active
 from ..privacy.accounting import verified
 from ..privacy.budget import Privacy, Target
@@ -101,17 +100,17 @@ class SubgradientNoise(StepNoise):
         """Probability that a given one of `count` examples takes part in a step."""
         return 1.0 if self.sampling == "full" else min(1.0, self.batch / count)
 
-    def release(self, view: View) -> Release:
+    def release(self, me: Any) -> Release:
         """The release of an agent's next step."""
-        count, recipients = len(view.data), len(view.neighbours)
+        count, recipients = len(me.data), len(me.neighbours)
         if count == 0:
-            return Release.public(view.agent, view.now, NO_DATA, recipients=recipients)
+            return Release.public(me.agent, me.now, NO_DATA, recipients=recipients)
         if self.privacy is None:
-            return Release.plain(view.agent, view.now, NO_NOISE, recipients=recipients)
+            return Release.plain(me.agent, me.now, NO_NOISE, recipients=recipients)
         amount, proved = self._noise(count)
         return Release(
-            agent=view.agent,
-            time=view.now,
+            agent=me.agent,
+            time=me.now,
             mechanism="gaussian",
             norm="l2",
             sensitivity=amount.sensitivity,

@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from ...agents.errors import FieldError, InputError
 from ...agents.losses import Loss
 from ...agents.objectives.propagation_objective import Propagation
 from ...agents.parameters import Parameters, Positive
-from ..base import Out, Problem, View
+from ..base import Problem
 from ..privacy.accounting import Charge, evaluate
 from ..privacy.budget import Budget, Privacy, Target
 from ..privacy.composition import root
@@ -152,18 +152,18 @@ class WarmStart:
         """(n, p) what model propagation makes of the noisy local models: its fixed point, equation (16)."""
         return Propagation(self.problem.graph, self.noise.models(self.problem), self.mu_c).minimise()[0]
 
-    def share(self, view: View, out: Out) -> tuple[NDArray[np.float64], Release]:
+    def share(self, me: Any) -> tuple[NDArray[np.float64], Release]:
         """An agent's (p,) start, and what its own share in the start of all costs.
 
         All shares are charged with the first start: the models of agents that join later are part of it, too.
         """
         if not self._releases:
             degrees = self.problem.graph.degrees.tolist()
-            self._releases = [self.noise.release(agent, view.now, degree) for agent, degree in enumerate(degrees)]
+            self._releases = [self.noise.release(agent, me.now, degree) for agent, degree in enumerate(degrees)]
             for release in self._releases:
-                out.reserve(release)
-                out.disclose(release)
-        return self.models[view.agent], self._releases[view.agent]
+                me.reserve(release)
+                me.disclose(release)
+        return self.models[me.agent], self._releases[me.agent]
 
     def left_of(self, privacy: Privacy | None, weights: NDArray[np.float64] | None) -> Privacy | None:
         """What an amount leaves for later releases, so that all of them together spend it.

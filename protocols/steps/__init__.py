@@ -1,9 +1,9 @@
 """Steps as functions of a record ``me``, of one agent or of a batch of agents.
 
-A protocol's ``step(me)`` (or ``request``, ``respond`` and ``complete`` of an exchange) says what an agent computes and
-sends. What ``me`` has is listed in `hushnet.protocols.steps.names`. The operators below are ordinary functions of it,
-as is everything else that a step may call: it is Python. A step that is marked `batched` gets many agents at once,
-whose steps do not depend on each other: their vectors are rows, and their numbers columns.
+A protocol's ``step(me)`` (``react``, or ``request``, ``respond`` and ``complete`` of an exchange) says what an agent
+computes and sends. What ``me`` has is listed in `hushnet.protocols.steps.names`. The operators below are ordinary
+functions of it, as is everything else that a step may call: it is Python. A step that is marked `batched` gets many
+agents at once, whose steps do not depend on each other: their vectors are rows, and their numbers columns.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from .own_rows import (
     take_in,
 )
 from .sending import Every
-from .view_steps import batched
+from .single_steps import batched
 
 __all__ = [
     "Constants",

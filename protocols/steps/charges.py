@@ -31,13 +31,13 @@ class ScaleMismatch(StepFailure):
 
 
 class _Unreadable(Exception):
-    """A release has read what a `StagedView` does not have; its name."""
+    """A release has read what a `StagedAgent` does not have; its name."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class StagedView:
-    """What a release may read of an agent's view: that of which a planned step's charge is made, after the step.
+class StagedAgent:
+    """What a release may read of an agent: that of which a planned step's charge is made, after the step.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class StepCharges:
         return revealing
 
     def _try_release(self) -> None:
-        """Refuse a release that depends on more than a `StagedView` has.
+        """Refuse a release that depends on more than a `StagedAgent` has.
 
         Raises
         ------
@@ -160,16 +160,16 @@ class StepCharges:
             except _Unreadable as missing:
                 line = traceback.extract_tb(missing.__traceback__)[-2]
                 raise NotPlanned(
-                    f"its release reads view.{missing} ({place(line.filename, line.lineno or 0)}); releases of "
+                    f"its release reads me.{missing} ({place(line.filename, line.lineno or 0)}); releases of "
                     "planned steps depend on agent, data, neighbours and updates"
                 ) from None
 
     def _staged(self, agent: int, stage: int, now: float) -> Release:
         seen = self._seen.get(agent)
         if seen is None:
-            view = self.around.view(agent)
-            seen = view.data, view.neighbours
-        return self.protocol.release(StagedView(agent, now, *seen, stage))
+            me = self.around.peer(agent)
+            seen = me.data, me.neighbours
+        return self.protocol.release(StagedAgent(agent, now, *seen, stage))
 
     def started(self, agent: int) -> None:
         """What an agent's messages reveal does not change after its start, but by its stage.
@@ -179,12 +179,12 @@ class StepCharges:
         ScaleMismatch
             If its noise has another scale than `StepNoise.scales` says.
         """
-        view = self.around.view(agent)
-        release = self.protocol.release(view)
+        me = self.around.peer(agent)
+        release = self.protocol.release(me)
         drawing = self.noisy and release.noisy
         if drawing:
-            self._check_scale(agent, view.updates, release)
-            self._seen[agent] = view.data, view.neighbours
+            self._check_scale(agent, me.updates, release)
+            self._seen[agent] = me.data, me.neighbours
         elif release.noisy:
             self._drawn_before[agent] = release
         self._reasons[agent] = release.reason
@@ -194,7 +194,7 @@ class StepCharges:
         if release.free or ledger.holds(release) or not ledger.limited:
             return
         stages = range(self.scales.shape[1]) if drawing else ()
-        charges = [charge_of(self._at(agent, stage, view.now)) for stage in stages] or [charge_of(release)]
+        charges = [charge_of(self._at(agent, stage, me.now)) for stage in stages] or [charge_of(release)]
         self.affordable[agent] = ledger.affordable(agent, charges, self._afforded)
 
     def all_started(self, agents: NDArray[np.int64]) -> None:
@@ -214,14 +214,14 @@ class StepCharges:
         ScaleMismatch
             If its noise has another scale than `StepNoise.scales` says.
         StepFailure
-            If it depends on more than a `StagedView` has, which was not seen before the run.
+            If it depends on more than a `StagedAgent` has, which was not seen before the run.
         """
         name = type(self.protocol).__name__
         try:
             release = self._staged(agent, stage, now)
         except _Unreadable as missing:
             raise StepFailure(
-                f"the release of {name} reads view.{missing} at stage {stage} of agent {agent}; releases of planned "
+                f"the release of {name} reads me.{missing} at stage {stage} of agent {agent}; releases of planned "
                 "steps depend on agent, data, neighbours and updates; or use engine: event"
             ) from None
         self._check_scale(agent, stage, release)

@@ -34,6 +34,7 @@ def loaders_of(tables: StepTables) -> dict[str, Callable[[Batch], Any]]:
         "degree": lambda me: me.degrees_[:, None],
         "rows": lambda me: tables.counts[me.agents_][:, None],
         "regularisation": lambda me: tables.task.regularisation[me.agents_][:, None],
+        "neighbours": lambda me: graph.heads[me.edges_][:, None],
         "weights": lambda me: graph.weights[me.edges_][:, None],
         "agent": lambda me: me.agents_[:, None],
         "role": lambda me: names.roles[me.agents_][:, None],
@@ -69,6 +70,8 @@ def loaders_of_one(tables: StepTables) -> dict[str, Callable[[One], Any]]:
         "regularisation": lambda me: np.float64(tables.task.regularisation[me.agent]),
         "weights": lambda me: fixed(graph.weights[graph.edges_of(me.agent)]),
         "role": lambda me: str(names.roles[me.agent]),
+        "neighbours": lambda me: fixed(graph.heads[graph.edges_of(me.agent)]),
+        "data": lambda me: me.source_.shard(me.agent),
         "features": lambda me: me.source_.shard(me.agent).read_only.features,
         "labels": lambda me: me.source_.shard(me.agent).read_only.labels,
     }

@@ -22,7 +22,9 @@ fields of the parameters     as they are       as they are   numbers, strings an
 ``features``, ``labels``     (m, p), (m,)      none          the agent's own rows: where the task splits features, its
                                                              columns of all rows, and the centre alone has ``labels``.
                                                              Batches read them by operators alone
+``data``                     a `Shard`         none          the same rows, as `Protocol.local_data` gives them
 ``rows``, ``degree``         a number          (B, 1)        how many rows, and how many neighbours, it has
+``neighbours``               (degree,)         (R, 1)        its neighbours in ascending order
 ``weights``                  (degree,)         (R, 1)        W_ij of its neighbours in ascending order
 ``regularisation``           a number          (B, 1)        its lambda_i
 ``heard``                    (degree, width)   (R, width)    the newest vector of each neighbour when the step began;
@@ -50,6 +52,9 @@ fields of the parameters     as they are       as they are   numbers, strings an
 ``now``                      a number          (B, 1)        time in expected wake-ups of a rate-1 agent
 ``agent``                    a number          (B, 1)        its index
 ``role``                     text              (B, 1)        what it is (`Layout.roles`); ``peer`` by default
+``messages``                 a list            none          what arrived since its last step (inbox ``every`` only)
+``send(kind, vector)``, ...  a way out         none          in starts, reactions and steps that decide:
+                                                             `hushnet.protocols.steps.peer.Peer`
 ``where(mask)``              none: use if      a record      the same record for some of the agents, by a (B, 1) mask;
                                                              blocks that are assigned there are written for them alone,
                                                              and they alone draw
@@ -75,12 +80,14 @@ from numpy.typing import ArrayLike, NDArray
 from ...agents.authors import place_of
 from ...agents.errors import words_of
 
-OWN = ("features", "labels", "rows", "weights", "degree", "regularisation", "agent", "role")
+OWN = ("features", "labels", "data", "rows", "neighbours", "weights", "degree", "regularisation", "agent", "role")
 """What every agent has, and nobody writes."""
 HEARD = ("heard", "was_heard", "is_new", "age")
 """What there is of each neighbour's messages."""
-PASSING = (*HEARD, "updates", "tick", "round", "now")
+PASSING = (*HEARD, "messages", "updates", "tick", "round", "now")
 """What changes from step to step."""
+ACTIONS = ("send", "reserve", "disclose", "fall_silent", "stream", "public", "plain", "post_processing")
+"""What an agent may call at starts, in reactions, and in steps that decide."""
 MESSAGE = "message"
 
 
@@ -147,22 +154,21 @@ class Names:
 
     def _check(self, name: str) -> None:
         sources = {
-            "every agent has": list(dict.fromkeys([*OWN, *PASSING, *self.heard, *self.messages])),
+            "every agent has": list(dict.fromkeys([*OWN, *PASSING, *ACTIONS, *self.heard, *self.messages])),
             "is a block of agents": self.layout.agent,
             "is a block of edges": self.layout.edge,
             "is a constant": [*self.run, *self.per_agent, *self.per_edge],
         }
         seen: dict[str, str] = {}
-        asked = bool(self.protocol.step_functions)  # methods alone may call their blocks what they like
         for what, names in sources.items():
             for one in names:
-                if asked and one in seen:
+                if one in seen:
                     raise TypeError(f"{name}: me.{one} {what}, and something that {seen[one]}; rename one of them")
-                if asked and (one.startswith("_") or one.endswith("_")):
+                if one.startswith("_") or one.endswith("_"):
                     raise TypeError(f"{name}: {one!r} {what}; names neither begin nor end with an underscore")
                 seen[one] = what
         self.parameters = {one: value for one, value in self.parameters.items() if one not in seen}
-        self.all = [*seen, *self.parameters]
+        self.all = [*(one for one in seen if one not in ACTIONS), *self.parameters]
 
     @property
     def given(self) -> set[str]:

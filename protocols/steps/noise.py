@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..privacy.mechanisms import Norm, Release
-from ..view import View
 
 NO_NOISE, NO_DATA = "no noise", "the agent has no data"
 """Why a message is plain or public, by the default release and by noise that is switched off."""
+POST_PROCESSING = "it follows from what was released and heard"
+"""Why a message without noise of its own is public."""
 UNPERTURBED = "it left without noise, though the step's release has some"
 """Why a message is charged as plain: its step drew no noise for it."""
 
@@ -51,7 +53,7 @@ class StepNoise(ABC):
         return None
 
     @abstractmethod
-    def release(self, view: View) -> Release:
+    def release(self, me: Any) -> Release:
         """The release of an agent's next step."""
 
     @abstractmethod

@@ -64,7 +64,7 @@ def _places_of(me: Record) -> tuple[Record, Ranks]:
 
 
 def received(me: Record, kind: str | None = None) -> Array:
-    """(degree, width) the neighbours' newest vectors of a kind, by default the first, as `View.received`.
+    """(degree, width) the neighbours' newest vectors of a kind, by default the first.
 
     Who sends none of a kind that others send is there with zeros.
     """

@@ -18,7 +18,7 @@ def rank_of(uniform: float, degree: int, law: NDArray[np.float64]) -> int:
     Parameters
     ----------
     uniform : float
-        In (0, 1), see `hushnet.protocols.view.View.partner_uniform`.
+        In (0, 1), one for each tick of the caller's clock.
     degree : int
         Number of neighbours, > 0.
     law : (degree,) float64

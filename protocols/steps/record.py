@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...agents.suggestions import suggestion
 from .heard_kernels import gathered, known
-from .names import MESSAGE
+from .names import ACTIONS, MESSAGE
 from .sources import StepSource
 from .tables import StepTables
 
@@ -26,6 +26,10 @@ OF_BATCHES = {
     "here": "me.here is of batched steps; of one agent, blocks of the edge are me.BLOCK[partner]",
 }
 """What records of one agent do not have, and what stands in its place."""
+NO_ACTION = (
+    "me.{} is of starts, of reactions, and of steps of single agents whose protocol decides; other steps assign "
+    "me.message, and return true if they were an agent's last (or set decides = True)"
+)
 
 
 class Record:
@@ -60,6 +64,8 @@ class Record:
             return AttributeError(f"me.{name} is assigned as a whole, and never read")
         if name in OF_BATCHES and not self.is_batch_:
             return AttributeError(OF_BATCHES[name])
+        if name in ACTIONS:
+            return AttributeError(NO_ACTION.format(name))
         known = self.tables_.names.all
         return AttributeError(f"an agent has no {name!r}{suggestion(name, known)} it has {', '.join(known)}")
 
@@ -311,7 +317,7 @@ class Batch(Record):
         return broadcast(name, value, (int(self.degrees_.sum()) if addressed else len(self.agents_), width))
 
     def _unknown(self, name: str) -> AttributeError:
-        if name in ("features", "labels"):
+        if name in ("features", "labels", "data"):
             return AttributeError(
                 f"a batch has no {name!r}, for agents have different numbers of rows; operators read them, and so do "
                 "steps of single agents"

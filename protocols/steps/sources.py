@@ -1,21 +1,16 @@
-"""Where a step's record reads what was heard and draws from: an agent's view."""
+"""Where a step's record reads what was heard and draws from."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from ...agents.losses import Loss, local_gradient
 from ...agents.tables import Shard
-from ..privacy.mechanisms import Release
-from ..view import View
-from .tables import StepTables, read_only
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
@@ -98,126 +93,6 @@ class StepSource(ABC):
 
 
 @final
-class ViewSource(StepSource):
-    """A step of one agent, by its view.
-
-    Parameters
-    ----------
-    tables : StepTables
-    view : View
-    """
-
-    def __init__(self, tables: StepTables, view: View) -> None:
-        self.tables, self.view = tables, view
-        self.release: Release | None = None
-        self.reserve: Callable[[Release], bool] | None = None
-        self.follows = False
-        self._known = self._known_before = dict.fromkeys(tables.names.kinds, np.int64(-1))
-
-    def look(self) -> None:
-        """Note what is known at a step, and what was at the step before."""
-        if self.tables.protocol.asks_what_is_new:
-            self._known_before, self._known = self._known, {kind: self.view.orders(kind) for kind in self._known}
-
-    def begin(self, release: Release | None, reserve: Callable[[Release], bool] | None) -> None:
-        """Begin a step."""
-        self.release, self.reserve, self.follows = release, reserve, False
-
-    @override
-    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks, Ranks]:
-        pool, index = self.view.heard_at(kind)
-        if not isinstance(pool, np.ndarray):
-            vectors, pool = pool, np.zeros((len(pool), width))
-            for row, vector in zip(pool, vectors, strict=True):
-                row[: len(vector)] = vector
-        return pool, index, np.zeros(1, dtype=np.int64), np.array([len(index)])
-
-    @override
-    def sent_at(self, kind: str) -> Array:
-        return self.view.sent_at(kind)
-
-    @override
-    def is_new(self, kind: str) -> NDArray[np.bool_]:
-        return self._known[kind] != self._known_before[kind]
-
-    @override
-    def rows(self) -> tuple[Any, Array, Ranks, Ranks]:
-        return self._rows
-
-    @cached_property
-    def _rows(self) -> tuple[Any, Array, Ranks, Ranks]:
-        data = self.view.data
-        return (
-            read_only(data.stored),
-            read_only(data.labels),
-            read_only(np.array([0, len(data)])),
-            np.zeros(1, np.int64),
-        )
-
-    @override
-    def shard(self, agent: int) -> Shard:
-        return self.view.data
-
-    @property
-    def _given(self) -> Release:
-        assert self.release is not None, "a step without a release draws no noise"
-        return self.release
-
-    @override
-    def perturb(self, values: Array) -> Array:
-        if not self._given.noisy:
-            return values
-        return self._given.perturb(values[0], rng=self.view.stream("noise"))[None]
-
-    @override
-    def perturb_objective(
-        self, weights: Array, curvatures: Array, linear: Array, influences: Array, minimise: Callable[[Array], Array]
-    ) -> Array:
-        weight, curvature, influence = float(weights[0]), float(curvatures[0]), float(influences[0])
-        implied, log_jacobian = inverse_of(self.view.data, self.tables.loss, weight, curvature, linear[0], influence)
-        found = self._given.perturb_objective(
-            lambda noise: minimise(linear - influence * noise[None])[0],
-            implied,
-            size=linear.shape[1],
-            rng=self.view.stream("noise"),
-            log_jacobian=log_jacobian,
-        )
-        return found[None]
-
-    @override
-    def uniforms(self, count: int) -> Array:
-        return self.view.stream(OWN).random((1, count))
-
-    @override
-    def normals(self, count: int) -> Array:
-        return self.view.stream(OWN).normal(size=(1, count))
-
-    @override
-    def choose(self, purpose: str, populations: Ranks, counts: Ranks) -> tuple[Ranks, Ranks]:
-        stream, population, count = self.view.stream(purpose), int(populations[0]), int(counts[0])
-        ranks = np.array([stream.integers(population)]) if count == 1 else stream.choice(population, count, False)
-        return ranks.astype(np.int64), np.array([0, count])
-
-    @override
-    def choose_each(self, shares: Array) -> tuple[Ranks, Ranks]:
-        ranks = np.flatnonzero(self.view.stream(SAMPLING).random(len(self.view.data.labels)) < shares[0])
-        return ranks, np.array([0, len(ranks)])
-
-    @override
-    def affords(self) -> bool:
-        assert self.reserve is not None
-        return self.reserve(self._given)
-
-    @override
-    def follow(self) -> None:
-        self.follows = True
-
-    @override
-    def part(self, rows: Ranks) -> StepSource:
-        return self if len(rows) else Nobody(self)
-
-
-@final
 class Nobody(StepSource):
     """A part of a batch without agents.
 
@@ -286,28 +161,3 @@ class Nobody(StepSource):
     @override
     def part(self, rows: Ranks) -> StepSource:
         return self
-
-
-def inverse_of(
-    shard: Shard, loss: Loss, weight: float, curvature: float, linear: Array, influence: float
-) -> tuple[Callable[[Array], Array], Callable[[Array], float]]:
-    """The noise that has a model as its `perturbed_minimiser`, and log abs det of its derivative, up to a constant.
-
-    Parameters
-    ----------
-    shard : Shard
-    loss : Loss
-    weight, curvature, linear, influence
-        As of `hushnet.protocols.steps.operators.perturbed_minimiser`.
-    """
-
-    def implied(model: Array) -> Array:
-        gradient = weight * local_gradient(model, shard, loss, 0.0) + curvature * model - linear
-        return -gradient / influence
-
-    def log_jacobian(model: Array) -> float:
-        rows = shard.features
-        bends = weight / max(1, len(rows)) * loss.second_slope(rows @ model, shard.labels)
-        return float(np.linalg.slogdet(rows.T @ (bends[:, None] * rows) + curvature * np.eye(len(model)))[1])
-
-    return implied, log_jacobian

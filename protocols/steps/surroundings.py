@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...agents.blocks import State
 from ..privacy.ledger import Ledger
-from ..view import View
+from .peer import Peer
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class StepSurroundings:
         The agents' stable ids.
     seed : int
         Root seed of the run's draws.
-    view : callable
-        ``view(agent)`` gives the view of an agent.
+    peer : callable
+        ``peer(agent)`` gives the record of an agent.
     ledger : Ledger
     some_join : bool
         Whether agents may join late: they are told what their neighbours have said last.
@@ -37,6 +37,6 @@ class StepSurroundings:
     unheard_is_own: bool
     numbers: NDArray[np.uint64]
     seed: int
-    view: Callable[[int], View]
+    peer: Callable[[int], Peer]
     ledger: Ledger
     some_join: bool = False

@@ -48,9 +48,8 @@ class StepTables:
     @cached_property
     def rows(self) -> tuple[Any, Array, NDArray[np.int64]]:
         """Features, labels and offsets of all agents' rows, as their steps see them."""
-        train = self.task.train
-        shards = [train.shard(agent) for agent in range(len(train.counts))] if self.protocol.changes_rows else []
-        own = [self.protocol.local_data(agent, shard) for agent, shard in enumerate(shards)]
+        train, own = self.task.train, self._changed
+        shards = [train.shard(agent) for agent in range(len(own))]
         if all(one.stored is mine.stored and one.labels is mine.labels for one, mine in zip(own, shards, strict=True)):
             return read_only(train.features), read_only(train.labels), read_only(train.offsets)
         offsets = np.cumsum([0, *(len(one) for one in own)]).astype(np.int64)
@@ -60,7 +59,14 @@ class StepTables:
     @cached_property
     def counts(self) -> NDArray[np.int64]:
         """(n,) rows of each agent."""
-        return np.diff(self.rows[2]) if self.task.columns is None else self.task.train.counts
+        return np.array([len(one) for one in self._changed]) if self._changed else self.task.train.counts
+
+    @cached_property
+    def _changed(self) -> list[Shard]:
+        """What the protocol makes of each agent's rows; empty where it leaves them as they are."""
+        if self.task.columns is not None or not self.protocol.changes_rows:
+            return []
+        return [self.shard(agent) for agent in range(self.task.agents)]
 
     def shard(self, agent: int) -> Shard:
         """An agent's own rows, as its steps see them."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.tasks.base import Task
-from ...protocols.base import Out, Protocol, ProtocolParameters, View
+from ...protocols.base import Peer, Protocol, ProtocolParameters
 from ...protocols.privacy.mechanisms import Release
 from ..contract.draws import Draw
 from ..contract.transcript import Recording
@@ -115,7 +115,7 @@ class Led(Recording):
         rank, noted = len(self.draws[release.agent]), self.recording.draws[release.agent]
         return noted[rank].noisy if rank < len(noted) else solution
 
-    def stepped(self, phase: Phase, view: View, out: Out) -> None:
+    def stepped(self, phase: Phase, me: Peer) -> None:
         """Nothing is compared."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,10 +14,10 @@ from ...agents.blocks import State
 from ...agents.errors import InputError
 from ...agents.inbox import Inbox, Message
 from ...agents.tables import Shard
-from ...protocols.base import Out, Problem, Protocol, ProtocolParameters, Sent, View
+from ...protocols.base import Peer, Problem, Protocol, ProtocolParameters, Sent
 from ...protocols.privacy.mechanisms import AgentStream, Release
 from ..engine.selection import Engine, EventEngine, run_exactly
-from ..network.randomness import Draws, Purpose
+from ..network.randomness import Draws
 from ..network.setting import Setting
 from ..world.rewind import Rewind
 from ..world.world import World
@@ -60,8 +60,37 @@ def protocol_parameters(
     return protocol.Parameters.model_validate({"kind": names[0], **parameters})
 
 
+@dataclass(frozen=True)
+class OpenPurse:
+    """A budget that is never spent; it counts what is charged.
+
+    Parameters
+    ----------
+    released, perturbed : list of int
+        See `Bench`.
+    """
+
+    released: list[int]
+    perturbed: list[int]
+    limited = False
+
+    def reserve(self, release: Release) -> bool:
+        """Set nothing aside."""
+        return True
+
+    def commit(self, release: Release) -> bool:
+        """Count a release."""
+        self.released[release.agent] += not release.free
+        self.perturbed[release.agent] += release.draws
+        return True
+
+    def releases(self, agent: int) -> int:
+        """Count the releases that an agent has made."""
+        return self.released[agent]
+
+
 class Bench:
-    """A protocol with state, inboxes and views, but without time: steps are taken by hand.
+    """A protocol with state, inboxes and records of agents, but without time: steps are taken by hand.
 
     Parameters
     ----------
@@ -79,6 +108,8 @@ class Bench:
 
     Attributes
     ----------
+    at : (int, int, float)
+        Updates, tick and time of the steps that are taken.
     started : list of list of Sent
         What every agent sent at its start.
     constants : dict of str to Any
@@ -123,40 +154,21 @@ class Bench:
         self.traits = protocol.traits_for(parameters)
         self.layout = self.protocol.layout()
         self.state = State(AGENTS, len(self.graph.heads), self.layout.agent, self.layout.edge)
-        self.protocol.bind(self.state, unheard_is_own=True)
+        tables = self.protocol.bind(self.state, unheard_is_own=True)
         self.inbox = Inbox(self.graph, {kind: spec.width for kind, spec in self.layout.messages.items()})
         self.data = [_copied(self.protocol.local_data(i, self.task.shard(i))) for i in range(AGENTS)]
-        self.views = [
-            View(
-                i,
-                Problem(self.task, self.graph),
-                self.layout,
-                self.state,
-                self.inbox,
-                data=self.data[i],
-                stream=stream,
-                partner_uniform=lambda agent, tick: draws.uniform(Purpose.PARTNER, agent, 0, tick),
-            )
+        self.released, self.perturbed = [0] * AGENTS, [0] * AGENTS
+        self.peers = [
+            Peer(tables, i, self.inbox, OpenPurse(self.released, self.perturbed), shard=self.data[i], stream=stream)
             for i in range(AGENTS)
         ]
-        self.released, self.perturbed = [0] * AGENTS, [0] * AGENTS
-        self.started = [self.take(self.protocol.start, agent) for agent in range(AGENTS)]
-        for view in self.views:  # steps come after time 0
-            view.begin(1.0, 1, 0)
+        self.at = 0, 0, 0.0
+        self.started = [self.take("start", agent) for agent in range(AGENTS)]
+        self.at = 0, 1, 1.0  # steps come after time 0
         self.usual, self.other = (
             reached(protocol, parameters, tried, seed=seed, changed=other) for other in (False, True)
         )
         self.hear()
-
-    def out(self, view: View) -> Out:
-        """An `Out` whose budget is never spent."""
-
-        def commit(release: Release) -> bool:
-            self.released[release.agent] += not release.free
-            self.perturbed[release.agent] += release.draws
-            return True
-
-        return Out(view, self.layout, lambda release: True, commit, lambda agent: self.released[agent])
 
     def hear(self) -> None:
         """Fill inboxes with what the protocol has sent to them by itself in a small run on the usual data."""
@@ -164,7 +176,7 @@ class Bench:
             vector = sent.vector.copy()
             message = Message(sent.sender, sent.receiver, kind, vector, 0.0, order, 0, slot, 8 * len(vector))
             self._show(message)
-            self.views[sent.receiver].messages.append(message)
+            self.peers[sent.receiver].messages.append(message)
 
     def _show(self, message: Message) -> None:
         """Let an inbox know a message."""
@@ -198,25 +210,16 @@ class Bench:
 
     def steps(self, agent: int) -> Iterator[tuple[str, Callable[[], list[Sent]]]]:
         """Every kind of step that the protocol has for this agent; each returns what it sent."""
-        view = self.views[agent]
-
-        def run(step: Callable[[Out], None]) -> Callable[[], list[Sent]]:
-            def call() -> list[Sent]:
-                return self._done(step, view)
-
-            return call
-
         if self.traits.exchange == "pairwise":
-            yield "request", run(lambda out: self.protocol.make_request(view, 0, out))
-            for partner, vector in self._heard("request", agent):
-                yield "respond", run(partial(self.protocol.make_response, view, partner, vector))
-            for partner, vector in self._heard("reply", agent):
-                complete = partial(self.protocol.complete_exchange, view, partner, vector)
-                yield "complete", run(lambda _out, complete=complete: complete())
+            yield "request", partial(self.take, "request", agent, 0)
+            for phase, kind in (("respond", "request"), ("complete", "reply")):
+                for partner, vector in self._heard(kind, agent):
+                    yield phase, partial(self.take, phase, agent, partner, vector)
             return
-        yield "wake", run(lambda out: self.protocol.wake(view, out))
-        if self.traits.trigger == "message" and view.messages:
-            yield "receive", run(lambda out: self.protocol.receive(view, view.messages[0], out))
+        yield "step", partial(self.take, "step", agent)
+        messages = self.peers[agent].messages
+        if self.traits.trigger == "message" and messages:
+            yield "react", partial(self.take, "react", agent, messages[0])
 
     def _heard(self, kind: str, agent: int) -> list[tuple[int, NDArray[np.float64]]]:
         """A partner that has sent an agent such a message in the small run, and the message; nothing without any."""
@@ -224,17 +227,19 @@ class Bench:
         ranks = [slot - own.start for slot in range(own.start, own.stop) if (kind, slot) in self.usual.messages]
         return [(rank, self.usual.messages[kind, own.start + rank].vector.copy()) for rank in ranks[:1]]
 
-    def _done(self, step: Callable[[Out], None], view: View) -> list[Sent]:
-        """What a step has sent, by which it may have released something."""
-        out = self.out(view)
-        step(out)
-        self.released[view.agent] += sum(not one.release.free for one in out.sent)
-        return out.sent
+    def take(self, phase: str, agent: int, *given: Any) -> list[Sent]:
+        """One step of an agent by hand, as `hushnet.protocols.steps.single_steps.SingleSteps.make`.
 
-    def take(self, step: Callable[[View, Out], None], agent: int) -> list[Sent]:
-        """One step of an agent by hand; what it sent is not delivered."""
-        view = self.views[agent]
-        return self._done(lambda out: step(view, out), view)
+        Returns
+        -------
+        list of Sent
+            What it sent, which is not delivered; it may have released something by it.
+        """
+        me, steps = self.peers[agent], self.protocol.steps
+        steps.begin(phase, me, *self.at)
+        steps.make(phase, me, *given)
+        self.released[agent] += sum(not one.release.free for one in me.sent_)
+        return me.sent_
 
     def deliver(self, agent: int, sent: Sent, order: int) -> None:
         """Put a message of an agent into the inboxes of those that it was sent to."""

@@ -40,12 +40,12 @@ def check_charges(world: World, recording: Recording) -> None:
         if len(draws) < len(recording.draws[agent]) and not exposed(world, agent):
             raise ContractViolation(
                 f"{who} has drawn noise for an unbounded sensitivity and was not charged for it; send what was "
-                "perturbed under its own release, or charge it by out.disclose"
+                "perturbed under its own release, or charge it by me.disclose"
             )
         if not distinct.total() <= charged.total() <= made.total():
             raise ContractViolation(
                 f"{who} has drawn noise {distinct.total()} times and was charged for {charged.total()} releases; "
-                "send what was perturbed under its own release, or charge it by out.disclose"
+                "send what was perturbed under its own release, or charge it by me.disclose"
             )
         for law in made | charged:
             if not distinct[law] <= charged[law] <= made[law]:

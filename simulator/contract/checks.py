@@ -20,8 +20,8 @@ from ...agents.errors import LimitReached
 from ...protocols.base import Protocol, ProtocolParameters, Sent
 from ...protocols.privacy.mechanisms import Release, noises
 from ...protocols.steps.charges import ScaleMismatch
-from ...protocols.traits import EXCHANGE_STEPS, lacks
-from ...protocols.view import POST_PROCESSING
+from ...protocols.steps.noise import POST_PROCESSING
+from ...protocols.steps.single_steps import PHASES, function_in
 from ..network.latency import Constant
 from ..network.network import NetworkParameters
 from .bench import Bench, protocol_parameters, run_small
@@ -182,11 +182,11 @@ def _check_number(what: str, values: NDArray[np.float64]) -> None:
 
 
 def check_methods(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
-    """A protocol that exchanges pairwise has all three methods of an exchange, or functions for them."""
+    """A protocol that exchanges pairwise has all three functions of an exchange."""
     if protocol.traits_for(parameters).exchange == "pairwise":
-        for name, function in EXCHANGE_STEPS.items():
-            if getattr(protocol, name) is getattr(Protocol, name) and getattr(protocol, function) is None:
-                raise ContractViolation(lacks(protocol, name))
+        for name in PHASES:
+            if function_in(protocol, name) is None:
+                raise ContractViolation(f"{protocol.__name__} exchanges pairwise, but has no function {name}")
 
 
 def check_public_messages(protocol: type[Protocol], parameters: ProtocolParameters) -> None:

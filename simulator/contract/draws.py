@@ -92,12 +92,12 @@ class Step:
 
     Parameters
     ----------
-    phase : {"start", "wake", "receive", "request", "respond", "complete"}
+    phase : {"start", "step", "react", "request", "respond", "complete"}
     agent, tick, updates : int
     now : float
     sent : tuple of Sent
     disclosed : tuple of Release
-        Charged at once, see `Out.disclose`.
+        Charged at once, see ``me.disclose``.
     silent : bool
         Whether the agent fell silent.
     drawn : int

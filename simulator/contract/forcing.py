@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocols.base import Out, Sent, View
+from ...protocols.base import Peer, Sent
 from ...protocols.privacy.mechanisms import Release
 from ..world.watchers import Phase
 from .draws import DERIVED, Draw, Step, difference, protects_nothing
@@ -158,9 +158,9 @@ class Forcing(Recording):
         if release.verified_sensitivity > 0:
             self.ratio = max(self.ratio, change / (self.records * release.verified_sensitivity))
 
-    def stepped(self, phase: Phase, view: View, out: Out) -> None:
+    def stepped(self, phase: Phase, me: Peer) -> None:
         """Compare a step with the one noted, and let the same leave the agent."""
-        rank, step = len(self.steps), self.step(phase, view, out)
+        rank, step = len(self.steps), self.step(phase, me)
         if rank >= len(self.recording.steps):
             self.fail(f"{self.where(step)} is made although the run on neighbouring data has ended")
         noted = self.recording.steps[rank]
@@ -173,7 +173,7 @@ class Forcing(Recording):
         if plain and step.agent in self.exposed and self._may_change(step.agent):
             self._open.add(step.agent)
         if step.agent in self._open:
-            out.sent[:], out.silent = _under_own(noted.sent, step.sent), noted.silent
+            me.give_out_(_under_own(noted.sent, step.sent), silent=noted.silent)
         else:
             self._compare(noted, step)
             self.check_noise(step)

@@ -13,8 +13,7 @@ from typing_extensions import override
 from ...agents.availability import Always
 from ...agents.errors import HushnetError, LimitReached, StepFailure
 from ...protocols.base import Protocol, ProtocolParameters
-from ...protocols.steps.view_steps import function_in, is_batched
-from ...protocols.traits import EXCHANGE_STEPS
+from ...protocols.steps.single_steps import PHASES, function_in, is_batched
 from ..engine.driver import Driver
 from ..engine.selection import BatchedEngine, Engine
 from ..network.network import NetworkParameters
@@ -72,7 +71,7 @@ PLANNED.text = "that are planned"
 
 def functions_of(protocol: type[Protocol]) -> list[Callable[..., Any]]:
     """The step functions of a protocol."""
-    functions = (function_in(protocol, name) for name in ("step", *EXCHANGE_STEPS.values()))
+    functions = (function_in(protocol, name) for name in ("step", *PHASES))
     return [function for function in functions if function is not None]
 
 

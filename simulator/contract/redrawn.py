@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from ...protocols.base import Out, View
+from ...protocols.base import Peer
 from ...protocols.privacy.mechanisms import WatchedStream
 from ..engine.selection import Engine, EventEngine
 from ..network.setting import Setting
@@ -61,9 +61,9 @@ class _Redrawing(Forcing):
         return WatchedStream(stream, self)
 
     @override
-    def stepped(self, phase: Phase, view: View, out: Out) -> None:
-        super().stepped(phase, view, out)
-        self.made[view.agent] += 1
+    def stepped(self, phase: Phase, me: Peer) -> None:
+        super().stepped(phase, me)
+        self.made[me.agent] += 1
 
     @override
     def _check_change(self, where: str, before: Draw, now: Draw) -> None:
@@ -115,5 +115,5 @@ def check_drawn_anew(make: Make, setting: Setting, recording: Recording | None =
     if not redrawing.different and redrawing.agreement < math.log(LEVEL):
         raise ContractViolation(
             "releases over samples do not depend on what their steps draw, so that their samples are the same whatever "
-            "the seed; draw rows from view.stream(...), or by draw_rows"
+            "the seed; draw rows from me.stream(...), or by draw_rows"
         )

@@ -33,7 +33,7 @@ from ...agents.authors import class_place, contained, is_authors, last_place, pl
 from ...agents.errors import INTERRUPTED, words_of
 from ...agents.files import read_bytes
 from ...protocols import catalog
-from ...protocols.base import Out, Protocol, ProtocolParameters, View
+from ...protocols.base import Peer, Protocol, ProtocolParameters
 from ...protocols.privacy.mechanisms import AgentStream, Implied, LogJacobian, Release, Solve
 from ..engine.selection import Engine, EventEngine
 from ..network.setting import Setting
@@ -91,7 +91,6 @@ class Steps:
     steps: list[RepeatedStep] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     count: int = 0
-    view: View | None = None
 
     def assumed(self, name: str, value: Any) -> Any:
         """Leave constants as they are."""
@@ -117,10 +116,10 @@ class Steps:
         """Leave a minimiser as it is."""
         return solution
 
-    def stepped(self, phase: Phase, view: View, out: Out) -> None:
+    def stepped(self, phase: Phase, me: Peer) -> None:
         """Note a step."""
-        parts = [[view.state, view.edge], [[sent.kind, sent.to, sent.vector] for sent in out.sent], out.silent]
-        self.steps.append(RepeatedStep(self.names[view.agent], view.now, phase, digest(parts), self.lines))
+        parts = [list(me.named_vectors_()), [[sent.kind, sent.to, sent.vector] for sent in me.sent_], me.silent_]
+        self.steps.append(RepeatedStep(self.names[me.agent], me.now, phase, digest(parts), self.lines))
         self.lines = []
 
     def line(self, frame: FrameType, number: int, given: Any) -> None:

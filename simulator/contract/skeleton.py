@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import Field
 
-from hushnet.protocols.base import Layout, MessageKind, Out, Protocol, ProtocolParameters, View
+from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
 from hushnet.protocols.invariants import Declared, told_is_kept
 from hushnet.protocols.steps import average, local_gradient
 
@@ -42,9 +42,9 @@ class {name}(Protocol):
         p = self.problem.task.dimension
         return Layout(agent={{"model": p}}, messages={{"model": MessageKind(p, mirrors="model")}})
 
-    def start(self, view: View, out: Out) -> None:
+    def start(self, me: Any) -> None:
         """Begin at zero, which every neighbour may know."""
-        out.send("model", view.state["model"], out.public("the start does not depend on data"))
+        me.send("model", me.model, me.public("the start does not depend on data"))
 
     # A step of one agent, in plain Python. For large worlds, write @batched (of hushnet.protocols.steps) above: it is
     # then made for many agents at once, me.model is (B, p) and me.degree (B, 1), and in place of `if` it needs

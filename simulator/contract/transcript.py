@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocols.base import Out, View
+from ...protocols.base import Peer
 from ...protocols.privacy.mechanisms import Implied, LogJacobian, Release, Solve, WatchedStream
 from ..world.watchers import Phase
 from .draws import SOLVED, Draw, Step, difference, distance, law_of, protects_nothing
@@ -150,18 +150,17 @@ class Recording:
         self._drawn_with[law_of(draw.release)] += 1
         return draw.noisy.copy()
 
-    def stepped(self, phase: Phase, view: View, out: Out) -> None:
+    def stepped(self, phase: Phase, me: Peer) -> None:
         """Note a step with all that it sends, and check its noise."""
-        step = self.step(phase, view, out)
+        step = self.step(phase, me)
         self.check_noise(step)
         self.steps.append(step)
         self._keep(*(sent.vector for sent in step.sent))
 
-    def step(self, phase: Phase, view: View, out: Out) -> Step:
+    def step(self, phase: Phase, me: Peer) -> Step:
         """A step as it leaves its agent."""
-        drawn, agent = len(self.draws[view.agent]), view.agent
-        sent, disclosed = tuple(out.sent), tuple(out.disclosed)
-        return Step(phase, agent, view.tick, view.updates, view.now, sent, disclosed, out.silent, drawn)
+        sent, disclosed, drawn = tuple(me.sent_), tuple(me.disclosed_), len(self.draws[me.agent])
+        return Step(phase, me.agent, me.tick, me.updates, me.now, sent, disclosed, me.silent_, drawn)
 
     def check_noise(self, step: Step) -> None:
         """Whether what is sent as noisy has noise that was drawn where this watch could see it."""
@@ -172,7 +171,7 @@ class Recording:
                 continue
             if release.draws > self._drawn_for[release]:
                 raise ContractViolation(
-                    f"{self.where(step)} sends {sent.kind!r} with noise from another generator than view.stream(...), "
+                    f"{self.where(step)} sends {sent.kind!r} with noise from another generator than me.stream(...), "
                     "so nobody can tell what was drawn"
                 )
             law = law_of(release)
@@ -181,7 +180,7 @@ class Recording:
             if len(self._sent_with[law]) > self._drawn_with[law]:
                 raise ContractViolation(
                     f"{self.where(step)} sends {sent.kind!r} as released with {release.mechanism} noise of scale "
-                    f"{release.scale:g}, for which none was drawn; use release.perturb(..., rng=view.stream('noise'))"
+                    f"{release.scale:g}, for which none was drawn; use release.perturb(..., rng=me.stream('noise'))"
                 )
             known.add(sent.vector.tobytes())
 
@@ -196,7 +195,7 @@ class Recording:
 
     def where(self, step: Step) -> str:
         """What sentences call a step."""
-        number = f" (step {step.updates + 1})" if step.phase in ("wake", "request", "complete") else ""
+        number = f" (step {step.updates + 1})" if step.phase in ("step", "request", "complete") else ""
         return f"{self.agent(step.agent)}, {step.phase} at time {step.now:.6g}{number},"
 
 

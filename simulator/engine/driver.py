@@ -19,7 +19,7 @@ from ...agents.agent import Agent
 from ...agents.availability import Timeline
 from ...agents.errors import HushnetError
 from ...agents.inbox import Message
-from ...protocols.base import Out
+from ...protocols.base import Sent
 from ..network.churn import churn
 from ..network.randomness import quantise
 from ..tables import tallies
@@ -204,25 +204,25 @@ class Driver(ABC):
 
     def step(self, agent: Agent) -> None:
         """Let an awake agent take a step, send what it gives out, and count it if it said anything or goes on."""
-        out = self.world.step(agent)
-        if out.silent and not out.sent:
+        me = self.world.step(agent)
+        if me.silent_ and not me.sent_:
             return
-        self.send(agent, out)
+        self.send(agent, me.sent_)
         self.count(agent)
 
     def react(self, agent: Agent, message: Message) -> None:
         """Let an agent react to an arrival, and send what it gives out."""
         world = self.world
         world.effort.check(world.now)
-        out = world.receive(agent, message)
-        self.transport.send(agent, out)
-        if out.sent:
-            world.reactions.count(agent.index, (sent.kind for sent in out.sent), world.now)
+        sent = world.act("react", agent, message).sent_
+        self.transport.send(agent, sent)
+        if sent:
+            world.reactions.count(agent.index, (one.kind for one in sent), world.now)
         self.check_vectors()
 
-    def send(self, agent: Agent, out: Out) -> None:
+    def send(self, agent: Agent, messages: Sequence[Sent]) -> None:
         """Send what a step gave out."""
-        self.transport.send(agent, out)
+        self.transport.send(agent, messages)
 
     def count(self, agent: Agent) -> None:
         """Count a completed step of an agent; record, and end the run, where that number asks for it."""

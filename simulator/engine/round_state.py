@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.agent import Agent
 from ...agents.inbox import Message
-from ...protocols.base import Out
+from ...protocols.base import Sent
 from ..rules.round_messages import holds
 from ..tables import rounds as columns
 from ..tables.rounds import RoundTables
@@ -49,8 +51,7 @@ class RoundState:
         self.world.rounds = with_room(self.tables, self.room)
 
     def prepare(self, agent: Agent) -> None:
-        """Let an agent's view show the round that ends with the step that it is about to make."""
-        self.world.views[agent.index].round = agent.tick + 1
+        """Let an agent's inbox show what belongs to the round that ends with the step that it is about to make."""
         if self.world.traits.inbox == "every":
             self.world.inbox.pending[agent.index] += self._shown(agent)
 
@@ -68,7 +69,7 @@ class RoundState:
             messages.append(Message(int(heads[slot]), agent.index, kind, vector, sent_at, order, tick, slot, size))
         return messages
 
-    def charge(self, agent: Agent, out: Out) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def charge(self, agent: Agent, messages: Sequence[Sent]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Charge and keep what a step gave out.
 
         Returns
@@ -82,10 +83,10 @@ class RoundState:
         ValueError
             If a step sends two messages of one kind to one neighbour.
         """
-        per_edge = addressed(self.world.setting.graph, agent.index, out.sent)
+        per_edge = addressed(self.world.setting.graph, agent.index, messages)
         said: list[tuple[int, int, int, int]] = []
         edges: list[int] = []
-        for sent in out.sent:
+        for sent in messages:
             over = [edge for edge, sents in per_edge.items() if any(one is sent for one in sents)]
             if over:
                 self.transport.remember(agent, sent, agent.tick)

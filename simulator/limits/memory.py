@@ -16,7 +16,7 @@ from ..language.scenario import Scenario
 from ..world.machine import SHARE, available_memory, size, total_memory
 
 BYTES_PER_AGENT = 3000
-"""An agent's process, view and ledger."""
+"""An agent's process, record and ledger."""
 BYTES_PER_OWNER = 8
 """Bytes that a block takes per owner besides its numbers: where an owner's begin."""
 BYTES_PER_SLOT = 40

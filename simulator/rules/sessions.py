@@ -23,7 +23,7 @@ What a caller does about a session that stays unanswered is a trait of the proto
     It closes the session after ``timeout``; a request or reply that comes later changes nothing. A callee whose reply
     was lost or late has made its half of the exchange, and the protocol must tolerate that.
 
-A callee that cannot afford an answer (`Out.fall_silent` in ``make_response``, and nothing sent) refuses: an answer
+A callee that cannot afford an answer (``me.fall_silent`` in ``respond``, and nothing sent) refuses: an answer
 without numbers closes the session as void. A session that was finished counts as one step of its caller.
 
 A session is known by the caller's directed edge and the tick that opened it; a tick opens at most one, so whatever

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ...agents.graph import Graph
 from ...protocols.base import Layout, Protocol, Traits
 from ...protocols.schedule import ExchangeSchedule
+from ...protocols.steps.single_steps import PHASES
 from ..network.network import Network
 from ..network.randomness import QUANTUM, lasting
 from ..tables import sessions as columns
@@ -44,6 +45,9 @@ class OpenSession(NamedTuple):
 def check_exchange(protocol: Protocol, traits: Traits, layout: Layout) -> None:
     """Raise a `ValueError` if a protocol's traits or message kinds do not fit an exchange."""
     name = type(protocol).__name__
+    lacking = [phase for phase in PHASES if phase not in protocol.step_functions]
+    if lacking:
+        raise ValueError(f"{name} exchanges pairwise, but has no function {lacking[0]}")
     if traits.trigger != "wake" or traits.inbox != "latest":
         raise ValueError(f"{name} exchanges pairwise, so its trigger must be 'wake' and its inbox 'latest'")
     if not {REQUEST, REPLY} <= layout.messages.keys() or REFUSAL in layout.messages:

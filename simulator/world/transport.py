@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import final
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...agents.agent import Agent, Agents
 from ...agents.graph import Graph
-from ...protocols.base import Layout, Out, Sent
+from ...protocols.base import Layout, Sent
 from ...protocols.privacy.ledger import Ledger
 from ..network.laws import CompiledLaws
 from ..network.network import KINDS, Network
@@ -37,7 +37,7 @@ MIRRORED = {
 
 @final
 class Transport:
-    """Everything between ``out.send`` and an inbox.
+    """Everything between a step that sends and an inbox.
 
     Parameters
     ----------
@@ -125,10 +125,10 @@ class Transport:
             setattr(traffic.bytes, fate, counts[size])
         return traffic
 
-    def send(self, agent: Agent, out: Out) -> None:
+    def send(self, agent: Agent, messages: Sequence[Sent]) -> None:
         """Charge and send everything that a step gave out; what nobody can hear is not sent."""
         slots = self.graph.edges_of(agent.index)
-        for sent in out.sent:
+        for sent in messages:
             edges = np.arange(slots.start, slots.stop)
             if sent.to is not None:
                 edges = edges[np.isin(self.graph.heads[slots], sent.to)]
@@ -143,17 +143,17 @@ class Transport:
         last.pop((sent.kind, sent.to), None)
         last[sent.kind, sent.to] = (sent, self.now, tick)
 
-    def remember_start(self, agent: Agent, out: Out) -> None:
+    def remember_start(self, agent: Agent, messages: Sequence[Sent]) -> None:
         """Keep what an agent has said at its start, as `remember` does.
 
         Where planned steps keep in the tables what they have said last to all, a start that costs nothing is kept
         there, too, and nowhere else.
         """
-        if len(out.sent) == 1 and self._goes_into_mail(out.sent[0]):
-            row = self.new_version(out.sent[0].vector, self.now, -1)
+        if len(messages) == 1 and self._goes_into_mail(messages[0]):
+            row = self.new_version(messages[0].vector, self.now, -1)
             self.tables.latest[agent.index] = row  # which holds its one reference
             return
-        for sent in out.sent:
+        for sent in messages:
             self.remember(agent, sent, -1)
 
     def _goes_into_mail(self, start: Sent) -> bool:

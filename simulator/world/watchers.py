@@ -13,14 +13,14 @@ import numpy as np
 
 from ...agents.agent import Agent
 from ...agents.inbox import Message
-from ...protocols.base import Out, View
+from ...protocols.base import Peer
 from ...protocols.privacy.mechanisms import Watcher
 
 World = Any
 """A `hushnet.simulator.world.world.World`, which imports this module."""
 
-Phase = Literal["start", "wake", "receive", "request", "respond", "complete"]
-"""Which method of a protocol a step has run."""
+Phase = Literal["start", "step", "react", "request", "respond", "complete"]
+"""Which function of a protocol a step has run."""
 
 
 class Sampler(Structural):
@@ -65,5 +65,5 @@ class Watch(Watcher, Structural):
         """The stream that an agent is given in place of its own; it has to draw the same numbers."""
         ...
 
-    def stepped(self, phase: Phase, view: View, out: Out) -> None:
-        """An agent has made a step: everything that leaves it is in ``out.sent`` and ``out.silent``."""
+    def stepped(self, phase: Phase, me: Peer) -> None:
+        """An agent has made a step: everything that leaves it is in ``me.sent_`` and ``me.silent_``."""

@@ -7,9 +7,10 @@ the same whoever makes agents step.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any, Literal
 
 import numpy as np
 import simpy
@@ -18,12 +19,10 @@ from numpy.typing import NDArray
 from ...agents.agent import Agent, Agents
 from ...agents.blocks import State
 from ...agents.errors import Divergence
-from ...agents.inbox import Message
-from ...protocols.base import Out, Problem, Protocol, ProtocolParameters, PublicStart, View
+from ...protocols.base import Layout, Peer, Problem, Protocol, ProtocolParameters, PublicStart, Sent
 from ...protocols.privacy.ledger import Ledger
 from ...protocols.privacy.mechanisms import AgentStream
 from ...protocols.schedule_selection import exchange_of, rounds_of
-from ...protocols.view import Layout
 from ..network.churn import check_rounds
 from ..network.clocks import wake_up_ranks
 from ..network.laws import forms_or_none
@@ -37,13 +36,15 @@ from ..tables.sessions import SessionTables
 from . import rounds, sessions
 from .effort import Effort
 from .notes import Notebook
+from .peers import Peers
 from .rewind import Rewind
 from .step_form import StepForm
 from .stop_condition import Reactions, StopCondition
 from .traffic import Traffic
 from .transport import Transport
-from .views import Views
 from .watchers import Observer, Phase, Sampler, Watch
+
+Told = Sequence[tuple[str, NDArray[np.float64]]]
 
 
 class World:
@@ -75,8 +76,10 @@ class World:
         In which form steps are made, once that is known.
     remarks : tuple of str
         What the run's summary should say of that.
-    step_tables : StepTables, optional
-        What step functions read beside the record of an agent, if there are any.
+    step_tables : StepTables
+        What steps read beside the record of an agent.
+    peers : Peers
+        The records of agents at steps that are made one by one.
     one_by_one : str
         Why steps cannot be planned, found out by an earlier attempt; empty if they can.
     exact_end : int
@@ -177,8 +180,7 @@ class World:
         self.engine = ""
         self.form: StepForm | None = None
         self.remarks: tuple[str, ...] = ()
-        self._problem = Problem(task, graph)
-        self.views = Views(graph.agents, self._view)
+        self.peers = Peers(graph.agents, self._peer)
 
     @property
     def now(self) -> float:
@@ -256,21 +258,12 @@ class World:
         tables = self.transport.tables
         return int(tables.agents.ticks[agent]), int(tables.agents.updates[agent])
 
-    def _view(self, index: int) -> View:
-        unheard = "zero" if self.setting.network.start == "zero" else "own"
-        view = View(
-            index,
-            self._problem,
-            self.layout,
-            self.state,
-            self.inbox,
-            data=self.protocol.local_data(index, self.setting.task.shard(index)),
-            stream=self._stream,
-            partner_uniform=self._partner_uniform,
-            unheard=unheard,
-        )
-        view.begin(self.now, self.agents[index].tick, self.agents[index].updates)
-        return view
+    def _peer(self, index: int) -> Peer:
+        shard = self.protocol.local_data(index, self.setting.task.shard(index))
+        peer = Peer(self.step_tables, index, self.inbox, self.ledger, shard=shard, stream=self._stream)
+        agent = self.agents[index]
+        peer.open_({}, agent.updates, agent.tick, self.now)
+        return peer
 
     def _stream(self, purpose: str, agent: int, tick: int) -> np.random.Generator:
         reactions, number = self.agents[agent].reactions, int(self.numbers[agent])
@@ -283,54 +276,82 @@ class World:
     def _watched(self, stream: np.random.Generator, purpose: str, agent: int) -> np.random.Generator:
         return AgentStream(stream) if self.watch is None else self.watch.stream(stream, purpose, agent)
 
-    def _partner_uniform(self, agent: int, tick: int) -> float:
-        return self.setting.draws.uniform(Purpose.PARTNER, int(self.numbers[agent]), 0, tick)
-
     def _oracle(self) -> Callable[[int], NDArray[np.int64]] | None:
         """Global indices of everybody's first wake-ups; only known in advance while nobody is ever absent or waits."""
         if self.in_rounds or not self.setting.availability.nobody_absent:
             return None
         return lambda updates: wake_up_ranks(self.clock, self.setting.task.agents, updates)
 
-    def open(self, agent: Agent) -> tuple[View, Out]:
-        """An agent's view of this instant, and its way out."""
-        view = self.views[agent.index]
-        view.begin(self.now, agent.tick, agent.updates)
-        return view, Out(view, self.layout, self.ledger.reserve, self.ledger.commit, self.ledger.releases)
+    def act(self, phase: Phase, agent: Agent, *given: Any) -> Peer:
+        """Let an agent make a step; what it gives out is still to be sent.
 
-    def stepped(self, phase: Phase, view: View, out: Out) -> None:
-        """Show a step that was just made to whoever watches, before anything of it leaves."""
-        if self.watch is not None:
-            self.watch.stepped(phase, view, out)
+        Parameters
+        ----------
+        phase : {"start", "step", "react", "request", "respond", "complete"}
+        agent : Agent
+        *given
+            See `hushnet.protocols.steps.single_steps.SingleSteps.make`.
 
-    def step(self, agent: Agent) -> Out:
+        Returns
+        -------
+        Peer
+            Its record, with all that it gives out.
+        """
+        agent.reactions += phase in ("react", "respond", "complete")
+        return self._made(phase, agent, self._begin(phase, agent), *given)
+
+    def _begin(self, phase: Phase, agent: Agent) -> Peer:
+        me = self.peers[agent.index]
+        self.protocol.steps.begin(phase, me, agent.updates, agent.tick, self.now)
+        return me
+
+    def _made(self, phase: Phase, agent: Agent, me: Peer, *given: Any) -> Peer:
+        self.effort.interrupter.step(self.protocol.steps.make, phase, me, *given)
+        if self.watch is not None:  # before anything of it leaves
+            self.watch.stepped(phase, me)
+        agent.silent = agent.silent or me.silent_
+        self.check_finite(agent, me)
+        return me
+
+    def step(self, agent: Agent) -> Peer:
         """Let an awake agent take a step; what it gives out is still to be sent."""
         if self.observer:
             self.observer.woke(self, agent)
-        view, out = self.open(agent)
         if self.traits.inbox == "every":
-            view.messages, self.inbox.pending[agent.index] = self.inbox.pending[agent.index], []
-        self.effort.interrupter.step(self.protocol.wake, view, out)
-        self._made("wake", agent, view, out)
-        return out
+            self.peers[agent.index].take_in_(self.inbox.pending.pop(agent.index, []))
+        return self.act("step", agent)
 
-    def receive(self, agent: Agent, message: Message) -> Out:
-        """Let an agent react to an arrival; what it gives out is still to be sent."""
-        agent.reactions += 1
-        view, out = self.open(agent)
-        self.effort.interrupter.step(self.protocol.receive, view, message, out)
-        self._made("receive", agent, view, out)
-        return out
+    def call(self, agent: Agent, busy: Callable[[int], bool]) -> tuple[int, Sent] | None:
+        """Let an awake agent pick a neighbour and call it: the directed edge to it and the request.
+
+        None if that edge is busy, or if the agent fell silent instead.
+        """
+        slots, number = self.setting.graph.edges_of(agent.index), int(self.numbers[agent.index])
+        degree = slots.stop - slots.start
+        me = self._begin("request", agent)
+        uniform = self.setting.draws.uniform(Purpose.PARTNER, number, 0, agent.tick)
+        partner = self.effort.interrupter.step(self.protocol.partner, me, uniform)
+        if not 0 <= partner < degree:
+            raise ValueError(
+                f"partner of agent {agent.index} must be the rank of one of its {degree} neighbours, got {partner}"
+            )
+        edge = slots.start + partner
+        if busy(edge):
+            return None
+        if self.observer:
+            self.observer.woke(self, agent)
+        sent = self._made("request", agent, me, partner).sent_
+        return (edge, sent[0]) if sent else None
+
+    def meet(self, phase: Literal["respond", "complete"], agent: Agent, edge: int, heard: NDArray[np.float64]) -> Any:
+        """Let an agent make its half of an exchange over one of its edges: its reply, None if there is none."""
+        sent = self.act(phase, agent, edge - self.setting.graph.edges_of(agent.index).start, heard).sent_
+        return sent[0] if sent else None
 
     def start(self, agent: Agent) -> None:
         """Let an agent begin with its start, which its neighbours may be told."""
         self.started[agent.index] = True
-        view, out = self.open(agent)
-        self.effort.interrupter.step(self.protocol.start, view, out)
-        before = agent.silent
-        self._made("start", agent, view, out)
-        agent.silent = agent.silent or before
-        self.transport.remember_start(agent, out)
+        self.transport.remember_start(agent, self.act("start", agent).sent_)
 
     def tell_start(self, agent: Agent, *, joining: bool) -> None:
         """Tell present neighbours an agent's start, and a joining agent theirs, where starts are known."""
@@ -357,14 +378,7 @@ class World:
         fits = all(block.uniform and np.ndim(width) == 0 and width == block.width for width, block in told)
         return start.finite and fits and all(map(self.transport.keeps_starts, start.told))
 
-    def _made(self, phase: Phase, agent: Agent, view: View, out: Out) -> None:
-        self.stepped(phase, view, out)
-        agent.silent = out.silent
-        self.check_finite(agent, out)
-
-    def check_finite(
-        self, agent: Agent, out: Out | None = None, *, told: tuple[str, NDArray[np.float64]] | None = None
-    ) -> None:
+    def check_finite(self, agent: Agent, me: Peer | None = None, told: Told = ()) -> None:
         """Raise a `Divergence` if a block that an agent owns is not finite; in a private run, if what it sends is not.
 
         That a run ends tells that something was not finite. A block may depend on an agent's data in other ways than
@@ -373,33 +387,28 @@ class World:
         Parameters
         ----------
         agent : Agent
-        out : Out, optional
-            What the agent sends in this step.
-        told : (str, (width,) float64), optional
-            Kind and vector of the one message that a planned step sends.
+        me : Peer, optional
+            Of a step that was made when it was due.
+        told : sequence of (str, (width,) float64)
+            Kinds and vectors of the messages that a planned step sends.
         """
         if self.private:
-            sent = [] if out is None else [(one.kind, one.vector) for one in out.sent]
-            sent += [] if told is None else [told]
+            sent = told if me is None else [(one.kind, one.vector) for one in me.sent_]
             vectors = [(f"the {kind} that it sends", vector) for kind, vector in sent]
         else:
-            vectors = self._owned(agent)
+            vectors = self.peers[agent.index].named_vectors_()
         for name, vector in vectors:
-            # The sum of squares is finite if all numbers are, unless it overflows.
-            if not math.isfinite(np.vdot(vector, vector)) and not np.isfinite(vector).all():
+            if not finite(vector):
                 raise Divergence(
                     f"{self.setting.task.called(agent.index)} at time {self.now:.6g}: "
                     f"{name} became {_first_bad(vector)} after {agent.updates} updates; "
                     "check the data for extreme values or take smaller steps"
                 )
 
-    def _owned(self, agent: Agent) -> Iterator[tuple[str, NDArray[np.float64]]]:
-        """The blocks of an agent and of its outgoing edges, by name."""
-        view = self.views[agent.index]
-        yield from view.state.items()
-        for name, block in view.edge.items():
-            for vector in block if isinstance(block, list) else [block]:
-                yield name, vector
+
+def finite(values: NDArray[np.float64]) -> bool:
+    """Whether all numbers are; the sum of squares is, then, unless it overflows."""
+    return math.isfinite(np.vdot(values, values)) or bool(np.isfinite(values).all())
 
 
 def _first_bad(vector: NDArray[np.float64]) -> str:

@@ -183,7 +183,7 @@ class Gossip(Protocol):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"request": MessageKind(p), "reply": MessageKind(p)})
 
-    def start(self, view: Any, out: Any) -> None:
+    def start(self, me: Any) -> None:
         """Start at zero, which every agent knows."""
 
     @staticmethod

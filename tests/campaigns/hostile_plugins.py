@@ -99,9 +99,9 @@ class Mine(Protocol):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
 
-    def start(self, view, out):
+    def start(self, me):
         START
-        out.send("model", view.state["model"], out.public("zeros"))
+        me.send("model", me.model, me.public("zeros"))
 """
 STEP = """
     @staticmethod
@@ -112,14 +112,15 @@ STEP = """
         me.message = me.model
 """
 REACT = """
+    decides = True
     traits = Traits(trigger="message")
 
-    def wake(self, view, out):
-        out.send("model", view.state["model"], out.public("zeros"))
+    def step(self, me):
+        me.send("model", me.model, me.public("zeros"))
 
-    def receive(self, view, message, out):
+    def react(self, me, message):
         REACT
-        view.state["model"][:] = (view.state["model"] + message.vector) / 2
+        me.model = (me.model + message.vector) / 2
 """
 RAISING = {
     "an error": 'raise KeyError("x")',

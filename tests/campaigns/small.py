@@ -42,17 +42,18 @@ OWN_CODE = """\
 from hushnet.protocols.base import Layout, MessageKind, Protocol
 
 class Own(Protocol):
+    decides = True
     def layout(self):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
 
-    def start(self, view, out):
+    def start(self, me):
         pass
 
-    def wake(self, view, out):
-        model = view.state["model"]
-        model[:] = (model + view.received("model").mean(axis=0)) / 2 + view.data.features.mean(axis=0)
-        out.send("model", model, out.plain())
+    def step(self, me):
+        model = me.model
+        model[:] = (model + me.heard.mean(axis=0)) / 2 + me.data.features.mean(axis=0)
+        me.send("model", model, me.plain())
 """
 VARYING = {".hushnet.json": "names its folder by chance", "run.log": "has times of day"}
 """Files whose bytes are others in every folder; manifests differ in timings, and in the commit that

@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always, OnOff, Window
-from hushnet.protocols.base import Out
+from hushnet.protocols.base import Peer
 from hushnet.protocols.privacy.ledger import Ledger
 from hushnet.simulator.engine import driver
 from hushnet.simulator.engine.batched.driver import BatchedDriver
@@ -199,7 +199,7 @@ def a_ledger_forgets(patch):
 
 def a_budget_has_no_end(patch):
     patch.setattr(Ledger, "reserve", lambda self, release: True)
-    patch.setattr(Out, "fall_silent", lambda self: None)
+    patch.setattr(Peer, "fall_silent_", lambda self: None)
 
 
 def an_epsilon_falls(patch):

@@ -51,18 +51,18 @@ class StampInRounds(Stamp):
 
     traits = Traits(trigger="round", inbox="per_round")
 
-    def wake(self, view, out):
-        super().wake(view, out)
-        if view.agent == 2 and view.round == 5:
-            out.fall_silent()
+    def step(self, me):
+        super().step(me)
+        if me.agent == 2 and me.round == 5:
+            me.fall_silent()
 
 
 class EchoOnce(Echo):
     """Agents answer only those stamps that are news to them."""
 
-    def receive(self, view, message, out):
+    def react(self, me, message):
         if message.kind == "model" and message.tick % 2:
-            out.send("answer", view.stream("noise").normal(size=1), out.public("no data in it"), to=message.sender)
+            me.send("answer", me.stream("noise").normal(size=1), me.public("no data in it"), to=message.sender)
 
 
 PROBES: dict[str, type[Protocol]] = {

@@ -202,24 +202,28 @@ class Onlooker:
         """See `hushnet.simulator.world.watchers.Watch`: it leads nobody."""
         return ()
 
-    def stepped(self, phase, view, out) -> None:
+    def stepped(self, phase, me) -> None:
         """See `hushnet.simulator.world.watchers.Watch`."""
         read = []
         for kind in self.history.layout.messages:
-            heard = np.flatnonzero(view.heard(kind))
-            if len(heard):
-                when, vectors = view.sent_at(kind), view.received(kind)
-                read += [
-                    (kind, int(view.neighbours[k]), float(when[k]), np.asarray(vectors[k]).tobytes()) for k in heard
-                ]
+            inbox, slots = me.source_.inbox, me.tables_.graph.edges_of(me.agent)
+            for k in np.flatnonzero(inbox.order[kind][slots] >= 0) + slots.start:
+                read.append(
+                    (
+                        kind,
+                        int(me.tables_.graph.heads[k]),
+                        float(inbox.sent_at[kind][k]),
+                        inbox.values[kind][k].tobytes(),
+                    )
+                )
         sent = tuple(
-            Sending(one.kind, one.to, one.vector.tobytes(), one.release, one.release.draws) for one in out.sent
+            Sending(one.kind, one.to, one.vector.tobytes(), one.release, one.release.draws) for one in me.sent_
         )
-        disclosed = tuple((release, release.draws) for release in out.disclosed)
-        every = phase == "wake" and view.messages
-        kept = tuple((m.sender, m.kind, m.tick, m.sent_at, m.vector.tobytes()) for m in view.messages if every)
-        place = (phase, view.now, view.agent, view.tick, view.updates, view.round)
-        self.history.events.append(Step(*place, tuple(sorted(read)), kept, sent, disclosed, out.silent))
+        disclosed = tuple((release, release.draws) for release in me.disclosed_)
+        every = phase == "step" and me.messages
+        kept = tuple((m.sender, m.kind, m.tick, m.sent_at, m.vector.tobytes()) for m in me.messages if every)
+        place = (phase, me.now, me.agent, me.tick, me.updates, me.round)
+        self.history.events.append(Step(*place, tuple(sorted(read)), kept, sent, disclosed, me.silent_))
 
     def sample(self, world, *, final) -> None:
         """See `hushnet.simulator.world.watchers.Sampler`."""

@@ -65,7 +65,7 @@ class MessageChecks:
         around = self.replay.neighbours[step.agent]
         for one in step.sent:
             to = [neighbour for neighbour in around if one.to is None or neighbour in one.to]
-            if step.phase in ("start", "wake", "receive") and (to or step.phase == "start"):
+            if step.phase in ("start", "step", "react") and (to or step.phase == "start"):
                 self.last[step.agent].pop((one.kind, one.to), None)
                 self.last[step.agent][one.kind, one.to] = (one.vector, step.now, one)
             if step.phase != "start":
@@ -195,7 +195,7 @@ class MessageChecks:
             mine, theirs = ([entry[:3] for entry in reading] for reading in (sorted(known), step.read))
             where = f"agent {step.agent} at {step.now} ({step.phase})"
             self.findings.add("reading", f"{where} reads {theirs}, and had heard {mine}")
-        if step.phase == "wake" and self.replay.keeps:
+        if step.phase == "step" and self.replay.keeps:
             kept = tuple(self.kept.pop(step.agent, ()))
             self.findings.expect(step.kept == kept, "reading", f"agent {step.agent} at {step.now} kept otherwise")
 

@@ -151,7 +151,7 @@ class Rounds(Replay):
 
     def stepped(self, event: Step) -> None:
         """See `Replay.stepped`: its round is made of everything that it says to a neighbour."""
-        if event.phase != "wake":
+        if event.phase != "step":
             return
         agent, number = event.agent, event.tick + 1
         for other in self.neighbours[agent]:

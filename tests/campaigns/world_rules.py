@@ -109,7 +109,7 @@ class Replay:
 
     def counts(self, event: Step) -> bool:
         """Whether a step is counted as one of its agent."""
-        return event.phase == "wake" and bool(event.sent or not event.silent)
+        return event.phase == "step" and bool(event.sent or not event.silent)
 
     def stepped(self, event: Step) -> None:
         """An agent has made a step; nothing of it has left yet."""

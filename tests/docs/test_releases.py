@@ -14,16 +14,18 @@ from hushnet.simulator.docs import protocols, releases
 class Chatty(Protocol):
     """Declares two kinds of messages, and says the second only: its data, to one neighbour, as if they were public."""
 
+    decides = True
+
     def layout(self):
         return Layout(agent={"model": 3}, messages={"model": MessageKind(3), "gossip": MessageKind(2)})
 
-    def start(self, view, out):
-        out.send("gossip", [0.0, 0.0], out.public("nothing is known yet"))
+    def start(self, me):
+        me.send("gossip", [0.0, 0.0], me.public("nothing is known yet"))
 
-    def wake(self, view, out):
-        told = view.data.features.sum(axis=0)[:2] if len(view.data) else [0.0, 0.0]
-        release = out.plain("sums of the rows") if len(view.data) else out.public("there are no rows")
-        out.send("gossip", told, release, to=int(view.neighbours[0]))
+    def step(self, me):
+        told = me.data.features.sum(axis=0)[:2] if len(me.data) else [0.0, 0.0]
+        release = me.plain("sums of the rows") if len(me.data) else me.public("there are no rows")
+        me.send("gossip", told, release, to=int(me.neighbours[0]))
 
 
 def test_a_protocol_is_described_by_what_it_sends_and_not_by_what_it_declares():

@@ -22,6 +22,8 @@ class GossipParameters(ProtocolParameters):
 class Gossip(Protocol):
     """Gossip averaging; each end of an edge keeps what it got over it, so that late replies keep the mean."""
 
+    decides = True
+
     Parameters = GossipParameters
     traits = Traits(exchange="pairwise")
 
@@ -32,31 +34,31 @@ class Gossip(Protocol):
         messages = {"request": MessageKind(2), "reply": MessageKind(2, vectors=3)}
         return Layout(agent={"model": 2}, edge={"got": 2}, messages=messages)
 
-    def start(self, view, out):
-        view.state["model"][:] = view.agent, (1 + view.agent) ** 2
+    def start(self, me):
+        me.model = me.agent, (1 + me.agent) ** 2
 
-    def partner(self, view):
-        rank = super().partner(view)
-        self.calls.append(("partner", view.agent, view.tick, rank))
+    def partner(self, me, uniform):
+        rank = super().partner(me, uniform)
+        self.calls.append(("partner", me.agent, me.tick, rank))
         return rank
 
-    def make_request(self, view, partner, out):
-        self.calls.append(("request", view.agent, int(view.neighbours[partner])))
-        out.send("request", view.state["model"], out.plain(), to=int(view.neighbours[partner]))
+    def request(self, me, partner):
+        self.calls.append(("request", me.agent, int(me.neighbours[partner])))
+        me.send("request", me.model, me.plain(), to=int(me.neighbours[partner]))
 
-    def make_response(self, view, partner, vector, out):
-        self.calls.append(("respond", view.agent, int(view.neighbours[partner])))
-        got = (vector - view.state["model"]) / 2
-        out.send("reply", got, out.plain(), to=int(view.neighbours[partner]))
-        self._get(view, partner, got)
+    def respond(self, me, partner, vector):
+        self.calls.append(("respond", me.agent, int(me.neighbours[partner])))
+        got = (vector - me.model) / 2
+        me.send("reply", got, me.plain(), to=int(me.neighbours[partner]))
+        self._get(me, partner, got)
 
-    def complete_exchange(self, view, partner, vector):
-        self.calls.append(("complete", view.agent, int(view.neighbours[partner])))
-        self._get(view, partner, -vector)
+    def complete(self, me, partner, vector):
+        self.calls.append(("complete", me.agent, int(me.neighbours[partner])))
+        self._get(me, partner, -vector)
 
-    def _get(self, view, partner, got):
-        view.edge["got"][partner] += got
-        view.state["model"] += got
+    def _get(self, me, partner, got):
+        me.got[partner] += got
+        me.model += got
 
     def count(self, *what):
         return sum(call[: len(what)] == what for call in self.calls)
@@ -68,15 +70,21 @@ class Forgetful(Gossip):
     def layout(self):
         return Layout(agent={"model": 2}, messages=super().layout().messages)
 
-    def _get(self, view, partner, got):
-        view.state["model"] += got
+    def _get(self, me, partner, got):
+        me.model += got
 
 
 class Scripted(Gossip):
     """Agent i always calls the neighbour of rank 0."""
 
-    def partner(self, view):
+    def partner(self, me, uniform):
         return 0
+
+
+def told(me, kind):
+    """The neighbours' newest vectors of a kind, one after the other, whether or not exchanges hand them over."""
+    values = me.source_.inbox.values[kind]
+    return [values[slot] for slot in range(*me.tables_.graph.edges_of(me.agent).indices(len(values)))]
 
 
 class SessionLog:

@@ -12,6 +12,7 @@ import numpy as np
 from hushnet.agents.availability import Always
 from hushnet.agents.graph import Graph
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
+from hushnet.protocols.steps import received
 from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.network.clocks import Poisson
 from hushnet.simulator.network.network import Network, NetworkParameters
@@ -31,18 +32,20 @@ class StampParameters(ProtocolParameters):
 class Stamp(Protocol):
     """Every message says who sent it at which tick: (agent + 1, tick)."""
 
+    decides = True
+
     Parameters = StampParameters
 
     def layout(self):
         return Layout(agent={"model": 2}, messages={"model": MessageKind(2, mirrors="model")})
 
-    def start(self, view, out):
-        view.state["model"][:] = view.agent + 1, -1
-        out.send("model", view.state["model"], out.public("a stamp"))
+    def start(self, me):
+        me.model = me.agent + 1, -1
+        me.send("model", me.model, me.public("a stamp"))
 
-    def wake(self, view, out):
-        view.state["model"][:] = view.agent + 1, view.tick
-        out.send("model", view.state["model"], out.public("a stamp"))
+    def step(self, me):
+        me.model = me.agent + 1, me.tick
+        me.send("model", me.model, me.public("a stamp"))
 
 
 class Echo(Stamp):
@@ -54,9 +57,9 @@ class Echo(Stamp):
         kinds = {"model": MessageKind(2, mirrors="model"), "answer": MessageKind(1)}
         return Layout(agent={"model": 2}, messages=kinds)
 
-    def receive(self, view, message, out):
+    def react(self, me, message):
         if message.kind == "model":
-            out.send("answer", view.stream("noise").normal(size=1), out.public("no data in it"))
+            me.send("answer", me.stream("noise").normal(size=1), me.public("no data in it"))
 
 
 class Chatter(Echo):
@@ -64,12 +67,12 @@ class Chatter(Echo):
 
     traits = Traits()
 
-    def wake(self, view, out):
-        free = out.public("zeros")
-        for to in (*view.neighbours[-1:].tolist(), None, None):
-            out.send("model", view.state["model"], free, to=to)
+    def step(self, me):
+        free = me.public("zeros")
+        for to in (*me.neighbours[-1:].tolist(), None, None):
+            me.send("model", me.model, free, to=to)
         for _ in range(2):
-            out.send("answer", [0.0], free)
+            me.send("answer", [0.0], free)
 
 
 class Collect(Stamp):
@@ -77,21 +80,21 @@ class Collect(Stamp):
 
     traits = Traits(inbox="every")
 
-    def start(self, view, out):
-        out.send("model", view.state["model"], out.public("zeros"))
+    def start(self, me):
+        me.send("model", me.model, me.public("zeros"))
 
-    def wake(self, view, out):
-        view.state["model"][0] += len(view.messages)
-        out.send("model", view.state["model"], out.public("a count"))
+    def step(self, me):
+        me.model[0] += len(me.messages)
+        me.send("model", me.model, me.public("a count"))
 
 
 class Whisper(Stamp):
     """The start is told to the first neighbour only."""
 
-    def start(self, view, out):
-        view.state["model"][:] = view.agent + 1, -1
-        if len(view.neighbours):
-            out.send("model", view.state["model"], out.public("a stamp"), to=int(view.neighbours[0]))
+    def start(self, me):
+        me.model = me.agent + 1, -1
+        if len(me.neighbours):
+            me.send("model", me.model, me.public("a stamp"), to=int(me.neighbours[0]))
 
 
 class EventLog:
@@ -104,7 +107,7 @@ class EventLog:
     def woke(self, world, agent):
         slots = world.setting.graph.edges_of(agent.index)
         heard = tuple(world.inbox.tick["model"][slots].tolist())
-        read = tuple(map(tuple, np.asarray(world.views[agent.index].received("model")).tolist()))
+        read = tuple(map(tuple, np.asarray(received(world.peers[agent.index], "model")).tolist()))
         self.events.append(("woke", world.now, agent.index, agent.tick, heard, read))
 
     def sent(self, world, message, delay, lost):

@@ -36,32 +36,34 @@ class RallyParameters(ProtocolParameters):
 class Rally(Protocol):
     """Whoever wakes serves a ball to a neighbour, and every ball is played back: for ever, or so many strokes."""
 
+    decides = True
+
     Parameters = RallyParameters
     traits = Traits(trigger="message")
 
     def layout(self):
         return Layout(agent={"model": 1}, messages={"ball": MessageKind(1)})
 
-    def start(self, view, out):
+    def start(self, me):
         return
 
-    def wake(self, view, out):
-        if len(view.neighbours):
-            self.play(int(view.neighbours[0]), 0.0, out)
+    def step(self, me):
+        if len(me.neighbours):
+            self.play(me, int(me.neighbours[0]), 0.0)
 
-    def receive(self, view, message, out):
+    def react(self, me, message):
         if self.parameters.strokes is None or message.vector[0] < self.parameters.strokes:
-            self.play(message.sender, message.vector[0] + 1.0, out)
+            self.play(me, message.sender, message.vector[0] + 1.0)
 
-    def play(self, to, stroke, out):
-        out.send("ball", [stroke], out.public("a ball"), to=to)
+    def play(self, me, to, stroke):
+        me.send("ball", [stroke], me.public("a ball"), to=to)
 
 
 class Storm(Rally):
     """Every ball is played back to everybody."""
 
-    def play(self, to, stroke, out):
-        out.send("ball", [stroke], out.public("balls"))
+    def play(self, me, to, stroke):
+        me.send("ball", [stroke], me.public("balls"))
 
 
 def limited(setting, protocol, **fields):
@@ -188,25 +190,26 @@ PLUGIN = """
 from hushnet.protocols.base import Layout, MessageKind, Protocol, Traits
 
 class Rally(Protocol):
+    decides = True
     traits = Traits(trigger="message")
 
     def layout(self):
         return Layout(agent={"strokes": 1}, messages={"ball": MessageKind(1)})
 
-    def start(self, view, out):
+    def start(self, me):
         pass
 
-    def wake(self, view, out):
-        out.send("ball", [0.0], out.public("a ball"), to=int(view.neighbours[0]))
+    def step(self, me):
+        me.send("ball", [0.0], me.public("a ball"), to=int(me.neighbours[0]))
 
-    def receive(self, view, message, out):
-        out.send("ball", [0.0], out.public("a ball"), to=message.sender)
+    def react(self, me, message):
+        me.send("ball", [0.0], me.public("a ball"), to=message.sender)
 
 class Broken(Protocol):
     def layout(self):
         return Layout(agent={"strokes": 2}, messages={"ball": MessageKind(1)})
 
-    def start(self, view, out):
+    def start(self, me):
         pass
 
     @staticmethod
@@ -214,8 +217,9 @@ class Broken(Protocol):
         me.message = me.strokes[2 + me.updates]
 
 class Heir(Broken):
-    def wake(self, view, out):
-        out.send("ball", [0.0], out.public("a ball"))
+    decides = True
+    def step(self, me):
+        me.send("ball", [0.0], me.public("a ball"))
 """
 
 
@@ -229,7 +233,7 @@ def test_the_shell_keeps_limited_and_broken_runs_as_such_and_ends_with_the_grave
         == 5
     )
     summary, complaint = capsys.readouterr()
-    assert "batched (steps one by one, because Heir has a method wake beside its steps) for heir" in summary
+    assert "batched (steps one by one, because Heir decides by numbers what a step sends) for heir" in summary
     assert "warning: Heir has a method wake beside its steps, so its steps are made one by one" in summary
     assert "reactions to messages that send 'ball' at one instant" in complaint
     assert "Traceback" not in complaint

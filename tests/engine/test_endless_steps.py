@@ -45,36 +45,34 @@ class BroodingParameters(ProtocolParameters):
 class Brooding(Protocol):
     """Says what it has, and comes to no end in the third step of one phase."""
 
+    decides = True
+
     Parameters = BroodingParameters
     traits = Traits(trigger="message")
 
     def prepare(self):
-        self.calls = []
-
-    @property
-    def count(self):
-        """Steps of the phase so far."""
-        return len(self.calls)
+        self.counted = []
 
     def layout(self):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
 
     def brood(self, phase):
-        self.calls.extend([phase] * (phase == self.parameters.phase))
-        while self.count == 3:
+        if phase == self.parameters.phase:
+            self.counted.append(phase)
+        while len(self.counted) == 3:
             with contextlib.suppress(Exception):
                 sum(range(100))
 
-    def start(self, view, out):
+    def start(self, me):
         self.brood("start")
 
-    def wake(self, view, out):
-        self.brood("wake")
-        out.send("model", view.state["model"] + 1.0, out.plain())
+    def step(self, me):
+        self.brood("step")
+        me.send("model", me.model + 1.0, me.plain())
 
-    def receive(self, view, message, out):
-        self.brood("receive")
+    def react(self, me, message):
+        self.brood("react")
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +82,7 @@ def _soon(monkeypatch):
 
 
 @pytest.mark.parametrize("engine", ["batched", "event"])
-@pytest.mark.parametrize("phase", ["start", "wake", "receive"])
+@pytest.mark.parametrize("phase", ["start", "step", "react"])
 def test_a_step_without_an_end_ends_its_run_and_what_was_recorded_is_kept(engine, phase, monkeypatch):
     monkeypatch.setattr(time, "thread_time", lambda: 0.0)  # so that nobody else notices
     setting = dataclasses.replace(small_setting(), limits=Limits(seconds=0.2))
@@ -93,7 +91,7 @@ def test_a_step_without_an_end_ends_its_run_and_what_was_recorded_is_kept(engine
     with pytest.raises(LimitReached, match=r"limits\.seconds admits 0\.2") as error:
         drive(world)
     assert (error.value.limit, error.value.most) == ("seconds", 0.2)
-    assert 1 <= world.protocol.count <= 3
+    assert 1 <= len(world.protocol.counted) <= 3
     assert world.traffic.conserved
     assert (phase == "start") == recorder.trace().empty
     assert not any(thread.name == "limits.seconds" for thread in threading.enumerate())
@@ -108,21 +106,21 @@ class BroodingGossip(Gossip):
         while phase == self.parameters.phase:
             sum(range(100))
 
-    def partner(self, view):
+    def partner(self, me, uniform):
         self.brood("partner")
-        return super().partner(view)
+        return super().partner(me, uniform)
 
-    def make_request(self, view, partner, out):
+    def request(self, me, partner):
         self.brood("request")
-        super().make_request(view, partner, out)
+        super().request(me, partner)
 
-    def make_response(self, view, partner, vector, out):
+    def respond(self, me, partner, vector):
         self.brood("respond")
-        super().make_response(view, partner, vector, out)
+        super().respond(me, partner, vector)
 
-    def complete_exchange(self, view, partner, vector):
+    def complete(self, me, partner, vector):
         self.brood("complete")
-        super().complete_exchange(view, partner, vector)
+        super().complete(me, partner, vector)
 
 
 @pytest.mark.parametrize("engine", ["batched", "event"])
@@ -147,7 +145,7 @@ class BroodingStep(Brooding):
     """Its steps are functions of one agent."""
 
     traits = Traits()
-    wake = Protocol.wake
+    decides = False
     step = staticmethod(brooding)
 
 
@@ -178,8 +176,8 @@ def test_a_step_function_without_an_end_ends_its_run_planned_or_not(engine, prot
 class BroodingHalves(BroodingGossip):
     """Its halves are functions of one agent, of which one comes to no end."""
 
-    make_request, make_response = Protocol.make_request, Protocol.make_response
-    complete_exchange, partner = Protocol.complete_exchange, Protocol.partner
+    decides = False
+    partner = Protocol.partner
 
     @staticmethod
     def request(me, partner):
@@ -213,7 +211,7 @@ def test_a_contract_is_not_checked_for_longer_than_a_run_may_take():
     def make(setting, watch):
         return World(setting, Brooding, parameters, watch=watch), EventEngine()
 
-    parameters = BroodingParameters(phase="wake")
+    parameters = BroodingParameters(phase="step")
     setting = dataclasses.replace(small_setting(), limits=Limits(seconds=0.05))
     with pytest.raises(LimitReached, match=r"limits\.seconds admits 0\.05"):
         judged(Brooding, parameters, setting, make)

@@ -67,23 +67,25 @@ class MixParameters(ProtocolParameters):
 class Mix(Protocol):
     """Agents move half-way to the mean of what they hear, with some noise; some fall silent after a while."""
 
+    decides = True
+
     Parameters = MixParameters
 
     def layout(self):
         return Layout(agent={"model": 3}, messages={"model": MessageKind(3, mirrors="model")})
 
-    def start(self, view, out):
-        view.state["model"][:] = view.agent
-        out.send("model", view.state["model"], out.plain())
+    def start(self, me):
+        me.model = me.agent
+        me.send("model", me.model, me.plain())
 
-    def wake(self, view, out):
-        model = view.state["model"]
-        if len(view.neighbours):
-            model += 0.5 * (view.received("model").mean(axis=0) - model)
-        model += view.stream("noise").normal(size=3)
-        out.send("model", model, out.plain())
-        if self.parameters.updates is not None and view.updates + 1 >= self.parameters.updates:
-            out.fall_silent()
+    def step(self, me):
+        model = me.model
+        if len(me.neighbours):
+            model += 0.5 * (me.heard.mean(axis=0) - model)
+        model += me.stream("noise").normal(size=3)
+        me.send("model", model, me.plain())
+        if self.parameters.updates is not None and me.updates + 1 >= self.parameters.updates:
+            me.fall_silent()
 
 
 class Blend(Mix):
@@ -92,7 +94,7 @@ class Blend(Mix):
     def most_steps(self):
         return self.parameters.updates
 
-    wake = Protocol.wake
+    decides = False
 
     @staticmethod
     def step(me):
@@ -370,15 +372,15 @@ class Heed(Echo):
 
     traits = Traits(trigger="message", inbox="every")
 
-    def wake(self, view, out):
-        view.state["model"][0] += sum(message.vector[0] * message.order for message in view.messages)
-        out.send("model", view.state["model"], out.public("a stamp"))
+    def step(self, me):
+        me.model[0] += sum(message.vector[0] * message.order for message in me.messages)
+        me.send("model", me.model, me.public("a stamp"))
 
-    def receive(self, view, message, out):
-        super().receive(view, message, out)
-        view.state["model"][1] += message.vector[0]
-        if view.state["model"][1] > 40.0:
-            out.fall_silent()
+    def react(self, me, message):
+        super().react(me, message)
+        me.model[1] += message.vector[0]
+        if me.model[1] > 40.0:
+            me.fall_silent()
 
 
 @pytest.mark.parametrize("protocol", [Echo, Collect, Heed])
@@ -418,7 +420,7 @@ def test_steps_that_are_not_planned_because_of_single_messages_are_remarked(trai
     assert drive(world).activations > 20
 
 
-BY_METHODS = "batched (steps one by one, because Stamp makes its steps by methods)"
+BY_METHODS = "batched (steps one by one, because Stamp decides by numbers what a step sends)"
 
 
 def test_the_engine_can_be_chosen():
@@ -510,9 +512,9 @@ def test_forty_agents_with_long_delays_make_the_pools_grow_and_change_nothing():
 class Noisy(Mix):
     """Starts are drawn."""
 
-    def start(self, view, out):
-        view.state["model"][:] = view.stream("noise").normal(size=3) + view.tick
-        out.send("model", view.state["model"], out.plain())
+    def start(self, me):
+        me.model = me.stream("noise").normal(size=3) + me.tick
+        me.send("model", me.model, me.plain())
 
 
 def test_an_agent_that_joins_late_starts_at_the_same_tick_with_the_same_draws_on_both_engines():

@@ -63,25 +63,25 @@ class Diary(Stamp):
     def agents(self):
         return self.problem.graph.agents
 
-    def wake(self, view, out):
-        model = view.state["model"]
-        for rank, message in enumerate(view.messages):
+    def step(self, me):
+        model = me.model
+        for rank, message in enumerate(me.messages):
             told = (message.sender, message.tick, message.sent_at, message.order, message.edge, message.size)
             model[0] += np.dot(told, 1.0 + np.arange(6) / 7) * (1 + rank)
             model[1] += message.vector.sum() + len(message.kind)
-        uniforms = view.stream("noise").random(4)
-        if view.agent == 1 and view.round > 4:
-            out.fall_silent()
+        uniforms = me.stream("noise").random(4)
+        if me.agent == 1 and me.round > 4:
+            me.fall_silent()
             return
-        free, around = out.public("no data in it"), view.neighbours
-        note = np.full(1 + view.agent % 3, uniforms[0])
+        free, around = me.public("no data in it"), me.neighbours
+        note = np.full(1 + me.agent % 3, uniforms[0])
         for kind, vector in [("note", note), ("model", model)][:: 1 if uniforms[1] < 0.5 else -1]:
             if uniforms[2] < 0.5:
-                out.send(kind, vector, free)
+                me.send(kind, vector, free)
             elif len(around) and uniforms[2] < 0.8:
-                out.send(kind, vector, free, to=int(around[int(uniforms[3] * len(around))]))
-        if view.agent == 2 and view.round == 3:
-            out.fall_silent()
+                me.send(kind, vector, free, to=int(around[int(uniforms[3] * len(around))]))
+        if me.agent == 2 and me.round == 3:
+            me.fall_silent()
 
 
 @st.composite
@@ -378,13 +378,13 @@ def test_two_messages_of_one_kind_to_one_neighbour_in_a_round_are_refused():
 def test_rounds_that_need_events_have_them_in_compiled_windows(fields, schedule):
     world = build_world("auto", plain_setting(**fields), Stamp, in_rounds(Stamp, schedule=schedule))
     assert type(driver_of(world)) is EventfulRounds
-    assert world.engine == "batched (steps one by one, because Stamp makes its steps by methods)"
+    assert world.engine == "batched (steps one by one, because Stamp decides by numbers what a step sends)"
 
 
 @pytest.mark.parametrize("schedule", ["rounds", {"kind": "rounds", "resend_after": "never"}])
 def test_lossless_rounds_run_on_the_fast_engine(schedule):
     world = build_world("auto", plain_setting(), Averaging, in_rounds(Averaging, schedule=schedule))
-    assert world.engine == "batched (steps one by one, because Averaging makes its steps by methods)"
+    assert world.engine == "batched (steps one by one, because Averaging decides by numbers what a step sends)"
     assert build_world("batched", plain_setting(), CoordinateDescent, descent()).engine == "batched (steps in batches)"
 
 

@@ -1,10 +1,10 @@
-"""What a world of planned steps does not hold for each of its agents: what only steps by views read."""
+"""What a world of planned steps does not hold for each of its agents: what only steps one by one read."""
 
 import gc
 
 import numpy as np
 from hushnet.protocols.privacy.mechanisms import Release
-from hushnet.protocols.view import Sent, View
+from hushnet.protocols.steps.peer import Peer, Sent
 
 from ..benchmarks.cases import CASES, make_setting, protocol_of
 from .driving import drive, fast_world
@@ -15,32 +15,32 @@ def world_of(*, plans=True, updates=3.0, **options):
     return fast_world(setting, *protocol_of("broadcast"), plans=plans, **options)
 
 
-def views_of(world):
-    """The views of a world's agents that somebody still has."""
-    return [one for one in gc.get_objects() if type(one) is View and one._inbox is world.inbox]
+def records_of(world):
+    """The records of a world's agents that somebody still has."""
+    return [one for one in gc.get_objects() if type(one) is Peer and one.source_.inbox is world.inbox]
 
 
-def test_a_world_that_was_not_run_has_made_no_view():
-    assert views_of(world_of()) == []
+def test_a_world_that_was_not_run_has_made_no_record():
+    assert records_of(world_of()) == []
 
 
-def test_a_planned_run_keeps_no_view_of_an_agent():
+def test_a_planned_run_keeps_no_record_of_an_agent():
     world = drive(world_of())
     assert world.activations > 0
-    assert views_of(world) == []
+    assert records_of(world) == []
 
 
-def test_steps_one_by_one_find_the_views_of_the_steps_before():
+def test_steps_one_by_one_find_the_records_of_the_steps_before():
     world = drive(world_of(plans=False))
-    assert len(views_of(world)) == len(world.agents)
+    assert len(records_of(world)) == len(world.agents)
 
 
-def test_a_view_that_somebody_has_is_the_agents_only_one():
+def test_a_record_that_somebody_has_is_the_agents_only_one():
     world = drive(world_of())
-    view = world.views[3]
-    assert world.views[3] is view
-    assert views_of(world) == [view]
-    assert view.state["model"].tolist() == world.state.agent["model"][3].tolist()
+    me = world.peers[3]
+    assert world.peers[3] is me
+    assert records_of(world) == [me]
+    assert me.model.tolist() == world.state.agent["model"][3].tolist()
 
 
 def test_a_planned_run_copies_no_vector_for_an_edge_until_somebody_reads_it():
@@ -56,13 +56,12 @@ def test_a_run_of_steps_one_by_one_copies_vectors_as_they_arrive():
     assert len(world.transport.tables.values) == len(world.inbox.values["model"].values)
 
 
-def test_a_view_made_after_a_planned_run_reads_what_one_of_steps_one_by_one_reads():
+def test_a_record_made_after_a_planned_run_reads_what_one_of_steps_one_by_one_reads():
     planned, plain = drive(world_of()), drive(world_of(plans=False))
     for agent in range(len(plain.agents)):
-        ours, theirs = planned.views[agent], plain.views[agent]
-        assert ours.received("model").tolist() == theirs.received("model").tolist()
-        assert ours.heard("model").tolist() == theirs.heard("model").tolist()
-        assert ours.sent_at("model").tolist() == theirs.sent_at("model").tolist()
+        ours, theirs = planned.peers[agent], plain.peers[agent]
+        assert ours.heard.tolist() == theirs.heard.tolist()
+        assert ours.was_heard.tolist() == theirs.was_heard.tolist()
         assert ours.neighbours.tolist() == theirs.neighbours.tolist()
         assert ours.updates == plain.agents[agent].updates
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from types import MethodType
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -37,8 +36,10 @@ SCHEDULES = {"broadcast": "async", "rounds": "rounds"}
 class Frozen(CoordinateDescent):
     """Says its model, and never changes it."""
 
-    def wake(self, view, out):
-        out.send("model", view.state["model"], out.plain())
+    decides = True
+
+    def step(self, me):
+        me.send("model", me.model, me.plain())
 
 
 class Sevens(ModelPropagation):
@@ -46,7 +47,7 @@ class Sevens(ModelPropagation):
 
     @staticmethod
     def step(me):
-        me.model[:] = 7.0
+        me.model = 7.0
         me.message = me.model
 
 
@@ -69,7 +70,7 @@ def test_a_subclass_runs_its_own_method_and_not_its_parents_function(schedule):
     fields = protocol_parameters(Frozen, {"mu": 0.5, "schedule": SCHEDULES[schedule]})
     engines = EventEngine(), BatchedEngine()
     reference, fast = (run_small(Frozen, fields, engine=engine) for engine in engines)
-    assert fast.engine == "batched (steps one by one, because Frozen has a method wake beside its steps)"
+    assert fast.engine == "batched (steps one by one, because Frozen decides by numbers what a step sends)"
     assert np.array_equal(fast.state.agent["model"].values, reference.state.agent["model"].values)
     assert not np.array_equal(
         fast.state.agent["model"].values, run_small(CoordinateDescent, fields).state.agent["model"].values
@@ -117,14 +118,6 @@ def test_a_loss_of_ones_own_is_asked_itself_whatever_its_name():
     assert models[0] == models[1] != models[2]
 
 
-def test_a_method_that_was_put_on_an_object_makes_its_steps():
-    other = World(small_setting(), CoordinateDescent, protocol_parameters(CoordinateDescent, {"mu": 0.5}))
-    vars(other.protocol)["wake"] = MethodType(Frozen.wake, other.protocol)
-    assert BatchedEngine().driver(other).engine == (
-        "batched (steps one by one, because CoordinateDescent has a method replaced beside its steps)"
-    )
-
-
 WAYS = {
     "index": ("me.model[5] = 1.0", "IndexError: index 5 is out of bounds"),
     "division": ("1 // (len(me.model) - 2)", "ZeroDivisionError"),
@@ -151,7 +144,7 @@ def refuse(me, way):
 class Refusing(Stamp):
     """Its step raises at an agent's third step, having said something before."""
 
-    wake = Protocol.wake
+    decides = False
     way = "own"
 
     def constants(self):
@@ -208,8 +201,8 @@ def test_an_error_in_a_step_ends_the_run_and_names_agent_time_and_line(kind, way
 class Stumbling(Gossip):
     """One half of its exchanges raises."""
 
-    make_request, make_response = Protocol.make_request, Protocol.make_response
-    complete_exchange, partner = Protocol.complete_exchange, Protocol.partner
+    decides = False
+    partner = Protocol.partner
     half = "respond"
 
     @staticmethod

@@ -155,9 +155,9 @@ def test_a_subclass_with_a_start_of_its_own_starts_by_that():
     class Elsewhere(CoordinateDescent):
         """Begins elsewhere."""
 
-        def start(self, view, out):
-            super().start(view, out)
-            view.state["model"][:] = 1.0
+        def start(self, me):
+            super().start(me)
+            me.model = 1.0
 
     world, started = run(random_setting(3, loss="logistic"), Elsewhere, {"mu": 0.5}, stop=Stop(time=0.0))
     assert len(started) == len(world.agents)
@@ -169,7 +169,7 @@ def test_a_start_that_somebody_has_put_on_an_object_is_made():
     setting = random_setting(3, loss="logistic")()
     world = fast_world(setting, CoordinateDescent, protocol_parameters(CoordinateDescent, {"mu": 0.5}))
     seen = []
-    vars(world.protocol)["start"] = lambda view, out: seen.append(view.agent)
+    vars(world.protocol)["start"] = lambda me: seen.append(me.agent)
     drive(world)
     assert seen == list(range(len(world.agents)))
 

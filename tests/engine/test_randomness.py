@@ -241,8 +241,8 @@ def test_compiled_streams_begin_where_those_of_a_step_do(purpose):
     one = streams.generator(2**63 + 9, purpose)
     for agent, tick, reactions in itertools.product(range(4), (-1, 0, 1, 2**33), (0, 1, 5)):
         world.agents[agent].reactions = reactions
-        view = world.views[agent]
-        view.begin(0.5, tick, 3)
+        me = world.peers[agent]
+        me.open_({}, 3, tick, 0.5, acts=True)
         places, out = streams.beginnings([tick + 1], [world.numbers[agent]], [reactions]), np.empty((1, 9))
         fill_normal(one, places, np.ones(1), np.ones(1, dtype=np.bool_), out)
-        assert view.stream(purpose).standard_normal(9).tolist() == out[0].tolist()
+        assert me.stream(purpose).standard_normal(9).tolist() == out[0].tolist()

@@ -36,6 +36,8 @@ AGENTS, ROUNDS = 6, 10
 class Averaging(Protocol):
     """Synchronous averaging with equal weights, from the mean of the own rows."""
 
+    decides = True
+
     Parameters = StampParameters
     traits = Traits(trigger="round", inbox="per_round")
 
@@ -43,69 +45,69 @@ class Averaging(Protocol):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
 
-    def start(self, view, out):
-        view.state["model"][:] = view.data.features.mean(axis=0)
-        out.send("model", view.state["model"], out.plain())
+    def start(self, me):
+        me.model = me.data.features.mean(axis=0)
+        me.send("model", me.model, me.plain())
 
-    def wake(self, view, out):
-        heard = view.received("model")
-        view.state["model"][:] = (view.state["model"] + heard.sum(axis=0)) / (1 + len(heard))
-        out.send("model", view.state["model"], out.plain())
+    def step(self, me):
+        heard = me.heard
+        me.model = (me.model + heard.sum(axis=0)) / (1 + len(heard))
+        me.send("model", me.model, me.plain())
 
 
 class Limited(Averaging):
     """Agent i falls silent with its update number 2 + i, saying its last model."""
 
-    def wake(self, view, out):
-        super().wake(view, out)
-        if view.updates == 1 + view.agent:
-            out.fall_silent()
+    def step(self, me):
+        super().step(me)
+        if me.updates == 1 + me.agent:
+            me.fall_silent()
 
 
 class Speechless(Averaging):
     """Agent 0 falls silent in round 3 without a word."""
 
-    def wake(self, view, out):
-        if view.agent == 0 and view.round == 3:
-            out.fall_silent()
+    def step(self, me):
+        if me.agent == 0 and me.round == 3:
+            me.fall_silent()
             return
-        super().wake(view, out)
+        super().step(me)
 
 
 class Choosy(Averaging):
     """In even rounds agents write to their first neighbour only."""
 
-    def wake(self, view, out):
-        first = int(view.neighbours[0]) if view.round % 2 == 0 else None
-        out.send("model", view.state["model"] + view.round, out.plain(), to=first)
-        view.state["model"][:] = view.received("model").sum(axis=0)
+    def step(self, me):
+        first = int(me.neighbours[0]) if me.round % 2 == 0 else None
+        me.send("model", me.model + me.round, me.plain(), to=first)
+        me.model = me.heard.sum(axis=0)
 
 
 class Numbered(Stamp):
     """Checks that a step reads the round before its own from everybody."""
 
-    def wake(self, view, out):
-        assert view.round == view.tick + 1 == view.updates + 1
-        np.testing.assert_array_equal(view.received("model")[:, 1], view.round - 2)
-        super().wake(view, out)
+    def step(self, me):
+        assert me.round == me.tick + 1 == me.updates + 1
+        np.testing.assert_array_equal(me.heard[:, 1], me.round - 2)
+        super().step(me)
 
 
 class Quiet(Stamp):
     """Agent 0 is silent from the start."""
 
-    def start(self, view, out):
-        super().start(view, out)
-        if view.agent == 0:
-            out.fall_silent()
+    def start(self, me):
+        super().start(me)
+        if me.agent == 0:
+            me.fall_silent()
 
 
 class Once(Stamp):
     """Agent 0 steps once."""
 
-    def wake(self, view, out):
-        super().wake(view, out)
-        if view.agent == 0:
-            out.fall_silent()
+    def step(self, me):
+        super().step(me)
+        if me.agent == 0:
+            me.fall_silent()
 
 
 def in_rounds(protocol, *, schedule="rounds", **fields):

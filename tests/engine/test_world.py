@@ -591,9 +591,9 @@ def test_a_planted_nan_names_agent_time_and_field(planted):
 
 def test_an_explosion_to_infinity_is_named():
     class Explode(Stamp):
-        def wake(self, view, out):
+        def step(self, me):
             with np.errstate(over="ignore"):
-                view.state["model"][:] *= 1e300
+                me.model[:] *= 1e300
 
     world = world_of(Explode, clock=TOGETHER)
     with pytest.raises(Divergence, match=r"agent 0 at time 2: model became infinite"):
@@ -616,12 +616,15 @@ def test_a_delay_file_reaches_the_messages(tmp_path):
 class SummedNoise(CoordinateDescent):
     """Sends the sum of three noisy zeros under the last one's release, and owns up to the other two."""
 
-    def wake(self, view, out):
-        terms = [Release(view.agent, view.now, "laplace", "l1", 1.0, "clip", 1.0, 10.0, 0.1, 0.0, 1) for _ in range(3)]
-        total = sum(term.perturb(np.zeros(view.state["model"].shape), rng=view.stream("noise")) for term in terms)
+    decides = True
+    asks_for_budget = True
+
+    def step(self, me):
+        terms = [Release(me.agent, me.now, "laplace", "l1", 1.0, "clip", 1.0, 10.0, 0.1, 0.0, 1) for _ in range(3)]
+        total = sum(term.perturb(np.zeros(me.model.shape), rng=me.stream("noise")) for term in terms)
         for term in terms[:-1]:
-            out.disclose(term)
-        out.send("model", total, terms[-1])
+            me.disclose(term)
+        me.send("model", total, terms[-1])
 
 
 def test_what_a_step_discloses_is_charged_beside_what_it_sends():

@@ -32,27 +32,28 @@ class OwnParameters(ProtocolParameters):
     hold: bool = False
 
 class Own(Protocol):
+    decides = True
     Parameters = OwnParameters
 
     def layout(self):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
 
-    def start(self, view, out):
+    def start(self, me):
         time.sleep(self.parameters.seconds)
         hold = Path(__file__).with_name("hold") if self.parameters.hold else None
         while hold and hold.exists() and any(hold.parent.glob("out/*/manifest.json")):  # a run is there: nothing begins
             time.sleep(0.02)
-        fate = self.problem.task.train.features[0, 0] > 0.8 and view.agent == 3  # in the data of seed 0
+        fate = self.problem.task.train.features[0, 0] > 0.8 and me.agent == 3  # in the data of seed 0
         if fate and self.parameters.fails:
             raise ZeroDivisionError("a mistake of the user's")
         if fate and self.parameters.kills:
             os.kill(os.getpid(), 9)
 
-    def wake(self, view, out):
-        model = view.state["model"]
-        model[:] = (model + view.received("model").mean(axis=0)) / 2 + view.data.features.mean(axis=0)
-        out.send("model", model, out.plain())
+    def step(self, me):
+        model = me.model
+        model[:] = (model + me.heard.mean(axis=0)) / 2 + me.data.features.mean(axis=0)
+        me.send("model", model, me.plain())
 """
 
 

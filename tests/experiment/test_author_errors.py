@@ -27,7 +27,7 @@ class Mine(Protocol):
     def constants(self):
         return GIVEN
 
-    def start(self, view, out):
+    def start(self, me):
         STARTED
 
     @staticmethod
@@ -38,7 +38,7 @@ class Mine(Protocol):
 def looked_up(table):
     return table["nothing"]
 """
-SILENT = "out.send('model', view.state['model'], out.public('zero'))"
+SILENT = "me.send('model', me.model, me.public('zero'))"
 
 
 @pytest.mark.parametrize("how", [["event"], ["auto", "--no-contract"]], ids=" ".join)

@@ -27,16 +27,18 @@ LAPLACE = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 1e-3}, "u
 class Liar(Protocol):
     """Says its model in public from its second step on."""
 
+    decides = True
+
     def layout(self):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
 
-    def start(self, view, out):
-        out.send("model", view.state["model"], out.public("the start is 0"))
+    def start(self, me):
+        me.send("model", me.model, me.public("the start is 0"))
 
-    def wake(self, view, out):
-        out.send("model", view.state["model"], out.public("it was public before"))
-        view.state["model"][:] = view.data.features.mean(axis=0)
+    def step(self, me):
+        me.send("model", me.model, me.public("it was public before"))
+        me.model = me.data.features.mean(axis=0)
 
 
 class Honest(CoordinateDescent):
@@ -46,10 +48,10 @@ class Honest(CoordinateDescent):
 class Breaks(Honest):
     """Fails where agents are few."""
 
-    def start(self, view, out):
+    def start(self, me):
         if self.problem.task.agents < 8:
             raise RuntimeError("too few of us")
-        super().start(view, out)
+        super().start(me)
 
 
 class Stumbles(Protocol):
@@ -59,8 +61,8 @@ class Stumbles(Protocol):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
 
-    def start(self, view, out):
-        out.send("model", view.state["model"], out.public("the start is 0"))
+    def start(self, me):
+        me.send("model", me.model, me.public("the start is 0"))
 
     @staticmethod
     def step(me):

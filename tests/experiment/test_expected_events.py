@@ -87,11 +87,13 @@ def test_nothing_is_expected_of_agents_that_may_fall_silent_or_leave(protocol, c
 class Quiet(CoordinateDescent):
     """It inherits all but falls silent at once."""
 
+    decides = True
+
     def layout(self) -> Layout:
         return Layout(agent={"model": 2}, messages={"model": MessageKind(2)})
 
-    def wake(self, view, out):
-        out.fall_silent()
+    def step(self, me):
+        me.fall_silent()
 
 
 def test_what_a_class_promises_is_not_inherited():

@@ -146,21 +146,23 @@ class TroubleParameters(ProtocolParameters):
 class Trouble(Protocol):
     """Follows the data until it plants something that is not finite, or grows without bound."""
 
+    decides = True
+
     Parameters = TroubleParameters
 
     def layout(self):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
 
-    def start(self, view, out):
-        view.state["model"][:] = 1.0
+    def start(self, me):
+        me.model = 1.0
 
-    def wake(self, view, out):
+    def step(self, me):
         if self.parameters.growth:
-            view.state["model"] *= self.parameters.growth
-        elif view.updates == self.parameters.at and view.agent == 5:
-            view.state["model"][2] = np.nan
-        out.send("model", view.state["model"], out.plain())
+            me.model *= self.parameters.growth
+        elif me.updates == self.parameters.at and me.agent == 5:
+            me.model[2] = np.nan
+        me.send("model", me.model, me.plain())
 
 
 TROUBLE = (

@@ -57,9 +57,9 @@ class Mine(Protocol):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
 
-    def start(self, view, out):
+    def start(self, me):
         #START
-        out.send("model", view.state["model"], out.public("zeros"))
+        me.send("model", me.model, me.public("zeros"))
 
     @staticmethod
     def step(me):

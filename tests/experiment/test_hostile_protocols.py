@@ -47,13 +47,15 @@ def protocol_that(raises):
     class Own(Protocol):
         """Raises at its first step."""
 
+        decides = True
+
         def layout(self):
             return Layout(agent={"model": 2}, messages={"model": MessageKind(2, mirrors="model")})
 
-        def start(self, view, out):
+        def start(self, me):
             pass
 
-        def wake(self, view, out):
+        def step(self, me):
             raise raises
 
     return Own

@@ -15,9 +15,11 @@ from rich.console import Console
 class KeepsSomethingBack(CoordinateDescent):
     """Goes on from another model than it has told."""
 
-    def wake(self, view, out):
-        super().wake(view, out)
-        view.state["model"][0] += 1e-3
+    decides = True
+
+    def step(self, me):
+        super().step(me)
+        me.model[0] += 1e-3
 
 
 class SaysNothing(CoordinateDescent):

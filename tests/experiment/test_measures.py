@@ -37,18 +37,20 @@ ALWAYS = Always(kind="always")
 class Still(Protocol):
     """Every agent keeps the model that it starts with, and tells it again and again."""
 
+    decides = True
+
     Parameters = ProtocolParameters
 
     def layout(self):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
 
-    def start(self, view, out):
-        view.state["model"][:] = np.random.default_rng(view.agent).normal(size=self.problem.task.dimension)
-        out.send("model", view.state["model"], out.public("random"))
+    def start(self, me):
+        me.model = np.random.default_rng(me.agent).normal(size=self.problem.task.dimension)
+        me.send("model", me.model, me.public("random"))
 
-    def wake(self, view, out):
-        out.send("model", view.state["model"], out.public("random"))
+    def step(self, me):
+        me.send("model", me.model, me.public("random"))
 
 
 def task_of(metric="accuracy", agents=AGENTS):
@@ -207,8 +209,8 @@ def test_an_objective_has_exploded_above_a_million_times_its_start_or_one(start,
     class Outlier(Still):
         """The fourth agent's model is the longest, and negative."""
 
-        def start(self, view, out):
-            view.state["model"][:] = -50.0 if view.agent == 3 else 1.0
+        def start(self, me):
+            me.model = -50.0 if me.agent == 3 else 1.0
 
     world = World(setting_of(task), Outlier, ProtocolParameters(kind="still"), recorder=recorder, every=1.0)
     recorder._reading = Scripted(LocalOnly(task), world)

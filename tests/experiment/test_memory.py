@@ -158,8 +158,8 @@ def test_a_layout_that_needs_data_counts_as_a_model():
         def layout(self):
             return Layout({"model": len(self.problem.task.train.labels)})
 
-        def start(self, view, out):
-            out.fall_silent()
+        def start(self, me):
+            me.fall_silent()
 
     assert memory.expected_layout(Own, None, memory.Sizes(3, 7)).agent == {"model": 7}
 

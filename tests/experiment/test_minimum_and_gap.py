@@ -83,8 +83,8 @@ class Far(Protocol):
     def layout(self):
         return Layout(agent={"model": self.problem.task.dimension})
 
-    def start(self, view, out):
-        view.state["model"][:] = 1e200
+    def start(self, me):
+        me.model = 1e200
 
     def objective(self):
         return LocalOnly(self.problem.task)

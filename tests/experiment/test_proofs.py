@@ -54,8 +54,8 @@ class Gossip(Protocol):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
 
-    def start(self, view, out):
-        out.send("model", view.state["model"], out.public("the start does not depend on data"))
+    def start(self, me):
+        me.send("model", me.model, me.public("the start does not depend on data"))
 
     @staticmethod
     def step(me):

@@ -17,34 +17,34 @@ class Sketch(Protocol):
     def layout(self):
         return Layout(agent={"model": 3, "dual": 3}, messages={"model": MessageKind(3)})
 
-    def start(self, view, out):
+    def start(self, me):
         pass
 
 
 class StandsStill(Sketch):
-    def wake(self, view, out):
-        view.state["dual"] += 1.0
+    def step(self, me):
+        me.dual += 1.0
 
 
 class Explodes(Sketch):
-    def wake(self, view, out):
-        view.state["model"][:] = np.sin(view.now)
-        view.state["dual"][:] = 3.0 ** (view.updates + 1)
+    def step(self, me):
+        me.model = np.sin(me.now)
+        me.dual = 3.0 ** (me.updates + 1)
 
 
 class Powers(Sketch):
-    def wake(self, view, out):
-        view.state["model"][:] = view.now
-        view.state["dual"][:] = 1e6 * view.now**4
+    def step(self, me):
+        me.model = me.now
+        me.dual = 1e6 * me.now**4
 
 
 class Collects(Sketch):
     def prepare(self):
         self.history = []
 
-    def wake(self, view, out):
-        view.state["model"][:] = view.now
-        self.history += [view.now] * 10
+    def step(self, me):
+        me.model = me.now
+        self.history.extend([me.now] * 10)
 
 
 def warnings_of(tmp_path, protocol, *, time=40, **fields):

@@ -11,17 +11,19 @@ from hushnet.simulator.cli import main
 class Token(Protocol):
     """A message that whoever gets it passes on; the start sends it."""
 
+    decides = True
+
     traits = Traits(trigger="message", inbox="latest", exchange="broadcast")
 
     def layout(self):
         return Layout(agent={"model": 2}, messages={"token": MessageKind(2, mirrors="model")})
 
-    def start(self, view, out):
-        out.send("token", view.state["model"], out.plain())
+    def start(self, me):
+        me.send("token", me.model, me.plain())
 
-    def receive(self, view, message, out):
-        view.state["model"][:] += 1.0
-        out.send("token", view.state["model"], out.plain())
+    def react(self, me, message):
+        me.model[:] += 1.0
+        me.send("token", me.model, me.plain())
 
 
 def scenario(**more):

@@ -39,9 +39,9 @@ class Mean(Protocol):
     def layout(self):
         return Layout(agent={"model": 2}, messages={"model": MessageKind(2, mirrors="model")})
 
-    def start(self, view, out):
-        view.state["model"][:] = view.agent
-        out.send("model", view.state["model"], out.public("the agent's index"))
+    def start(self, me):
+        me.model = me.agent
+        me.send("model", me.model, me.public("the agent's index"))
 
 
 class Planned(Mean):
@@ -113,7 +113,7 @@ def test_a_manifest_has_the_form_that_ran_and_why_it_is_that(tmp_path):
     batched = run({**loaded, "engine": "batched"}, out=tmp_path / "batched").manifests
     assert [one["form"]["steps"] for one in batched] == ["batches", "one by one"]
     assert batched[0]["form"] == {"asked": "planned", "steps": "batches", "why": ""}
-    assert batched[1]["form"]["why"] == "Local makes its steps by methods"
+    assert batched[1]["form"]["why"] == "Local makes no steps"
     event = run({**loaded, "engine": "event"}, out=tmp_path / "event").manifests
     assert {(one["form"]["asked"], one["form"]["steps"]) for one in event} == {("one by one", "one by one")}
     assert engines(event) == "event, as asked"

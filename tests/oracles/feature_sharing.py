@@ -12,60 +12,62 @@ from scipy.linalg import cho_factor, cho_solve
 
 
 class FeatureSharingByWake(FeatureSharing):
-    """Steps by `wake`, with factors outside the state."""
+    """Steps by a method, with factors outside the state."""
+
+    decides = asks_for_budget = True
 
     def prepare(self):
         """See `Protocol.prepare`."""
         super().prepare()
         self.factors, self.roots = {}, {}
 
-    def start(self, view, out):
+    def start(self, me):
         """See `Protocol.start`."""
-        if view.agent > self.parties:
-            out.fall_silent()
-        elif view.role == "party":
+        if me.agent > self.parties:
+            me.fall_silent()
+        elif me.role == "party":
             ratio = self.parameters.ridge / self.parameters.rho
-            self.factors[view.agent] = factorised(view.data.features, ratio)
+            self.factors[me.agent] = factorised(me.data.features, ratio)
             if self.parameters.noise is not None:
-                self.roots[view.agent] = range_root(view.data.features)
+                self.roots[me.agent] = range_root(me.data.features)
 
-    def wake(self, view, out):
-        """See `Protocol.wake`."""
-        phase = view.updates % self.cycle
-        if view.role == "centre":
+    def step(self, me):
+        """See `Protocol.step`."""
+        phase = me.updates % self.cycle
+        if me.role == "centre":
             if phase % 2 == 1:
-                self._centre(view, out, last=phase == self.cycle - 1)
-        elif phase % 2 == 0 and (self.parameters.order == "jacobi" or view.agent == 1 + phase // 2):
-            self._party(view, out)
+                self._centre(me, last=phase == self.cycle - 1)
+        elif phase % 2 == 0 and (self.parameters.order == "jacobi" or me.agent == 1 + phase // 2):
+            self._party(me)
 
-    def _party(self, view, out):
-        given, columns, state = self.parameters, view.data.features, view.state
-        release = self.scores.release(view)
+    def _party(self, me):
+        given, columns = self.parameters, me.data.features
+        release = self.scores.release(me)
         if given.noise is not None:
-            release = given.noise.release(view, parties=self.parties, rho=given.rho, ridge=given.ridge)
-        if not out.reserve(release):
-            out.fall_silent()
+            release = given.noise.release(me, parties=self.parties, rho=given.rho, ridge=given.ridge)
+        if not me.reserve(release):
+            me.fall_silent()
             return
-        gap, dual = np.split(view.received("gap_and_dual")[0], 2)
-        target = state["sent"] - gap - dual / given.rho
-        model = fitted(self.factors[view.agent], columns, target)
+        gap, dual = np.split(me.heard_gap_and_dual[0], 2)
+        target = me.sent - gap - dual / given.rho
+        model = fitted(self.factors[me.agent], columns, target)
         if given.noise is not None:
-            root = self.roots[view.agent]
-            model += root @ draw_noise("gaussian", root.shape[1], given.noise.scale, rng=view.stream("noise"))
+            root = self.roots[me.agent]
+            model += root @ draw_noise("gaussian", root.shape[1], given.noise.scale, rng=me.stream("noise"))
             sent = columns @ model
         else:
-            sent = release.perturb(clipped(columns @ model, self.scores), rng=view.stream("noise"))
-        state["model"][:], state["sent"][:] = model, sent
-        out.send("scores", sent, release, to=0)
+            sent = release.perturb(clipped(columns @ model, self.scores), rng=me.stream("noise"))
+        me.model, me.sent = model, sent
+        me.send("scores", sent, release, to=0)
 
-    def _centre(self, view, out, *, last):
-        state, total = view.state, np.sum(view.received("scores"), axis=0)
+    def _centre(self, me, *, last):
+        total = np.sum(me.heard_scores, axis=0)
         if last:
-            centre_step(self.problem.task.loss, view.state, view.data.labels, total, self.parameters.rho)
-        out.send(
+            centre_step(self.problem.task.loss, me, me.data.labels, total, self.parameters.rho)
+        me.send(
             "gap_and_dual",
-            np.concatenate([total - state["z"], state["y"]]),
-            out.plain("z and y depend on the labels, which nothing protects"),
+            np.concatenate([total - me.z, me.y]),
+            me.plain("z and y depend on the labels, which nothing protects"),
         )
 
 
@@ -86,9 +88,9 @@ def fitted(factor, columns, target):
     return cho_solve(factor, columns.T @ target, check_finite=False)
 
 
-def centre_step(loss, state, labels, total, rho):
+def centre_step(loss, me, labels, total, rho):
     """(7) and (8), in the blocks z and y of the centre."""
-    linear = state["y"] + rho * total
-    state["z"][:] = minimise_rows(loss, labels, curvature=rho, linear=linear)
-    state["y"] += rho * (total - state["z"])
-    assert (np.abs(state["y"] - loss.slope(state["z"], labels)) <= 1e-8 * (1 + 1e-6 * np.abs(linear))).all()
+    linear = me.y + rho * total
+    me.z = minimise_rows(loss, labels, curvature=rho, linear=linear)
+    me.y += rho * (total - me.z)
+    assert (np.abs(me.y - loss.slope(me.z, labels)) <= 1e-8 * (1 + 1e-6 * np.abs(linear))).all()

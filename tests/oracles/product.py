@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
 
+import numpy as np
 from hushnet.agents.availability import AvailabilityParameters
 from hushnet.agents.errors import HushnetError, Stall
 from hushnet.agents.graph import Graph
@@ -177,29 +178,52 @@ def stalled(sentence: str) -> str:
 
 
 class SeenView:
-    """A view of the project, under the names that the small protocols use."""
+    """The record of an agent, under the names that the small protocols use."""
 
-    def __init__(self, view: Any, kinds: list[str]) -> None:
-        self._view, self.kinds = view, kinds
+    def __init__(self, me: Any, kinds: list[str], *, rounds: bool, luck: float = float("nan")) -> None:
+        self._me, self.kinds, self._luck = me, kinds, luck
+        self.round = me.tick + 1 if rounds else 0
+        blocks, self._slots, self._inbox = me.tables_.state, me.tables_.graph.edges_of(me.agent), me.source_.inbox
+        self.state = {name: block[me.agent] for name, block in blocks.agent.items()}
+        self.edge = {name: block.of(self._slots) for name, block in blocks.edge.items()}
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._view, {"partner_luck": "partner_uniform"}.get(name, name))
+        return getattr(self._me, name)
+
+    def partner_luck(self) -> float:
+        """The draw that picks a partner."""
+        return self._luck
+
+    def received(self, kind: str) -> Any:
+        """See `tests.oracles.engine.view.View.received`."""
+        values, mirrors = self._inbox.values[kind].of(self._slots), self._me.tables_.mirrors[kind]
+        if mirrors is None or not isinstance(values, np.ndarray):
+            return values
+        return np.where(self.heard(kind)[:, None], values, self.state[mirrors])
+
+    def heard(self, kind: str) -> Any:
+        """See `tests.oracles.engine.view.View.heard`."""
+        return self._inbox.order[kind][self._slots] >= 0
+
+    def sent_at(self, kind: str) -> Any:
+        """See `tests.oracles.engine.view.View.sent_at`."""
+        return self._inbox.sent_at[kind][self._slots]
 
 
 class WayOut:
     """A way out of the project, under the names that the small protocols use."""
 
-    def __init__(self, out: Any, view: Any) -> None:
-        self._out, self._view = out, view
+    def __init__(self, me: Any) -> None:
+        self._me = me
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._out, name)
+        return getattr(self._me, name)
 
     def noisy(self, scale: float) -> Release:
         """See `tests.oracles.engine.view.Out.noisy`."""
         terms = {"sensitivity": 1.0, "sensitivity_source": "claimed", "verified_sensitivity": 1.0, "scale": scale}
         claimed = {"claimed_epsilon": 1.0 / scale, "claimed_delta": 0.0, "recipients": 1}
-        return Release(self._view.agent, self._view.now, "laplace", "l1", **terms, **claimed)
+        return Release(self._me.agent, self._me.now, "laplace", "l1", **terms, **claimed)
 
 
 def mirror_privacy(noise: Privacy | None) -> Any:
@@ -215,25 +239,25 @@ def mirror_privacy(noise: Privacy | None) -> Any:
 def mirror_of(description: dict[str, Any], diary: Diary) -> tuple[type[Protocol], ProtocolParameters]:
     """A protocol class of the project that does what the described small protocol does, and writes it down."""
     inner: Small = protocol_of(description["protocol"], description["schedule"], len(description["ids"]))
-    kinds = [*inner.layout().messages]
+    kinds, schedule = [*inner.layout().messages], description["schedule"]
+    rounds = schedule["kind"] == "rounds" if schedule else inner.traits.trigger == "round"
 
-    def seen(view: Any) -> SeenView:
-        return SeenView(view, kinds)
+    def seen(me: Any, luck: float = float("nan")) -> SeenView:
+        return SeenView(me, kinds, rounds=rounds, luck=luck)
 
     def told(phase: str) -> Callable[..., None]:
         """A phase with a partner, or none, between view and way out."""
 
-        def made(self: Any, view: Any, *rest: Any) -> None:
-            mine = seen(view)
-            diary.step(phase, mine, (int(rest[0]),) if phase in ("offer", "accept", "finish") else ())
-            *given, out = rest if phase != "finish" else (*rest, None)
-            ways = () if out is None else (WayOut(out, view),)
-            getattr(inner, phase)(mine, *given, *ways)
+        def made(self: Any, me: Any, *given: Any) -> None:
+            mine = seen(me)
+            diary.step(phase, mine, (int(given[0]),) if phase in ("offer", "accept", "finish") else ())
+            getattr(inner, phase)(mine, *given, *(() if phase == "finish" else (WayOut(me),)))
 
         return made
 
     class Mirror(Protocol):
         Parameters = MirrorParameters
+        decides = asks_for_budget = True
         traits = Traits(**vars(inner.traits))
 
         def layout(self) -> Layout:
@@ -241,19 +265,18 @@ def mirror_of(description: dict[str, Any], diary: Diary) -> tuple[type[Protocol]
             messages = {kind: MessageKind(**vars(spec)) for kind, spec in given.messages.items()}
             return Layout(agent=given.agent, edge=given.edge, messages=messages, roles=given.roles)
 
-        def receive(self, view: Any, message: Any, out: Any) -> None:
-            diary.step("receive", seen(view), (int(message.sender), message.kind, int(message.tick)))
-            inner.receive(seen(view), message, WayOut(out, view))
+        def react(self, me: Any, message: Any) -> None:
+            diary.step("receive", seen(me), (int(message.sender), message.kind, int(message.tick)))
+            inner.receive(seen(me), message, WayOut(me))
 
-        def partner(self, view: Any) -> int:
-            return inner.partner(seen(view))
+        def partner(self, me: Any, uniform: float) -> int:
+            return inner.partner(seen(me, uniform))
 
-        start, wake = told("start"), told("wake")
-        make_request, make_response, complete_exchange = told("offer"), told("accept"), told("finish")
+        start, step = told("start"), told("wake")
+        request, respond, complete = told("offer"), told("accept"), told("finish")
 
         @property
         def privacy(self) -> Any:
             return mirror_privacy(inner.privacy)
 
-    schedule = description["schedule"]
     return Mirror, MirrorParameters.model_validate({"kind": "mirror", "schedule": schedule})

@@ -9,7 +9,9 @@ from .feature_sharing import centre_step, clipped, factorised, fitted
 
 
 class StaleFeatureSharingByWake(StaleFeatureSharing):
-    """Steps by `wake`, with factors outside the state."""
+    """Steps by a method, with factors outside the state."""
+
+    decides = asks_for_budget = True
 
     def prepare(self):
         """See `Protocol.prepare`."""
@@ -17,44 +19,44 @@ class StaleFeatureSharingByWake(StaleFeatureSharing):
         self.factors = {}
         self.patience = np.inf if self.parameters.staleness == "unbounded" else float(self.parameters.staleness)
 
-    def start(self, view, out):
+    def start(self, me):
         """See `Protocol.start`."""
-        if view.role == "party":
+        if me.role == "party":
             ratio = self.parameters.ridge / (self.parameters.rho * (1 + self.parameters.damping))
-            self.factors[view.agent] = factorised(view.data.features, ratio)
+            self.factors[me.agent] = factorised(me.data.features, ratio)
 
-    def wake(self, view, out):
-        """See `Protocol.wake`."""
-        if view.role == "centre":
-            self._centre(view, out)
+    def step(self, me):
+        """See `Protocol.step`."""
+        if me.role == "centre":
+            self._centre(me)
         else:
-            self._party(view, out)
+            self._party(me)
 
-    def _party(self, view, out):
-        target, sent = view.received("target")[0], view.state["sent"]
-        release = out.public("scores that were told before")
+    def _party(self, me):
+        target, sent = me.heard_target[0], me.sent
+        release = me.public("scores that were told before")
         if target[-1] > sent[-1]:
-            release = self.scores.release(view)
-            if not out.reserve(release):
-                out.fall_silent()
+            release = self.scores.release(me)
+            if not me.reserve(release):
+                me.fall_silent()
                 return
-            columns = view.data.features
-            view.state["model"][:] = fitted(self.factors[view.agent], columns, target[:-1])
-            scores = clipped(columns @ view.state["model"], self.scores)
-            sent[:-1] = release.perturb(scores, rng=view.stream("noise"))
+            columns = me.data.features
+            me.model = fitted(self.factors[me.agent], columns, target[:-1])
+            scores = clipped(columns @ me.model, self.scores)
+            sent[:-1] = release.perturb(scores, rng=me.stream("noise"))
             sent[-1] = target[-1]
-        out.send("scores", sent, release, to=0)
+        me.send("scores", sent, release, to=0)
 
-    def _centre(self, view, out):
-        state, heard = view.state, view.received("scores")
-        release = out.public("targets that were told before")
-        if state["step"][0] - min(scores[-1] for scores in heard) < self.patience:
-            state["total"][:] = np.sum([scores[:-1] for scores in heard], axis=0)
-            centre_step(self.problem.task.loss, state, view.data.labels, state["total"], self.parameters.rho)
-            state["step"][0] += 1.0
-            move = (state["total"] - state["z"] + state["y"] / self.parameters.rho) / (1 + self.parameters.damping)
-            for told, scores in zip(view.edge["told"], heard, strict=True):
-                told[:-1], told[-1] = scores[:-1] - move, state["step"][0]
-            release = out.plain("z and y depend on the labels, which nothing protects")
-        for party, told in zip(view.neighbours.tolist(), view.edge["told"], strict=True):
-            out.send("target", told, release, to=party)
+    def _centre(self, me):
+        heard = me.heard_scores
+        release = me.public("targets that were told before")
+        if me.step[0] - min(scores[-1] for scores in heard) < self.patience:
+            me.total = np.sum([scores[:-1] for scores in heard], axis=0)
+            centre_step(self.problem.task.loss, me, me.data.labels, me.total, self.parameters.rho)
+            me.step += 1.0
+            move = (me.total - me.z + me.y / self.parameters.rho) / (1 + self.parameters.damping)
+            for told, scores in zip(me.told, heard, strict=True):
+                told[:-1], told[-1] = scores[:-1] - move, me.step[0]
+            release = me.plain("z and y depend on the labels, which nothing protects")
+        for party, told in zip(me.neighbours.tolist(), me.told, strict=True):
+            me.send("target", told, release, to=party)

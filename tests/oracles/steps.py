@@ -160,9 +160,9 @@ class SmallNoise(StepNoise):
     def __init__(self, scale: float, agents: int) -> None:
         self.scale, self.agents = scale, agents
 
-    def release(self, view: Any) -> Release:
+    def release(self, me: Any) -> Release:
         """See `StepNoise.release`."""
-        return WayOut(None, view).noisy(self.scale)
+        return WayOut(me).noisy(self.scale)
 
     def scales(self) -> Array:
         """See `StepNoise.scales`."""
@@ -190,11 +190,11 @@ def protocol_class(description: dict[str, Any], diary: Diary, form: Form) -> typ
             }
             return Layout(agent=given.agent, edge=given.edge, messages=messages, roles=given.roles)
 
-        def start(self, view: Any, out: Any) -> None:
-            inner.start(SeenView(view, [*kinds]), WayOut(out, view))
+        def start(self, me: Any) -> None:
+            inner.start(SeenView(me, [*kinds], rounds=False), WayOut(me))
 
-        def release(self, view: Any) -> Release:
-            return super().release(view) if noise else Release.plain(view.agent, view.now, "no noise")
+        def release(self, me: Any) -> Release:
+            return super().release(me) if noise else Release.plain(me.agent, me.now, "no noise")
 
         @property
         def privacy(self) -> Any:

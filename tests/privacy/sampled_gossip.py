@@ -49,8 +49,8 @@ class AnyNoise(SubgradientNoise):
     def mechanism(self):
         return None if self.privacy is None else self.privacy.mechanism
 
-    def release(self, view):
-        usual = super().release(view)
+    def release(self, me):
+        usual = super().release(me)
         if not usual.noisy:
             return usual
         return replace(usual, mechanism=self.mechanism, norm=noise_of(self.mechanism).norm)
@@ -71,8 +71,8 @@ class Texts(Protocol):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
 
-    def start(self, view, out):
-        out.send("model", view.state["model"], out.public("zeros"))
+    def start(self, me):
+        me.send("model", me.model, me.public("zeros"))
 
     def most_steps(self):
         return self.parameters.privacy.updates
@@ -91,34 +91,35 @@ class Texts(Protocol):
 class Methods(Texts):
     """The same by methods."""
 
-    step = None
+    decides = True
+    asks_for_budget = True
 
-    def rows(self, view):
+    def rows(self, me):
         """(k,) ranks of the sample."""
-        stream, count, given = view.stream("sampling"), len(view.data), self.parameters
+        stream, count, given = me.stream("sampling"), len(me.data), self.parameters
         if given.sampling == "full":
             return np.arange(count)
         if given.sampling == "poisson":
             return np.flatnonzero(stream.random(count) < min(1.0, given.batch / count))
         return stream.choice(count, min(given.batch, count), replace=False)
 
-    def noisy(self, view, release, exact):
+    def noisy(self, me, release, exact):
         """(p,) the gradient with the release's noise."""
-        return release.perturb(exact, rng=view.stream("noise"))
+        return release.perturb(exact, rng=me.stream("noise"))
 
-    def wake(self, view, out):
-        release = self.step_noise.release(view)
-        if view.updates >= (self.most_steps() or np.inf) or not out.reserve(release):
-            return out.fall_silent()
-        rows, model = np.asarray(self.rows(view), dtype=np.int64), view.state["model"]
-        shard = Shard(view.data.features[rows], view.data.labels[rows])
-        usual = len(view.data) if self.parameters.sampling == "full" else min(self.parameters.batch, len(view.data))
+    def step(self, me):
+        release = self.step_noise.release(me)
+        if me.updates >= (self.most_steps() or np.inf) or not me.reserve(release):
+            return me.fall_silent()
+        rows, model = np.asarray(self.rows(me), dtype=np.int64), me.model
+        shard = Shard(me.data.features[rows], me.data.labels[rows])
+        usual = len(me.data) if self.parameters.sampling == "full" else min(self.parameters.batch, len(me.data))
         gradient = clipped_gradient(model, shard, self.problem.task.loss, 0.0, *self.step_noise.clip)
-        noisy = self.noisy(view, release, len(rows) / usual * gradient)
-        if len(view.neighbours):
-            model[:] = (model + view.weights @ view.received("model") / view.weights.sum()) / 2
+        noisy = self.noisy(me, release, len(rows) / usual * gradient)
+        if len(me.neighbours):
+            model[:] = (model + me.weights @ me.heard / me.weights.sum()) / 2
         model -= 0.1 * noisy
-        out.send("model", model, release)
+        me.send("model", model, release)
         return None
 
 

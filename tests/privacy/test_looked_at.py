@@ -37,14 +37,14 @@ class BaseNoise(StepNoise):
     mechanism = property(lambda self: self._mechanism)
     dimension = property(lambda self: self._dimension)
 
-    def release(self, view, **changed):
-        return Release(**{**self.terms(view), **changed})
+    def release(self, me, **changed):
+        return Release(**{**self.terms(me), **changed})
 
-    def terms(self, view):
-        sensitivity = 2 * CLIP / max(len(view.data), 1)
+    def terms(self, me):
+        sensitivity = 2 * CLIP / max(len(me.data), 1)
         return {
-            "agent": view.agent,
-            "time": view.now,
+            "agent": me.agent,
+            "time": me.now,
             "mechanism": self._mechanism,
             "norm": mechanism_of(self._mechanism).norm,
             "sensitivity": sensitivity,
@@ -53,9 +53,9 @@ class BaseNoise(StepNoise):
             "scale": MULTIPLIER * sensitivity,
             "claimed_epsilon": 1.0,
             "claimed_delta": 1e-6,
-            "recipients": len(view.neighbours),
+            "recipients": len(me.neighbours),
             "dimension": self._dimension,
-            **self.protocol.terms(view),
+            **self.protocol.terms(me),
         }
 
     def scales(self):
@@ -75,14 +75,14 @@ class Base(Protocol):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
 
-    def start(self, view, out):
-        out.send("model", view.state["model"], out.public("zeros"))
+    def start(self, me):
+        me.send("model", me.model, me.public("zeros"))
 
     @property
     def privacy(self):
         return self.parameters.privacy
 
-    def terms(self, view):
+    def terms(self, me):
         """What of the release is otherwise."""
         return {}
 
@@ -199,21 +199,22 @@ def test_rows_perturbed_for_less_than_they_move_are_found_under_every_mechanism(
 class RawBehindADraw(Base):
     """Draws for an unbounded sensitivity, sends none of it, and then the raw models as public."""
 
-    step = None
+    decides = True
+    asks_for_budget = True
 
-    def wake(self, view, out):
-        if view.updates >= UPDATES or not len(view.data):
-            return out.fall_silent()
-        model, exact = view.state["model"], gradients(view.data.features, view.data.labels, view.state["model"])
+    def step(self, me):
+        if me.updates >= UPDATES or not len(me.data):
+            return me.fall_silent()
+        model, exact = me.model, gradients(me.data.features, me.data.labels, me.model)
         clipped = clip_rows(exact, CLIP, norm=self.parameters.privacy.norm).mean(axis=0)
-        if view.updates == 0:
-            release = self.step_noise.release(view)
-            model -= 0.1 * release.perturb(clipped, rng=view.stream("noise"))
-            return out.send("model", model, release)
-        unbounded = self.step_noise.release(view, verified_sensitivity=np.inf, reason="nothing bounds it")
-        unbounded.perturb(model, rng=view.stream("noise"))
+        if me.updates == 0:
+            release = self.step_noise.release(me)
+            model -= 0.1 * release.perturb(clipped, rng=me.stream("noise"))
+            return me.send("model", model, release)
+        unbounded = self.step_noise.release(me, verified_sensitivity=np.inf, reason="nothing bounds it")
+        unbounded.perturb(model, rng=me.stream("noise"))
         model -= 0.1 * clipped
-        return out.send("model", model, out.public("raw models"))
+        return me.send("model", model, me.public("raw models"))
 
 
 class RawOnceOnly(Base):
@@ -304,7 +305,7 @@ class AddOrRemove(Base):
 
     adjacency, charged = "add-or-remove-one", CLIP
 
-    def terms(self, view):
+    def terms(self, me):
         return {
             "adjacency": self.adjacency,
             "sensitivity": self.charged,
@@ -328,8 +329,8 @@ class AddOrRemoveHalf(AddOrRemove):
 class Both(AddOrRemove):
     """Names both adjacencies, and is charged for add-or-remove-one."""
 
-    def terms(self, view):
-        return {**super().terms(view), "adjacency": "add-or-remove-one" if view.updates == 0 else "replace-one"}
+    def terms(self, me):
+        return {**super().terms(me), "adjacency": "add-or-remove-one" if me.updates == 0 else "replace-one"}
 
 
 class CountsInRegularisation(AddOrRemove):
@@ -374,9 +375,12 @@ def test_every_adjacency_that_is_named_is_replayed_with_counts_made_anew(protoco
 class Objective(Base):
     """A ridge-regularised logistic model by a perturbed objective, solved by Newton's method."""
 
-    def terms(self, view):
+    decides = True
+    asks_for_budget = True
+
+    def terms(self, me):
         # |change of b| <= 2 CLIP; the Hessian's determinant moves by at most (p / 4) (R^2 / m) / curvature.
-        m = max(len(view.data), 1)
+        m = max(len(me.data), 1)
         bound = 2 * RADIUS / m + MULTIPLIER_OBJECTIVE * (RADIUS**2 / (4 * m)) * 2
         return {
             "dimension": 0,
@@ -395,11 +399,11 @@ class Objective(Base):
         hessian = (rows * (z * (1 - z))[:, None]).T @ rows / len(rows) + np.eye(len(model))
         return float(np.linalg.slogdet(hessian)[1])
 
-    def wake(self, view, out):
-        if view.updates >= 2 or not len(view.data):
-            return out.fall_silent()
-        rows, labels = clip_rows(view.data.features, RADIUS), view.data.labels
-        release = self.step_noise.release(view)
+    def step(self, me):
+        if me.updates >= 2 or not len(me.data):
+            return me.fall_silent()
+        rows, labels = clip_rows(me.data.features, RADIUS), me.data.labels
+        release = self.step_noise.release(me)
 
         def implied(model):
             return -(gradients(rows, labels, model).mean(axis=0) + model)
@@ -420,14 +424,12 @@ class Objective(Base):
             solve,
             self.inverse(implied, drawn),
             size=rows.shape[1],
-            rng=view.stream("noise"),
+            rng=me.stream("noise"),
             log_jacobian=lambda model: self.jacobian(rows, labels, model),
         )
-        view.state["model"][:] = solution
-        out.send("model", solution, release)
+        me.model = solution
+        me.send("model", solution, release)
         return None
-
-    step = None
 
 
 class WithoutDeterminant(Objective):
@@ -588,22 +590,25 @@ def test_records_with_zeros_doubles_and_equal_labels_are_tried(protocol, mechani
 class SharedGradient(Base):
     """Agent 4 mixes in agent 5's raw gradient, so little that its own charge holds."""
 
-    step, receiver, giver = None, 4, 5
+    decides = True
+    asks_for_budget = True
+
+    receiver, giver = 4, 5
 
     def prepare(self):
         super().prepare()
         self.known = {}
 
-    def wake(self, view, out):
-        if view.updates >= UPDATES or not len(view.data):
-            return out.fall_silent()
-        model, release = view.state["model"], self.step_noise.release(view)
-        exact = gradients(view.data.features, view.data.labels, model)
-        self.known[view.agent] = exact = clip_rows(exact, CLIP, norm=self.parameters.privacy.norm).mean(axis=0)
-        if view.agent == self.receiver:
+    def step(self, me):
+        if me.updates >= UPDATES or not len(me.data):
+            return me.fall_silent()
+        model, release = me.model, self.step_noise.release(me)
+        exact = gradients(me.data.features, me.data.labels, model)
+        self.known[me.agent] = exact = clip_rows(exact, CLIP, norm=self.parameters.privacy.norm).mean(axis=0)
+        if me.agent == self.receiver:
             exact = (exact + self.known.get(self.giver, 0.0)) / 4
-        model -= 0.1 * release.perturb(exact, rng=view.stream("noise"))
-        return out.send("model", model, release)
+        model -= 0.1 * release.perturb(exact, rng=me.stream("noise"))
+        return me.send("model", model, release)
 
 
 class SharedBackwards(SharedGradient):
@@ -636,37 +641,38 @@ def test_any_two_of_the_agents_that_are_changed_in_groups_are_kept_apart():
 class Sampled(Base):
     """Two rows of an agent, drawn anew in every step."""
 
-    step = None
+    decides = True
+    asks_for_budget = True
 
-    def wake(self, view, out):
-        if view.updates >= UPDATES or len(view.data) < 3:
-            return out.fall_silent()
-        rows, model, count = self.rows(view), view.state["model"], len(view.data)
+    def step(self, me):
+        if me.updates >= UPDATES or len(me.data) < 3:
+            return me.fall_silent()
+        rows, model, count = self.rows(me), me.model, len(me.data)
         sensitivity = CLIP  # of the mean over two rows, one of which is another
         release = self.step_noise.release(
-            view,
+            me,
             sampling=2 / count,
             sensitivity=sensitivity,
             verified_sensitivity=sensitivity,
             scale=MULTIPLIER * sensitivity,
         )
-        found = gradients(view.data.features[rows], view.data.labels[rows], model)
+        found = gradients(me.data.features[rows], me.data.labels[rows], model)
         exact = clip_rows(found, CLIP, norm=self.parameters.privacy.norm).mean(axis=0)
-        model -= 0.1 * release.perturb(exact, rng=view.stream("noise"))
-        return out.send("model", model, release)
+        model -= 0.1 * release.perturb(exact, rng=me.stream("noise"))
+        return me.send("model", model, release)
 
-    def rows(self, view):
-        return view.stream("sampling").choice(len(view.data), 2, replace=False)
+    def rows(self, me):
+        return me.stream("sampling").choice(len(me.data), 2, replace=False)
 
 
 class SampledInTurn(Sampled):
-    def rows(self, view):
-        return (2 * view.updates + np.arange(2)) % len(view.data)
+    def rows(self, me):
+        return (2 * me.updates + np.arange(2)) % len(me.data)
 
 
 class SampledByATickThatAllKnow(Sampled):
-    def rows(self, view):
-        return np.random.default_rng([view.agent, view.tick]).choice(len(view.data), 2, replace=False)
+    def rows(self, me):
+        return np.random.default_rng([me.agent, me.tick]).choice(len(me.data), 2, replace=False)
 
 
 class SampledByEpochs(Sampled):
@@ -674,10 +680,10 @@ class SampledByEpochs(Sampled):
         super().prepare()
         self.left = {}
 
-    def rows(self, view):
-        if len(self.left.get(view.agent, ())) < 2:
-            self.left[view.agent] = view.stream("sampling").permutation(len(view.data)).tolist()
-        return [self.left[view.agent].pop() for _ in range(2)]
+    def rows(self, me):
+        if len(self.left.get(me.agent, ())) < 2:
+            self.left[me.agent] = me.stream("sampling").permutation(len(me.data)).tolist()
+        return [self.left[me.agent].pop() for _ in range(2)]
 
 
 @pytest.mark.parametrize("mechanism", NOISES)

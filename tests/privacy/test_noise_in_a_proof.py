@@ -156,18 +156,18 @@ class Twice(Methods):
             agent={"model": p}, messages={"model": MessageKind(p, mirrors="model"), "gradient": MessageKind(p)}
         )
 
-    def wake(self, view, out):
-        if view.updates >= 4:
-            return out.fall_silent()
+    def step(self, me):
+        if me.updates >= 4:
+            return me.fall_silent()
         for name in ("model", "gradient"):
-            release = self.step_noise.release(view)
-            shard, bound = view.data, self.step_noise.clip
-            exact = self.gradient_of(view.state["model"] if name == "model" else 0 * view.state["model"], shard, bound)
-            noisy = self.noisy(view, release, exact)
+            release = self.step_noise.release(me)
+            shard, bound = me.data, self.step_noise.clip
+            exact = self.gradient_of(me.model if name == "model" else 0 * me.model, shard, bound)
+            noisy = self.noisy(me, release, exact)
             if name == "model":
-                view.state["model"] -= 0.1 * noisy
-                noisy = view.state["model"]
-            out.send(name, noisy, release)
+                me.model -= 0.1 * noisy
+                noisy = me.model
+            me.send(name, noisy, release)
         return None
 
     def gradient_of(self, model, shard, bound):
@@ -188,18 +188,18 @@ class Rewound(Methods):
 
     states: dict[int, object] = {}  # noqa: RUF012
 
-    def noisy(self, view, release, exact):
-        bits = view.stream("noise").bit_generator
-        bits.state = self.states.setdefault(view.agent, bits.state)
-        return super().noisy(view, release, exact)
+    def noisy(self, me, release, exact):
+        bits = me.stream("noise").bit_generator
+        bits.state = self.states.setdefault(me.agent, bits.state)
+        return super().noisy(me, release, exact)
 
 
 class Cloned(Methods):
     """Draws its noise from a copy of its stream, and then from the stream."""
 
-    def noisy(self, view, release, exact):
-        super().noisy(view, release, exact)
-        return release.perturb(exact, rng=copy.deepcopy(view.stream("noise")))
+    def noisy(self, me, release, exact):
+        super().noisy(me, release, exact)
+        return release.perturb(exact, rng=copy.deepcopy(me.stream("noise")))
 
 
 @pytest.mark.parametrize(("protocol", "mechanism"), by_turns([Rewound, Cloned]))
@@ -214,9 +214,9 @@ def test_noise_of_one_agent_at_a_tenth_is_refused_by_name(mechanism):
     whose = []
 
     class Less(Methods):
-        def noisy(self, view, release, exact):
-            whose.append(view.agent)
-            return super().noisy(view, release, exact)
+        def noisy(self, me, release, exact):
+            whose.append(me.agent)
+            return super().noisy(me, release, exact)
 
     def change(usual, size, scale, rng):
         return usual(size, scale) / (10 if whose[-1] == 3 else 1)

@@ -88,6 +88,9 @@ class SketchParameters(ProtocolParameters):
 class Sketch(Protocol):
     """Broadcasts noisy sums of labels, whose sensitivity is 2."""
 
+    decides = True
+    asks_for_budget = True
+
     Parameters = SketchParameters
     scale, sensitivity = 4.0, 2.0
     model_released = False
@@ -95,27 +98,27 @@ class Sketch(Protocol):
     def layout(self):
         return Layout(agent={"model": 3, "sum": 1}, messages={"sum": MessageKind(1)})
 
-    def start(self, view, out):
-        out.send("sum", np.zeros(1), out.public("nothing yet"))
+    def start(self, me):
+        me.send("sum", np.zeros(1), me.public("nothing yet"))
 
-    def release(self, view, **fields):
+    def release(self, me, **fields):
         terms = {"sensitivity": self.sensitivity, "verified_sensitivity": self.sensitivity, "scale": self.scale}
-        terms = {"agent": view.agent, "time": view.now, "mechanism": "laplace", "norm": "l1", **terms, **fields}
+        terms = {"agent": me.agent, "time": me.now, "mechanism": "laplace", "norm": "l1", **terms, **fields}
         return Release(
             **{"sensitivity_source": "clip", "claimed_epsilon": 0.5, "claimed_delta": 0.0, **terms}, recipients=2
         )
 
-    def exact(self, view):
-        return np.array([np.sign(view.data.labels).sum()])
+    def exact(self, me):
+        return np.array([np.sign(me.data.labels).sum()])
 
-    def noisy(self, view, out):
-        release = self.release(view)
-        out.reserve(release)
-        return release.perturb(self.exact(view), rng=view.stream("noise")), release
+    def noisy(self, me):
+        release = self.release(me)
+        me.reserve(release)
+        return release.perturb(self.exact(me), rng=me.stream("noise")), release
 
-    def wake(self, view, out):
-        view.state["sum"][:], release = self.noisy(view, out)
-        out.send("sum", view.state["sum"], release)
+    def step(self, me):
+        me.sum[:], release = self.noisy(me)
+        me.send("sum", me.sum, release)
 
 
 class Calm(Sketch):
@@ -123,11 +126,11 @@ class Calm(Sketch):
 
     patience, liars = 1, range(1000)
 
-    def wake(self, view, out):
-        told = view.state["sum"]
-        if view.updates >= self.patience and view.agent in self.liars:
-            told = view.data.features.mean(axis=0)[:1]
-        out.send("sum", told, out.public("nobody could mind"))
+    def step(self, me):
+        told = me.sum
+        if me.updates >= self.patience and me.agent in self.liars:
+            told = me.data.features.mean(axis=0)[:1]
+        me.send("sum", told, me.public("nobody could mind"))
 
 
 class LeaksLate(Calm):
@@ -139,25 +142,25 @@ class LeaksAt37(Calm):
 
 
 class FallsSilent(Sketch):
-    def wake(self, view, out):
-        super().wake(view, out)
-        if self.exact(view)[0] > 0:
-            out.fall_silent()
+    def step(self, me):
+        super().step(me)
+        if self.exact(me)[0] > 0:
+            me.fall_silent()
 
 
 class SaysNothing(Sketch):
-    def wake(self, view, out):
-        if self.exact(view)[0] > 0:
-            super().wake(view, out)
+    def step(self, me):
+        if self.exact(me)[0] > 0:
+            super().step(me)
         else:
-            self.noisy(view, out)
+            self.noisy(me)
 
 
 class SaysMore(Sketch):
-    def wake(self, view, out):
-        super().wake(view, out)
-        if self.exact(view)[0] > 0:
-            out.send("sum", view.state["sum"], out.public("the same again"), to=int(view.neighbours[0]))
+    def step(self, me):
+        super().step(me)
+        if self.exact(me)[0] > 0:
+            me.send("sum", me.sum, me.public("the same again"), to=int(me.neighbours[0]))
 
 
 class PicksByData(Sketch):
@@ -166,21 +169,21 @@ class PicksByData(Sketch):
     def layout(self):
         return Layout(agent={"model": 3, "sum": 1}, messages={"request": MessageKind(1), "reply": MessageKind(1)})
 
-    def start(self, view, out):
+    def start(self, me):
         pass
 
-    def partner(self, view):
-        return int(self.exact(view)[0] > 0)
+    def partner(self, me, uniform):
+        return int(self.exact(me)[0] > 0)
 
-    def make_request(self, view, partner, out):
-        noisy, release = self.noisy(view, out)
-        out.send("request", noisy, release, to=int(view.neighbours[partner]))
+    def request(self, me, partner):
+        noisy, release = self.noisy(me)
+        me.send("request", noisy, release, to=int(me.neighbours[partner]))
 
-    def make_response(self, view, partner, vector, out):
-        noisy, release = self.noisy(view, out)
-        out.send("reply", noisy, release, to=int(view.neighbours[partner]))
+    def respond(self, me, partner, vector):
+        noisy, release = self.noisy(me)
+        me.send("reply", noisy, release, to=int(me.neighbours[partner]))
 
-    def complete_exchange(self, view, partner, vector):
+    def complete(self, me, partner, vector):
         pass
 
 
@@ -189,70 +192,70 @@ class ClaimsATenth(Sketch):
 
 
 class ScalesByData(Sketch):
-    def release(self, view, **fields):
-        return super().release(view, scale=4.0 + abs(float(self.exact(view)[0])), **fields)
+    def release(self, me, **fields):
+        return super().release(me, scale=4.0 + abs(float(self.exact(me)[0])), **fields)
 
 
 class SendsTheExact(Sketch):
-    def wake(self, view, out):
-        _, release = self.noisy(view, out)
-        out.send("sum", self.exact(view), release)
+    def step(self, me):
+        _, release = self.noisy(me)
+        me.send("sum", self.exact(me), release)
 
 
 class SendsMoreUnderIt(Sketch):
     def layout(self):
         return Layout(agent={"model": 3, "sum": 1}, messages={"sum": MessageKind(1), "raw": MessageKind(1)})
 
-    def wake(self, view, out):
-        noisy, release = self.noisy(view, out)
-        out.send("sum", noisy, release)
-        out.send("raw", self.exact(view), release)
+    def step(self, me):
+        noisy, release = self.noisy(me)
+        me.send("sum", noisy, release)
+        me.send("raw", self.exact(me), release)
 
 
 class DrawsElsewhere(Sketch):
-    def noisy(self, view, out):
-        release = self.release(view)
-        return release.perturb(self.exact(view), rng=np.random.default_rng(view.tick)), release
+    def noisy(self, me):
+        release = self.release(me)
+        return release.perturb(self.exact(me), rng=np.random.default_rng(me.tick)), release
 
 
 class DrawsItself(Sketch):
-    def noisy(self, view, out):
-        return self.exact(view) + view.stream("noise").laplace(0.0, 4.0, 1), self.release(view)
+    def noisy(self, me):
+        return self.exact(me) + me.stream("noise").laplace(0.0, 4.0, 1), self.release(me)
 
 
 class ChargesForOne(Sketch):
-    def noisy(self, view, out):
-        release, other = self.release(view), self.release(view)
-        exact, rng = self.exact(view), view.stream("noise")
+    def noisy(self, me):
+        release, other = self.release(me), self.release(me)
+        exact, rng = self.exact(me), me.stream("noise")
         return release.perturb(exact, rng=rng) + other.perturb(exact, rng=rng), release
 
 
 class AddsUpEverybody(Sketch):
-    def exact(self, view):
+    def exact(self, me):
         self.problem.task.train.labels.sum()
         return np.array([np.sign(self.problem.task.train.labels).sum()]) / self.problem.task.agents
 
 
 class DividesByZero(Sketch):
-    def exact(self, view):
-        rows = np.abs(view.data.features).max()
+    def exact(self, me):
+        rows = np.abs(me.data.features).max()
         return np.array([np.sqrt(1e3 - rows)])
 
 
 class ShowsItsModel(Sketch):
     model_released = True
 
-    def wake(self, view, out):
-        super().wake(view, out)
-        view.state["model"][:] = self.exact(view)
+    def step(self, me):
+        super().step(me)
+        me.model = self.exact(me)
 
 
 class PreparesFromData(Sketch):
     def prepare(self):
         self.mean = self.problem.task.train.features.mean()
 
-    def wake(self, view, out):
-        out.send("sum", np.array([self.mean]), out.public("a constant"))
+    def step(self, me):
+        me.send("sum", np.array([self.mean]), me.public("a constant"))
 
 
 LIARS = {
@@ -265,7 +268,7 @@ LIARS = {
     ScalesByData: r"the scale of its release depends on the data",
     SendsTheExact: r"sends 'sum' under laplace noise, but it depends on the agent's data beyond",
     SendsMoreUnderIt: r"sends 'raw' under laplace noise",
-    DrawsElsewhere: r"another generator than view.stream",
+    DrawsElsewhere: r"another generator than me.stream",
     DrawsItself: r"for which none was drawn",
     ChargesForOne: r"has drawn noise \d+ times and was charged for \d+ releases",
     AddsUpEverybody: r"depends on other agents' data|moves the value",
@@ -303,16 +306,16 @@ def test_records_come_and_go_where_that_is_the_adjacency():
     class Counts(Sketch):
         sensitivity = 1.0
 
-        def exact(self, view):
-            return np.array([float(len(view.data))])
+        def exact(self, me):
+            return np.array([float(len(me.data))])
 
-        def release(self, view, **fields):
-            return super().release(view, adjacency="add-or-remove-one", **fields)
+        def release(self, me, **fields):
+            return super().release(me, adjacency="add-or-remove-one", **fields)
 
     class CountsInPublic(Counts):
-        def wake(self, view, out):
-            super().wake(view, out)
-            out.send("sum", self.exact(view), out.public("a number of rows"), to=int(view.neighbours[0]))
+        def step(self, me):
+            super().step(me)
+            me.send("sum", self.exact(me), me.public("a number of rows"), to=int(me.neighbours[0]))
 
     assert own_world(Counts, {}).ratio == 1.0
     with pytest.raises(ContractViolation, match="sends 'sum' as public"):

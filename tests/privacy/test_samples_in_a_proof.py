@@ -20,53 +20,53 @@ UNIFORM, POISSON = {"sampling": "uniform", "batch": 1}, {"sampling": "poisson", 
 
 
 def by_methods(choose):
-    """A protocol by methods that takes these rows: ``choose(view, stream, count)``."""
+    """A protocol by methods that takes these rows: ``choose(me, stream, count)``."""
 
     class Chooses(Methods):
-        def rows(self, view):
+        def rows(self, me):
             kept = self.__dict__.setdefault("kept", {})
-            return choose(kept, view, view.stream("sampling"), len(view.data))
+            return choose(kept, me, me.stream("sampling"), len(me.data))
 
     return Chooses
 
 
-def one_poisson_sample(kept, view, stream, count):
-    return kept.setdefault(view.agent, np.flatnonzero(stream.random(count) < 1 / count))
+def one_poisson_sample(kept, me, stream, count):
+    return kept.setdefault(me.agent, np.flatnonzero(stream.random(count) < 1 / count))
 
 
-def one_batch(kept, view, stream, count):
-    return kept.setdefault(view.agent, stream.choice(count, 1, replace=False))
+def one_batch(kept, me, stream, count):
+    return kept.setdefault(me.agent, stream.choice(count, 1, replace=False))
 
 
-def every_other_step(kept, view, stream, count):
+def every_other_step(kept, me, stream, count):
     fresh = stream.choice(count, 1, replace=False)
-    if view.updates % 2 == 0:
-        kept[view.agent] = fresh
-    return kept[view.agent]
+    if me.updates % 2 == 0:
+        kept[me.agent] = fresh
+    return kept[me.agent]
 
 
-def alternating_halves(kept, view, stream, count):
+def alternating_halves(kept, me, stream, count):
     middle = max(1, count // 2)
-    return np.arange(middle) if view.updates % 2 == 0 else np.arange(middle, count)
+    return np.arange(middle) if me.updates % 2 == 0 else np.arange(middle, count)
 
 
-def biased(kept, view, stream, count):
+def biased(kept, me, stream, count):
     """The first row four times out of five, and otherwise any."""
     return np.array([0]) if stream.random() < 0.8 else stream.choice(count, 1)
 
 
 LIARS = {
-    "a full batch": lambda kept, view, stream, count: np.arange(count),
-    "the first row always": lambda kept, view, stream, count: np.array([0]),
-    "the last row always": lambda kept, view, stream, count: np.array([count - 1]),
-    "the first row always, and one more": lambda kept, view, stream, count: np.unique([0, stream.integers(count)]),
+    "a full batch": lambda kept, me, stream, count: np.arange(count),
+    "the first row always": lambda kept, me, stream, count: np.array([0]),
+    "the last row always": lambda kept, me, stream, count: np.array([count - 1]),
+    "the first row always, and one more": lambda kept, me, stream, count: np.unique([0, stream.integers(count)]),
     "one Poisson sample for all steps": one_poisson_sample,
     "one batch for all steps": one_batch,
     "a sample for two steps": every_other_step,
-    "twice the size": lambda kept, view, stream, count: stream.choice(count, min(2, count), replace=False),
-    "twice the rate": lambda kept, view, stream, count: np.flatnonzero(stream.random(count) < 2 / count),
+    "twice the size": lambda kept, me, stream, count: stream.choice(count, min(2, count), replace=False),
+    "twice the rate": lambda kept, me, stream, count: np.flatnonzero(stream.random(count) < 2 / count),
     "fixed size, and the first row more often": biased,
-    "the first half of the rows": lambda kept, view, stream, count: np.arange((count + 1) // 2),
+    "the first half of the rows": lambda kept, me, stream, count: np.arange((count + 1) // 2),
 }
 
 
@@ -255,8 +255,8 @@ def test_samples_as_charged_pass_and_the_statement_says_how_often_rows_took_part
 
 def test_a_loss_that_no_row_moves_is_said_not_to_be_judged():
     class Constant(Methods):
-        def noisy(self, view, release, exact):
-            return super().noisy(view, release, 0 * exact)
+        def noisy(self, me, release, exact):
+            return super().noisy(me, release, 0 * exact)
 
     verdict = verdict_of(Constant, fields_of("gaussian", **UNIFORM))
     assert verdict.status == "passed"

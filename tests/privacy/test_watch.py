@@ -54,8 +54,11 @@ def test_a_watched_run_is_the_same_run(name):
 
 def test_a_watched_run_makes_steps_one_by_one_by_functions_and_by_methods():
     class ByAMethod(CoordinateDescent):
-        def wake(self, view, out):
-            super().wake(view, out)
+        decides = True
+        asks_for_budget = True
+
+        def step(self, me):
+            super().step(me)
 
     for protocol in (CoordinateDescent, ByAMethod):
         parameters = protocol_parameters(protocol, {"mu": 0.5})

@@ -46,21 +46,21 @@ class Fixed(StepNoise):
     def scales(self):
         return self.amounts[:, None]
 
-    def release(self, view):
-        if not len(view.data) or self.mechanism is None:
-            return Release.public(view.agent, view.now, NO_DATA, recipients=len(view.neighbours))
+    def release(self, me):
+        if not len(me.data) or self.mechanism is None:
+            return Release.public(me.agent, me.now, NO_DATA, recipients=len(me.neighbours))
         return Release(
-            view.agent,
-            view.now,
+            me.agent,
+            me.now,
             self.mechanism,
             noise_of(self.mechanism).norm,
             sensitivity=1.0,
             sensitivity_source="claimed",
             verified_sensitivity=math.inf,
-            scale=float(self.amounts[view.agent]),
+            scale=float(self.amounts[me.agent]),
             claimed_epsilon=1.0,
             claimed_delta=0.0,
-            recipients=len(view.neighbours),
+            recipients=len(me.neighbours),
         )
 
 
@@ -78,8 +78,8 @@ class Noisy(Protocol):
             agent={"model": p, "met": 1}, edge={"gap": p, "count": 1}, messages={"model": MessageKind(p, "model")}
         )
 
-    def start(self, view, out):
-        out.send("model", view.state["model"], out.public("zeros"))
+    def start(self, me):
+        me.send("model", me.model, me.public("zeros"))
 
     @staticmethod
     def step(me):
@@ -106,7 +106,7 @@ class NoisyPairs(Noisy):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"request": MessageKind(p), "reply": MessageKind(p)})
 
-    def start(self, view, out):
+    def start(self, me):
         """Begin at zero."""
 
     @staticmethod

@@ -17,26 +17,30 @@ class SketchParameters(ProtocolParameters):
 class PassiveBroadcast(Protocol):
     """Average with what was heard, then move towards the own data's mean."""
 
+    decides = True
+
     Parameters = SketchParameters
 
     def layout(self):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
 
-    def start(self, view, out):
-        out.send("model", view.state["model"], out.public("zeros"))
+    def start(self, me):
+        me.send("model", me.model, me.public("zeros"))
 
-    def wake(self, view, out):
-        model = view.state["model"]
-        if len(view.neighbours):
-            model[:] = view.weights @ view.received("model") / view.weights.sum()
-        if len(view.data):
-            model += 0.1 * (view.data.features.mean(axis=0) - model)
-        out.send("model", model, out.plain("the mean of the rows"))
+    def step(self, me):
+        model = me.model
+        if len(me.neighbours):
+            model[:] = me.weights @ me.heard / me.weights.sum()
+        if len(me.data):
+            model += 0.1 * (me.data.features.mean(axis=0) - model)
+        me.send("model", model, me.plain("the mean of the rows"))
 
 
 class PairwiseExchange(Protocol):
     """Gossip averaging of data means; each end of an edge keeps what it got over it: late replies keep the mean."""
+
+    decides = True
 
     Parameters = SketchParameters
     traits = Traits(exchange="pairwise")
@@ -49,26 +53,28 @@ class PairwiseExchange(Protocol):
             messages={"request": MessageKind(p, vectors=1), "reply": MessageKind(p, vectors=1)},
         )
 
-    def start(self, view, out):
-        if len(view.data):
-            view.state["model"][:] = view.data.features.mean(axis=0)
+    def start(self, me):
+        if len(me.data):
+            me.model = me.data.features.mean(axis=0)
 
-    def make_request(self, view, partner, out):
-        out.send("request", view.state["model"], out.plain(), to=int(view.neighbours[partner]))
+    def request(self, me, partner):
+        me.send("request", me.model, me.plain(), to=int(me.neighbours[partner]))
 
-    def make_response(self, view, partner, vector, out):
-        moved = (vector - view.state["model"]) / 2
-        out.send("reply", moved, out.plain(), to=int(view.neighbours[partner]))
-        view.state["model"] += moved
-        view.edge["moved"][partner] += moved
+    def respond(self, me, partner, vector):
+        moved = (vector - me.model) / 2
+        me.send("reply", moved, me.plain(), to=int(me.neighbours[partner]))
+        me.model += moved
+        me.moved[partner] += moved
 
-    def complete_exchange(self, view, partner, vector):
-        view.state["model"] -= vector
-        view.edge["moved"][partner] -= vector
+    def complete(self, me, partner, vector):
+        me.model -= vector
+        me.moved[partner] -= vector
 
 
 class NeighbourBarrier(Protocol):
     """Synchronous averaging with equal weights: one matrix product a round."""
+
+    decides = True
 
     Parameters = SketchParameters
     traits = Traits(trigger="round", inbox="per_round")
@@ -77,19 +83,21 @@ class NeighbourBarrier(Protocol):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
 
-    def start(self, view, out):
-        if len(view.data):
-            view.state["model"][:] = view.data.features.mean(axis=0)
-        out.send("model", view.state["model"], out.plain("the mean of the rows"))
+    def start(self, me):
+        if len(me.data):
+            me.model = me.data.features.mean(axis=0)
+        me.send("model", me.model, me.plain("the mean of the rows"))
 
-    def wake(self, view, out):
-        heard = view.received("model")
-        view.state["model"][:] = (view.state["model"] + heard.sum(axis=0)) / (1 + len(heard))
-        out.send("model", view.state["model"], out.plain("an average of means"))
+    def step(self, me):
+        heard = me.heard
+        me.model = (me.model + heard.sum(axis=0)) / (1 + len(heard))
+        me.send("model", me.model, me.plain("an average of means"))
 
 
 class Star(Protocol):
     """Parties send their count of rows to a centre, which answers every message with the sum that it knows."""
+
+    decides = True
 
     Parameters = SketchParameters
     traits = Traits(trigger="message", inbox="every")
@@ -103,26 +111,28 @@ class Star(Protocol):
             roles=["centre"] + ["party"] * (n - 1),
         )
 
-    def start(self, view, out):
+    def start(self, me):
         return
 
-    def wake(self, view, out):
-        if view.role == "party":
-            for neighbour in view.neighbours:
-                out.send("part", np.array([float(len(view.data))]), out.plain("a count of rows"), to=int(neighbour))
+    def step(self, me):
+        if me.role == "party":
+            for neighbour in me.neighbours:
+                me.send("part", np.array([float(len(me.data))]), me.plain("a count of rows"), to=int(neighbour))
 
-    def receive(self, view, message, out):
-        if view.role == "centre" and message.kind == "part":
-            rank = int(np.searchsorted(view.neighbours, message.sender))
-            view.edge["part"][rank] = message.vector
-            view.state["total"][0] = view.edge["part"].sum()
-            out.send("total", view.state["total"], out.plain("a sum of counts"), to=message.sender)
+    def react(self, me, message):
+        if me.role == "centre" and message.kind == "part":
+            rank = int(np.searchsorted(me.neighbours, message.sender))
+            me.part[rank] = message.vector[0]
+            me.total = me.part.sum()
+            me.send("total", me.total, me.plain("a sum of counts"), to=message.sender)
         elif message.kind == "total":
-            view.state["total"][:] = message.vector
+            me.total = message.vector[0]
 
 
 class UnevenParties(Protocol):
     """Each party models only its own columns: blocks and messages whose widths differ by agent."""
+
+    decides = True
 
     Parameters = SketchParameters
 
@@ -135,15 +145,15 @@ class UnevenParties(Protocol):
     def layout(self):
         return Layout(agent={"model": self.columns}, messages={"model": MessageKind(self.columns)})
 
-    def start(self, view, out):
-        out.send("model", view.state["model"], out.public("zeros"))
+    def start(self, me):
+        me.send("model", me.model, me.public("zeros"))
 
-    def wake(self, view, out):
-        model = view.state["model"]
-        if len(view.data):
-            model += 0.5 * (view.data.features.mean(axis=0) - model)
-        model += 0.01 * sum(float(vector.sum()) for vector in view.received("model"))
-        out.send("model", model, out.plain("a mean of columns"))
+    def step(self, me):
+        model = me.model
+        if len(me.data):
+            model += 0.5 * (me.data.features.mean(axis=0) - model)
+        model += 0.01 * sum(float(vector.sum()) for vector in me.heard)
+        me.send("model", model, me.plain("a mean of columns"))
 
 
 FAMILIES = {

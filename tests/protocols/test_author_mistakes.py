@@ -33,8 +33,8 @@ class Base(Protocol):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, edge={"gap": p}, messages={"model": MessageKind(p, mirrors="model")})
 
-    def start(self, view, out):
-        out.send("model", view.state["model"], out.public("zeros"))
+    def start(self, me):
+        me.send("model", me.model, me.public("zeros"))
 
 
 def mine(folder, *functions):
@@ -185,7 +185,7 @@ def test_a_step_of_one_agent_that_sends_otherwise_than_declared_is_made_one_by_o
 
 
 def test_what_is_set_on_the_protocol_in_a_run_is_refused(tmp_path):
-    text = "def release(self, view):\n    self.made += 1\n    return super().release(view)"
+    text = "def release(self, me):\n    self.made += 1\n    return super().release(me)"
     kind = mine(tmp_path, text, step())
     for sentence in sentences(kind, AttributeError):
         assert "Mine.made is set in a run, and its agents share it: keep what changes in blocks" in sentence

@@ -43,8 +43,8 @@ class Blocks(Protocol):
             edge={"trust": 1.0 / (1 + np.arange(len(graph.heads)))},
         )
 
-    def start(self, view, out):
-        out.send("model", view.state["model"], out.public("zeros"))
+    def start(self, me):
+        me.send("model", me.model, me.public("zeros"))
 
 
 class Alone(Blocks):
@@ -132,8 +132,8 @@ class Pairs(Protocol):
             messages={"request": MessageKind(p), "reply": MessageKind(p)},
         )
 
-    def start(self, view, out):
-        view.state["model"][:] = 1.0 + view.agent
+    def start(self, me):
+        me.model = 1.0 + me.agent
 
 
 class PairsAlone(Pairs):

@@ -25,15 +25,15 @@ GOLDEN = dict(np.load(Path(__file__).parents[1] / "golden" / "linear_12_agents.n
 class Scripted(CollaborativeAdmm):
     """Partners and start models of an independent implementation."""
 
-    def start(self, view, out):
-        super().start(view, out)
-        out.sent.clear()
-        view.state["model"][:] = view.edge["z_own"][:] = GOLDEN["local"][view.agent]
-        out.send("solitary", view.state["model"], out.plain("a solitary model"))
+    def start(self, me):
+        super().start(me)
+        me.sent_.clear()
+        me.model = me.z_own = GOLDEN["local"][me.agent]
+        me.send("solitary", me.model, me.plain("a solitary model"))
 
-    def partner(self, view):
-        own = GOLDEN["neighbour"][GOLDEN["order"] == view.agent]
-        return int(np.searchsorted(view.neighbours, own[view.tick]))
+    def partner(self, me, uniform):
+        own = GOLDEN["neighbour"][GOLDEN["order"] == me.agent]
+        return int(np.searchsorted(me.neighbours, own[me.tick]))
 
 
 def golden_task(loss: str, regularisation: np.ndarray) -> Task:

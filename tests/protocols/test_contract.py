@@ -6,10 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
-from hushnet.agents.errors import InputError
+from hushnet.agents.errors import InputError, StepFailure
 from hushnet.protocols.algorithms.baselines import Local
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
-from hushnet.protocols.base import Protocol, Traits
+from hushnet.protocols.base import Traits
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.protocols.steps import average, batched
 from hushnet.simulator.contract import (
@@ -60,16 +60,16 @@ def test_shipped_protocols_fit_the_contract(protocol, parameters):
 def test_a_pairwise_session_keeps_the_mean_and_its_two_ends_agree():
     bench = Bench(PairwiseExchange, protocol_parameters(PairwiseExchange, {}))
     before = bench.state.agent["model"].rows.mean(axis=0).copy()
-    caller, protocol = 0, bench.protocol
-    callee = int(bench.views[caller].neighbours[1])
-    back = int(np.searchsorted(bench.views[callee].neighbours, caller))
-    [request] = bench.take(lambda view, out: protocol.make_request(view, 1, out), caller)
-    [reply] = bench.take(lambda view, out: protocol.make_response(view, back, request.vector, out), callee)
-    protocol.complete_exchange(bench.views[caller], 1, reply.vector)
+    caller = 0
+    callee = int(bench.peers[caller].neighbours[1])
+    back = int(np.searchsorted(bench.peers[callee].neighbours, caller))
+    [request] = bench.take("request", caller, 1)
+    [reply] = bench.take("respond", callee, back, request.vector)
+    bench.take("complete", caller, 1, reply.vector)
     models = bench.state.agent["model"].rows
     np.testing.assert_allclose(models.mean(axis=0), before, atol=1e-15)
     np.testing.assert_allclose(models[caller], models[callee], atol=1e-15)
-    np.testing.assert_allclose(bench.views[caller].edge["moved"][1], -bench.views[callee].edge["moved"][back])
+    np.testing.assert_allclose(bench.peers[caller].moved[1], -bench.peers[callee].moved[back])
 
 
 def test_barrier_rounds_by_hand_are_powers_of_the_averaging_matrix():
@@ -79,10 +79,10 @@ def test_barrier_rounds_by_hand_are_powers_of_the_averaging_matrix():
     matrix = adjacency / adjacency.sum(axis=1, keepdims=True)
     expected = bench.state.agent["model"].rows.copy()
     for agent in range(AGENTS):
-        bench.deliver(agent, bench.take(bench.protocol.start, agent)[0], order=1000)
+        bench.deliver(agent, bench.started[agent][0], order=1000)
     for round_number in range(3):
         expected = matrix @ expected
-        sent = [bench.take(bench.protocol.wake, agent)[0] for agent in range(AGENTS)]
+        sent = [bench.take("step", agent)[0] for agent in range(AGENTS)]
         for agent in range(AGENTS):
             bench.deliver(agent, sent[agent], order=1001 + round_number)
     np.testing.assert_allclose(bench.state.agent["model"].rows, expected, atol=1e-14)
@@ -106,63 +106,65 @@ def test_parties_of_different_widths_send_vectors_of_their_own_length():
 class PeeksAtNeighbours(PassiveBroadcast):
     """Reads another agent's data."""
 
-    def wake(self, view, out):
-        other = self.problem.task.train.shard((view.agent + 1) % self.problem.task.agents)
-        view.state["model"][:] = other.features.sum(axis=0)
-        out.send("model", view.state["model"], out.plain())
+    def step(self, me):
+        other = self.problem.task.train.shard((me.agent + 1) % self.problem.task.agents)
+        me.model = other.features.sum(axis=0)
+        me.send("model", me.model, me.plain())
 
 
 class WritesElsewhere(PassiveBroadcast):
     """Changes its own data."""
 
-    def wake(self, view, out):
-        view.data.features[:] = 0.0
-        out.send("model", view.state["model"], out.plain())
+    def step(self, me):
+        me.data.features[:] = 0.0
+        me.send("model", me.model, me.plain())
 
 
 class CallsDataPublic(PassiveBroadcast):
     """Sends the mean of its rows as if that were public."""
 
-    def wake(self, view, out):
-        out.send("model", view.data.features.mean(axis=0), out.public("an average is harmless"))
+    def step(self, me):
+        me.send("model", me.data.features.mean(axis=0), me.public("an average is harmless"))
 
 
 class StartsFromDataAsPublic(PassiveBroadcast):
     """Sends the mean of its rows as a start that everybody may know."""
 
-    def start(self, view, out):
-        view.state["model"][:] = view.data.features.mean(axis=0)
-        out.send("model", view.state["model"], out.public("it is only a start"))
+    def start(self, me):
+        me.model = me.data.features.mean(axis=0)
+        me.send("model", me.model, me.public("it is only a start"))
 
 
 class StartsFromOthers(PassiveBroadcast):
     """Starts from everybody's rows without a word about it."""
 
-    def start(self, view, out):
-        view.state["model"][:] = self.problem.task.train.features.mean(axis=0)
-        out.send("model", view.state["model"], out.plain())
+    def start(self, me):
+        me.model = self.problem.task.train.features.mean(axis=0)
+        me.send("model", me.model, me.plain())
 
 
 class RemembersOthers(PassiveBroadcast):
     """Adds up what all agents do in one place."""
 
     def prepare(self):
-        self.total = 0.0
+        self.total = [0.0]
 
-    def wake(self, view, out):
-        self.total += view.data.features.sum()
-        view.state["model"][:] = self.total
-        out.send("model", view.state["model"], out.plain())
+    def step(self, me):
+        self.total[0] += me.data.features.sum()
+        me.model = self.total[0]
+        me.send("model", me.model, me.plain())
 
 
 class ForgetsItsNoise(CoordinateDescent):
     """Charges for noise and sends without."""
 
-    def wake(self, view, out):
-        exact = view.state["model"] / 2
-        release = self.noise.release(view)
-        release.perturb(exact, rng=view.stream("noise"))
-        out.send("model", exact, release)
+    decides = True
+
+    def step(self, me):
+        exact = me.model / 2
+        release = self.noise.release(me)
+        release.perturb(exact, rng=me.stream("noise"))
+        me.send("model", exact, release)
 
 
 class LooksWhilePreparing(CoordinateDescent):
@@ -170,9 +172,9 @@ class LooksWhilePreparing(CoordinateDescent):
 
     assumed_public = ()
 
-    def start(self, view, out):
-        super().start(view, out)
-        view.state["alpha"][:] *= self.scale
+    def start(self, me):
+        super().start(me)
+        me.alpha *= self.scale
 
     def prepare(self):
         super().prepare()
@@ -202,24 +204,26 @@ class ListsAndAssumes(AssumesWithoutListing):
 class NoisyAtZero(CoordinateDescent):
     """Draws noise although there is none to draw."""
 
-    def wake(self, view, out):
-        super().wake(view, out)
+    decides = True
+
+    def step(self, me):
+        self.steps.alone(me, super().step)
         if self.privacy is not None:
-            view.state["model"] += 1e-12
+            me.model += 1e-12
 
 
 class DividesByZero(PassiveBroadcast):
     """Computes something that is no number."""
 
-    def wake(self, view, out):
-        view.state["model"][1] = np.nan
-        out.send("model", view.state["model"], out.plain())
+    def step(self, me):
+        me.model[1] = np.nan
+        me.send("model", me.model, me.plain())
 
 
 class ForgetsToFinish(PairwiseExchange):
     """Leaves the caller's half of an exchange out."""
 
-    complete_exchange = Protocol.complete_exchange
+    complete = None
 
 
 @pytest.mark.parametrize(
@@ -229,11 +233,11 @@ class ForgetsToFinish(PairwiseExchange):
         (RemembersOthers, "from something outside its own data"),
         (PeeksAtNeighbours, "sets model from something outside its own data, .*: coordinate .* apart"),
         (WritesElsewhere, "writes what is not its own: features of agent 0, coordinate .* is 0 in place of"),
-        (CallsDataPublic, "wake of agent 0 .* depends on the agent's data"),
+        (CallsDataPublic, "step of agent 0 .* depends on the agent's data"),
         (StartsFromDataAsPublic, "start of agent 0 .* depends on the agent's data"),
         (NoisyAtZero, "differs from the protocol without noise"),
-        (DividesByZero, "wake of agent 0 sets model to what is not a number .NaN., coordinate 1"),
-        (ForgetsToFinish, "exchanges pairwise, but has neither a function complete nor a method complete_exchange"),
+        (DividesByZero, "step of agent 0 sets model to what is not a number .NaN., coordinate 1"),
+        (ForgetsToFinish, "exchanges pairwise, but has no function complete"),
     ],
 )
 def test_the_contract_tests_catch(protocol, complaint):
@@ -244,7 +248,7 @@ def test_the_contract_tests_catch(protocol, complaint):
 @pytest.mark.parametrize(
     ("protocol", "complaint"),
     [
-        (ForgetsItsNoise, "wake of agent 0 sends 'model' .* laplace noise .* but it does not depend on any"),
+        (ForgetsItsNoise, "step of agent 0 sends 'model' .* laplace noise .* but it does not depend on any"),
         (LooksWhilePreparing, "constants that come from the data of agent 0; .* list the name in assumed_public"),
         (ListsWithoutAssuming, "constants that come from the data of agent 0; take them from problem.assumed"),
         (AssumesWithoutListing, "treats 'step sizes' as public, which is not listed in assumed_public"),
@@ -270,13 +274,14 @@ def test_a_private_warm_start_says_that_it_is_computed_centrally():
 @pytest.fixture
 def outlet():
     bench = Bench(PassiveBroadcast, protocol_parameters(PassiveBroadcast, {}))
-    return bench.views[0], bench.out(bench.views[0])
+    bench.protocol.steps.begin("step", bench.peers[0], 0, 1, 1.0)
+    return bench.peers[0]
 
 
 def test_no_message_leaves_without_a_release(outlet):
-    view, out = outlet
+    me = outlet
     with pytest.raises(TypeError, match="needs a Release"):
-        out.send("model", view.state["model"], None)
+        me.send("model", me.model, "none")
 
 
 @pytest.mark.parametrize(
@@ -288,41 +293,40 @@ def test_no_message_leaves_without_a_release(outlet):
     ],
 )
 def test_a_message_that_does_not_fit_is_refused(outlet, kind, width, to, complaint):
-    _, out = outlet
+    me = outlet
     with pytest.raises(ValueError, match=complaint):
-        out.send(kind, np.zeros(width), out.plain(), to=to)
+        me.send(kind, np.zeros(width), me.plain(), to=to)
 
 
 def test_nobody_sends_at_the_expense_of_another_agent(outlet):
-    view, out = outlet
+    me = outlet
     with pytest.raises(ValueError, match="a release of agent 3, sent by agent 0"):
-        out.send("model", view.state["model"], Release.plain(3, 0.0))
+        me.send("model", me.model, Release.plain(3, 0.0))
 
 
 def test_a_sent_vector_is_a_copy_that_nobody_can_write(outlet):
-    view, out = outlet
-    out.send("model", view.state["model"], out.plain())
-    before = out.sent[0].vector.copy()
-    view.state["model"] += 1.0
-    np.testing.assert_array_equal(out.sent[0].vector, before)
+    me = outlet
+    me.send("model", me.model, me.plain())
+    before = me.sent_[0].vector.copy()
+    me.model += 1.0
+    np.testing.assert_array_equal(me.sent_[0].vector, before)
     with pytest.raises(ValueError, match="read-only"):
-        out.sent[0].vector[0] = 1.0
+        me.sent_[0].vector[0] = 1.0
 
 
-def test_an_inbox_cannot_be_written_by_a_step(outlet):
-    view, _ = outlet
+def test_what_was_heard_cannot_be_written_by_a_step(outlet):
     with pytest.raises(ValueError, match="read-only"):
-        view.received("model")[0, 0] = 1.0
+        outlet.heard[0, 0] = 1.0
 
 
 def test_a_neighbour_never_heard_shows_the_agents_own_model():
     class Silent(PassiveBroadcast):
-        def start(self, view, out):
-            view.state["model"][:] = view.agent
+        def start(self, me):
+            me.model = me.agent
 
     world = run_small(Silent, SketchParameters(kind="sketch"), time=0.0)
-    np.testing.assert_array_equal(world.views[2].received("model"), np.full((2, 3), 2.0))
-    assert not world.views[2].heard("model").any()
+    np.testing.assert_array_equal(world.peers[2].heard, np.full((2, 3), 2.0))
+    assert not world.peers[2].was_heard.any()
 
 
 @pytest.mark.parametrize(
@@ -341,40 +345,35 @@ def test_a_schedule_that_does_not_fit_the_protocol_is_refused_with_a_sentence(pr
 
 def test_a_stream_asked_for_twice_in_a_step_goes_on_and_begins_anew_in_the_next(outlet):
     """Two releases of one step must not carry the same noise."""
-    view, _ = outlet
-    view.begin(1.0, 4, 0)
-    first, second = view.stream("noise").normal(), view.stream("noise").normal()
+    me = outlet
+    me.open_({}, 0, 4, 1.0, acts=True)
+    first, second = me.stream("noise").normal(), me.stream("noise").normal()
     assert first != second
-    view.begin(1.0, 4, 0)
-    assert view.stream("noise").normal() == first
-    view.begin(2.0, 5, 0)
-    assert view.stream("noise").normal() != first
+    me.open_({}, 0, 4, 1.0, acts=True)
+    assert me.stream("noise").normal() == first
+    me.open_({}, 0, 5, 2.0, acts=True)
+    assert me.stream("noise").normal() != first
 
 
-def test_what_the_engine_owns_cannot_be_written_through_a_view(outlet):
-    view, _ = outlet
-    for array in (view.neighbours, view.weights, view.sent_at("model"), view.received("model")):
+def test_what_the_engine_owns_cannot_be_written_through_a_record(outlet):
+    me = outlet
+    for array in (me.neighbours, me.weights, me.heard):
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 0
 
 
 def test_the_data_that_all_runs_of_a_seed_share_cannot_be_written_by_a_step():
-    with pytest.raises(ValueError, match="read-only"):
+    with pytest.raises(StepFailure, match="read-only"):
         run_small(WritesElsewhere, SketchParameters(kind="sketch"), empty=False)
 
 
-@pytest.mark.parametrize("blocks", ["state", "edge"])
-def test_a_block_is_written_into_and_never_replaced(blocks):
+def test_a_block_is_written_into_and_never_replaced():
     """Otherwise a run would go on with a model that the recorder never sees."""
     bench = Bench(PairwiseExchange, protocol_parameters(PairwiseExchange, {}))
-    held = getattr(bench.views[0], blocks)
-    name, array = next(iter(held.items()))
-    with pytest.raises(TypeError, match=rf"write into a block, as in view.{blocks}\['{name}'\]\[:\] = ..."):
-        held[name] = array - 1.0
-    before = array.copy()
-    held[name] -= 1.0
-    assert held[name] is array
-    np.testing.assert_array_equal(array, before - 1.0)
+    me = bench.peers[0]
+    me.model, me.moved = 7.0, 5.0
+    assert (bench.state.agent["model"][0] == 7.0).all()
+    assert (bench.state.edge["moved"].rows[bench.graph.edges_of(0)] == 5.0).all()
 
 
 @pytest.mark.parametrize(
@@ -405,17 +404,17 @@ def test_planned_steps_are_compared_with_the_event_engine_under_every_schedule(s
 class Counts(PassiveBroadcast):
     """Remembers the runs before it."""
 
-    steps = itertools.count()
+    made = itertools.count()
 
-    def wake(self, view, out):
-        super().wake(view, out)
-        view.state["model"] += next(self.steps)
+    def step(self, me):
+        super().step(me)
+        me.model += next(self.made)
 
 
 class LooksAround(PassiveBroadcast):
     """Its step depends on who else is in the batch."""
 
-    wake = Protocol.wake
+    decides = False
 
     @staticmethod
     @batched
@@ -447,22 +446,39 @@ def test_data_cannot_be_called_post_processing():
 
 
 def test_post_processing_is_refused_before_anything_was_released_or_heard():
-    with pytest.raises(ValueError, match="neither released nor heard anything"):
+    with pytest.raises(StepFailure, match="neither released nor heard anything"):
         run_small(NeverCharges, protocol_parameters(NeverCharges, {}), empty=False)
 
 
-class CallsThemAsBefore(PairwiseExchange):
-    """Has the method that answers a request under its former name."""
+class LacksOneHalf(PairwiseExchange):
+    """Does not answer requests."""
 
-    make_response = Protocol.make_response
-
-    def accept(self, view, partner, vector, out):
-        pass
+    respond = None
 
 
-def test_methods_of_an_exchange_under_their_former_names_are_refused_with_a_hint():
-    said = "nor a method make_response; its method accept is called make_response now"
+def test_an_exchange_that_lacks_a_half_is_refused():
+    said = "LacksOneHalf exchanges pairwise, but has no function respond"
     with pytest.raises(ContractViolation, match=said):
-        check_contract(CallsThemAsBefore, {})
-    with pytest.raises(TypeError, match=said):
-        run_small(CallsThemAsBefore, protocol_parameters(CallsThemAsBefore, {}))
+        check_contract(LacksOneHalf, {})
+    with pytest.raises(ValueError, match=said):
+        run_small(LacksOneHalf, protocol_parameters(LacksOneHalf, {}))
+
+
+FORMER = {
+    "wake": ("self, view, out", r"step\(me\)"),
+    "receive": ("self, view, message, out", r"react\(me, message\)"),
+    "make_request": ("self, view, partner, out", r"request\(me, partner\)"),
+    "make_response": ("self, view, partner, vector, out", r"respond\(me, partner, heard\)"),
+    "complete_exchange": ("self, view, partner, vector", r"complete\(me, partner, heard\)"),
+    "start": ("self, view, out", r"start\(self, me\)"),
+}
+
+
+@pytest.mark.parametrize("name", FORMER)
+def test_a_protocol_that_is_still_written_with_views_is_told_what_to_write(name):
+    arguments, now = FORMER[name]
+    space = {}
+    exec(f"def {name}({arguments}): pass", space)
+    former = type("Former", (PassiveBroadcast,), {name: space[name]})
+    with pytest.raises(InputError, match=rf"{name}\(.* is {now} now; see docs/howto-steps"):
+        run_small(former, SketchParameters(kind="sketch"))

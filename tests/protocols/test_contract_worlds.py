@@ -15,31 +15,34 @@ from .sketches import PairwiseExchange, PassiveBroadcast, SketchParameters
 class Gossip(Protocol):
     """Perturbs the mean of its labels once, then averages: all that it sends follows from that."""
 
+    decides = True
+    asks_for_budget = True
+
     Parameters = SketchParameters
 
     def layout(self):
         return Layout(agent={"model": 1}, messages={"model": MessageKind(1, mirrors="model")})
 
-    def start(self, view, out):
-        if len(view.data):
-            bound = 2.0 / len(view.data)
+    def start(self, me):
+        if len(me.data):
+            bound = 2.0 / len(me.data)
             release = Release(
-                view.agent, view.now, "laplace", "l1", bound, "clip", bound, 2 * bound, 0.5, 0.0, len(view.neighbours)
+                me.agent, me.now, "laplace", "l1", bound, "clip", bound, 2 * bound, 0.5, 0.0, len(me.neighbours)
             )
-            mean = np.clip(view.data.labels, -1.0, 1.0).mean(keepdims=True)
-            view.state["model"][:] = release.perturb(mean, rng=view.stream("noise"))
-            if len(view.neighbours):
-                out.disclose(release)
-        out.send("model", view.state["model"], self.said(view, out))
+            mean = np.clip(me.data.labels, -1.0, 1.0).mean(keepdims=True)
+            me.model = release.perturb(mean, rng=me.stream("noise"))
+            if len(me.neighbours):
+                me.disclose(release)
+        me.send("model", me.model, self.said(me))
 
-    def said(self, view, out):
-        return out.post_processing() if len(view.data) else out.public("no data, and nothing but what was heard")
+    def said(self, me):
+        return me.post_processing() if len(me.data) else me.public("no data, and nothing but what was heard")
 
-    def wake(self, view, out):
-        if len(view.neighbours):
-            heard = view.received("model")
-            view.state["model"][:] = (view.state["model"] + heard.mean(axis=0)) / 2
-        out.send("model", view.state["model"], self.said(view, out))
+    def step(self, me):
+        if len(me.neighbours):
+            heard = me.heard
+            me.model = (me.model + heard.mean(axis=0)) / 2
+        me.send("model", me.model, self.said(me))
 
 
 class SendsCounts(PassiveBroadcast):
@@ -49,20 +52,20 @@ class SendsCounts(PassiveBroadcast):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"model": MessageKind(p + 1)})
 
-    def said(self, view):
-        return np.append(view.state["model"], 1.0 + len(view.data))
+    def said(self, me):
+        return np.append(me.model, 1.0 + len(me.data))
 
-    def start(self, view, out):
-        out.send("model", self.said(view), out.plain("how many rows"))
+    def start(self, me):
+        me.send("model", self.said(me), me.plain("how many rows"))
 
-    def wake(self, view, out):
-        if len(view.neighbours) and view.heard("model").any():
-            heard = view.received("model")[view.heard("model")]
+    def step(self, me):
+        if len(me.neighbours) and me.was_heard.any():
+            heard = me.heard[me.was_heard]
             weights = np.sqrt(heard[:, -1])
-            view.state["model"][:] = weights @ heard[:, :-1] / weights.sum()
-        if len(view.data):
-            view.state["model"] += 0.1 * view.data.features.mean(axis=0)
-        out.send("model", self.said(view), out.plain("the mean of the rows"))
+            me.model = weights @ heard[:, :-1] / weights.sum()
+        if len(me.data):
+            me.model += 0.1 * me.data.features.mean(axis=0)
+        me.send("model", self.said(me), me.plain("the mean of the rows"))
 
 
 class SendsIndices(PassiveBroadcast):
@@ -71,20 +74,20 @@ class SendsIndices(PassiveBroadcast):
     def layout(self):
         return Layout(agent={"model": self.problem.task.dimension}, messages={"largest": MessageKind(2)})
 
-    def said(self, view):
-        largest = int(np.abs(view.state["model"]).argmax())
-        return np.array([largest, view.state["model"][largest]])
+    def said(self, me):
+        largest = int(np.abs(me.model).argmax())
+        return np.array([largest, me.model[largest]])
 
-    def start(self, view, out):
-        out.send("largest", self.said(view), out.public("zeros"))
+    def start(self, me):
+        me.send("largest", self.said(me), me.public("zeros"))
 
-    def wake(self, view, out):
+    def step(self, me):
         places = {float(rank): rank for rank in range(self.problem.task.dimension)}
-        for index, value in view.received("largest")[view.heard("largest")] if len(view.neighbours) else ():
-            view.state["model"][places[float(index)]] += 0.1 * value
-        if len(view.data):
-            view.state["model"] += 0.1 * (view.data.features.mean(axis=0) - view.state["model"])
-        out.send("largest", self.said(view), out.plain("the mean of the rows"))
+        for index, value in me.heard[me.was_heard] if len(me.neighbours) else ():
+            me.model[places[float(index)]] += 0.1 * value
+        if len(me.data):
+            me.model += 0.1 * (me.data.features.mean(axis=0) - me.model)
+        me.send("largest", self.said(me), me.plain("the mean of the rows"))
 
 
 class AsksForACoordinate(PairwiseExchange):
@@ -94,17 +97,17 @@ class AsksForACoordinate(PairwiseExchange):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"request": MessageKind(1), "reply": MessageKind(2)})
 
-    def make_request(self, view, partner, out):
-        out.send("request", np.array([float(view.updates % 3)]), out.public("a number"), to=view.neighbours[partner])
+    def request(self, me, partner):
+        me.send("request", np.array([float(me.updates % 3)]), me.public("a number"), to=me.neighbours[partner])
 
-    def make_response(self, view, partner, vector, out):
+    def respond(self, me, partner, vector):
         wanted = {0.0: 0, 1.0: 1, 2.0: 2}[float(vector[0])]
-        said = np.array([wanted, view.state["model"][wanted]])
-        out.send("reply", said, out.plain(), to=view.neighbours[partner])
+        said = np.array([wanted, me.model[wanted]])
+        me.send("reply", said, me.plain(), to=me.neighbours[partner])
 
-    def complete_exchange(self, view, partner, vector):
+    def complete(self, me, partner, vector):
         wanted = {0.0: 0, 1.0: 1, 2.0: 2}[float(vector[0])]
-        view.state["model"][wanted] = (view.state["model"][wanted] + vector[1]) / 2
+        me.model[wanted] = (me.model[wanted] + vector[1]) / 2
 
 
 class NeedsRows(PassiveBroadcast):
@@ -115,10 +118,10 @@ class NeedsRows(PassiveBroadcast):
         if not problem.task.train.counts.all() or problem.graph.agents == 1:
             raise InputError("every agent needs rows and a neighbour")
 
-    def wake(self, view, out):
-        view.state["model"] += view.data.features.sum(axis=0) / int(1 / (1 / len(view.data)))
-        view.state["model"] /= len(view.neighbours) / len(view.neighbours) + 1
-        out.send("model", view.state["model"], out.plain("the mean of the rows"))
+    def step(self, me):
+        me.model += me.data.features.sum(axis=0) / int(1 / (1 / len(me.data)))
+        me.model /= len(me.neighbours) / len(me.neighbours) + 1
+        me.send("model", me.model, me.plain("the mean of the rows"))
 
 
 class NeedsMore(PassiveBroadcast):
@@ -156,14 +159,14 @@ class PeeksAtConstants(PassiveBroadcast):
     def prepare(self):
         self.states = {}
 
-    def start(self, view, out):
-        view.state["model"][:] = view.data.features.mean(axis=0) if len(view.data) else 0.0
-        self.states[view.agent] = view.state["model"]
-        out.send("model", np.zeros(3), out.public("zeros"))
+    def start(self, me):
+        me.model = me.data.features.mean(axis=0) if len(me.data) else 0.0
+        self.states[me.agent] = me.model
+        me.send("model", np.zeros(3), me.public("zeros"))
 
-    def wake(self, view, out):
-        super().wake(view, out)
-        view.state["model"] += self.states[(view.agent + 1) % len(self.states)]
+    def step(self, me):
+        super().step(me)
+        me.model += self.states[(me.agent + 1) % len(self.states)]
 
 
 def test_what_others_have_is_still_changed_where_messages_are_real():

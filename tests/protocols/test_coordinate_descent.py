@@ -145,7 +145,7 @@ def test_the_noise_of_one_update_has_the_scale_of_theorem_1():
     spec = parameters(mu=0.3, smoothness="data", privacy=private(updates=1, budget={"epsilon": 0.5, "delta": 0.0}))
     world = world_of(task, spec, updates=1)
     drive(world)
-    first = int(np.argmin([world.views[i].now for i in range(2)]))
+    first = int(np.argmin([world.peers[i].now for i in range(2)]))
     m = task.train.counts[first]
     alpha, mu_c = world.state.agent["alpha"][first][0], world.state.agent["mu_c"][first][0]
     noise = world.state.agent["model"][first] / (alpha * mu_c)
@@ -228,7 +228,7 @@ def test_public_smoothness_without_a_bound_on_the_rows_asks_for_a_radius():
 
 def test_rows_are_clipped_to_the_radius():
     world = world_of(small_task(empty=False), parameters(radius=0.5))
-    assert all(np.linalg.norm(view.data.features, axis=1).max() <= 0.5 + 1e-12 for view in world.views)
+    assert all(np.linalg.norm(me.data.features, axis=1).max() <= 0.5 + 1e-12 for me in world.peers)
 
 
 @pytest.mark.parametrize("allocation", ["proposition2", "late"])
@@ -299,4 +299,4 @@ def test_an_agent_without_data_averages_its_neighbours_and_reveals_nothing():
     drive(world)
     assert world.setting.task.train.counts[0] == 0
     assert world.ledger.epsilon("verified", 1e-3)[0] == 0
-    assert local_gradient(np.ones(3), world.views[0].data, world.setting.task.loss, 1.0).tolist() == [0, 0, 0]
+    assert local_gradient(np.ones(3), world.peers[0].data, world.setting.task.loss, 1.0).tolist() == [0, 0, 0]

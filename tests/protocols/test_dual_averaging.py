@@ -72,13 +72,14 @@ def world_of(task: Task, rounds: int, graph: Graph | None = None, *, seed=7, **f
 
 def duals_by_round(world: World) -> dict[tuple[int, int], np.ndarray]:
     """Fills up, while the world runs, with z_i(t) by agent and round."""
-    wake, duals = world.protocol.wake, {}
+    make, duals = world.protocol.steps.make, {}
 
-    def watched(view, out):
-        wake(view, out)
-        duals[view.agent, view.updates + 1] = view.state["dual"].copy()
+    def watched(phase, me):
+        make(phase, me)
+        if phase == "step":
+            duals[me.agent, me.updates + 1] = me.dual.copy()
 
-    vars(world.protocol)["wake"] = watched
+    world.protocol.steps.make = watched
     return duals
 
 
@@ -142,12 +143,12 @@ def test_the_sum_of_duals_changes_by_the_weighted_perturbed_subgradients(step_we
         weight, total = (t, t * (t + 1) / 2) if step_weights == "linear" else (1, t)
         gamma = 20.0 if step_weights == "linear" else 20.0 + math.sqrt(0.0005 * t)
         added = np.zeros(4)
-        for view in world.views:
-            model = -duals[view.agent, t] / (0.0005 * total + gamma)
-            row = view._make_stream("sampling", view.agent, t - 1).integers(30)
-            slope = world.setting.task.loss.slope(view.data.features[row] @ model, view.data.labels[row])
-            drawn = view._make_stream("noise", view.agent, t - 1)
-            added += world.protocol.release(view).perturb(slope * view.data.features[row], rng=drawn)
+        for me in world.peers:
+            model = -duals[me.agent, t] / (0.0005 * total + gamma)
+            row = me.source_.make_stream("sampling", me.agent, t - 1).integers(30)
+            slope = world.setting.task.loss.slope(me.data.features[row] @ model, me.data.labels[row])
+            drawn = me.source_.make_stream("noise", me.agent, t - 1)
+            added += world.protocol.release(me).perturb(slope * me.data.features[row], rng=drawn)
         before, after = (sum(duals[i, k] for i in range(5)) for k in (t, t + 1))
         np.testing.assert_allclose(after - before, weight * added, atol=1e-9)
 
@@ -180,12 +181,11 @@ def test_the_drawn_subgradient_is_unbiased(sampling, batch):
     """Mean of 4000 draws within 5 standard errors in each of 4 coordinates: false alarm below 3e-6 a case; seed 7."""
     task = stand_in()
     world = world_of(task, 4000, sampling=sampling, batch=batch)
-    view = world.views[2]
+    me = world.peers[2]
     model = np.array([0.4, -0.3, 0.2, 0.1])
     draws = []
     for tick in range(4000):
-        view.begin(0.0, tick, tick)
-        me = world.protocol.steps.record(view)
+        me.open_({}, tick, tick, 0.0)
         draws.append(drawn_gradient(me, model, drawn_rows(me)))
     error = np.std(draws, axis=0) / math.sqrt(4000)
     exact = full_subgradient(task)(2, model)
@@ -196,7 +196,7 @@ def test_noise_of_theorem_1_has_its_deviation_and_zero_noise_is_no_noise():
     """sigma^2 = 12 L^2 T log(1/delta) / (q^2 eps^2); 5 x 200 x 4 draws: deviation within 8 %, false alarm < 1e-6."""
     task = stand_in()
     world = world_of(task, 200, privacy={**THEOREM1, "updates": 200})
-    release = world.protocol.noise.release(world.views[0])
+    release = world.protocol.noise.release(world.peers[0])
     sigma = math.sqrt(12 * 200 * math.log(100)) / 30
     assert release.scale == pytest.approx(sigma, rel=1e-12)
     assert release.sensitivity == pytest.approx(2 / 30)
@@ -214,7 +214,7 @@ def test_the_paper_claims_1_where_1800_is_what_can_be_proved():
     """Section 4.1: q = 20,000, 3 epochs, delta = .01, claimed epsilon 1: sigma = .0910456, and it does not hold."""
     rounds = 60_000
     world = world_of(stand_in(), rounds, privacy={**THEOREM1, "updates": rounds})
-    claim = world.protocol.noise.release(world.views[0])
+    claim = world.protocol.noise.release(world.peers[0])
     sigma = claim.claimed_multiplier * 2 / 20_000
     assert sigma == pytest.approx(0.0910456, abs=1e-7)
     assert rounds * claim.claimed_epsilon == pytest.approx(1.0)
@@ -270,7 +270,7 @@ def test_an_unbounded_task_has_no_verified_epsilon_unless_rows_are_clipped():
     task = Task(**{**stand_in().__dict__, "bounds": {}})
     for radius, bound in ((None, math.inf), (0.5, 1.0)):
         world = world_of(task, 3, privacy={**THEOREM1, "updates": 3}, radius=radius)
-        assert world.protocol.noise.release(world.views[0]).verified_sensitivity == bound
+        assert world.protocol.noise.release(world.peers[0]).verified_sensitivity == bound
 
 
 @pytest.mark.parametrize(

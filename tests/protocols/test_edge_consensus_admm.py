@@ -82,16 +82,16 @@ def test_sessions_that_take_no_time_are_the_randomised_admm_of_the_docstring():
 
 def test_if_all_edges_met_at_once_it_would_be_the_round_of_the_parent():
     bench = Bench(EdgeConsensusAdmm, protocol_parameters(EdgeConsensusAdmm, FIELDS))
-    protocol, graph = bench.protocol, bench.graph
+    graph = bench.graph
     fields = {"loss_weight": 2.0, "rho": 0.5, "penalty": 0.4, "dual_step": 0.4}
     for rounds in range(1, 6):
-        for i, view in enumerate(bench.views):
-            bench.take(lambda view, out: protocol.make_request(view, 0, out), i)
-            view.edge["offered"][:] = view.state["model"]
+        for i, me in enumerate(bench.peers):
+            bench.take("request", i, 0)
+            me.offered = me.model
         offered = bench.state.agent["model"].rows.copy()
-        for i, view in enumerate(bench.views):
+        for i in range(len(bench.peers)):
             for rank, j in enumerate(graph.neighbours(i).tolist()):
-                protocol.complete_exchange(view, rank, offered[j])
+                bench.take("complete", i, rank, offered[j])
         parent = world_of(
             ConsensusAdmm, task=bench.task, fields=fields, stop=Stop(time=rounds), clock=Periodic(kind="periodic")
         )

@@ -107,20 +107,21 @@ def test_without_noise_columns_that_are_too_large_are_refused_in_a_sentence(key)
 class Leaky(CoordinateDescent):
     """Has something of its own that breaks, and sends something that does, each when it is told to."""
 
+    decides = True
+
     breaks = "secret"
 
     def layout(self):
         laid = super().layout()
         return dataclasses.replace(laid, agent={**laid.agent, "secret": 2})
 
-    def wake(self, view, out):
-        broken = view.agent == 2 and view.updates == 3
+    def step(self, me):
+        broken = me.agent == 2 and me.updates == 3
         if broken and self.breaks == "secret":
-            view.state["secret"][1] = np.nan
-        super().wake(view, out)
+            me.secret[1] = np.nan
+        self.steps.alone(me, super().step)
         if broken and self.breaks == "message":
-            first = out.sent.pop()
-            out.send("model", np.full(3, np.inf), first.release)
+            me.message = np.full(3, np.inf)
 
 
 @pytest.mark.parametrize("noise", [3.0, 0.0])

@@ -91,10 +91,10 @@ def test_its_fixed_point_is_the_optimum_and_y_is_the_slope_after_every_round(los
 
 def test_a_party_knows_its_columns_and_the_centre_the_labels():
     world = world_of(split_task(), 2)
-    shards = [view.data for view in world.views]
+    shards = [me.data for me in world.peers]
     assert [shard.features.shape for shard in shards] == [(40, 0), (40, 2), (40, 3), (40, 1)]
     assert [len(shard.labels) for shard in shards] == [40, 0, 0, 0]
-    assert [view.role for view in world.views] == ["centre", "party", "party", "party"]
+    assert [me.role for me in world.peers] == ["centre", "party", "party", "party"]
 
 
 @pytest.mark.parametrize(
@@ -147,14 +147,14 @@ def test_the_printed_noise_is_claimed_and_proves_nothing():
     noise = {"scale": 200.0, "round_delta": 1e-8}
     world = world_of(split_task(), 20, rho=0.5, noise=noise)
     drive(world)
-    release = world.protocol.parameters.noise.release(world.views[1], parties=3, rho=0.5, ridge=1.0)
+    release = world.protocol.parameters.noise.release(world.peers[1], parties=3, rho=0.5, ridge=1.0)
     assert release.sensitivity == pytest.approx(10.5)
     epsilon = math.sqrt(2 * math.log(1.25e8)) * 10.5 / 200
     assert release.claimed_epsilon == pytest.approx(epsilon)
     claimed = world.ledger.epsilon("claimed", 1e-5)
     assert 0 < claimed[1] <= 10 * epsilon
     assert np.isinf(world.ledger.verified(1e-5)).all()
-    loud = type(world.protocol.parameters.noise)(scale=1.0).release(world.views[1], parties=3, rho=0.5, ridge=1.0)
+    loud = type(world.protocol.parameters.noise)(scale=1.0).release(world.peers[1], parties=3, rho=0.5, ridge=1.0)
     assert math.isinf(loud.claimed_epsilon)
 
 
@@ -166,7 +166,7 @@ def test_isotropic_noise_on_clipped_scores_is_a_gaussian_mechanism_of_sensitivit
     assert math.isinf(verified[0])
     scores = clipped(np.full(40, 1.0), world.protocol.scores.bound)
     assert np.linalg.norm(scores) == pytest.approx(2.0)
-    assert world.protocol.scores.release(world.views[2]).scale == 12.0
+    assert world.protocol.scores.release(world.peers[2]).scale == 12.0
 
 
 def test_calibrated_parties_stop_at_their_target():
@@ -235,8 +235,7 @@ def test_steps_keep_the_contract(on_split_features, monkeypatch, protocol, field
 
     def hear_late(bench):
         hear(bench)
-        for view in bench.views:
-            view.updates = step
+        bench.at = step, 1, 1.0
 
     monkeypatch.setattr(bench.Bench, "hear", hear_late)
     parameters = contract.protocol_parameters(protocol, fields)

@@ -65,17 +65,21 @@ def checked_run(case, setting, engine, *, protocol=None):
 class KeepsSomethingBack(CoordinateDescent):
     """Goes on from another model than it has told."""
 
-    def wake(self, view, out):
-        super().wake(view, out)
-        view.state["model"][0] += 1e-6
+    decides = True
+
+    def step(self, me):
+        self.steps.alone(me, super().step)
+        me.model[0] += 1e-6
 
 
 class KeepsPerturbedBack(LocalDPDescent):
     """Goes on from another model than it has told, on perturbed examples."""
 
-    def wake(self, view, out):
-        super().wake(view, out)
-        view.state["model"][0] += 1e-6
+    decides = True
+
+    def step(self, me):
+        self.steps.alone(me, super().step)
+        me.model[0] += 1e-6
 
 
 class ForgetsToDivide(ModelPropagation):
@@ -91,8 +95,8 @@ class ForgetsToDivide(ModelPropagation):
 class CopiesWrongly(ModelPropagation):
     """Has another model of its neighbour than that one told."""
 
-    def make_response(self, view, partner, vector, out):
-        super().make_response(view, partner, 1e3 * vector, out)
+    def respond(self, me, partner, vector):
+        self.steps.alone(me, super().respond, partner, 1e3 * vector)
 
 
 class TellsAnotherModel(ModelPropagation):
@@ -108,32 +112,36 @@ class TellsAnotherModel(ModelPropagation):
 class SettlesTwice(CollaborativeAdmm):
     """Steps 2 and 3 of a caller, once more."""
 
-    def complete_exchange(self, view, partner, vector):
-        super().complete_exchange(view, partner, vector)
-        super().complete_exchange(view, partner, vector)
+    decides = True
+
+    def complete(self, me, partner, vector):
+        self.steps.alone(me, super().complete, partner, vector)
+        self.steps.alone(me, super().complete, partner, vector)
 
 
 class MovesOneEnd(CollaborativeAdmm):
     """Step 3 with another penalty at one end of an edge."""
 
-    def make_response(self, view, partner, vector, out):
-        before = view.edge["dual_own"].copy()
-        super().make_response(view, partner, vector, out)
-        self._move(view, before)
+    decides = True
 
-    def complete_exchange(self, view, partner, vector):
-        before = view.edge["dual_own"].copy()
-        super().complete_exchange(view, partner, vector)
-        self._move(view, before)
+    def respond(self, me, partner, vector):
+        before = me.dual_own.copy()
+        self.steps.alone(me, super().respond, partner, vector)
+        self._move(me, before)
 
-    def wake(self, view, out):
-        before = view.edge["dual_own"].copy()
-        super().wake(view, out)
-        self._move(view, before)
+    def complete(self, me, partner, vector):
+        before = me.dual_own.copy()
+        self.steps.alone(me, super().complete, partner, vector)
+        self._move(me, before)
 
-    def _move(self, view, before):
-        if view.agent % 2:
-            view.edge["dual_own"][:] += 0.1 * (view.edge["dual_own"] - before)
+    def step(self, me):
+        before = me.dual_own.copy()
+        self.steps.alone(me, super().step)
+        self._move(me, before)
+
+    def _move(self, me, before):
+        if me.agent % 2:
+            me.dual_own[:] += 0.1 * (me.dual_own - before)
 
 
 class TrustsPatience(ConsensusAdmm):
@@ -145,17 +153,20 @@ class TrustsPatience(ConsensusAdmm):
 class CountsOneNeighbourLess(PerturbedAdmm):
     """(11) without the last neighbour."""
 
-    def wake(self, view, out):
-        view.state["dual"] += 1e-3 * (view.received("model")[-1] - view.state["model"])
-        super().wake(view, out)
+    decides = True
+
+    def step(self, me):
+        me.dual += 1e-3 * (me.heard[-1] - me.model)
+        self.steps.alone(me, super().step)
 
 
 class ReleasesOtherwise(PerturbedAdmm):
     """Goes on from its exact model."""
 
-    def wake(self, view, out):
-        super().wake(view, out)
-        me = self.steps.record(view)
+    decides = True
+
+    def step(self, me):
+        self.steps.alone(me, super().step)
         penalty = penalty_of(me)
         me.model = minimised(
             me, me.loss_weight, curvature_of(me, penalty), linear_of(me, penalty), me.model, 1e-10 * me.loss_weight
@@ -165,26 +176,32 @@ class ReleasesOtherwise(PerturbedAdmm):
 class MovesDualTwice(EdgeConsensusAdmm):
     """The caller's dual moves too far."""
 
-    def complete_exchange(self, view, partner, vector):
-        before = view.edge["dual"][partner].copy()
-        super().complete_exchange(view, partner, vector)
-        view.edge["dual"][partner] += view.edge["dual"][partner] - before
+    decides = True
+
+    def complete(self, me, partner, vector):
+        before = me.dual[partner].copy()
+        self.steps.alone(me, super().complete, partner, vector)
+        me.dual[partner] += me.dual[partner] - before
 
 
 class PutsTheEdgeElsewhere(EdgeConsensusAdmm):
     """The caller weighs its own model more."""
 
-    def complete_exchange(self, view, partner, vector):
-        super().complete_exchange(view, partner, vector)
-        view.edge["between"][partner] += 0.01 * view.edge["offered"][partner]
+    decides = True
+
+    def complete(self, me, partner, vector):
+        self.steps.alone(me, super().complete, partner, vector)
+        me.between[partner] += 0.01 * me.offered[partner]
 
 
 class FinishesTwice(EdgeConsensusAdmm):
     """A session is made twice at one end."""
 
-    def complete_exchange(self, view, partner, vector):
-        super().complete_exchange(view, partner, vector)
-        super().complete_exchange(view, partner, vector)
+    decides = True
+
+    def complete(self, me, partner, vector):
+        self.steps.alone(me, super().complete, partner, vector)
+        self.steps.alone(me, super().complete, partner, vector)
 
 
 class MixesByItsOwnDegree(DualAveraging):
@@ -198,43 +215,55 @@ class MixesByItsOwnDegree(DualAveraging):
 class KeepsExactSubgradients(DualAveraging):
     """Tells what is perturbed, and goes on from something else."""
 
-    def wake(self, view, out):
-        super().wake(view, out)
-        view.state["sent"][:] = view.state["dual"]
+    decides = True
+
+    def step(self, me):
+        self.steps.alone(me, super().step)
+        me.sent = me.dual
 
 
 class TakesTotalsAgain(PushSumDualAveraging):
     """Takes in all that was ever given each time, as if totals were news."""
 
-    def wake(self, view, out):
-        view.state["mass"] += 0.01 * view.received("given").sum(axis=0)
-        super().wake(view, out)
+    decides = True
+
+    def step(self, me):
+        me.mass += 0.01 * me.heard.sum(axis=0)
+        self.steps.alone(me, super().step)
 
 
 class GivesForNothing(PushSumDualAveraging):
     """Gives shares of w that it keeps."""
 
-    def wake(self, view, out):
-        given = view.edge["given"][:, -1].sum()
-        super().wake(view, out)
-        view.state["mass"][-1] += view.edge["given"][:, -1].sum() - given
+    decides = True
+
+    def step(self, me):
+        given = me.given[:, -1].sum()
+        self.steps.alone(me, super().step)
+        me.mass[-1] += me.given[:, -1].sum() - given
 
 
 class StepsTooFar(FeatureSharing):
     """(8) with another step than rho."""
 
-    def wake(self, view, out):
-        super().wake(view, out)
-        view.state["y"] *= 1.001
+    decides = True
+
+    def step(self, me):
+        over = super().step(me)
+        me.y *= 1.001
+        return over
 
 
 class StepsTooFarLate(StaleFeatureSharing):
     """(8) with another step than rho, from the tenth step on."""
 
-    def wake(self, view, out):
-        super().wake(view, out)
-        if view.role == "centre" and view.state["step"][0] > 10.0:
-            view.state["y"] *= 1.001
+    decides = True
+
+    def step(self, me):
+        over = super().step(me)
+        if me.role == "centre" and me.step[0] > 10.0:
+            me.y *= 1.001
+        return over
 
 
 PENALTY = {"noise": {"alpha": 3.0}}

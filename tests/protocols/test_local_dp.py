@@ -52,8 +52,8 @@ def test_noise_is_scaled_to_the_diameter_of_the_domain_over_epsilon(privacy, sca
     world_parameters = parameters(privacy=privacy)
 
     class Watched(LocalDP):
-        def _release(self, view):
-            seen.append(super()._release(view))
+        def _release(self, me):
+            seen.append(super()._release(me))
             return seen[-1]
 
     run_small(Watched, world_parameters)
@@ -71,13 +71,12 @@ def test_features_are_clipped_and_perturbed_and_labels_kept():
             lengths.extend(np.abs(clipped).sum(axis=1))
             return clipped
 
-        def start(self, view, out):
-            rows = clip_rows(view.data.features, 1.0, norm="l1")
+        def start(self, me):
+            rows = clip_rows(me.data.features, 1.0, norm="l1")
             if len(rows):
-                noisy[view.agent] = self._release(view).perturb(
-                    rows, rng=view._make_stream("noise", view.agent, view.tick)
-                )
-            super().start(view, out)
+                again = me.source_.make_stream  # which begins anew
+                noisy[me.agent] = self._release(me).perturb(rows, rng=again("noise", me.agent, me.tick))
+            super().start(me)
 
     world = run_small(Watched, parameters(privacy=CLIP))
     assert max(lengths) <= 1 + 1e-12

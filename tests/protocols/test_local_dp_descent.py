@@ -76,17 +76,17 @@ class Peeks(LocalDPDescent):
 class StepsByTruth(LocalDPDescent):
     """Takes its step sizes from the true examples."""
 
-    def start(self, view, out):
-        super().start(view, out)
-        view.state["alpha"][0] *= float(np.tanh(np.abs(self.problem.task.shard(view.agent).features).sum()))
+    def start(self, me):
+        super().start(me)
+        me.alpha[0] *= float(np.tanh(np.abs(self.problem.task.shard(me.agent).features).sum()))
 
 
 class NeverPays(LocalDPDescent):
     """Says what follows from perturbed examples that nobody has paid for."""
 
-    def start(self, view, out):
-        out.disclose = lambda release: None
-        super().start(view, out)
+    def start(self, me):
+        me.disclose = lambda release: None
+        super().start(me)
 
 
 @pytest.mark.parametrize(

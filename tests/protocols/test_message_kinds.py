@@ -39,9 +39,9 @@ class Shares(Protocol):
             },
         )
 
-    def start(self, view, out):
-        view.state["model"][:] = view.agent
-        out.send("model", view.state["model"], out.public("a number"))
+    def start(self, me):
+        me.model = me.agent
+        me.send("model", me.model, me.public("a number"))
 
     def sends(self):
         return {"sum": Every(2)}
@@ -97,7 +97,7 @@ def test_engines_agree_where_agents_wake_on_their_own(protocol, seed):
     world = check_engines_agree(random_setting(seed, loss="logistic"), protocol, PARAMETERS, engine=PLANNED)
     assert world.activations > 20
     assert (world.state.agent["seen"].rows[:, 0] != 0.0).any()
-    assert len({world.views[agent].edge["kept"].shape[1] for agent in range(3)}) >= 2
+    assert len({world.peers[agent].kept.shape[1] for agent in range(3)}) >= 2
     assert protocol is Shares or world.updates.max() == 15
 
 
@@ -106,7 +106,7 @@ class Repeats(ToAll):
 
     decides = True
 
-    def start(self, view, out):
+    def start(self, me):
         """Nothing is said at the start."""
 
     @staticmethod
@@ -161,8 +161,8 @@ class Apart(Protocol):
             messages={"share": MessageKind(2, addressed=True)},
         )
 
-    def start(self, view, out):
-        view.state["model"][:] = view.agent
+    def start(self, me):
+        me.model = me.agent
 
     @staticmethod
     def step(me):
@@ -203,8 +203,8 @@ def test_the_same_bytes_after_others_are_charged_alike(protocol, engine, schedul
 class Mute(ToAll):
     """Says nothing at its start."""
 
-    def start(self, view, out):
-        view.state["model"][:] = view.agent
+    def start(self, me):
+        me.model = me.agent
 
     @staticmethod
     @batched

@@ -152,11 +152,11 @@ class Called(ModelPropagation):
         super().prepare()
         self.calls = []
 
-    def partner(self, view):
-        return int(np.searchsorted(view.neighbours, GOLDEN["neighbour"][len(self.calls)]))
+    def partner(self, me, uniform):
+        return int(np.searchsorted(me.neighbours, GOLDEN["neighbour"][len(self.calls)]))
 
-    def make_request(self, view, partner, out):
-        super().make_request(view, partner, out)
+    def request(self, me, partner):
+        self.steps.alone(me, super().request, partner)
         self.calls.append(partner)
 
 

@@ -120,9 +120,9 @@ class All(Noisy):
         p, made = self.problem.task.dimension, super().layout()
         return dataclasses.replace(made, agent={"model": p, "found": p * len(OPERATORS), "part": p * len(OPERATORS)})
 
-    def start(self, view, out):
-        view.state["model"][:] = 1.0 + view.agent
-        super().start(view, out)
+    def start(self, me):
+        me.model = 1.0 + me.agent
+        super().start(me)
 
     @staticmethod
     def step(me):

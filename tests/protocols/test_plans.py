@@ -36,9 +36,9 @@ class Alone(Protocol):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
 
-    def start(self, view, out):
-        view.state["model"][:] = view.agent
-        out.send("model", view.state["model"], out.public("a number"))
+    def start(self, me):
+        me.model = me.agent
+        me.send("model", me.model, me.public("a number"))
 
     @staticmethod
     def step(me):
@@ -70,8 +70,8 @@ class PairsAlone(Alone):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"request": MessageKind(p), "reply": MessageKind(p)})
 
-    def start(self, view, out):
-        view.state["model"][:] = view.agent
+    def start(self, me):
+        me.model = me.agent
 
     @staticmethod
     def request(me, partner):
@@ -310,34 +310,20 @@ def test_batches_that_send_otherwise_than_declared_fail_with_a_sentence(kind, sa
         drive(fast_world(make(), kind, Parameters(schedule=schedule)))
 
 
-class ByMethod(Alone):
-    """Makes its steps by a method."""
+class Deciding(Alone):
+    """Decides whether it sends."""
 
-    step = None
+    decides = True
 
-    def wake(self, view, out):
-        view.state["model"] += 1.0
-        out.send("model", view.state["model"], out.plain())
-
-
-class Both(ByMethod):
-    """Has a function for them, too."""
-
-    @staticmethod
-    def step(me):
-        raise RuntimeError("not this one")
+    def step(self, me):
+        me.model += 1.0
+        if me.model[0] % 2.0:
+            me.send("model", me.model)
 
 
-@pytest.mark.parametrize(
-    ("kind", "why"),
-    [
-        (ByMethod, "ByMethod makes its steps by methods"),
-        (Both, "Both has a method wake beside its steps"),
-    ],
-)
-def test_steps_by_methods_are_made_one_by_one(kind, why):
-    make = random_setting(3, loss="logistic", easy=True)
-    check_engines_agree(make, kind, Parameters(), engine=f"{ONE_BY_ONE}because {why}")
+def test_steps_that_decide_are_made_one_by_one():
+    make, why = random_setting(3, loss="logistic", easy=True), "Deciding decides by numbers what a step sends"
+    check_engines_agree(make, Deciding, Parameters(), engine=f"{ONE_BY_ONE}because {why}")
 
 
 @pytest.mark.parametrize(

@@ -112,9 +112,11 @@ def test_a_lossy_network_that_counted_messages_instead_of_totals_would_lose_mass
     """The same run with inboxes that are emptied, so that a total looks like a message of its own."""
 
     class Forgetful(PushSumDualAveraging):
-        def wake(self, view, out):
-            view.edge["taken"][:] = 0.0
-            super().wake(view, out)
+        decides = True
+
+        def step(self, me):
+            me.taken = 0.0
+            self.steps.alone(me, super().step)
 
     world = world_of(Forgetful, **BAD)
     assert world.protocol.conserved(world.state)["w"] > 0.1
@@ -165,8 +167,7 @@ def test_it_keeps_the_contract(monkeypatch, fields):
 
     def hear_late(bench):
         hear(bench)
-        for view in bench.views:
-            view.begin(3.0, 2, 2)
+        bench.at = 2, 2, 3.0
 
     monkeypatch.setattr(Bench, "hear", hear_late)
     check_contract(PushSumDualAveraging, {**FIELDS, **fields})

@@ -60,22 +60,23 @@ class Watched:
 
     def __init__(self, **kwargs):
         world = made(**kwargs)
-        wake, blocks = world.protocol.wake, world.state.agent
+        steps, blocks = world.protocol.steps, world.state.agent
+        make = steps.make
         self.models, self.z, self.y, self.ages = [], [], [], []
 
-        def watched(view, out):
-            if view.role == "party":
-                wake(view, out)
+        def watched(phase, me):
+            if me.role == "party" or phase == "start":
+                make(phase, me)
                 return
-            before, stamps = view.state["step"][0], [scores[-1] for scores in view.received("scores")]
-            wake(view, out)
-            if view.state["step"][0] > before:
+            before, stamps = me.step[0], [scores[-1] for scores in me.heard_scores]
+            make(phase, me)
+            if me.step[0] > before:
                 self.models.append(model_of(world).copy())
                 self.z.append(blocks["z"][0].copy())
                 self.y.append(blocks["y"][0].copy())
                 self.ages.append(before - min(stamps))
 
-        vars(world.protocol)["wake"] = watched
+        steps.make = watched
         drive(world)
 
 

@@ -73,12 +73,12 @@ class TwiceNoisy(CoordinateDescent):
 class TellsNoisyStart(CoordinateDescent):
     """Its start is a release like those of its steps, and counts among them."""
 
-    def start(self, view, out):
-        super().start(view, out)
-        out.sent.clear()
-        release = self.step_noise.release(view)
-        noisy = release.perturb(view.state["model"], rng=view.stream("noise"))
-        out.send("model", noisy, release)
+    def start(self, me):
+        super().start(me)
+        me.sent_.clear()
+        release = self.step_noise.release(me)
+        noisy = release.perturb(me.model, rng=me.stream("noise"))
+        me.send("model", noisy, release)
 
 
 def check(protocol, fields, engine):
@@ -124,40 +124,40 @@ def test_a_start_that_was_told_is_no_longer_there_for_steps():
 class ReadsState(CoordinateDescent):
     """Its release depends on what a step has computed."""
 
-    def release(self, view):
-        usual = super().release(view)
-        return dataclasses.replace(usual, reason=f"at {np.sum(view.state['model']):g}")
+    def release(self, me):
+        usual = super().release(me)
+        return dataclasses.replace(usual, reason=f"at {np.sum(me.model):g}")
 
 
 class ReadsStateLater(CoordinateDescent):
     """Its release depends on that from its second step on."""
 
-    def release(self, view):
-        assert view.updates == 0 or view.state is not None
-        return super().release(view)
+    def release(self, me):
+        assert me.updates == 0 or me.model is not None
+        return super().release(me)
 
 
 class SaysHalf(CoordinateDescent):
     """Its release names half of the noise that `scales` has."""
 
-    def release(self, view):
-        usual = super().release(view)
+    def release(self, me):
+        usual = super().release(me)
         return dataclasses.replace(usual, scale=usual.scale / 2) if usual.noisy else usual
 
 
 class SaysHalfLater(CoordinateDescent):
     """Its release names half of the noise that `scales` has, in later stages."""
 
-    def release(self, view):
-        usual = super().release(view)
-        return dataclasses.replace(usual, scale=usual.scale / 2) if usual.noisy and view.updates else usual
+    def release(self, me):
+        usual = super().release(me)
+        return dataclasses.replace(usual, scale=usual.scale / 2) if usual.noisy and me.updates else usual
 
 
 def test_steps_whose_release_reads_the_state_are_made_one_by_one_and_say_where():
     fields = protocol_parameters(ReadsState, NOISY)
     reference, batched = (run_small(ReadsState, fields, engine=one) for one in (EventEngine(), BatchedEngine()))
-    assert "its release reads view.state (test_step_charges.py:" in batched.engine
-    assert "view.state['model']" in batched.engine
+    assert "its release reads me.model (test_step_charges.py:" in batched.engine
+    assert "me.model" in batched.engine
     assert batched.ledger.to_frame().equals(reference.ledger.to_frame())
 
 
@@ -177,7 +177,7 @@ STAGED = {
 @pytest.mark.parametrize(
     ("protocol", "complaint"),
     [
-        (ReadsStateLater, r"release of ReadsStateLater reads view\.state at stage 1 of agent \d"),
+        (ReadsStateLater, r"release of ReadsStateLater reads me\.model at stage 1 of agent \d"),
         (SaysHalfLater, r"agent \d at stage 1 has the scale \S+ by the scales\(\) of SaysHalfLater's noise, and its "),
     ],
 )

@@ -49,8 +49,8 @@ class Mine(Protocol):
             edge={"trust": 1.0 / (1 + np.arange(len(graph.heads)))},
         )
 
-    def start(self, view, out):
-        out.send("model", view.state["model"], out.public("zeros"))
+    def start(self, me):
+        me.send("model", me.model, me.public("zeros"))
 
     @staticmethod
     def step(me):
@@ -195,9 +195,9 @@ class Several(Mine):
     def most_steps(self):
         return 7
 
-    def start(self, view, out):
-        view.state["model"][:] = view.agent
-        out.send("start", view.state["model"], out.public("a number"))
+    def start(self, me):
+        me.model = me.agent
+        me.send("start", me.model, me.public("a number"))
 
     def constants(self):
         return Constants()

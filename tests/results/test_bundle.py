@@ -55,19 +55,20 @@ class MineParameters(ProtocolParameters):
 
 
 class Mine(Protocol):
+    decides = True
     Parameters = MineParameters
 
     def layout(self):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
 
-    def start(self, view, out):
-        out.send("model", view.state["model"], out.public("zeros"))
+    def start(self, me):
+        me.send("model", me.model, me.public("zeros"))
 
-    def wake(self, view, out):
-        model = view.state["model"]
-        model -= self.parameters.step_size * local_gradient(model, view.data, self.problem.task.loss, 0.1)
-        out.send("model", model, out.plain("a model without noise"))
+    def step(self, me):
+        model = me.model
+        model -= self.parameters.step_size * local_gradient(model, me.data, self.problem.task.loss, 0.1)
+        me.send("model", model, me.plain("a model without noise"))
 
 
 def heaviest(snapshot):

@@ -96,16 +96,17 @@ class MineParameters(ProtocolParameters):
     step: float = 0.1
 
 class Mine(Protocol):
+    decides = True
     Parameters = MineParameters
 
     def layout(self):
         return Layout(agent={{"model": self.problem.task.dimension}})
 
-    def start(self, view, out):
+    def start(self, me):
         pass
 
-    def wake(self, view, out):
-        view.state["model"] += twice(self.parameters.step)
+    def step(self, me):
+        me.model += twice(self.parameters.step)
 """
 EDGES = "source,target,weight\n0,1,1\n1,2,1\n2,3,1\n"
 DELAYS = "sender,receiver,delay\n" + "".join(f"{i},{j},0.1\n" for i in range(4) for j in range(4) if i != j)
@@ -153,7 +154,7 @@ def change(path, old, new):
         ("delays.csv", "0,1,0.1", "0,1,0.2"),
         ("up.csv", "3,0,10", "3,0,9"),
         ("measure.py", "** 2", "** 4"),
-        ("mine.py", "view.state", "view.state "),
+        ("mine.py", "me.model", "me.model "),
     ],
 )
 def test_every_file_that_a_scenario_reads_decides_its_runs_names(written, file, old, new):
@@ -193,7 +194,7 @@ def test_a_file_that_passes_on_what_another_defines_counts_as_well(written):
     helper = next(written.glob("helper*.py"))
     definition, passing = (written / "mine.py").read_text(), f"from {helper.stem} import Mine\n"
     own = definition.replace(f"from {helper.stem} import twice\n", "def twice(x):\n    return 2 * x\n")
-    helper.write_text(f"{own}\nclass Other(Mine):\n    def start(self, view, out):\n        view.state['model'] += 1\n")
+    helper.write_text(f"{own}\nclass Other(Mine):\n    def start(self, me):\n        me.model += 1\n")
     (written / "mine.py").write_text(passing)
     before = named(written)["mine"]
     change(written / "mine.py", "import Mine", "import Other as Mine")
@@ -246,8 +247,9 @@ def test_code_without_a_file_is_known_by_what_it_does():
 
     mine = """
     class Mine(Local):
-        def wake(self, view, out):
-            return {0.5, "half", "quarter"} & set(map(lambda x: x + 1, view))
+        decides = True
+        def step(self, me):
+            return {0.5, "half", "quarter"} & set(map(lambda x: x + 1, me))
         @property
         def half(self):
             return 0.5
@@ -265,9 +267,10 @@ def made(rate, step=1.0, *, name="a"):
     """A class whose text says nothing about its numbers."""
 
     class Made(Local):
+        decides = True
         scale = 2 * rate
 
-        def wake(self, view, out, step=step):
+        def step(self, me, step=step):
             return step, name
 
     return Made

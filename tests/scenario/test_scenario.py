@@ -29,7 +29,7 @@ class Toy(Protocol):
     def layout(self):
         return Layout(agent={"model": 1})
 
-    def start(self, view, out):
+    def start(self, me):
         return
 
 
@@ -177,7 +177,7 @@ from hushnet.protocols.base import Layout, Protocol
 class Mine(Protocol):
     def layout(self):
         return Layout(agent={"model": 1})
-    def start(self, view, out):
+    def start(self, me):
         pass
 
 class Other:

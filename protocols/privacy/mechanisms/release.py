@@ -138,8 +138,8 @@ class Release:
     def perturb(self, vector: NDArray[np.float64], *, rng: np.random.Generator) -> NDArray[np.float64]:
         """Add this release's noise to a vector; every call draws anew, and is charged when the release is sent.
 
-        What comes out has to go out under this release (`hushnet.protocols.view.Out.send`), or be charged by
-        `hushnet.protocols.view.Out.disclose` where it goes out as part of something else: nothing else charges it.
+        What comes out has to go out under this release (``me.send``), or be charged by ``me.disclose`` where it goes
+        out as part of something else: nothing else charges it.
 
         Parameters
         ----------
@@ -245,7 +245,7 @@ class Watcher(Protocol):
 
 INNER_STATE = (
     "a step's random stream is for drawing only: its state cannot be read, set, copied, pickled or split; "
-    "view.stream(purpose) under another purpose gives other numbers"
+    "me.stream(purpose) under another purpose gives other numbers"
 )
 """What is said to a step that asks for it."""
 

@@ -83,7 +83,7 @@ class BatchedDriver(Driver):
             except NotPlanned as reason:
                 why = str(reason)
         if self.planned is not None:
-            world.views.keep_weakly()
+            world.peers.keep_weakly()
         self.form = StepForm(_form_of(self.planned), why)
         self.engine = f"batched ({self.form.text})"
         protocol = world.protocol

@@ -17,7 +17,7 @@ from typing_extensions import override
 from ....agents.agent import Agent
 from ....agents.availability import Timeline
 from ....agents.errors import Stall
-from ....protocols.base import Out
+from ....protocols.base import Sent
 from ...network.randomness import check_transmission
 from ...tables import rounds as tables
 from ...tables import tallies
@@ -161,9 +161,9 @@ class EventfulRounds(WakeWindows):
             self._say(agent, *self.state.nothing)
 
     @override
-    def send(self, agent: Agent, out: Out) -> None:
+    def send(self, agent: Agent, messages: Sequence[Sent]) -> None:
         """Send what a step says; raises like `RoundState.charge`."""
-        self._say(agent, *self.state.charge(agent, out))
+        self._say(agent, *self.state.charge(agent, messages))
 
     def _say(self, agent: Agent, said: NDArray[np.int64], edges: NDArray[np.int64]) -> None:
         self.transport.tables.agents.silent[agent.index] = agent.silent

@@ -20,7 +20,6 @@ from ...tables.priorities import WAKE
 from ...tables.sessions import REQUESTING, RESPONDING, SessionTables
 from ...world.sessions import REFUSAL, with_more_copies
 from ...world.world import World
-from ..request_handlers import make_reply, make_request, take_reply
 from . import exchange_windows, windows
 from .driver import BatchedDriver, Pause
 from .plan import empty_plan
@@ -151,7 +150,7 @@ class Exchanges(BatchedDriver):
     def _offer(self, index: int) -> None:
         self._catch_up(index)
         agent, counts = self.world.agents[index], self.sessions.counts
-        made = make_request(self.world, agent, self.busy)
+        made = self.world.call(agent, self.busy)
         self.transport.tables.agents.silent[index] = agent.silent
         if made is None:
             counts[sessions.PHASE] = 0
@@ -164,7 +163,7 @@ class Exchanges(BatchedDriver):
         callee, back = int(graph.heads[edge]), int(graph.reverse[edge])
         self._catch_up(callee)
         agent = self.world.agents[callee]
-        reply = make_reply(self.world, agent, back, self._heard(0, int(graph.tails[edge])))
+        reply = self.world.meet("respond", agent, back, self._heard(0, int(graph.tails[edge])))
         self.transport.tables.agents.silent[callee] |= agent.silent
         self.sessions.counts[sessions.ROW] = -1 if reply is None else self.transport.keep(reply)
 
@@ -175,7 +174,7 @@ class Exchanges(BatchedDriver):
         self._check()
         self._catch_up(caller)
         agent = self.world.agents[caller]
-        take_reply(self.world, agent, edge, self._heard(1, int(graph.heads[edge])))
+        self.world.meet("complete", agent, edge, self._heard(1, int(graph.heads[edge])))
         self.count(agent)
         self.transport.tables.agents.updates[caller] = agent.updates
 

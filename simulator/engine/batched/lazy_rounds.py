@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from ....agents.agent import Agent
 from ....agents.inbox import Message
-from ....protocols.base import Out, Sent
+from ....protocols.base import Sent
 from ...world.rounds import EMPTY, addressed
 from ...world.world import World
 from . import round_windows, windows
@@ -81,7 +81,6 @@ class LazyRounds(WakeWindows):
     def take_step(self, agent: Agent) -> None:
         """Take a step, which ends the agent's round."""
         world = self.world
-        world.views[agent.index].round = agent.tick + 1
         if world.traits.inbox == "every" and agent.tick > 0:
             world.inbox.pending[agent.index] += self._shown(agent)
         updates = agent.updates
@@ -107,7 +106,7 @@ class LazyRounds(WakeWindows):
         return messages
 
     @override
-    def send(self, agent: Agent, out: Out) -> None:
+    def send(self, agent: Agent, messages: Sequence[Sent]) -> None:
         """Send what a step says, to every neighbour.
 
         Raises
@@ -115,8 +114,8 @@ class LazyRounds(WakeWindows):
         ValueError
             If a step sends two messages of one kind to one neighbour.
         """
-        per_edge = addressed(self.world.setting.graph, agent.index, out.sent)
-        self.transport.send(agent, out)
+        per_edge = addressed(self.world.setting.graph, agent.index, messages)
+        self.transport.send(agent, messages)
         self._say_nothing(agent, per_edge)
 
     def _say_nothing(self, agent: Agent, per_edge: Mapping[int, Sequence[Sent]]) -> None:

@@ -19,8 +19,8 @@ from ....agents.errors import INTERRUPTED, HushnetError, Objection
 from ....protocols.steps.charges import NotPlanned, StepCharges
 from ....protocols.steps.names import MESSAGE
 from ....protocols.steps.record import Batch, One, Record, segments
+from ....protocols.steps.single_steps import PHASES, UNSENT, contradiction, failure_of, is_batched
 from ....protocols.steps.surroundings import StepSurroundings
-from ....protocols.steps.view_steps import PHASES, UNSENT, contradiction, failure_of, is_batched
 from ...tables.sessions import COMPLETING, REQUESTING, RESPONDING
 from ...tables.tallies import FREE_ROWS
 from ...world.rewind import Rewind
@@ -63,9 +63,9 @@ def planned_steps(world: World) -> PlannedSteps:
     if world.one_by_one:
         raise NotPlanned(world.one_by_one)
     if not protocol.step_functions:
-        raise NotPlanned(f"{kind.__name__} makes its steps by methods")
-    if protocol.methods_beside_steps:
-        raise NotPlanned(f"{kind.__name__} has a method {protocol.methods_beside_steps[0]} beside its steps")
+        raise NotPlanned(f"{kind.__name__} makes no steps")
+    if protocol.picks_partners and "request" in protocol.step_functions:
+        raise NotPlanned(f"{kind.__name__} picks partners by a method of its own")
     if protocol.decides:
         raise NotPlanned(f"{kind.__name__} decides by numbers what a step sends")
     if protocol.asks_for_budget and world.ledger.limited:
@@ -105,7 +105,6 @@ class PlannedSteps:
         from .plan_source import PlanSource
 
         protocol = world.protocol
-        assert world.step_tables is not None
         self.world, self.protocol, self.tables = world, protocol, world.step_tables
         self.names, graph = self.tables.names, world.setting.graph
         around = StepSurroundings(
@@ -113,7 +112,7 @@ class PlannedSteps:
             unheard_is_own=self.tables.unheard_is_own,
             numbers=world.numbers,
             seed=world.setting.draws.seed,
-            view=world.views.__getitem__,
+            peer=world.peers.__getitem__,
             ledger=world.ledger,
             some_join=bool(world.setting.availability.joins),
         )
@@ -468,7 +467,7 @@ class PlannedSteps:
         agent = world.agents[int(step["agent"])]
         agent.updates, world.ahead = int(step["updates"]), max(world.ahead, float(step["now"]))
         bad = rows[~np.isfinite(rows).all(axis=1)]
-        world.check_finite(agent, told=(kind, bad[0]) if len(bad) else None)
+        world.check_finite(agent, told=[(kind, bad[0])] if len(bad) else ())
         raise RuntimeError("a step diverged, and what it has written is finite")
 
     def _contradicted(self, what: str) -> NoReturn:

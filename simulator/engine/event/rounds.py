@@ -15,7 +15,7 @@ from typing_extensions import override
 from ....agents.agent import Agent
 from ....agents.availability import Timeline
 from ....agents.errors import Stall
-from ....protocols.base import Out
+from ....protocols.base import Sent
 from ...network.randomness import check_transmission
 from ...rules.round_messages import say_all
 from ...rules.rounds import (
@@ -115,9 +115,9 @@ class EventRounds(EventDriver):
         self.transport.tables.agents.updates[agent.index] = agent.updates
 
     @override
-    def send(self, agent: Agent, out: Out) -> None:
+    def send(self, agent: Agent, messages: Sequence[Sent]) -> None:
         """Send what a step says; raises like `RoundState.charge`."""
-        self._say(agent, *self.state.charge(agent, out))
+        self._say(agent, *self.state.charge(agent, messages))
 
     def _say(self, agent: Agent, said: Any, edges: Any) -> None:
         run = self.transport.tables

@@ -23,7 +23,6 @@ from ...tables.priorities import ARRIVAL, TIMER
 from ...tables.sessions import COMPLETING, REQUESTING, RESPONDING, SessionTables
 from ...world.sessions import REFUSAL, with_more_copies
 from ...world.world import World
-from ..request_handlers import make_reply, make_request, take_reply
 from ..timed_event import At
 from .driver import EventDriver
 
@@ -89,7 +88,7 @@ class EventSessions(EventDriver):
         agent.silent = bool(run.agents.silent[index])
         if not free:
             return
-        made = make_request(self.world, agent, self.busy)
+        made = self.world.call(agent, self.busy)
         if made is None:
             counts[columns.SKIPPED] += not agent.silent
         else:
@@ -123,7 +122,7 @@ class EventSessions(EventDriver):
     def _accept(self, edge: int) -> None:
         graph = self.world.setting.graph
         callee, back = self.world.agents[int(graph.heads[edge])], int(graph.reverse[edge])
-        reply = make_reply(self.world, callee, back, self._heard(0, int(graph.tails[edge])))
+        reply = self.world.meet("respond", callee, back, self._heard(0, int(graph.tails[edge])))
         self.tables.counts[columns.ROW] = -1 if reply is None else self.transport.keep(reply)
         self._change(self._carry_on)
 
@@ -131,7 +130,7 @@ class EventSessions(EventDriver):
         graph = self.world.setting.graph
         caller, vector = self.world.agents[int(graph.tails[edge])], self._heard(1, int(graph.heads[edge]))
         self._change(self._carry_on)
-        take_reply(self.world, caller, edge, vector)
+        self.world.meet("complete", caller, edge, vector)
         self.count(caller)
 
     def _heard(self, kind: int, sender: int) -> NDArray[np.float64]:

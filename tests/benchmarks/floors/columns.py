@@ -22,7 +22,7 @@ class ColumnsFloor(Floor):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         assert world.setting.task.loss.name == "logistic"
-        held = [world.views[party].data.features.T for party in range(1, len(world.agents))]
+        held = [world.peers[party].data.features.T for party in range(1, len(world.agents))]
         self.columns = np.ascontiguousarray(np.vstack(held))
         self.first = np.concatenate([[0], np.cumsum([len(one) for one in held])])
         self.labels = world.setting.task.train.labels

@@ -142,10 +142,12 @@ def test_tier_b_fails_by_the_ratio_that_it_has_measured_even_where_the_replay_le
 
 def test_noise_that_agents_share_fails(tmp_path):
     class Shared(CoordinateDescent):
-        def wake(self, view, out):
-            usual, view._make_stream = view._make_stream, lambda purpose, agent, tick: usual(purpose, 0, tick)
-            super().wake(view, out)
-            view._make_stream = usual
+        decides = True
+
+        def step(self, me):
+            usual, me.source_.make_stream = me.source_.make_stream, lambda purpose, agent, tick: usual(purpose, 0, tick)
+            super().step(me)
+            me.source_.make_stream = usual
 
     (outcome,) = audit(lying(Shared, tmp_path), Options(("A",)))
     assert any("repeated numbers" in failure or "stream" in failure for failure in outcome.failures), outcome.failures

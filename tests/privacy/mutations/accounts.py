@@ -10,16 +10,16 @@ from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation
 from hushnet.protocols.algorithms.subgradient_noise import SubgradientNoise, drawn_gradient
 from hushnet.protocols.algorithms.warm_start import WarmStart
-from hushnet.protocols.base import Out
 from hushnet.protocols.noise import GradientNoise
 from hushnet.protocols.privacy import ledger as ledgers
 from hushnet.protocols.privacy.ledger import Ledger
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.protocols.steps import draw_rows, loss_gradient
-from hushnet.protocols.steps.sources import ViewSource
+from hushnet.protocols.steps.peer import Peer
+from hushnet.protocols.steps.peer_source import PeerSource
 
 from .declarations import mistake
-from .seams import exact_gradient, memory, streams
+from .seams import exact_gradient, memory, stepping, streams
 
 
 def _commit(plant, refuses):
@@ -112,8 +112,8 @@ def one_release_for_all_updates(plant):
     """An agent's first release serves all its updates, whose noise is drawn beside it and never counted."""
 
     def change(release):
-        def other(self, view):
-            kept = memory(self).setdefault(view.agent, release(self, view))
+        def other(self, me):
+            kept = memory(self).setdefault(me.agent, release(self, me))
             object.__setattr__(kept, "draws", 0)
             return kept
 
@@ -200,14 +200,13 @@ def warm_start_free(plant):
     """Coordinate descent takes a private warm start without charging it."""
 
     def change(share):
-        def other(self, view, out):
-            reserve, disclose = out.reserve, out.disclose
-            out.reserve, out.disclose = lambda release: True, lambda release: None
+        def other(self, me):
+            vars(me).update(reserve=lambda release: True, disclose=lambda release: None)
             try:
-                model, _ = share(self, view, out)
+                model, _ = share(self, me)
             finally:
-                out.reserve, out.disclose = reserve, disclose
-            return model, out.public("it is only a start")
+                del vars(me)["reserve"], vars(me)["disclose"]
+            return model, me.public("it is only a start")
 
         return other
 
@@ -219,9 +218,9 @@ def solitary_models_free(plant):
     """Model propagation sends noisy solitary models as public."""
 
     def change(reserved):
-        def other(self, agent, view, out):
-            release = reserved(self, agent, view, out)
-            self.releases[agent] = Release.public(agent, view.now, "it has noise", recipients=release.recipients)
+        def other(self, agent, me):
+            release = reserved(self, agent, me)
+            self.releases[agent] = Release.public(agent, me.now, "it has noise", recipients=release.recipients)
             return self.releases[agent]
 
         return other
@@ -232,7 +231,7 @@ def solitary_models_free(plant):
 @mistake("charge", case="rows", guard="contract")
 def disclosed_rows_free(plant):
     """What is disclosed is not charged."""
-    plant.around(Out, "disclose", lambda _: lambda self, release: None)
+    plant.around(Peer, "disclose", lambda _: lambda self, release: None)
 
 
 @mistake("charge", case="descent-claimed", guard="contract")
@@ -255,46 +254,47 @@ def multiplier_of_a_release_by_the_claim(plant):
 def noisy_updates_as_public(plant):
     """Coordinate descent draws its noise and sends the model as public, as noise is harmless."""
 
-    def change(send):
-        def other(self, kind, vector, release, *, to=None):
-            return send(self, kind, vector, release if release.scale == 0 else self.public("it has noise"), to=to)
+    def change(sent_under):
+        def other(self):
+            release = sent_under(self)
+            return release if release.scale == 0 else self.public("it has noise")
 
         return other
 
-    plant.around(Out, "send", change)
+    plant.around(Peer, "sent_under_", change)
 
 
 @mistake("charge", case="consensus", guard="contract")
 def raw_models_as_public_from_the_second_step(plant):
     """Consensus ADMM sends nothing but zeros at first, and later its models, all of it as public."""
 
-    def change(wake):
-        def other(self, view, out):
-            wake(self, view, out)
-            told, out.sent[:] = list(out.sent), []
+    def change(step):
+        def other(self, me):
+            step(self, me)
+            told, me.sent_[:] = list(me.sent_), []
             for one in told:
-                exact = one.vector if view.updates else np.zeros_like(one.vector)
-                out.send(one.kind, exact, out.public("known by now"))
+                exact = one.vector if me.updates else np.zeros_like(one.vector)
+                me.send(one.kind, exact, me.public("known by now"))
 
         return other
 
-    plant.around(ConsensusAdmm, "wake", change)
+    stepping(plant, ConsensusAdmm, change)
 
 
 @mistake("charge", case="descent", guard="contract")
 def raw_gradient_as_public_late_and_once(plant):
     """Agent 4 sends its exact gradient as public in its third update, and nothing else unprotected."""
 
-    def change(wake):
-        def other(self, view, out):
-            if view.agent != 4 or view.updates != 2:
-                return wake(self, view, out)
-            gradient = exact_gradient(self, view)
-            return out.send("model", gradient, out.public("one message is none"))
+    def change(step):
+        def other(self, me):
+            if me.agent != 4 or me.updates != 2:
+                return step(self, me)
+            gradient = exact_gradient(self, me)
+            return me.send("model", gradient, me.public("one message is none"))
 
         return other
 
-    plant.around(CoordinateDescent, "wake", change)
+    stepping(plant, CoordinateDescent, change)
 
 
 @mistake("charge", case="averaging-full", guard="contract")
@@ -341,9 +341,9 @@ def closed_form_charged_to_the_first_agent(plant):
     """The closed form charges the agent that computes it and nobody else whose model is part of it."""
 
     def change(disclose):
-        return lambda self, release: disclose(self, release) if release.agent == self._view.agent else None
+        return lambda self, release: disclose(self, release) if release.agent == self.agent else None
 
-    plant.around(Out, "disclose", change)
+    plant.around(Peer, "disclose", change)
 
 
 # Sampling
@@ -395,35 +395,36 @@ def rows_drawn_alike_by_all_agents(plant):
 
 
 def _rows_drawn(plant, choose):
-    """Replace which rows a step draws: ``choose(batch, view, rng)`` gives their ranks, out of all."""
+    """Replace which rows a step draws: ``choose(batch, me, rng)`` gives their ranks, out of all."""
 
     def drawn(self, *_):
-        ranks = choose(self.tables.protocol.parameters.batch, self.view, self.view.stream("sampling"))
+        me = self._peer()
+        ranks = choose(self.tables.protocol.parameters.batch, me, self.stream("sampling"))
         return ranks, np.array([0, len(ranks)])
 
     for name in ("choose", "choose_each"):
-        plant.around(ViewSource, name, lambda _: drawn)
+        plant.around(PeerSource, name, lambda _: drawn)
 
 
 @mistake("sampling", case="averaging", guard="audit")
 def first_rows_always(plant):
     """A batch is always made of an agent's first rows."""
-    _rows_drawn(plant, lambda batch, view, rng: np.arange(min(batch, len(view.data))))
+    _rows_drawn(plant, lambda batch, me, rng: np.arange(min(batch, len(me.data))))
 
 
 @mistake("sampling", case="averaging", guard="contract")
 def rows_drawn_with_replacement(plant):
     """Rows are drawn with replacement, so that one may count twice."""
-    _rows_drawn(plant, lambda batch, view, rng: rng.integers(len(view.data), size=min(batch, len(view.data))))
+    _rows_drawn(plant, lambda batch, me, rng: rng.integers(len(me.data), size=min(batch, len(me.data))))
 
 
 @mistake("sampling", case="averaging", guard="audit")
 def rows_drawn_by_their_labels(plant):
     """Rows with positive labels are drawn before others."""
 
-    def choose(batch, view, rng):
-        order = rng.permutation(len(view.data))
-        return order[np.argsort(-view.data.labels[order], kind="stable")][:batch]
+    def choose(batch, me, rng):
+        order = rng.permutation(len(me.data))
+        return order[np.argsort(-me.data.labels[order], kind="stable")][:batch]
 
     _rows_drawn(plant, choose)
 
@@ -433,7 +434,7 @@ def poisson_rate_doubled(plant):
     """Poisson sampling takes every row with twice the charged probability."""
     _rows_drawn(
         plant,
-        lambda batch, view, rng: np.flatnonzero(rng.random(len(view.data)) < 2 * min(1.0, batch / len(view.data))),
+        lambda batch, me, rng: np.flatnonzero(rng.random(len(me.data)) < 2 * min(1.0, batch / len(me.data))),
     )
 
 

@@ -26,7 +26,7 @@ from hushnet.protocols.privacy.mechanisms.loss import amplified
 from hushnet.protocols.steps import clipped, perturbed
 
 from .declarations import mistake
-from .seams import clipping, exact_gradient, memory, replace_one
+from .seams import clipping, exact_gradient, memory, replace_one, stepping
 
 # Clipping
 
@@ -149,11 +149,11 @@ def _release_scaled(factor):
     """From a method that makes a release to one whose release is for another sensitivity, at the same multiplier."""
 
     def change(method):
-        def other(self, view, *more):
-            release = method(self, view, *more)
+        def other(self, me, *more):
+            release = method(self, me, *more)
             if release.scale == 0:
                 return release
-            by, fields = factor(self, view), ("sensitivity", "verified_sensitivity", "scale")
+            by, fields = factor(self, me), ("sensitivity", "verified_sensitivity", "scale")
             return dataclasses.replace(release, **{name: by * getattr(release, name) for name in fields})
 
         return other
@@ -181,7 +181,7 @@ def divided_by_all_rows_instead_of_the_batch(plant):
     plant.around(
         SubgradientNoise,
         "release",
-        _release_scaled(lambda self, view: min(self.batch, len(view.data)) / max(1, len(view.data))),
+        _release_scaled(lambda self, me: min(self.batch, len(me.data)) / max(1, len(me.data))),
     )
 
 
@@ -251,7 +251,7 @@ def penalty_of_another_round(plant):
 @mistake("sensitivity", case="rows", guard="contract")
 def rows_move_by_their_bound(plant):
     """A row within the bound B is taken to move by B instead of 2 B."""
-    plant.around(LocalDP, "_release", _release_scaled(lambda self, view: 0.5))
+    plant.around(LocalDP, "_release", _release_scaled(lambda self, me: 0.5))
 
 
 @mistake("sensitivity", case="descent-warm", guard="contract")
@@ -297,63 +297,63 @@ def gradient_clipped_after_the_noise(plant):
 def noise_on_the_message_only(plant):
     """The update is made with the exact gradient, and noise is added to the copy that is sent."""
 
-    def change(wake):
-        def other(self, view, out):
-            release = self.noise.release(view)
+    def change(step):
+        def other(self, me):
+            release = self.noise.release(me)
             if release.scale == 0:
-                return wake(self, view, out)
-            if not out.reserve(release):
-                return out.fall_silent()
-            model, alpha, mu_c = view.state["model"], view.state["alpha"][0], view.state["mu_c"][0]
-            gradient, around = exact_gradient(self, view), model.copy()
-            if len(view.neighbours):
-                around = view.weights @ view.received("model") / view.weights.sum()
-            noisy = release.perturb(gradient, rng=view.stream("noise"))
+                return step(self, me)
+            if not me.reserve(release):
+                return me.fall_silent()
+            model, alpha, mu_c = me.model, me.alpha, me.mu_c
+            gradient, around = exact_gradient(self, me), model.copy()
+            if len(me.neighbours):
+                around = me.weights @ me.heard / me.weights.sum()
+            noisy = release.perturb(gradient, rng=me.stream("noise"))
             told = (1 - alpha) * model + alpha * (around - mu_c * noisy)
             model[:] = (1 - alpha) * model + alpha * (around - mu_c * gradient)
-            out.send("model", told, release)
-            if self.limit is not None and view.updates + 1 >= self.limit:
-                out.fall_silent()
+            me.send("model", told, release)
+            if self.limit is not None and me.updates + 1 >= self.limit:
+                me.fall_silent()
             return None
 
         return other
 
-    plant.around(CoordinateDescent, "wake", change)
+    stepping(plant, CoordinateDescent, change)
 
 
 @mistake("order", case="averaging-full", guard="contract")
 def mixed_before_the_noise(plant):
     """Dual averaging keeps its own exact dual and mixes that with its neighbours' noisy ones."""
 
-    def change(wake):
-        def other(self, view, out):
+    def change(step):
+        def other(self, me):
             noises = []
 
             def noted(release, vector, *, rng):
                 noisy = perturb(release, vector, rng=rng)
-                noises.append((view.updates + 1) * (noisy - vector))
+                noises.append((me.updates + 1) * (noisy - vector))
                 return noisy
 
             perturb = Release.perturb
             Release.perturb = noted
             try:
-                wake(self, view, out)
+                step(self, me)
             finally:
                 Release.perturb = perturb
             if noises:
-                view.state["sent"] -= noises[-1]
+                me.sent -= noises[-1]
 
         return other
 
-    plant.around(DualAveraging, "wake", change)
+    stepping(plant, DualAveraging, change)
 
 
 @mistake("order", case="descent", guard="contract")
 def sent_before_the_noise(plant):
     """The model is sent first, and noise is added to what is kept."""
 
-    def change(wake):
-        def other(self, view, out):
+    def change(step):
+        def other(self, me):
             noises = []
 
             def later(release, vector, *, rng):
@@ -363,15 +363,15 @@ def sent_before_the_noise(plant):
             perturb = Release.perturb
             Release.perturb = later
             try:
-                wake(self, view, out)
+                step(self, me)
             finally:
                 Release.perturb = perturb
             if noises:
-                view.state["model"] -= view.state["alpha"][0] * view.state["mu_c"][0] * noises[-1]
+                me.model -= me.alpha * me.mu_c * noises[-1]
 
         return other
 
-    plant.around(CoordinateDescent, "wake", change)
+    stepping(plant, CoordinateDescent, change)
 
 
 @mistake("order", case="averaging", guard="tests")

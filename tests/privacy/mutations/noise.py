@@ -9,7 +9,7 @@ from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureShari
 from hushnet.protocols.steps import clipped
 
 from .declarations import mistake
-from .seams import Last, drawing, is_noise, memory, noising, streams
+from .seams import Last, drawing, is_noise, memory, noising, stepping, streams
 
 # Scale and law
 
@@ -279,59 +279,59 @@ def noise_correlated_over_time(plant):
 def fresh_noise_on_repeats(plant):
     """A party that has nothing new to answer tells its last scores with fresh noise, as public."""
 
-    def change(wake):
-        def other(self, view, out):
+    def change(step):
+        def other(self, me):
             exact = memory(self)
-            sent = view.state["sent"] if view.role == "party" else None
+            sent = me.sent if me.role == "party" else None
             before = None if sent is None else sent[-1]
-            wake(self, view, out)
-            if sent is None or not out.sent:
+            step(self, me)
+            if sent is None or not me.sent_:
                 return
             if sent[-1] > before:
-                exact[view.agent] = clipped(view.data.features @ view.state["model"], self.scores.bound)
-            elif view.agent in exact and self.scores.privacy is not None:
-                told = out.sent.pop()
-                noisy = self.scores.release(view).perturb(exact[view.agent], rng=view.stream("noise"))
-                out.send("scores", np.append(noisy, sent[-1]), told.release, to=0)
+                exact[me.agent] = clipped(me.data.features @ me.model, self.scores.bound)
+            elif me.agent in exact and self.scores.privacy is not None:
+                told = me.sent_.pop()
+                noisy = self.scores.release(me).perturb(exact[me.agent], rng=me.stream("noise"))
+                me.send("scores", np.append(noisy, sent[-1]), told.release, to=0)
 
         return other
 
-    plant.around(StaleFeatureSharing, "wake", change)
+    stepping(plant, StaleFeatureSharing, change)
 
 
 @mistake("repetition", case="push-sum", guard="audit")
 def fresh_noise_on_totals_told_before(plant):
     """Repeats of push-sum totals get a little noise of their own, as public."""
 
-    def change(wake):
-        def other(self, view, out):
-            wake(self, view, out)
-            told, out.sent[:] = list(out.sent), []
+    def change(step):
+        def other(self, me):
+            step(self, me)
+            told, me.sent_[:] = list(me.sent_), []
             for one in told:
                 vector = one.vector
-                if one.release.mechanism == "public" and "noise" not in view._streams:
-                    vector = vector + view.data.features.mean() * view.stream("noise").normal(0.0, 1.0, len(vector))
-                out.send(one.kind, vector, one.release, to=one.to[0])
+                if one.release.mechanism == "public" and "noise" not in me.source_._streams:
+                    vector = vector + me.data.features.mean() * me.stream("noise").normal(0.0, 1.0, len(vector))
+                me.send(one.kind, vector, one.release, to=one.to[0])
 
         return other
 
-    plant.around(PushSumDualAveraging, "wake", change)
+    stepping(plant, PushSumDualAveraging, change)
 
 
 @mistake("repetition", case="propagation-async", guard="contract")
 def start_released_again_under_its_old_release(plant):
     """Model propagation adds fresh noise to the exact solitary model at every wake-up, charged once."""
 
-    def change(wake):
-        def other(self, view, out):
-            if self.releases[view.agent].scale > 0:
-                now = type("Now", (), {"stream": lambda _, purpose, agent: view.stream("noise")})()
-                view.state["solitary"][:] = self.noise.model(now, view.agent, view.data)
-            wake(self, view, out)
+    def change(step):
+        def other(self, me):
+            if self.releases[me.agent].scale > 0:
+                now = type("Now", (), {"stream": lambda _, purpose, agent: me.stream("noise")})()
+                me.solitary = self.noise.model(now, me.agent, me.data)
+            step(self, me)
 
         return other
 
-    plant.around(ModelPropagation, "wake", change)
+    stepping(plant, ModelPropagation, change)
 
 
 @mistake("repetition", case="descent", guard="audit")

@@ -15,6 +15,7 @@ from hushnet.agents.tables import Shard
 from hushnet.protocols.privacy import composed_losses, loss_distribution, mechanisms
 from hushnet.protocols.steps import operators
 from hushnet.protocols.steps.row_kernels import NORMS
+from hushnet.protocols.steps.single_steps import SingleSteps
 from hushnet.simulator.network.randomness import Draws
 from numpy.typing import NDArray
 
@@ -159,12 +160,27 @@ class Last:
         return before if time < release.time else None
 
 
-def exact_gradient(protocol: Any, view: Any) -> NDArray[np.float64]:
+def exact_gradient(protocol: Any, me: Any) -> NDArray[np.float64]:
     """The (p,) clipped gradient of an agent at its model, as coordinate descent has it before the noise."""
-    model, loss, clip = view.state["model"], protocol.problem.task.loss, protocol.step_noise.clip
+    model, loss, clip = me.model, protocol.problem.task.loss, protocol.step_noise.clip
     if clip is None:
-        return losses.local_gradient(model, view.data, loss, view.regularisation)
-    return losses.clipped_gradient(model, view.data, loss, view.regularisation, *clip)
+        return losses.local_gradient(model, me.data, loss, me.regularisation)
+    return losses.clipped_gradient(model, me.data, loss, me.regularisation, *clip)
+
+
+def stepping(plant: Plant, owner: type[Any], change: Change) -> None:
+    """Change how a protocol makes its steps, one by one: ``step(protocol, me)``, which leaves what it sent."""
+
+    def other_make(make: Callable[..., Any]) -> Callable[..., Any]:
+        def other(self: SingleSteps, phase: str, me: Any, *given: Any) -> Any:
+            if phase != "step" or not isinstance(self.protocol, owner):
+                return make(self, phase, me, *given)
+            return change(lambda _, me: make(self, "step", me))(self.protocol, me)
+
+        return other
+
+    plant.put(owner, "decides", True)
+    plant.around(SingleSteps, "make", other_make)
 
 
 def clipping(plant: Plant, change: Change) -> None:

@@ -61,14 +61,14 @@ def until_rows_are_over(me):
     return me.updates + 1 >= min(me.rows, me.limit)
 
 
-def scaled_by_count(self, view):
-    terms = Descent.terms(self, view)
-    return {**terms, "scale": terms["scale"] * len(view.data) / 8}
+def scaled_by_count(self, me):
+    terms = Descent.terms(self, me)
+    return {**terms, "scale": terms["scale"] * len(me.data) / 8}
 
 
-def charged_by_count(self, view):
-    terms = Descent.terms(self, view)
-    bound = self.parameters.privacy.clip / max(1, len(view.data))
+def charged_by_count(self, me):
+    terms = Descent.terms(self, me)
+    bound = self.parameters.privacy.clip / max(1, len(me.data))
     return {**terms, "sensitivity": bound, "verified_sensitivity": bound}
 
 
@@ -101,48 +101,48 @@ def mixed_by_share(me):
 def two_adjacencies(which: Callable[..., bool]) -> Callable[..., Any]:
     """Some releases say replace-one, and are charged what adding one row costs."""
 
-    def terms(self, view):
-        found = Descent.terms(self, view)
-        return {**found, "adjacency": "replace-one" if which(view) else "add-or-remove-one"}
+    def terms(self, me):
+        found = Descent.terms(self, me)
+        return {**found, "adjacency": "replace-one" if which(me) else "add-or-remove-one"}
 
     return terms
 
 
-def every_other_step(view):
-    return view.updates % 2 == 1
+def every_other_step(me):
+    return me.updates % 2 == 1
 
 
-def but_the_first(view):
-    return view.updates > 0
+def but_the_first(me):
+    return me.updates > 0
 
 
-def but_agent_0(view):
-    return view.agent != 0
+def but_agent_0(me):
+    return me.agent != 0
 
 
-def but_the_last_step(view):
-    return view.updates < 5
+def but_the_last_step(me):
+    return me.updates < 5
 
 
-def two_in_a_step(self, view, release, exact):
+def two_in_a_step(self, me, release, exact):
     """A release of nothing that says add-or-remove-one, beside one that says replace-one for half of what it costs."""
     beside = replace(release, adjacency="add-or-remove-one")
-    self.beside[view.agent] = beside
-    nothing = beside.perturb(np.zeros(len(exact)), rng=view.stream("noise"))
-    return release.perturb(exact, rng=view.stream("noise")) + 0 * nothing
+    self.beside[me.agent] = beside
+    nothing = beside.perturb(np.zeros(len(exact)), rng=me.stream("noise"))
+    return release.perturb(exact, rng=me.stream("noise")) + 0 * nothing
 
 
-def discloses_both(self, view, release, out):
-    out.disclose(self.beside[view.agent])
-    out.send("model", view.state["model"], release)
+def discloses_both(self, me, release):
+    me.disclose(self.beside[me.agent])
+    me.send("model", me.model, release)
 
 
 def with_beside(self):
     self.beside: dict[int, Any] = {}
 
 
-def replaced_for_half(self, view):
-    return {**Descent.terms(self, view), "adjacency": "replace-one"}
+def replaced_for_half(self, me):
+    return {**Descent.terms(self, me), "adjacency": "replace-one"}
 
 
 PRIVATE_COUNTS = ("add-or-remove-one",)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 from hushnet.agents.clipping import clip_rows
-from hushnet.protocols.base import Layout, MessageKind, Out, Protocol, ProtocolParameters, View
+from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
 from hushnet.protocols.privacy.budget import Privacy
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.protocols.steps import Constants, average, draw_each, draw_rows, perturbed, scores_of, slopes
@@ -102,8 +102,8 @@ class Descent(Protocol):
         names = ("model", *self.blocks)
         return Layout(agent=dict.fromkeys(names, p), messages={"model": MessageKind(p, mirrors="model")})
 
-    def start(self, view: View, out: Out) -> None:
-        out.send("model", view.state["model"], out.public("the start does not depend on data"))
+    def start(self, me: Any) -> None:
+        me.send("model", me.model, me.public("the start does not depend on data"))
 
     def constants(self):
         given, counts = self.parameters.privacy, self.problem.task.train.counts
@@ -126,18 +126,18 @@ class Descent(Protocol):
         rows = 1 if self.parameters.adjacency == "add-or-remove-one" else 2
         return rows * self.parameters.privacy.clip / self.parts(count)
 
-    def release(self, view: View) -> Release:
-        if not len(view.data) and self.parameters.adjacency == "replace-one":
-            return Release.public(view.agent, view.now, "the agent has no data", recipients=len(view.neighbours))
-        return Release(**self.terms(view))
+    def release(self, me: Any) -> Release:
+        if not len(me.data) and self.parameters.adjacency == "replace-one":
+            return Release.public(me.agent, me.now, "the agent has no data", recipients=len(me.neighbours))
+        return Release(**self.terms(me))
 
-    def terms(self, view: View) -> dict[str, Any]:
+    def terms(self, me: Any) -> dict[str, Any]:
         """What a release says."""
-        privacy, count = self.parameters.privacy, len(view.data)
+        privacy, count = self.parameters.privacy, len(me.data)
         sensitivity = self.sensitivity(count)
         return {
-            "agent": view.agent,
-            "time": view.now,
+            "agent": me.agent,
+            "time": me.now,
             "mechanism": privacy.mechanism,
             "norm": privacy.norm,
             "sensitivity": sensitivity,
@@ -146,7 +146,7 @@ class Descent(Protocol):
             "scale": privacy.multiplier * sensitivity,
             "claimed_epsilon": 1.0,
             "claimed_delta": 0.0 if privacy.noise.pure else 1e-6,
-            "recipients": len(view.neighbours),
+            "recipients": len(me.neighbours),
             "sampling": self.rate(count),
             "adjacency": self.parameters.adjacency,
             "dimension": self.problem.task.dimension,
@@ -158,35 +158,36 @@ class Descent(Protocol):
 class Waking(Descent):
     """The same as a method."""
 
-    step = None
+    decides = True
+    asks_for_budget = True
 
-    def wake(self, view: View, out: Out) -> None:
-        release = self.release(view)
-        if not out.reserve(release):
-            out.fall_silent()
+    def step(self, me: Any) -> None:
+        release = self.release(me)
+        if not me.reserve(release):
+            me.fall_silent()
             return
-        gradient = self.noisy(view, release, self.exact(view))
-        own = view.state["model"]
-        heard = view.received("model").mean(axis=0) if len(view.neighbours) else own
+        gradient = self.noisy(me, release, self.exact(me))
+        own = me.model
+        heard = me.heard.mean(axis=0) if len(me.neighbours) else own
         own[:] = (own + heard) / 2 - self.parameters.step_size * gradient
-        self.send(view, release, out)
-        if view.updates + 1 >= self.parameters.privacy.updates:
-            out.fall_silent()
+        self.send(me, release)
+        if me.updates + 1 >= self.parameters.privacy.updates:
+            me.fall_silent()
 
-    def exact(self, view: View) -> Array:
+    def exact(self, me: Any) -> Array:
         """The clipped mean gradient of all rows."""
-        data, privacy = view.data, self.parameters.privacy
-        scores = data.features @ view.state["model"]
+        data, privacy = me.data, self.parameters.privacy
+        scores = data.features @ me.model
         rows = self.problem.task.loss.slope(scores, data.labels)[:, None] * data.features
         return clip_rows(rows, privacy.clip, privacy.norm).sum(axis=0) / self.parts(len(data))
 
-    def noisy(self, view: View, release: Release, exact: Array) -> Array:
+    def noisy(self, me: Any, release: Release, exact: Array) -> Array:
         """The noise of the step's release."""
-        return release.perturb(exact, rng=view.stream("noise"))
+        return release.perturb(exact, rng=me.stream("noise"))
 
-    def send(self, view: View, release: Release, out: Out) -> None:
+    def send(self, me: Any, release: Release) -> None:
         """What is sent: the model."""
-        out.send("model", view.state["model"], release)
+        me.send("model", me.model, release)
 
 
 def variant(name: str, base: type[Descent] = Descent, *, parts: dict[str, Any] | None = None, **members: Any):

@@ -212,8 +212,8 @@ def tampered(rng: np.random.Generator, change: Callable[..., Any]) -> np.random.
 def through(change: Callable[..., Any]) -> Callable[..., Any]:
     """Noise of a stream that is tampered with."""
 
-    def noisy(self, view, release, exact):
-        return release.perturb(exact, rng=tampered(view.stream("noise"), change))
+    def noisy(self, me, release, exact):
+        return release.perturb(exact, rng=tampered(me.stream("noise"), change))
 
     return noisy
 
@@ -259,98 +259,98 @@ def never_negative(draw):
 def from_seed(seed: Callable[..., Any]) -> Callable[..., Any]:
     """Noise of a generator that begins anew in every step."""
 
-    def noisy(self, view, release, exact):
-        rng, own = view.stream("noise"), np.random.default_rng(seed(view))
+    def noisy(self, me, release, exact):
+        rng, own = me.stream("noise"), np.random.default_rng(seed(me))
         return release.perturb(exact, rng=WatchedStream(own, rng.watcher) if isinstance(rng, WatchedStream) else own)
 
     return noisy
 
 
-def the_agent(view):
-    return view.agent
+def the_agent(me):
+    return me.agent
 
 
-def the_tick(view):
-    return view.tick
+def the_tick(me):
+    return me.tick
 
 
-def nothing(view):
+def nothing(me):
     return 7
 
 
-def the_pair_of_steps(view):
-    return [view.agent, view.updates // 2]
+def the_pair_of_steps(me):
+    return [me.agent, me.updates // 2]
 
 
-def rewound(self, view, release, exact):
+def rewound(self, me, release, exact):
     """Every step begins with the bits of the first."""
-    bits = view.stream("noise").bit_generator
-    bits.state = self.kept.setdefault(view.agent, bits.state)
-    return release.perturb(exact, rng=view.stream("noise"))
+    bits = me.stream("noise").bit_generator
+    bits.state = self.kept.setdefault(me.agent, bits.state)
+    return release.perturb(exact, rng=me.stream("noise"))
 
 
-def rewound_every_other(self, view, release, exact):
-    bits = view.stream("noise").bit_generator
-    if view.updates % 2:
-        bits.state = self.kept[view.agent]
-    self.kept[view.agent] = bits.state
-    return release.perturb(exact, rng=view.stream("noise"))
+def rewound_every_other(self, me, release, exact):
+    bits = me.stream("noise").bit_generator
+    if me.updates % 2:
+        bits.state = self.kept[me.agent]
+    self.kept[me.agent] = bits.state
+    return release.perturb(exact, rng=me.stream("noise"))
 
 
-def of_agent_0(self, view, release, exact):
+def of_agent_0(self, me, release, exact):
     """The bits of who came first, whoever comes."""
-    bits = view.stream("noise").bit_generator
-    bits.state = self.kept.setdefault(view.updates, bits.state)
-    return release.perturb(exact, rng=view.stream("noise"))
+    bits = me.stream("noise").bit_generator
+    bits.state = self.kept.setdefault(me.updates, bits.state)
+    return release.perturb(exact, rng=me.stream("noise"))
 
 
-def of_the_neighbour(self, view, release, exact):
+def of_the_neighbour(self, me, release, exact):
     """The bits with which a neighbour has begun its last step."""
-    bits = view.stream("noise").bit_generator
-    known = [self.kept[one] for one in view.neighbours.tolist() if one in self.kept]
-    self.kept[view.agent] = bits.state
+    bits = me.stream("noise").bit_generator
+    known = [self.kept[one] for one in me.neighbours.tolist() if one in self.kept]
+    self.kept[me.agent] = bits.state
     if known:
         bits.state = known[0]
-    return release.perturb(exact, rng=view.stream("noise"))
+    return release.perturb(exact, rng=me.stream("noise"))
 
 
-def alike_twice(self, view, release, exact):
+def alike_twice(self, me, release, exact):
     """Two draws of a step, for the gradient and for half of it, of the same bits."""
-    rng = view.stream("noise")
+    rng = me.stream("noise")
     state = rng.bit_generator.state
     one = release.perturb(exact, rng=rng)
     rng.bit_generator.state = state
     return one - release.perturb(exact / 2, rng=rng)
 
 
-def turned_round(self, view, release, exact):
+def turned_round(self, me, release, exact):
     """Every other step takes away the noise that the step before has added."""
-    bits = view.stream("noise").bit_generator
-    if view.updates % 2 == 0:
-        self.kept[view.agent] = bits.state
-        return release.perturb(exact, rng=view.stream("noise"))
-    bits.state = self.kept[view.agent]
-    return release.perturb(exact, rng=tampered(view.stream("noise"), negated))
+    bits = me.stream("noise").bit_generator
+    if me.updates % 2 == 0:
+        self.kept[me.agent] = bits.state
+        return release.perturb(exact, rng=me.stream("noise"))
+    bits.state = self.kept[me.agent]
+    return release.perturb(exact, rng=tampered(me.stream("noise"), negated))
 
 
 def negated(draw):
     return -draw()
 
 
-def of_half_the_scale(self, view, release, exact):
+def of_half_the_scale(self, me, release, exact):
     """A release that is another one while it draws."""
     scale = release.scale
     object.__setattr__(release, "scale", scale / 2)
-    noisy = release.perturb(exact, rng=view.stream("noise"))
+    noisy = release.perturb(exact, rng=me.stream("noise"))
     object.__setattr__(release, "scale", scale)
     return noisy
 
 
-def repeated_by_cycle(self, view, release, exact):
+def repeated_by_cycle(self, me, release, exact):
     """Three noises in turn."""
-    bits = view.stream("noise").bit_generator
-    bits.state = self.kept.setdefault((view.agent, view.updates % 3), bits.state)
-    return release.perturb(exact, rng=view.stream("noise"))
+    bits = me.stream("noise").bit_generator
+    bits.state = self.kept.setdefault((me.agent, me.updates % 3), bits.state)
+    return release.perturb(exact, rng=me.stream("noise"))
 
 
 def with_kept(self):

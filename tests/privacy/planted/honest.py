@@ -54,8 +54,8 @@ class PrivateGossip(Protocol):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
 
-    def start(self, view, out):
-        out.send("model", view.state["model"], out.public("the start does not depend on data"))
+    def start(self, me):
+        me.send("model", me.model, me.public("the start does not depend on data"))
 
     @staticmethod
     def step(me):
@@ -99,9 +99,9 @@ class Exchanging(PrivateGossip):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"request": MessageKind(p), "reply": MessageKind(p)})
 
-    def start(self, view, out):
-        if not len(view.neighbours):
-            out.fall_silent()
+    def start(self, me):
+        if not len(me.neighbours):
+            me.fall_silent()
 
     @staticmethod
     def request(me, partner):
@@ -158,7 +158,7 @@ class Addressed(PrivateGossip):
         p = self.problem.task.dimension
         return Layout(agent={"model": p}, messages={"model": MessageKind(p, addressed=True)})
 
-    def start(self, view, out):
+    def start(self, me):
         pass
 
     @staticmethod
@@ -222,30 +222,30 @@ def normalised(me, ranks):
 class Decaying(Waking):
     """Less noise from step to step, as planned in public."""
 
-    def terms(self, view):
-        found = super().terms(view)
-        return {**found, "scale": found["scale"] * 0.9**view.updates}
+    def terms(self, me):
+        found = super().terms(me)
+        return {**found, "scale": found["scale"] * 0.9**me.updates}
 
 
 class Once(Waking):
     """The mean of clipped rows, released once; neighbours then mix what they heard."""
 
-    def wake(self, view, out):
-        own = view.state["model"]
-        if view.updates == 0:
-            release = self.release(view)
-            if not out.reserve(release):
-                out.fall_silent()
+    def step(self, me):
+        own = me.model
+        if me.updates == 0:
+            release = self.release(me)
+            if not me.reserve(release):
+                me.fall_silent()
                 return
-            rows = clip_rows(view.data.labels[:, None] * view.data.features, self.parameters.privacy.clip, release.norm)
-            exact = rows.sum(axis=0) / self.parts(len(view.data))
-            own[:] = release.perturb(exact, rng=view.stream("noise"))
-            out.send("model", own, release)
-        elif len(view.neighbours):
-            own[:] = (own + view.received("model").mean(axis=0)) / 2
-            out.send("model", own, out.post_processing())
-        if view.updates >= 9:
-            out.fall_silent()
+            rows = clip_rows(me.data.labels[:, None] * me.data.features, self.parameters.privacy.clip, release.norm)
+            exact = rows.sum(axis=0) / self.parts(len(me.data))
+            own[:] = release.perturb(exact, rng=me.stream("noise"))
+            me.send("model", own, release)
+        elif len(me.neighbours):
+            own[:] = (own + me.heard.mean(axis=0)) / 2
+            me.send("model", own, me.post_processing())
+        if me.updates >= 9:
+            me.fall_silent()
 
 
 class OfLabels(Descent):
@@ -258,7 +258,7 @@ class OfLabels(Descent):
 class ByWord(Objective):
     """Objective perturbation by the operator, which knows the Jacobian."""
 
-    wake = Protocol.wake
+    decides = False
     observer = "all neighbours"
 
     @staticmethod
@@ -275,32 +275,32 @@ class OutputOnce(Waking):
     def local_data(self, agent, shard):
         return Shard(clip_rows(shard.features, 1.0), shard.labels)
 
-    def terms(self, view):
-        found, count = super().terms(view), max(1, len(view.data))
+    def terms(self, me):
+        found, count = super().terms(me), max(1, len(me.data))
         bound = 2 * self.problem.task.loss.lipschitz / count * (1 + 1e-6)
         bound *= math.sqrt(self.problem.task.dimension) if found["norm"] == "l1" else 1.0
         scale = self.parameters.privacy.multiplier * (bound if math.isfinite(bound) else 1.0)
         return {**found, "sensitivity": bound, "verified_sensitivity": bound, "scale": scale}
 
-    def exact(self, view):
+    def exact(self, me):
         from hushnet.agents.optimisation.solvers import minimise_local
 
         zero = np.zeros(self.problem.task.dimension)
         how = {"weight": 1.0, "curvature": 1.0, "linear": zero, "start": zero, "tolerance": 1e-12}
-        return minimise_local(view.data, self.problem.task.loss, **how)[0]
+        return minimise_local(me.data, self.problem.task.loss, **how)[0]
 
 
 class Disclosing(Waking):
     """Sends a sum of two noisy values under one name, and discloses the other."""
 
-    def noisy(self, view, release, exact):
+    def noisy(self, me, release, exact):
         self.beside = replace(release)
-        rng = view.stream("noise")
+        rng = me.stream("noise")
         return release.perturb(exact / 2, rng=rng) + self.beside.perturb(exact / 2, rng=rng)
 
-    def send(self, view, release, out):
-        out.disclose(self.beside)
-        super().send(view, release, out)
+    def send(self, me, release):
+        me.disclose(self.beside)
+        super().send(me, release)
 
 
 def honest(name: str, what: str, protocol: type[Protocol], mechanisms=NOISES, **more: Any) -> Case:

@@ -31,125 +31,125 @@ class Objective(Waking):
     def local_data(self, agent, shard):
         return Shard(clip_rows(shard.features, 1.0, self.parameters.privacy.norm), shard.labels)
 
-    def terms(self, view):
-        loss, count = self.problem.task.loss, max(1, len(view.data))
+    def terms(self, me):
+        loss, count = self.problem.task.loss, max(1, len(me.data))
         bound = self.charged * 2 * loss.lipschitz / count
         scale = self.parameters.privacy.multiplier * (bound if math.isfinite(bound) else 1.0)
         moved = math.log1p(loss.curvature / (count * MU)) * scale if self.jacobian_charged else 0.0
         own = {"sensitivity": bound + moved, "verified_sensitivity": bound + moved, "scale": scale, "dimension": 0}
-        return {**super().terms(view), **own}
+        return {**super().terms(me), **own}
 
-    def wake(self, view, out):
-        release, own = self.release(view), view.state["model"]
-        if not out.reserve(release):
-            out.fall_silent()
+    def step(self, me):
+        release, own = self.release(me), me.model
+        if not me.reserve(release):
+            me.fall_silent()
             return
-        goal = view.received("model").mean(axis=0) if len(view.neighbours) else own
-        own[:] = self.minimiser(view, release, np.array(goal))
-        out.send("model", own, release)
-        if view.updates + 1 >= self.parameters.privacy.updates:
-            out.fall_silent()
+        goal = me.heard.mean(axis=0) if len(me.neighbours) else own
+        own[:] = self.minimiser(me, release, np.array(goal))
+        me.send("model", own, release)
+        if me.updates + 1 >= self.parameters.privacy.updates:
+            me.fall_silent()
 
-    def minimiser(self, view, release, goal):
+    def minimiser(self, me, release, goal):
         drawn: list[Any] = []
 
         def solve(noise):
-            drawn[:] = [noise, self.solved(view, goal, noise)]
+            drawn[:] = [noise, self.solved(me, goal, noise)]
             return drawn[1]
 
         return release.perturb_objective(
             solve,
-            lambda model: self.implied(view, goal, model, *drawn),
+            lambda model: self.implied(me, goal, model, *drawn),
             size=len(goal),
-            rng=view.stream("noise"),
-            log_jacobian=self.log_jacobian(view, *drawn),
+            rng=me.stream("noise"),
+            log_jacobian=self.log_jacobian(me, *drawn),
         )
 
-    def solved(self, view, goal, noise):
+    def solved(self, me, goal, noise):
         """The minimiser with this noise."""
         how = {"weight": 1.0, "curvature": MU, "start": goal, "tolerance": 1e-11}
-        return minimise_local(view.data, self.problem.task.loss, linear=MU * goal - noise, **how)[0]
+        return minimise_local(me.data, self.problem.task.loss, linear=MU * goal - noise, **how)[0]
 
-    def implied(self, view, goal, model, noise, solution):
+    def implied(self, me, goal, model, noise, solution):
         """The noise that has this minimiser."""
-        return -self.gradient(view, goal, model)
+        return -self.gradient(me, goal, model)
 
-    def gradient(self, view, goal, model):
+    def gradient(self, me, goal, model):
         """The gradient of the objective without noise."""
-        x, y = view.data.features, view.data.labels
+        x, y = me.data.features, me.data.labels
         return self.problem.task.loss.slope(x @ model, y) @ x / max(1, len(y)) + MU * (model - goal)
 
-    def log_jacobian(self, view, *drawn) -> Any:
+    def log_jacobian(self, me, *drawn) -> Any:
         """Log abs det of the derivative of the implied noise, as a function of the minimiser."""
-        return lambda model: self.log_det(view, model)
+        return lambda model: self.log_det(me, model)
 
-    def log_det(self, view, model):
-        x, y = view.data.features, view.data.labels
+    def log_det(self, me, model):
+        x, y = me.data.features, me.data.labels
         bends = self.problem.task.loss.second_slope(x @ model, y) / max(1, len(y))
         return float(np.linalg.slogdet(x.T @ (bends[:, None] * x) + MU * np.eye(len(model)))[1])
 
 
-def left_out(self, view, *drawn):
+def left_out(self, me, *drawn):
     return None
 
 
 def given(function: Callable[..., float]) -> Callable[..., Any]:
     """A wrong Jacobian."""
 
-    def log_jacobian(self, view, *drawn):
-        return lambda model: function(self, view, model)
+    def log_jacobian(self, me, *drawn):
+        return lambda model: function(self, me, model)
 
     return log_jacobian
 
 
-def nought(self, view, model):
+def nought(self, me, model):
     return 0.0
 
 
-def of_the_regulariser(self, view, model):
+def of_the_regulariser(self, me, model):
     return len(model) * math.log(MU)
 
 
-def a_hundredth(self, view, model):
-    return self.log_det(view, model) / 100
+def a_hundredth(self, me, model):
+    return self.log_det(me, model) / 100
 
 
-def of_the_bound(self, view, model):
+def of_the_bound(self, me, model):
     """As if every row bent as much as any can."""
     return len(model) * math.log(MU + self.problem.task.loss.curvature)
 
 
-def of_a_strong_regulariser(self, view, model):
+def of_a_strong_regulariser(self, me, model):
     """With mu = 100 in place of its own."""
-    x, y = view.data.features, view.data.labels
+    x, y = me.data.features, me.data.labels
     bends = self.problem.task.loss.second_slope(x @ model, y) / max(1, len(y))
     return float(np.linalg.slogdet(x.T @ (bends[:, None] * x) + 100 * np.eye(len(model)))[1])
 
 
-def far_from_0(self, view, model):
+def far_from_0(self, me, model):
     """At a point where losses are flat, in place of the minimiser."""
-    return self.log_det(view, model + 1e4)
+    return self.log_det(me, model + 1e4)
 
 
-def remembered(self, view, goal, model, noise, solution):
+def remembered(self, me, goal, model, noise, solution):
     """The noise that was drawn, whatever the model."""
     return noise
 
 
-def drawn_in(self, view, goal, model, noise, solution):
+def drawn_in(self, me, goal, model, noise, solution):
     """What implies a model, drawn in to a tenth of its distance from what was drawn."""
-    return noise + (-self.gradient(view, goal, model) - noise) / 10
+    return noise + (-self.gradient(me, goal, model) - noise) / 10
 
 
-def rounded(self, view, goal, model, noise, solution):
+def rounded(self, me, goal, model, noise, solution):
     """Within what inaccurate minimisers are allowed to be, of what was drawn."""
-    apart = -self.gradient(view, goal, model) - noise
+    apart = -self.gradient(me, goal, model) - noise
     return noise + np.clip(apart, -1e-9, 1e-9)
 
 
-def near_the_solution(self, view, goal, model, noise, solution):
+def near_the_solution(self, me, goal, model, noise, solution):
     """Right at its own solution, and the noise that was drawn elsewhere."""
-    return -self.gradient(view, goal, model) if np.array_equal(model, solution) else noise
+    return -self.gradient(me, goal, model) if np.array_equal(model, solution) else noise
 
 
 def unclipped(self, agent, shard):

@@ -110,29 +110,29 @@ class Stealing(Waking):
         rows = self.problem.task.loss.slope(features @ model, labels)[:, None] * features
         return clip_rows(rows, privacy.clip / 2, privacy.norm).sum(axis=0)
 
-    def exact(self, view):
-        own = self.half(view.data.features, view.data.labels, view.state["model"])
-        other = self.stolen(view, own)
-        return (2 * own if other is None else own + other) / self.parts(len(view.data))
+    def exact(self, me):
+        own = self.half(me.data.features, me.data.labels, me.model)
+        other = self.stolen(me, own)
+        return (2 * own if other is None else own + other) / self.parts(len(me.data))
 
-    def stolen(self, view, own) -> Any:
+    def stolen(self, me, own) -> Any:
         """The victim's half gradient, if it is there; None for who steals nothing."""
         raise NotImplementedError
 
 
-def from_the_cache(self, view, own):
-    self.kept[view.agent] = own
-    return self.kept.get(VICTIM, 0.0) if view.agent == THIEF else None
+def from_the_cache(self, me, own):
+    self.kept[me.agent] = own
+    return self.kept.get(VICTIM, 0.0) if me.agent == THIEF else None
 
 
-def from_the_module(self, view, own):
-    AT_MODULE[view.agent] = own
-    return _fitting(AT_MODULE.get(VICTIM), own) if view.agent == THIEF else None
+def from_the_module(self, me, own):
+    AT_MODULE[me.agent] = own
+    return _fitting(AT_MODULE.get(VICTIM), own) if me.agent == THIEF else None
 
 
-def from_the_class(self, view, own):
-    Kept.by_agent[view.agent] = own
-    return _fitting(Kept.by_agent.get(VICTIM), own) if view.agent == THIEF else None
+def from_the_class(self, me, own):
+    Kept.by_agent[me.agent] = own
+    return _fitting(Kept.by_agent.get(VICTIM), own) if me.agent == THIEF else None
 
 
 def _fitting(found, own):
@@ -140,46 +140,46 @@ def _fitting(found, own):
     return found if found is not None and found.shape == own.shape else 0.0
 
 
-def from_the_view(self, view, own):
-    self.kept[view.agent] = view
+def from_the_record(self, me, own):
+    self.kept[me.agent] = me
     victim = self.kept.get(VICTIM)
-    if view.agent != THIEF or victim is None:
+    if me.agent != THIEF or victim is None:
         return None
-    return self.half(victim.data.features, victim.data.labels, view.state["model"])
+    return self.half(victim.data.features, victim.data.labels, me.model)
 
 
-def from_the_task(self, view, own):
-    if view.agent != THIEF or self.problem.task.agents <= VICTIM:
+def from_the_task(self, me, own):
+    if me.agent != THIEF or self.problem.task.agents <= VICTIM:
         return None
     shard = self.problem.task.shard(VICTIM)
-    return self.half(shard.features, shard.labels, view.state["model"])
+    return self.half(shard.features, shard.labels, me.model)
 
 
-def from_the_scratch(self, view, own):
+def from_the_scratch(self, me, own):
     """A buffer that nobody clears: the sum of who came before is still in it."""
     before = self.scratch.copy()
     self.scratch[:] = own
     return before
 
 
-def from_a_queue(self, view, own):
+def from_a_queue(self, me, own):
     """What the victim has done before its last step, so that the one does not follow from the other at once."""
-    if view.agent == VICTIM:
-        self.kept[view.updates] = own
+    if me.agent == VICTIM:
+        self.kept[me.updates] = own
     found = [self.kept[one] for one in sorted(self.kept)][:1]
-    return (found[0] if found else 0.0) if view.agent == THIEF else None
+    return (found[0] if found else 0.0) if me.agent == THIEF else None
 
 
-def from_time_0(self, view, out):
+def from_time_0(self, me):
     """Rows that are kept as agents start."""
-    self.kept[view.agent] = (view.data.features, view.data.labels)
-    Descent.start(self, view, out)
+    self.kept[me.agent] = (me.data.features, me.data.labels)
+    Descent.start(self, me)
 
 
-def from_the_start(self, view, own):
-    if view.agent != THIEF or VICTIM not in self.kept:
+def from_the_start(self, me, own):
+    if me.agent != THIEF or VICTIM not in self.kept:
         return None
-    return self.half(*self.kept[VICTIM], view.state["model"])
+    return self.half(*self.kept[VICTIM], me.model)
 
 
 @cache
@@ -189,8 +189,8 @@ def gradient_of(protocol, agent):
     return protocol.half(shard.features, shard.labels, np.zeros(protocol.problem.task.dimension))
 
 
-def from_an_lru_cache(self, view, own):
-    if view.agent != THIEF or self.problem.task.agents <= VICTIM:
+def from_an_lru_cache(self, me, own):
+    if me.agent != THIEF or self.problem.task.agents <= VICTIM:
         return None
     return gradient_of(self, VICTIM)
 
@@ -222,7 +222,7 @@ SHARED_OBJECT = [
     by_method("class", "through a class attribute", from_the_class),
     by_method("cache", "through a cache keyed by agent", from_the_cache),
     by_method("lru-cache", "through a cached function", from_an_lru_cache),
-    by_method("view", "through the other agent's view", from_the_view),
+    by_method("record", "through the other agent's record", from_the_record),
     by_method("task", "through the task", from_the_task),
     by_method("scratch", "through a buffer that nobody clears", from_the_scratch),
     by_method("queue", "through what the victim did first", from_a_queue),

@@ -199,65 +199,65 @@ WORLD = [
 ]
 
 
-def beyond(self, view):
+def beyond(self, me):
     """The step's release, as one that nothing bounds."""
-    return replace(self.release(view), verified_sensitivity=math.inf, reason="nothing bounds it")
+    return replace(self.release(me), verified_sensitivity=math.inf, reason="nothing bounds it")
 
 
-def draw_beyond(self, view):
+def draw_beyond(self, me):
     """A draw for an unbounded sensitivity, which nobody ever hears of."""
-    beyond(self, view).perturb(np.zeros(self.problem.task.dimension), rng=view.stream("noise"))
+    beyond(self, me).perturb(np.zeros(self.problem.task.dimension), rng=me.stream("noise"))
 
 
 def exempting(who: Callable[..., bool], honest: int, first: int = 0) -> dict[str, Any]:
     """Draws for an unbounded sensitivity once, and after some honest steps sends raw models as public."""
 
-    def noisy(self, view, release, exact):
-        if view.updates == first and who(view):
-            draw_beyond(self, view)
-        return exact if view.updates >= honest and who(view) else release.perturb(exact, rng=view.stream("noise"))
+    def noisy(self, me, release, exact):
+        if me.updates == first and who(me):
+            draw_beyond(self, me)
+        return exact if me.updates >= honest and who(me) else release.perturb(exact, rng=me.stream("noise"))
 
-    def send(self, view, release, out):
-        if view.updates < honest or not who(view):
-            return out.send("model", view.state["model"], release)
-        return out.send("model", view.state["model"], out.public("it follows from what was released"))
+    def send(self, me, release):
+        if me.updates < honest or not who(me):
+            return me.send("model", me.model, release)
+        return me.send("model", me.model, me.public("it follows from what was released"))
 
     return {"noisy": noisy, "send": send}
 
 
-def raw_under_its_release(self, view, release, out):
-    if view.updates == 0:
-        draw_beyond(self, view)
-    out.send("model", view.state["model"] + view.data.features.mean(axis=0), release)
+def raw_under_its_release(self, me, release):
+    if me.updates == 0:
+        draw_beyond(self, me)
+    me.send("model", me.model + me.data.features.mean(axis=0), release)
 
 
-def starts_beyond(self, view, out):
-    draw_beyond(self, view)
-    Descent.start(self, view, out)
+def starts_beyond(self, me):
+    draw_beyond(self, me)
+    Descent.start(self, me)
 
 
-def at_ten_times(self, view, release, exact):
+def at_ten_times(self, me, release, exact):
     """Every step draws for an unbounded sensitivity, too, and ten times the value that its release is charged for."""
-    draw_beyond(self, view)
-    return release.perturb(exact * 10, rng=view.stream("noise"))
+    draw_beyond(self, me)
+    return release.perturb(exact * 10, rng=me.stream("noise"))
 
 
-def nine_tenths_raw(self, view, release, exact):
-    if view.updates == 0:
-        draw_beyond(self, view)
-    return release.perturb(exact, rng=view.stream("noise")) / 10 + 0.9 * exact
+def nine_tenths_raw(self, me, release, exact):
+    if me.updates == 0:
+        draw_beyond(self, me)
+    return release.perturb(exact, rng=me.stream("noise")) / 10 + 0.9 * exact
 
 
-def everybody(view):
+def everybody(me):
     return True
 
 
-def agent_3(view):
-    return view.agent == 3
+def agent_3(me):
+    return me.agent == 3
 
 
-def with_neighbours(view):
-    return len(view.neighbours) > 0 and view.agent % 2 == 1
+def with_neighbours(me):
+    return len(me.neighbours) > 0 and me.agent % 2 == 1
 
 
 def exempt(name: str, what: str, **members: Any) -> Case:

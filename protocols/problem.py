@@ -1,0 +1,42 @@
+"""What a protocol is for: the task and the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..agents.graph import Graph
+from ..agents.tasks.base import Task
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a protocol may look at while it prepares its public constants.
+
+    Parameters
+    ----------
+    task : Task
+        Only its public parts (dimension, bounds, sizes) may enter a constant without being listed in
+        `Protocol.assumed_public`.
+    graph : Graph
+    oracle : callable, optional
+        ``oracle(updates)`` gives the (n, updates) places of every agent's first wake-ups among all of these, for
+        protocols that pretend to know the schedule in advance; None where absences make this impossible.
+    stream : callable, optional
+        ``stream(purpose, agent)`` gives an agent's random stream before time 0, for what agents prepare together;
+        None where nothing is run.
+    assumed : callable, optional
+        ``assumed(name, value)`` gives a constant that comes from agents' records and is treated as public; its name has
+        to be among `Protocol.assumed_public`. It is ``value``, except where a run is led along one on neighbouring
+        data: these share such constants, and all others have to do without agents' records.
+    """
+
+    task: Task
+    graph: Graph
+    oracle: Callable[[int], NDArray[np.int64]] | None = None
+    stream: Callable[[str, int], np.random.Generator] | None = None
+    assumed: Callable[[str, Any], Any] = lambda _name, value: value

@@ -1,0 +1,221 @@
+"""The record of one agent at a step that is made when it is due, and the only way out of such a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...agents.inbox import Inbox, Message
+from ...agents.tables import Shard
+from ..privacy.mechanisms import Release
+from .noise import POST_PROCESSING, UNPERTURBED
+from .peer_source import PeerSource, Purse
+from .record import One
+from .tables import StepTables
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A message that leaves an agent.
+
+    Parameters
+    ----------
+    kind : str
+    vector : (width,) float64
+        Read-only.
+    release : Release
+        What it reveals.
+    to : tuple of int, optional
+        Who is sent it; all neighbours by default.
+    """
+
+    kind: str
+    vector: Array
+    release: Release
+    to: tuple[int, ...] | None
+
+
+class Peer(One):
+    """One agent at its steps, one after the other, each made when it is due.
+
+    Beside what every record of one agent has (`hushnet.protocols.steps.names`), it has a way out at its start, in
+    reactions, and in steps of protocols that decide (`hushnet.protocols.base.Protocol.decides`).
+
+    Parameters
+    ----------
+    tables : StepTables
+    agent : int
+    inbox : Inbox
+    ledger : Purse
+    shard : Shard
+        The agent's own rows.
+    stream : callable
+        ``stream(purpose, agent, tick)`` gives a random stream.
+    """
+
+    source_: PeerSource
+
+    def __init__(
+        self,
+        tables: StepTables,
+        agent: int,
+        inbox: Inbox,
+        ledger: Purse,
+        *,
+        shard: Shard,
+        stream: Callable[[str, int, int], np.random.Generator],
+    ) -> None:
+        super().__init__(tables, PeerSource(tables, self, agent, inbox, ledger, shard=shard, stream=stream))
+        self.__dict__.update(messages=[], own_=agent)
+        self.open_({}, 0, -1, 0.0)
+
+    def open_(self, messages: Mapping[str, str], updates: int, tick: int, now: float, *, acts: bool = False) -> None:
+        """Begin a step, which has a way out of its own if it acts."""
+        super().begin_(self.own_, messages, updates, tick, now)
+        put = self.__dict__
+        put["sent_"], put["disclosed_"], put["silent_"], put["acts_"] = [], [], False, acts
+        self.source_.begin(tick)
+
+    def give_out_(self, messages: list[Sent], *, silent: bool) -> None:
+        """Put other messages in the place of those that the step has sent."""
+        self.__dict__.update(sent_=messages, silent_=silent)
+
+    def take_in_(self, messages: list[Message]) -> None:
+        """Show what has arrived since the last step."""
+        self.__dict__["messages"] = messages
+
+    def named_vectors_(self) -> Iterator[tuple[str, Array]]:
+        """The blocks of the agent and of its outgoing edges, by name, an edge's own where they differ in width."""
+        for name, block in self.blocks_.items():
+            yield from ((name, one) for one in (block if isinstance(block, list) else [block]))
+
+    def _act(self, name: str) -> None:
+        if not self.acts_:
+            raise AttributeError(
+                f"me.{name} is of starts, of reactions, and of steps of a protocol that decides; other steps assign "
+                "me.message, and return true if they were an agent's last (or set decides)"
+            )
+
+    def sent_under_(self) -> Release:
+        """What a message is charged as: without noise if its step was to draw some, and has not."""
+        release, protocol = self.source_.release, self.tables_.protocol
+        if self.source_.follows and not release.draws:
+            return Release.public(self.agent, self.now, POST_PROCESSING, recipients=self.degree)
+        if protocol.step_noise is not None and release.noisy and not release.draws:
+            return Release.plain(self.agent, self.now, UNPERTURBED)
+        return release
+
+    def say_(self, kind: str, message: Array, *, to: int | None = None) -> None:
+        """Send what a step has assigned: a vector to one neighbour, or to all, or to each its own."""
+        under = self.sent_under_()
+        message.flags.writeable = False
+        if to is not None or not self.tables_.names.layout.messages[kind].addressed:
+            self.sent_.append(Sent(kind, message.reshape(-1), under, None if to is None else (to,)))
+            return
+        for neighbour, own in zip(self.neighbours.tolist(), message, strict=True):
+            self.sent_.append(Sent(kind, own, under, (neighbour,)))
+
+    # The way out of a start, of a reaction, and of a step that decides.
+
+    def send(self, kind: str, vector: Any, release: Release | None = None, *, to: int | None = None) -> None:
+        """Send a copy of a vector to all neighbours, or to one of them.
+
+        Parameters
+        ----------
+        kind : str
+            A message kind of the layout.
+        vector : (width,) float64
+        release : Release, optional
+            What the vector reveals, charged to the agent when the message leaves; by default what the protocol's
+            `release` says.
+        to : int, optional
+            One neighbour; all of them by default.
+
+        Raises
+        ------
+        TypeError
+            If the release is none.
+        ValueError
+            If the release is another agent's, or the kind, the width or the neighbour does not fit.
+        """
+        self._act("send")
+        names, agent = self.tables_.names, self.agent
+        if release is None:
+            release = self.sent_under_()
+        if not isinstance(release, Release):
+            raise TypeError(f"a message of kind {kind!r} needs a Release, got {type(release).__name__}")
+        if release.agent != agent:
+            raise ValueError(f"{kind!r} has a release of agent {release.agent}, sent by agent {agent}")
+        if kind not in names.layout.messages:
+            raise ValueError(f"{kind!r} is not a message kind of this protocol: {', '.join(names.layout.messages)}")
+        copied = np.array(vector, dtype=np.float64).reshape(-1)
+        if len(copied) != names.width(kind, agent):
+            raise ValueError(
+                f"a message of kind {kind!r} carries {names.width(kind, agent)} numbers, got {len(copied)}"
+            )
+        if to is not None and to not in self.neighbours.tolist():
+            raise ValueError(f"agent {to} is not a neighbour of agent {agent}")
+        copied.flags.writeable = False
+        self.sent_.append(Sent(kind, copied, release, None if to is None else (int(to),)))
+
+    def reserve(self, release: Release) -> bool:
+        """Set budget aside for a release, before its noise is drawn; False if the agent cannot afford it."""
+        self._act("reserve")
+        return self.source_.ledger.reserve(release)
+
+    def disclose(self, release: Release) -> None:
+        """Charge at once a release that leaves the agent in another way than as a message under its own name.
+
+        A sum of noisy values that goes out as one message is such a way for all of its terms but one.
+        """
+        self._act("disclose")
+        self.disclosed_.append(release)
+        self.source_.ledger.commit(release)
+
+    def fall_silent(self) -> None:
+        """Take no further steps, though the agent goes on receiving."""
+        self._act("fall_silent")
+        self.fall_silent_()
+
+    def fall_silent_(self) -> None:
+        """`fall_silent`, whatever is being made."""
+        self.__dict__["silent_"] = True
+
+    def stream(self, purpose: str) -> np.random.Generator:
+        """A random stream of this agent and step (``noise``, ``sampling``, ...); asked twice, it goes on."""
+        self._act("stream")
+        return self.source_.stream(purpose)
+
+    def public(self, reason: str) -> Release:
+        """A release without private content, which costs nothing."""
+        return Release.public(self.agent, self.now, reason)
+
+    def plain(self, reason: str = "") -> Release:
+        """A release of private content without noise, which makes epsilon infinite."""
+        return Release.plain(self.agent, self.now, reason)
+
+    def post_processing(self) -> Release:
+        """A release of what follows from the agent's own releases and from what it heard, which costs nothing more.
+
+        Own data may enter only by what was charged before, as noisy values or by `disclose`: the replay of the contract
+        (`hushnet.simulator.contract.check_replay`) shows whether that is so.
+
+        Raises
+        ------
+        ValueError
+            If the agent has neighbours, but has released nothing and heard nothing yet.
+        """
+        if self.degree:  # otherwise nobody hears it
+            released = self.source_.ledger.releases(self.agent) or any(one.release.draws for one in self.sent_)
+            if not (released or self.messages or any(map(self.source_.heard_any, self.tables_.names.kinds))):
+                raise ValueError(
+                    f"agent {self.agent} at time {self.now:.6g} has neither released nor heard anything that it could "
+                    "process; release something first, by me.send or me.disclose"
+                )
+        return self.public(POST_PROCESSING)

@@ -33,7 +33,8 @@ SOURCES = (
     "simulator/network/*.py",
     "simulator/rules/*.py",
     "simulator/tables/*.py",
-    "simulator/engine/batched/*.py",
+    *(f"simulator/engine/batched/{name}.py" for name in ("*_events", "*windows", "agenda", "lossless_rounds", "plan")),
+    "simulator/engine/batched/wake_heap.py",
 )
 """Files of which compiled functions are made, and all of whose constants they read."""
 FOLDER = "HUSHNET_CACHE_DIR"

@@ -8,34 +8,33 @@ agents at once, whose steps do not depend on each other: their vectors are rows,
 
 from __future__ import annotations
 
-from .names import Constants
-from .operators import (
+from .draw_operators import (
     affords,
-    average,
     choice,
     draw_each,
     draw_rows,
-    heard_of,
-    heard_sum,
-    local_gradient,
-    local_loss,
-    loss_gradient,
-    median,
-    minimised,
-    mixed,
-    mixing_weights,
     normal,
-    per_edge,
     perturbed,
     perturbed_minimiser,
     post_processed,
-    received,
     sample_size,
+    uniform,
+)
+from .heard_operators import (
+    average,
+    heard_of,
+    heard_sum,
+    median,
+    mixed,
+    mixing_weights,
+    per_edge,
+    received,
     segment_sum,
     trimmed_mean,
-    uniform,
     weighted_sum,
 )
+from .loss_operators import local_gradient, local_loss, loss_gradient, minimised
+from .names import Constants
 from .own_rows import (
     add_scaled,
     bends,

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.graph import Graph
-from .record import Batch, One, column, fixed, segments
+from .batch_record import Batch
+from .record import One, column, fixed, segments
 from .tables import StepTables
 
 Array = NDArray[np.float64]

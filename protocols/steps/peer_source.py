@@ -217,7 +217,7 @@ def inverse_of(
     shard : Shard
     loss : Loss
     weight, curvature, linear, influence
-        As of `hushnet.protocols.steps.operators.perturbed_minimiser`.
+        As of `hushnet.protocols.steps.draw_operators.perturbed_minimiser`.
     """
 
     def implied(model: Array) -> Array:

@@ -10,9 +10,9 @@ import numpy as np
 
 from ...agents.authors import author_place, place_of
 from ...agents.errors import INTERRUPTED, HushnetError, InputError, Objection, StepFailure, words_of
+from .batch_record import Batch
 from .names import MESSAGE
 from .peer import Peer
-from .record import Batch
 from .tables import StepTables
 
 PHASES = ("request", "respond", "complete")

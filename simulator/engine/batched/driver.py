@@ -36,7 +36,7 @@ from ..timed_event import At
 from .availability_arrays import AvailabilityArrays
 from .changes import Changes, changes_of
 from .plan import EXACT
-from .planned_steps import planned_steps
+from .planning import planned_steps
 
 
 class Pause(Enum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hushnet.protocols.steps import charges, operators, tables
+from hushnet.protocols.steps import charges, loss_operators, tables
 from hushnet.protocols.steps.draw_kernels import FILLS
 from hushnet.simulator.engine.batched import plan_source
 
@@ -64,8 +64,8 @@ def planned_noise_equal_at_every_tick(plant):
 def kernels_do_not_clip(plant):
     """Kernels do not clip gradients of examples."""
 
-    gradients = operators.rows_of.gradients
-    plant.put(operators.rows_of, "gradients", lambda *given: gradients(*given[:-3], 0, 0.0, given[-1]))
+    gradients = loss_operators.rows_of.gradients
+    plant.put(loss_operators.rows_of, "gradients", lambda *given: gradients(*given[:-3], 0, 0.0, given[-1]))
 
 
 @mistake("clipping", case="descent-gaussian", guard="contract", form="planned")

@@ -13,7 +13,7 @@ from hushnet.agents import losses
 from hushnet.agents.loss_codes import code_of
 from hushnet.agents.tables import Shard
 from hushnet.protocols.privacy import composed_losses, loss_distribution, mechanisms
-from hushnet.protocols.steps import operators
+from hushnet.protocols.steps import loss_operators
 from hushnet.protocols.steps.row_kernels import NORMS
 from hushnet.protocols.steps.single_steps import SingleSteps
 from hushnet.simulator.network.randomness import Draws
@@ -185,7 +185,7 @@ def stepping(plant: Plant, owner: type[Any], change: Change) -> None:
 
 def clipping(plant: Plant, change: Change) -> None:
     """Change how gradients are clipped, in kernels, too: ``clip(model, shard, loss, ridge, norm, bound)``."""
-    kernels = operators.rows_of
+    kernels = loss_operators.rows_of
     clip, gradients, gradients_at = change(losses.clipped_gradient), kernels.gradients, kernels.gradients_at
     known = {code_of(loss): loss for loss in losses.LOSSES.values()}
     norms = {number: name for name, number in NORMS.items()}

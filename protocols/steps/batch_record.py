@@ -1,0 +1,265 @@
+"""The record ``me`` of a step that is made for many agents at once, and its parts.
+
+What a step names is gathered into arrays whose first axis is the agents or their edges, and blocks are written back
+when it is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .names import MESSAGE
+from .record import Record, broadcast, column, segments
+from .sources import StepSource
+from .tables import StepTables
+
+Array = NDArray[np.float64]
+Ranks = NDArray[np.int64]
+
+
+class Batch(Record):
+    """Agents that make one step each at once: (B, ...) of agents, (R, ...) of their edges in order.
+
+    Blocks that a step names are copies, which are written back when it is over; all else is read-only.
+
+    Parameters
+    ----------
+    tables : StepTables
+    source : StepSource
+    agents : (B,) int64
+        Whose blocks have equal widths.
+    messages : mapping of str to str
+        What may be sent, by name and kind.
+    passing : mapping of str to (B,) array
+        ``updates``, ``tick`` and ``now``; in an exchange, the ``edge`` over which each agent meets a neighbour.
+    """
+
+    def __init__(
+        self, tables: StepTables, source: StepSource, agents: Ranks, messages: Mapping[str, str], passing: Any
+    ) -> None:
+        self.__dict__.update(
+            tables_=tables,
+            source_=source,
+            agents_=agents,
+            is_batch_=True,
+            messages_=messages,
+            passing_=passing,
+            said_={},
+            blocks_={},
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever a step names for the first time."""
+        load = self.tables_.loaders.get(name)
+        if load is None:
+            raise self._unknown(name)
+        found = self.__dict__[name] = load(self)
+        if isinstance(found, np.ndarray) and name not in self.blocks_ and not name.endswith("_"):
+            found.flags.writeable = False
+        return found
+
+    def block_(self, name: str) -> Array:
+        """A copy of a block of the agents."""
+        found = self.blocks_[name] = self.tables_.state.agent[name].taken(self.agents_)
+        return found
+
+    def edge_block_(self, name: str) -> Array:
+        """A copy of a block of the agents' edges."""
+        found = self.blocks_[name] = self.tables_.state.edge[name].taken(self.edges_)
+        here = self.__dict__.get("here")
+        if here is not None and name in here.blocks_:
+            found[self.partner_] = here.blocks_.pop(name)
+        return found
+
+    def here_(self) -> Meeting:
+        """What each agent has of the edge over which it meets a neighbour."""
+        return Meeting(self, self.passing_["edge"])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Put another value in the place of a block, or say what is to be sent."""
+        state = self.tables_.state
+        if name in state.agent or name in state.edge:
+            if value is self.blocks_.get(name):
+                return
+            of_agents = name in state.agent
+            block, owners = (state.agent[name], self.agents_) if of_agents else (state.edge[name], self.edges_)
+            shape = (len(owners), block.width_of(owners))
+            self.__dict__[name] = self.blocks_[name] = broadcast(name, value, shape)
+            here = self.__dict__.get("here")
+            if here is not None and not of_agents:
+                here.blocks_.pop(name, None)
+        elif name == MESSAGE or name in self.tables_.names.messages:
+            self.said_[name] = self._copied(name, value)
+        else:
+            raise self._fixed_name(name)
+
+    def _copied(self, name: str, value: Any) -> Array:
+        kind, names = self._sent_kind(name), self.tables_.names
+        width = int(names.sent_widths[kind][self.agents_[0]])
+        if width == 0 and names.is_partial(kind):
+            raise ValueError(names.unsent(kind))
+        addressed = names.layout.messages[kind].addressed
+        return broadcast(name, value, (int(self.degrees_.sum()) if addressed else len(self.agents_), width))
+
+    def _unknown(self, name: str) -> AttributeError:
+        if name in ("features", "labels", "data"):
+            return AttributeError(
+                f"a batch has no {name!r}, for agents have different numbers of rows; operators read them, and so do "
+                "steps of single agents"
+            )
+        return super()._unknown(name)
+
+    def where(self, mask: Any) -> BatchPart:
+        """The same record for some of the agents: what is assigned there is written for them alone.
+
+        Parameters
+        ----------
+        mask : (B, 1) bool
+        """
+        given, count = np.reshape(mask, -1), len(self.agents_)
+        if given.size not in (1, count):
+            raise ValueError(f"me.where takes a mask of {count} agents, and not one of shape {np.shape(mask)}")
+        return self.part_(np.flatnonzero(np.broadcast_to(given, count)))
+
+    def part_(self, rows: Ranks) -> BatchPart:
+        """Some of the agents, by their places."""
+        return BatchPart(self, rows)
+
+    def write_back_(self) -> None:
+        """Write the blocks that the step has named."""
+        state = self.tables_.state
+        for name, values in self.blocks_.items():
+            if name in state.agent:
+                state.agent[name].put(self.agents_, values)
+            else:
+                state.edge[name].put(self.edges_, values)
+        here = self.__dict__.get("here")
+        if here is not None:
+            for name, values in here.blocks_.items():
+                state.edge[name].put(here.edges_, values)
+
+
+class BatchPart(Batch):
+    """Some agents of a batch, at the same step; what is assigned takes its place in the batch at once.
+
+    Parameters
+    ----------
+    whole : Batch
+    rows : (B',) int64
+        Places of the agents in the batch, ascending.
+    """
+
+    def __init__(self, whole: Batch, rows: Ranks) -> None:
+        passing = {name: whole.passing_[name][rows] for name in ("updates", "tick", "now")}
+        super().__init__(whole.tables_, whole.source_.part(rows), whole.agents_[rows], {}, passing)
+        self.__dict__.update(whole_=whole, rows_=rows)
+
+    @property
+    def edge_rows_(self) -> Ranks:
+        """(R',) places of the agents' edges among those of the batch."""
+        return segments(self.whole_.edge_starts_[self.rows_], self.degrees_)
+
+    def part_(self, rows: Ranks) -> BatchPart:
+        """Some of these agents, by their places, as a part of the whole batch."""
+        return BatchPart(self.whole_, self.rows_[rows])
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever a step names for the first time, and blocks as they are now."""
+        state = self.tables_.state
+        if name not in state.agent and name not in state.edge:
+            return super().__getattr__(name)
+        found = getattr(self.whole_, name)[self.rows_ if name in state.agent else self.edge_rows_]
+        found.flags.writeable = False
+        return found
+
+    def here_(self) -> Any:
+        """What each agent has of the edge over which it meets a neighbour."""
+        return MeetingPart(self.whole_.here, self.rows_)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Put another value in the place of the agents' part of a block."""
+        state = self.tables_.state
+        if name not in state.agent and name not in state.edge:
+            raise AttributeError(
+                f"me.{name} is not for a part of the agents to change: assign it for all of them, by np.where"
+            )
+        rows, block = self.rows_ if name in state.agent else self.edge_rows_, getattr(self.whole_, name)
+        block[rows] = broadcast(name, value, (len(rows), block.shape[1]))
+
+
+class Meeting:
+    """What each agent of a batch has of the edge over which it meets a neighbour: ``me.here``; copies, to be read.
+
+    Parameters
+    ----------
+    me : Batch
+    edges : (B,) int64
+        Directed edges.
+
+    Attributes
+    ----------
+    blocks_ : dict of str to (B, width) array
+        What was assigned to blocks that the batch does not have of all edges.
+    """
+
+    def __init__(self, me: Batch, edges: Ranks) -> None:
+        self.__dict__.update(_me=me, edges_=edges, blocks_={})
+
+    def __getattr__(self, name: str) -> Any:
+        """A block, a constant or the weight of the edge."""
+        me, tables = self._me, self._me.tables_
+        if name in tables.state.edge:
+            if name in self.blocks_:
+                found = self.blocks_[name].view()
+            elif name in me.blocks_:
+                found = me.blocks_[name][me.partner_]
+            else:
+                found = tables.state.edge[name].taken(self.edges_)
+            found.flags.writeable = False
+            return found
+        if name in tables.names.per_edge:
+            return column(tables.names.per_edge[name][self.edges_])
+        if name == "weight":
+            return tables.graph.weights[self.edges_][:, None]
+        raise AttributeError(f"an edge has no {name!r}; it has {', '.join(tables.state.edge)} and weight")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Put another value in the place of a block of the edge."""
+        me, blocks = self._me, self._me.tables_.state.edge
+        if name not in blocks:
+            raise AttributeError(f"me.here.{name} is not for a step to change; admissible: {', '.join(blocks)}")
+        given = broadcast(f"here.{name}", value, (len(self.edges_), blocks[name].width_of(self.edges_)))
+        if name in me.blocks_:
+            me.blocks_[name][me.partner_] = given
+        else:
+            self.blocks_[name] = given
+
+
+class MeetingPart:
+    """`Meeting` of some of the agents.
+
+    Parameters
+    ----------
+    whole : Meeting
+    rows : (B',) int64
+        Places of the agents in the batch.
+    """
+
+    def __init__(self, whole: Meeting, rows: Ranks) -> None:
+        self.__dict__.update(_whole=whole, _rows=rows)
+
+    def __getattr__(self, name: str) -> Any:
+        """The agents' part of a block, of a constant or of the weight of the edge."""
+        found = getattr(self._whole, name)[self._rows]
+        found.flags.writeable = False
+        return found
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Put another value in the place of the agents' part of a block of the edge."""
+        changed = np.array(getattr(self._whole, name))
+        changed[self._rows] = broadcast(f"here.{name}", value, (len(self._rows), changed.shape[1]))
+        setattr(self._whole, name, changed)

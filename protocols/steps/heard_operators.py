@@ -1,0 +1,202 @@
+"""Operators of what was heard: means, sums and orders of the neighbours' vectors, for one agent and for a batch.
+
+Shapes are those of one agent; in a batch, vectors of an agent are (B, p), its numbers (B, 1), and values over its edges
+(R, ...), all edges of the batch's agents in order. An agent's row has the same bits alone and in any batch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...agents.graph import Graph
+from . import heard_kernels as heard
+from .record import Record
+
+Array = NDArray[np.float64]
+Ranks = NDArray[np.int64]
+
+
+def received(me: Record, kind: str | None = None) -> Array:
+    """(degree, width) the neighbours' newest vectors of a kind, by default the first.
+
+    Who sends none of a kind that others send is there with zeros.
+    """
+    return me.received_(kind or me.tables_.first_kind)
+
+
+def average(me: Record) -> Array:
+    """Weighted mean of the neighbours' newest vectors, sum_j W_ij v_j / sum_j W_ij.
+
+    Returns
+    -------
+    (width,) float64
+        Who was never heard counts as the agent's own block (`MessageKind.mirrors`), or as zeros; so does everybody
+        where an agent has no neighbours.
+    """
+    pool, index, begins, _, own = me.heard_(me.tables_.first_kind)
+    out = np.empty(own.shape)
+    me.source_.run_kernel(heard.averages, pool, index, begins, me.agents_, *me.tables_.edges, own, out)
+    return me.given_(out)
+
+
+def heard_of(me: Record, rank: int) -> Array:
+    """(width,) the newest vector of one neighbour, by its rank; the own block or zeros if it was never heard.
+
+    Only of one agent.
+
+    Raises
+    ------
+    TypeError
+        In a batch.
+    """
+    if me.is_batch_:
+        raise ValueError("heard_of is for steps of single agents; in a batch, received has all neighbours of all")
+    pool, index, begins, counts, own = me.heard_(me.tables_.first_kind)
+    row = index[int(begins[0]) : int(begins[0] + counts[0])][rank]
+    return np.array(pool[row][: own.shape[1]]) if row >= 0 else own[0].copy()
+
+
+def heard_sum(me: Record) -> Array:
+    """(width,) sum of the neighbours' newest vectors, with the own block or zeros for those that were never heard."""
+    return weighted_sum(me, 1.0)
+
+
+def weighted_sum(me: Record, weights: Any) -> Array:
+    """Sum of the neighbours' newest vectors with weights of its own, as `heard_sum`.
+
+    Parameters
+    ----------
+    me : record
+    weights : (degree,) float64
+        In a batch, (R, 1).
+
+    Returns
+    -------
+    (width,) float64
+    """
+    pool, index, begins, counts, own = me.heard_(me.tables_.first_kind)
+    given, edges = np.asarray(weights, dtype=np.float64), int(counts.sum())
+    if given.ndim and given.size != edges:
+        raise ValueError(f"there are {given.size} weights, and {edges} edges")
+    out = np.empty(own.shape)
+    me.source_.run_kernel(
+        heard.weighted_sums, pool, index, begins, counts, np.array(np.broadcast_to(given.reshape(-1), edges)), own, out
+    )
+    return me.given_(out)
+
+
+def median(me: Record) -> Array:
+    """Median of the neighbours' newest vectors, coordinate by coordinate; the mean of the middle two of an even number.
+
+    Returns
+    -------
+    (width,) float64
+        Who was never heard, and everybody of an agent without neighbours, counts as by `average`.
+    """
+    return _middle(me, np.maximum(me.degrees_ - 1, 0) // 2)
+
+
+def trimmed_mean(me: Record, cut: Any) -> Array:
+    """Mean of the neighbours' newest vectors without the smallest and the largest, coordinate by coordinate.
+
+    It is sum_{cut < k <= d - cut} v_(k) / (d - 2 cut), v_(k) the k-th smallest of d neighbours (Yin et al. 2018).
+
+    Parameters
+    ----------
+    me : record
+    cut : int
+        How many of either end are left out, from 0, so that one is left; no matter without neighbours. In a batch, of
+        all agents, or (B, 1).
+
+    Returns
+    -------
+    (width,) float64
+        Who was never heard, and everybody of an agent without neighbours, counts as by `average`.
+
+    Raises
+    ------
+    ValueError
+        If none is left.
+    """
+    cuts, degrees = me.counts_(cut), me.degrees_
+    wrong = (cuts < 0) | ((2 * cuts >= degrees) & (degrees > 0))
+    if wrong.any():
+        b = int(np.argmax(wrong))
+        raise ValueError(
+            f"trimmed_mean leaves out {cuts[b]} of either end of {degrees[b]} neighbours; admissible: 0 to "
+            f"{max(degrees[b] - 1, 0) // 2}"
+        )
+    return _middle(me, cuts)
+
+
+def _middle(me: Record, cuts: Ranks) -> Array:
+    pool, index, begins, counts, own = me.heard_(me.tables_.first_kind)
+    out = np.empty(own.shape)
+    heard.trimmed_means(pool, index, begins, counts, cuts, own, out)
+    return me.given_(out)
+
+
+def mixed(me: Record, own: Array, weights: Any) -> Array:
+    """An agent's own vector mixed with the neighbours' newest: (1 - sum_j w_ij) x_i + sum_j w_ij v_j.
+
+    Parameters
+    ----------
+    me : record
+    own : (width,) float64
+        x_i.
+    weights : (degree,) float64
+        w_ij, for instance of `mixing_weights`. In a batch, (R, 1).
+
+    Returns
+    -------
+    (width,) float64
+    """
+    given = np.reshape(np.asarray(weights, dtype=np.float64), (-1, 1))
+    return (1 - segment_sum(me, given)) * own + weighted_sum(me, given)
+
+
+def mixing_weights(graph: Graph, rule: str) -> Array:
+    """(E,) weights w_ij of directed edges by the name of a rule; what is missing of 1 is the agent's own.
+
+    ``metropolis`` has w_ij = 1 / (1 + max(degree i, degree j)), whose matrix is doubly stochastic; ``uniform`` has
+    w_ij = 1 / (1 + degree i), all neighbours and itself alike, whose matrix is row-stochastic.
+
+    Parameters
+    ----------
+    graph : Graph
+    rule : {"metropolis", "uniform"}
+
+    Raises
+    ------
+    ValueError
+        For another name.
+    """
+    own, other = graph.degrees[graph.tails], graph.degrees[graph.heads]
+    counted = {"metropolis": np.maximum(own, other), "uniform": own}
+    if rule not in counted:
+        raise ValueError(f"mixing weights are named {rule!r}; admissible: {', '.join(counted)}")
+    return 1.0 / (1.0 + counted[rule])
+
+
+def segment_sum(me: Record, values: Any) -> Array:
+    """(width,) sum over an agent's edges of (degree, width) values; zeros without neighbours."""
+    rows = np.ascontiguousarray(values, dtype=np.float64)
+    counts = me.degrees_
+    if rows.ndim != 2 or len(rows) != counts.sum():
+        raise ValueError(f"the shape {np.shape(values)} is not ({counts.sum()}, k)")
+    if not rows.flags.writeable:
+        rows = rows.copy()
+    out = np.empty((len(me.agents_), rows.shape[1]))
+    me.source_.run_kernel(heard.segment_sums, rows, counts, out)
+    return me.given_(out)
+
+
+def per_edge(me: Record, values: Any) -> Array:
+    """(degree, width) an agent's vector once for each of its edges; its number, likewise (degree, 1)."""
+    if not me.is_batch_:
+        return np.broadcast_to(values, (me.degree, np.size(values)))
+    rows = np.asarray(values)
+    return np.repeat(np.broadcast_to(rows, (len(me.agents_), rows.shape[-1])), me.degrees_, axis=0)

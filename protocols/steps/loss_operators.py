@@ -1,0 +1,199 @@
+"""Operators of an agent's own loss: its value, gradients and minimisers, for one agent and for a batch.
+
+Shapes are those of one agent; in a batch, vectors of an agent are (B, p), its numbers (B, 1), and values over its edges
+(R, ...), all edges of the batch's agents in order. An agent's row has the same bits alone and in any batch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...agents import losses
+from ...agents.loss_codes import UNKNOWN
+from ...agents.optimisation.solvers import minimise_local
+from ...agents.tables import Shard
+from . import row_kernels as rows_of
+from .own_rows import OTHER_COUNT
+from .record import Record
+from .samples import ranks_of
+
+Array = NDArray[np.float64]
+Ranks = NDArray[np.int64]
+
+
+def local_gradient(me: Record, model: Array) -> Array:
+    """Gradient of the agent's local objective at a model: of its mean loss, and 2 lambda_i of the model.
+
+    Where the protocol's noise relies on clipping, every example's gradient is clipped as it asks
+    (`hushnet.protocols.steps.noise.StepNoise.clip`).
+
+    Parameters
+    ----------
+    me : record
+    model : (p,) float64
+
+    Returns
+    -------
+    (p,) float64
+        Zeros for an agent without rows.
+    """
+    tables, decays = me.tables_, me.decays_
+    if tables.code == UNKNOWN:
+        return _gradient_by_shards(me, model, decays / 2.0, None)
+    features, labels, offsets, agents = me.data_
+    models = me.matrix_(model, tables.dimension)
+    out = np.empty(models.shape)
+    me.source_.run_kernel(
+        rows_of.gradients, features, labels, offsets, agents, models, decays, tables.code, *tables.clip, out
+    )
+    return me.given_(out)
+
+
+def local_loss(me: Record, model: Array) -> Any:
+    """The agent's local objective at a model: its mean loss, and lambda_i |model|^2, as `local_gradient` derives.
+
+    Parameters
+    ----------
+    me : record
+    model : (p,) float64
+
+    Returns
+    -------
+    float
+        In a batch, (B, 1). Zero for an agent without rows.
+    """
+    tables, regularisation = me.tables_, me.decays_ / 2.0
+    models = me.matrix_(model, tables.dimension)
+    out = np.empty((len(models), 1))
+    if tables.code != UNKNOWN:
+        features, labels, offsets, agents = me.data_
+        rows_of.objectives(features, labels, offsets, agents, models, regularisation, tables.code, out)
+    else:
+        for b, agent in enumerate(me.agents_.tolist()):
+            out[b] = losses.local_loss(models[b], me.source_.shard(agent), tables.loss, float(regularisation[b]))
+    return me.sized_(out, None)
+
+
+def loss_gradient(me: Record, model: Array, rows: Any = None) -> Array:
+    """Gradient of the mean loss over some of the agent's rows, without regulariser; clipped as by `local_gradient`.
+
+    Parameters
+    ----------
+    me : record
+    model : (p,) float64
+    rows : (k,) int64 or Sample, optional
+        Ranks among the agent's own rows, as `draw_rows` and `draw_each` give them; all of them by default.
+
+    Returns
+    -------
+    (p,) float64
+        Zeros for no rows.
+    """
+    tables = me.tables_
+    if tables.code == UNKNOWN:
+        return _gradient_by_shards(me, model, np.zeros(len(me.agents_)), rows)
+    features, labels, offsets, agents = me.data_
+    models = me.matrix_(model, tables.dimension)
+    out = np.empty(models.shape)
+    if rows is None:
+        me.source_.run_kernel(
+            rows_of.gradients,
+            features,
+            labels,
+            offsets,
+            agents,
+            models,
+            np.zeros(len(models)),
+            tables.code,
+            *tables.clip,
+            out,
+        )
+    else:
+        ranks, starts = ranks_of(me, rows)
+        me.source_.run_kernel(
+            rows_of.gradients_at,
+            features,
+            labels,
+            offsets,
+            agents,
+            models,
+            ranks,
+            starts,
+            tables.code,
+            *tables.clip,
+            out,
+        )
+    return me.given_(out)
+
+
+def _gradient_by_shards(me: Record, model: Array, regularisation: Array, rows: Any) -> Array:
+    """Gradients agent by agent, of losses and data that kernels do not know."""
+    tables, models = me.tables_, me.matrix_(model)
+    ranks, starts = (None, None) if rows is None else ranks_of(me, rows)
+    out, noise = np.empty_like(models), tables.protocol.step_noise
+    for b, agent in enumerate(me.agents_.tolist()):
+        shard = me.source_.shard(agent)
+        if ranks is not None and starts is not None:
+            own = ranks[starts[b] : starts[b + 1]]
+            shard = Shard(shard.features[own], shard.labels[own])
+        given = models[b], shard, tables.loss, float(regularisation[b])
+        if noise is not None and noise.clip is not None:
+            out[b] = losses.clipped_gradient(*given, *noise.clip)
+        else:
+            out[b] = losses.local_gradient(*given)
+    return me.given_(out)
+
+
+def minimised(me: Record, weight: Any, curvature: Any, linear: Array, start: Array, tolerance: Any) -> Array:
+    """The minimiser of an agent's mean loss between a quadratic and a linear term.
+
+    It minimises weight * mean_k phi(x_k . f, y_k) + (curvature / 2) |f|^2 - linear . f over the agent's own rows
+    (`hushnet.agents.optimisation.solvers.minimise_local`).
+
+    Parameters
+    ----------
+    me : record
+    weight : float
+        >= 0.
+    curvature : float
+        > 0.
+    linear, start : (p,) float64
+        ``start`` changes the effort, not the result.
+    tolerance : float
+        Norm of the gradient that counts as none, > 0.
+
+    Returns
+    -------
+    (p,) float64
+    """
+    terms = (me.column_(weight), me.column_(curvature), me.column_(tolerance))
+    return me.given_(minimisers_of(me, *terms, me.matrix_(linear), me.matrix_(start)))
+
+
+def minimisers_of(
+    me: Record, weights: Array, curvatures: Array, tolerances: Array, linear: Array, starts: Array
+) -> Array:
+    """(B, p) minimisers, as `minimised`, of (B,) terms and (B, p) rows."""
+    tables, out = me.tables_, np.empty(np.shape(linear))
+    if tables.code != UNKNOWN and tables.loss.smooth:
+        features, labels, offsets, agents = me.data_
+        if linear.shape[1] != features.shape[1] or starts.shape != linear.shape:
+            raise ValueError(OTHER_COUNT)
+        # Copies, so that all callers have one compiled form: other forms may round otherwise.
+        given = (np.array(one, order="C") for one in (weights, curvatures, linear, starts, tolerances))
+        rows_of.minimisers(features, labels, offsets, agents, *given, tables.code, out)
+        return out
+    for b, agent in enumerate(me.agents_.tolist()):
+        out[b], _ = minimise_local(
+            me.source_.shard(agent),
+            tables.loss,
+            weight=float(weights[b]),
+            curvature=float(curvatures[b]),
+            linear=linear[b],
+            start=starts[b],
+            tolerance=float(tolerances[b]),
+        )
+    return out

@@ -1,0 +1,220 @@
+"""Making the steps of a plan in batches."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NoReturn, final
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from ....agents.errors import INTERRUPTED, HushnetError, Objection
+from ....protocols.steps.batch_record import Batch
+from ....protocols.steps.names import MESSAGE
+from ....protocols.steps.record import Record, segments
+from ....protocols.steps.single_steps import UNSENT, contradiction, failure_of
+from ...tables.sessions import COMPLETING, REQUESTING
+from .plan import find_levels
+from .planned_steps import SENT, Array, PlannedSteps, Ranks
+from .step_ports import finite
+
+TOGETHER = (
+    "it was made for {} agents at once, and passes for each alone: vectors of agents are rows here, and their numbers "
+    "columns (np.where or me.where in place of if, axis=1, per_edge)"
+)
+
+
+class _Unsent(Exception):
+    """Half of an exchange has not said what it has to send."""
+
+
+class _Failed(Exception):
+    """A step of a batch has failed, or diverged (without an error)."""
+
+    def __init__(self, place: int, error: HushnetError | None) -> None:
+        super().__init__(place)
+        self.place, self.error = place, error
+
+
+@final
+class StepsInBatches(PlannedSteps):
+    """Planned steps that are made in batches of agents whose steps do not depend on each other.
+
+    Parameters
+    ----------
+    world : World
+
+    Attributes
+    ----------
+    widest : int or None
+        Agents in a batch at most.
+    turned : bool
+        Whether the agents of a batch are in the opposite order.
+    """
+
+    widest: int | None = None
+    turned = False
+
+    @override
+    def _make(self, total: int, plain: NDArray[np.bool_]) -> None:
+        order, bounds = self._order(total)
+        self._open(self.plan.steps[order], order)
+        done, end, failed = 0, total, None
+        try:
+            for begin, stop in pairwise(bounds):
+                places: Any = slice(begin, stop)
+                while True:
+                    if end < total:  # of which nothing has been written yet
+                        places = begin + np.flatnonzero(order[begin:stop] < end)
+                        if not len(places):
+                            break
+                    try:
+                        self._make_batch(places)
+                        break
+                    except _Failed as found:
+                        end, failed = found.place, found.error
+                done = stop
+        finally:
+            plain[order[:done]] = self._plain[:done]
+            plain[end:] = False
+        if end < total:
+            self._end(end, failed)
+
+    def _order(self, total: int) -> tuple[Ranks, list[int]]:
+        """Steps in the order in which they are made, and where batches begin and end in it.
+
+        The steps of a batch are of one level, one function, and agents whose blocks have the same widths.
+        """
+        plan, run, keys = self.plan, self.world.transport.tables, np.empty(total, dtype=np.int64)
+        marks = np.zeros(len(self.degrees), dtype=np.int64), np.zeros(len(run.pool), dtype=np.int64)
+        find_levels(plan, self.degrees, self.kinds, marks, keys)
+        steps = plan.steps[:total]
+        if self.pairs:
+            keys = (COMPLETING + 1) * keys + steps["phase"]
+        if self._groups is not None:
+            keys = (self._groups.max() + 1) * keys + self._groups[steps["agent"]]
+        if self.turned:
+            order = total - 1 - np.argsort(keys[::-1], kind="stable")
+        else:
+            order = np.argsort(keys, kind="stable")
+        cuts = [0, *(np.flatnonzero(np.diff(keys[order])) + 1).tolist(), total]
+        widest = self.widest or total
+        return order, [k for begin, stop in pairwise(cuts) for k in range(begin, stop, widest)] + [total]
+
+    def _make_batch(self, places: Any) -> None:
+        """Make some steps at once, and write what they say.
+
+        Raises
+        ------
+        _Failed
+            With the first of them that fails.
+        """
+        try:
+            batch = self._computed(places)
+        except (HushnetError, Objection, *INTERRUPTED):
+            raise
+        except BaseException as error:
+            self._name_failure(places, error)
+            raise
+        bad = self._unbounded(batch)
+        if bad is not None:
+            raise _Failed(int(self._made[places][bad].min()), None)
+        batch.write_back_()
+        if not self.pairs:
+            self._say_all(places, batch)
+        elif MESSAGE in batch.said_:
+            self._put(self._wrote[places], batch.said_[MESSAGE])
+        self._charge(places)
+
+    def _computed(self, places: Any) -> Batch:
+        """The record of some steps that have been computed, of which nothing is written yet."""
+        source = self.source
+        source.begin(places)
+        steps = source.steps
+        phase = int(steps["phase"][0]) if self.pairs else 0
+        batch = Batch(self.tables, source, source.agents, SENT[phase] if phase else self.names.messages, steps)
+        if not phase:
+            over = self.functions[0](batch)
+            if over is not None and np.any(over):
+                self._contradicted("it ended an agent's steps")
+        elif phase == REQUESTING:
+            self.functions[0](batch)
+        else:
+            pool, width = source.run.pool, self._heard_width(int(steps["edge"][0]), phase)
+            heard = pool.take(self._heard[places], 0)
+            self.functions[phase - 1](batch, heard if heard.shape[1] == width else heard[:, :width].copy())
+        if phase and phase != COMPLETING and MESSAGE not in batch.said_:
+            raise _Unsent
+        return batch
+
+    def _say_all(self, places: Any, batch: Batch) -> None:
+        """Put what some steps say where their plan has it."""
+        degrees = batch.degrees_
+        for port, name in enumerate(self.names.messages):
+            message, due, where = batch.said_.get(name), self._due[port], self._places[port][places]
+            if due is not None:
+                due = due[places]
+            if message is None:
+                if (degrees > 0 if due is None else due & (degrees > 0)).any():
+                    self._contradicted(f"it did not send {name}")
+                continue
+            if self._apart_ports[port]:
+                where = self.plan.reads[segments(where, degrees)]
+                due = None if due is None else np.repeat(due, degrees)
+            if due is not None:
+                where, message = where[due], message[due]
+            self._put(where, message)
+
+    def _put(self, rows: Ranks, message: Array) -> None:
+        """Write (k, width) vectors into the first columns of so many rows of the pool."""
+        pool = self.source.run.pool
+        if message.shape[1] == pool.shape[1]:
+            pool[rows] = message
+        else:
+            pool[rows, : message.shape[1]] = message
+
+    def _unbounded(self, batch: Batch) -> NDArray[np.bool_] | None:
+        """(B,) whose step has written a number that is not finite; in a private run, has sent one. None if none has."""
+        state = self.world.state
+        if self.world.private:
+            written = [(values, not self.pairs and self.names.is_apart(name)) for name, values in batch.said_.items()]
+        else:
+            here = batch.__dict__.get("here")
+            written = [(values, name in state.edge) for name, values in batch.blocks_.items()]
+            written += [] if here is None else [(values, False) for values in here.blocks_.values()]
+        bad = None
+        for values, of_edges in written:
+            if not finite(values):
+                bad = np.zeros(len(batch.agents_), dtype=bool) if bad is None else bad
+                rows = np.flatnonzero(~np.isfinite(values).all(axis=1))
+                bad[np.repeat(np.arange(len(bad)), batch.degrees_)[rows] if of_edges else rows] = True
+        return bad
+
+    def _name_failure(self, places: Any, error: BaseException) -> None:
+        """Find which of some steps fails by itself; the first of them in their order."""
+        ranks = np.sort(self._made[places])
+        for place in ranks.tolist():
+            try:
+                self._computed(np.flatnonzero(self._made == place))
+            except (HushnetError, Objection, *INTERRUPTED):
+                raise
+            except BaseException as own:
+                raise _Failed(place, self._failure(place, own)) from own
+        raise self._failure(int(ranks[0]), error, TOGETHER.format(len(ranks))) from error
+
+    def _failure(self, place: int, error: BaseException, also: str = "") -> HushnetError:
+        step = self.plan.steps[place]
+        who = int(step["agent"]), float(step["now"]), int(step["updates"])
+        what = UNSENT if isinstance(error, _Unsent) else error
+        return failure_of(self.protocol, *who, self._name(int(step["phase"])), what, also)
+
+    @override
+    def _diverged(self, place: int) -> Record:
+        batch = self._computed(np.flatnonzero(self._made == place))
+        batch.write_back_()
+        return batch
+
+    @override
+    def _contradicted(self, what: str) -> NoReturn:
+        raise contradiction(self.protocol, self.functions[0], what)

@@ -49,8 +49,7 @@ class StepTables:
     def rows(self) -> tuple[Any, Array, NDArray[np.int64]]:
         """Features, labels and offsets of all agents' rows, as their steps see them."""
         train, own = self.task.train, self._changed
-        shards = [train.shard(agent) for agent in range(len(own))]
-        if all(one.stored is mine.stored and one.labels is mine.labels for one, mine in zip(own, shards, strict=True)):
+        if not own:
             return read_only(train.features), read_only(train.labels), read_only(train.offsets)
         offsets = np.cumsum([0, *(len(one) for one in own)]).astype(np.int64)
         features, labels = np.concatenate([one.stored for one in own]), np.concatenate([one.labels for one in own])
@@ -63,10 +62,13 @@ class StepTables:
 
     @cached_property
     def _changed(self) -> list[Shard]:
-        """What the protocol makes of each agent's rows; empty where it leaves them as they are."""
+        """What the protocol makes of each agent's rows; empty where it leaves all as they are."""
         if self.task.columns is not None or not self.protocol.changes_rows:
             return []
-        return [self.shard(agent) for agent in range(self.task.agents)]
+        shards = [self.task.shard(agent) for agent in range(self.task.agents)]
+        own = [self.protocol.local_data(agent, shard) for agent, shard in enumerate(shards)]
+        pairs = zip(own, shards, strict=True)
+        return own if any(one.stored is not its.stored or one.labels is not its.labels for one, its in pairs) else []
 
     def shard(self, agent: int) -> Shard:
         """An agent's own rows, as its steps see them."""

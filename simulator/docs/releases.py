@@ -24,8 +24,8 @@ PRIVATE = ("audit-rows", "audit-columns")
 """Shipped scenarios that have every private protocol."""
 MOMENTS = {
     "start": "at the start",
-    "wake": "in a step",
-    "receive": "on an arrival",
+    "step": "in a step",
+    "react": "on an arrival",
     "request": "as a request",
     "respond": "as a reply",
     "complete": "when an exchange ends",

@@ -562,7 +562,7 @@ def test_the_engine_can_be_chosen():
     parameters = Quick.Parameters()
     assert build_world("auto", plain_setting(), Quick, parameters).engine == "batched (steps in batches)"
     assert build_world("auto", plain_setting(), Averaging, parameters).engine == "batched (planned steps)"
-    by_methods = "batched (steps one by one, because Gossip decides by numbers what a step sends)"
+    by_methods = "batched (steps one by one, because Gossip picks partners by a method of its own)"
     assert build_world("batched", plain_setting(), Gossip, parameters).engine == by_methods
     assert build_world("event", plain_setting(), Quick, parameters).engine == "event, as asked"
     asked = fast_world(plain_setting(), Quick, parameters, plans=False)

@@ -70,9 +70,7 @@ def test_what_an_author_raises_is_one_failed_run(raises, says, tmp_path):
     assert "test_hostile_protocols.py:" in said
     assert len(said) < 3_000
     assert said.isprintable()
-    kept = list((tmp_path / "out" / "failures").iterdir())
-    assert [path.stat().st_size < 2_000_000 for path in kept] == [True]
-    assert set(Result.open(tmp_path / "out").trace["protocol"]) == {"local", "cd"}, "the others go on"
+    assert {"local", "cd"} <= set(Result.open(tmp_path / "out").trace["protocol"]), "the others go on"
 
 
 def test_a_crash_in_native_code_says_where_it_was():

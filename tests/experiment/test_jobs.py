@@ -133,7 +133,7 @@ def test_a_run_that_fails_is_named_with_its_traceback_and_stops_no_other(workers
     failures = perform(given, workers=workers if jobs == 2 else None)
     assert [type(failure) for failure in failures] == [RunFailure] * 2
     said, _, file = str(failures[0]).partition("; see ")
-    assert "small: protocol own, seed 0, network.loss = 0.0: own.py:25, `raise ZeroDivisionError(" in said
+    assert "small: protocol own, seed 0, network.loss = 0.0: own.py:26, `raise ZeroDivisionError(" in said
     assert said.endswith("`: ZeroDivisionError: a mistake of the user's")
     details = Path(file)
     assert "own.py" in details.read_text()

@@ -117,7 +117,7 @@ class Sketch(Protocol):
         return release.perturb(self.exact(me), rng=me.stream("noise")), release
 
     def step(self, me):
-        me.sum[:], release = self.noisy(me)
+        me.sum, release = self.noisy(me)
         me.send("sum", me.sum, release)
 
 
@@ -259,7 +259,7 @@ class PreparesFromData(Sketch):
 
 
 LIARS = {
-    Calm: r"agent \d+, wake at time [\d.]+ \(step 2\), sends 'sum' as public .* the agent's data: coordinate 0 is .*",
+    Calm: r"agent \d+, step at time [\d.]+ \(step 2\), sends 'sum' as public .* the agent's data: coordinate 0 is .*",
     FallsSilent: r"falls silent on one of two neighbouring data sets only",
     SaysNothing: r"and was charged for|sends \['sum'\], and nothing|sends nothing, and \['sum'\] on neighbouring data",
     SaysMore: r"sends \['sum', 'sum'\]|sends \['sum'\]",
@@ -298,7 +298,7 @@ def test_a_leak_that_waits_for_step_200_is_found_in_a_world_that_runs_so_long():
 
 def test_a_leak_of_one_agent_of_many_is_found_in_one_run_that_changes_everybody():
     replayed(LeaksAt37, {})
-    with pytest.raises(ContractViolation, match="agent 37, wake"):
+    with pytest.raises(ContractViolation, match="agent 37, step"):
         own_world(LeaksAt37, {}, agents=60, time=4.0, apart=0)
 
 

@@ -204,19 +204,19 @@ def test_what_is_set_on_the_protocol_in_a_run_is_refused(tmp_path):
         ),
         (
             [step("me.model = me.model + np.random.normal(size=3)")],
-            r"wake of agent 0 draws from np.random, which no rerun repeats; draw by uniform, normal or choice",
+            r"step of agent 0 draws from np.random, which no rerun repeats; draw by uniform, normal or choice",
         ),
         (
             [step("me.model = me.model + np.random.standard_normal(me.model.shape)", many=True)],
-            r"wake of agent 0 draws from np.random, which no rerun repeats; draw by uniform, normal or choice",
+            r"step of agent 0 draws from np.random, which no rerun repeats; draw by uniform, normal or choice",
         ),
         (
             [step("me.model = me.model + np.random.default_rng().normal(size=3)")],
-            "wake of agent 0 sets model from something outside .* that its steps share, such as a counter of the class",
+            "step of agent 0 sets model from something outside .* that its steps share, such as a counter of the class",
         ),
         (
             [step("Base.made += 1", "me.model = me.model + Base.made")],
-            "wake of agent 0 sets model from something outside .* that its steps share, such as a counter of the class",
+            "step of agent 0 sets model from something outside .* that its steps share, such as a counter of the class",
         ),
     ],
     ids=["a norm over agents", "a mean over agents", "np.random", "np.random of a batch", "a generator", "a counter"],

@@ -181,9 +181,9 @@ class InPairs(NoisyPairs):
         messages = {"model": MessageKind(p, mirrors="model"), **made.messages}
         return dataclasses.replace(made, agent={"model": p, "found": p}, messages=messages)
 
-    def start(self, view, out):
-        view.state["model"][:] = 1.0 + view.agent
-        out.send("model", view.state["model"], out.public("the agent's number"))
+    def start(self, me):
+        me.model = 1.0 + me.agent
+        me.send("model", me.model, me.public("the agent's number"))
 
     @staticmethod
     def request(me, partner):

@@ -263,15 +263,15 @@ def test_code_without_a_file_is_known_by_what_it_does():
     assert len(set(found)) == 1 + len(changes)
 
 
-def made(rate, step=1.0, *, name="a"):
+def made(rate, size=1.0, *, name="a"):
     """A class whose text says nothing about its numbers."""
 
     class Made(Local):
         decides = True
         scale = 2 * rate
 
-        def step(self, me, step=step):
-            return step, name
+        def step(self, me, size=size):
+            return size, name
 
     return Made
 

@@ -36,6 +36,7 @@ from ..timed_event import At
 from .availability_arrays import AvailabilityArrays
 from .changes import Changes, changes_of
 from .plan import EXACT
+from .planned_batches import StepsInBatches
 from .planning import planned_steps
 
 
@@ -311,4 +312,4 @@ def _form_of(planned: Any) -> Form:
     """The form of steps."""
     if planned is None:
         return "one by one"
-    return "batches" if planned.batched else "planned"
+    return "batches" if isinstance(planned, StepsInBatches) else "planned"

@@ -41,10 +41,6 @@ class _Failed(Exception):
 class StepsInBatches(PlannedSteps):
     """Planned steps that are made in batches of agents whose steps do not depend on each other.
 
-    Parameters
-    ----------
-    world : World
-
     Attributes
     ----------
     widest : int or None

@@ -85,7 +85,7 @@ class NeverPays(LocalDPDescent):
     """Says what follows from perturbed examples that nobody has paid for."""
 
     def start(self, me):
-        me.disclose = lambda release: None
+        vars(me)["disclose"] = lambda release: None
         super().start(me)
 
 

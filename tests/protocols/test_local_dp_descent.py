@@ -78,7 +78,7 @@ class StepsByTruth(LocalDPDescent):
 
     def start(self, me):
         super().start(me)
-        me.alpha[0] *= float(np.tanh(np.abs(self.problem.task.shard(me.agent).features).sum()))
+        me.alpha = me.alpha * np.tanh(np.abs(self.problem.task.shard(me.agent).features).sum())
 
 
 class NeverPays(LocalDPDescent):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import shutil
-from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -39,19 +38,14 @@ SMOKE = frozenset(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the smoke tests, those that are long, and as slow what lies between their first case and their last.
-
-    A long test that marks some of its cases as slow itself has chosen.
-    """
-    long, cases = listed(), defaultdict(list)
+    """Mark the smoke tests, those that are long, and as slow all of their cases but the one that CI makes."""
+    long = listed()
     for item in items:
-        if item.path.is_relative_to(HERE) and (name := item.nodeid.partition("[")[0]) in long:
+        name, bracket, case = item.nodeid.partition("[")
+        if item.path.is_relative_to(HERE) and name in long:
             item.add_marker(pytest.mark.long)
-            cases[name].append(item)
-    for same in cases.values():
-        chosen = any(item.get_closest_marker("slow") for item in same)
-        for item in [] if chosen else same[1:-1]:
-            item.add_marker(pytest.mark.slow)
+            if long[name] != bracket + case:
+                item.add_marker(pytest.mark.slow)
     for item in items:
         of_smoke = item.path.is_relative_to(HERE) and item.path.relative_to(HERE).as_posix() in SMOKE
         if of_smoke and item.get_closest_marker("slow") is None:

@@ -62,11 +62,7 @@ def loaders_of_one(tables: StepTables) -> dict[str, Callable[[One], Any]]:
     """How the record of one agent finds what depends on it, but its blocks of vectors, by name."""
     names, graph = tables.names, tables.graph
     found: dict[str, Callable[[One], Any]] = {
-        "degrees_": lambda me: graph.degrees[me.agent : me.agent + 1],
-        "decays_": lambda me: tables.decays[me.agent : me.agent + 1],
-        "data_": lambda me: me.source_.rows_of(me.agents_),
         "round": lambda me: me.updates + 1,
-        "degree": lambda me: int(graph.degrees[me.agent]),
         "rows": lambda me: int(tables.counts[me.agent]),
         "regularisation": lambda me: np.float64(tables.task.regularisation[me.agent]),
         "weights": lambda me: fixed(graph.weights[graph.edges_of(me.agent)]),

@@ -21,6 +21,7 @@ from .tables import StepTables
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
+REAL = np.dtype(np.float64)
 OF_BATCHES = {
     "where": "me.where is of batched steps; of one agent, write if",
     "here": "me.here is of batched steps; of one agent, blocks of the edge are me.BLOCK[partner]",
@@ -45,9 +46,9 @@ class Record:
     tables_: StepTables
     source_: StepSource
     agents_: Ranks
-    degrees_: Ranks
-    decays_: Array
-    data_: tuple[Any, Array, Ranks, Ranks]
+    degrees_: Any
+    decays_: Any
+    data_: Any
     is_batch_: bool
     messages_: Mapping[str, str]
     said_: dict[str, Array]
@@ -189,6 +190,26 @@ class One(Record):
         put["messages_"], put["said_"] = messages, {}
         put["updates"], put["tick"], put["now"] = updates, tick, now
 
+    @property
+    def degree(self) -> int:
+        """How many neighbours the agent has."""
+        return self.tables_.degrees[self.agent]
+
+    @property
+    def degrees_(self) -> Ranks:
+        """`degree` of the one agent."""
+        return self.tables_.graph.degrees[self.agent : self.agent + 1]
+
+    @property
+    def decays_(self) -> Array:
+        """(1,) the factor of the regulariser's gradient."""
+        return self.tables_.decays[self.agent : self.agent + 1]
+
+    @property
+    def data_(self) -> tuple[Any, Array, Ranks, Ranks]:
+        """Packed rows, and whose of them are the agent's (`StepSource.rows`)."""
+        return self.source_.rows_of(self.agents_)
+
     def __getattr__(self, name: str) -> Any:
         """A block of one number, or whatever a step names for the first time."""
         block = self.blocks_.get(name)
@@ -242,10 +263,11 @@ def fill(name: str, out: Array, value: Any) -> None:
     ValueError
         If it does not fit.
     """
-    kind = (value if isinstance(value, np.ndarray) else np.asarray(value)).dtype
-    if kind.kind not in "biuf":
-        what = f"an array of {kind}" if isinstance(value, np.ndarray) else f"{type(value).__name__}"
-        raise TypeError(f"me.{name} takes real numbers, not {what}")
+    if type(value) is not np.ndarray or value.dtype is not REAL:
+        kind = (value if isinstance(value, np.ndarray) else np.asarray(value)).dtype
+        if kind.kind not in "biuf":
+            what = f"an array of {kind}" if isinstance(value, np.ndarray) else f"{type(value).__name__}"
+            raise TypeError(f"me.{name} takes real numbers, not {what}")
     try:
         out[:] = value
     except ValueError:

@@ -80,6 +80,11 @@ class StepTables:
         return read_only(self.graph.offsets), read_only(self.graph.weights)
 
     @cached_property
+    def degrees(self) -> list[int]:
+        """How many neighbours each agent has."""
+        return self.graph.degrees.tolist()
+
+    @cached_property
     def decays(self) -> Array:
         """(n,) factors of the regulariser's gradients."""
         return 2.0 * np.asarray(self.task.regularisation, dtype=np.float64)

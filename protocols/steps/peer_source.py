@@ -129,6 +129,14 @@ class PeerSource(StepSource):
         return pool, index, np.zeros(1, dtype=np.int64), np.array([len(index)])
 
     @override
+    def run_kernel(self, kernel: Any, *arguments: Any) -> Any:
+        forms = self.tables.forms
+        form = forms.get(kernel)
+        if form is None:
+            form = forms[kernel] = kernel.form(arguments)
+        return form(*arguments)
+
+    @override
     def sent_at(self, kind: str) -> Array:
         return read_only(self.inbox.sent_at[kind][self._slots])
 

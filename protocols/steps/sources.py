@@ -29,9 +29,9 @@ class StepSource(ABC):
         These are indices, and (B,) where each agent's begin among them and (B,) how many they are.
         """
 
+    @abstractmethod
     def run_kernel(self, kernel: Any, *arguments: Any) -> Any:
         """Call a kernel whose arguments have the same types at every step of a run."""
-        return kernel(*arguments)
 
     @abstractmethod
     def sent_at(self, kind: str) -> Array:
@@ -107,6 +107,10 @@ class Nobody(StepSource):
     @override
     def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks, Ranks]:
         return self._whole.heard_at(kind, width)[0], NO_RANKS, NO_RANKS, NO_RANKS
+
+    @override
+    def run_kernel(self, kernel: Any, *arguments: Any) -> Any:
+        return self._whole.run_kernel(kernel, *arguments)
 
     @override
     def sent_at(self, kind: str) -> Array:

@@ -39,6 +39,8 @@ class StepTables:
         self.loaders: Mapping[str, Callable[[Any], Any]] = {}
         self.loaders_of_one: Mapping[str, Callable[[Any], Any]] = {}
         """How a batch, and the record of one agent, finds what a step may name (`hushnet.protocols.steps.loading`)."""
+        self.forms: dict[Any, Callable[..., Any]] = {}
+        """Kernels for the types that steps made when they are due give them: to find these takes longer than most."""
 
     @cached_property
     def code(self) -> int:

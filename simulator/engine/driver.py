@@ -227,7 +227,7 @@ class Driver(ABC):
     def count(self, agent: Agent) -> None:
         """Count a completed step of an agent; record, and end the run, where that number asks for it."""
         agent.updates += 1
-        self.transport.tables.agents.updates[agent.index] = agent.updates
+        self.transport.plain.agents.updates[agent.index] = agent.updates
         self.world.activations += 1
         self.check_limits(agent)
 

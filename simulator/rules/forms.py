@@ -83,24 +83,17 @@ class PlainTables:
     """
 
     def __init__(self) -> None:
-        self._seen: tuple[Any, Any] = None, None
-        self._views: tuple[Any, Any] = None, None
+        self._seen: Any = None
+        self._views: Any = None
 
-    def __call__(self, run: Any, tables: Any) -> tuple[Any, Any]:
-        """The same two tables, named tuples of arrays, as views of the same memory."""
-        seen = self._seen
-        if seen[0] is not run or seen[1] is not tables:
-            self._views = _views(seen[0], self._views[0], run), _views(seen[1], self._views[1], tables)
-            self._seen = run, tables
+    def __call__(self, tables: Any) -> Any:
+        """The same tables, a named tuple of arrays, as views of the same memory."""
+        if self._seen is not tables:
+            old = zip(tables, self._seen, self._views, strict=True) if self._seen is not None else ()
+            views = [view if array is seen else _view(array) for array, seen, view in old]
+            self._views = tables._make(views or map(_view, tables))
+            self._seen = tables
         return self._views
-
-
-def _views(before: Any, views: Any, tables: Any) -> Any:
-    """Views of tables, some of which may be there already."""
-    if before is None:
-        return tables._make(map(_view, tables))
-    old = zip(tables, before, views, strict=True)
-    return tables._make(view if array is seen else _view(array) for array, seen, view in old)
 
 
 def _view(array: NDArray[Any]) -> memoryview | TableRows | Fields:

@@ -16,9 +16,10 @@ from ..network.laws import CompiledLaws
 from ..network.network import KINDS, Network
 from ..network.setting import Stop
 from ..rules import delivery, lazy, starts
+from ..rules.forms import PlainTables
 from ..tables import tallies
 from ..tables.inbox import TableInbox
-from ..tables.run import COPIES_OUT
+from ..tables.run import COPIES_OUT, RunTables
 from .notes import NOTHING, Notes
 from .run_tables import make_run_tables, with_copies, with_limits, with_room
 from .traffic import Traffic
@@ -87,12 +88,17 @@ class Transport:
         self._ranks = {kind: rank for rank, kind in enumerate(layout.messages)}
         self._last_sent: dict[int, LastSent] = {}
         self._current, self._forms = now, forms
-        self._take_row = delivery.take_row
+        self._plain = PlainTables()
         self._told: dict[tuple[int, int], tuple[Sent, int]] = {}
         self._telling: list[tuple[int, int, int]] = []
         self.carry: Carry = self._carry_lazily
         self.tables = make_run_tables(graph, layout, self.inbox, network, forms)
         self.notes = Notes(self)
+
+    @property
+    def plain(self) -> RunTables:
+        """The tables, for rules in plain Python."""
+        return self._plain(self.tables)
 
     @property
     def now(self) -> float:
@@ -265,9 +271,8 @@ class Transport:
     def new_version(self, vector: NDArray[np.float64], sent_at: float, tick: int) -> int:
         """A version that holds a vector, with one reference, which was not sent yet."""
         self.make_room(1, 0)
-        run = self.tables
-        row = int(self._take_row(run, sent_at, 0, tick, self.network.size(len(vector))))
-        run.pool[row, : len(vector)] = vector
+        row = delivery.take_row(self.plain, sent_at, 0, tick, self.network.size(len(vector)))
+        self.tables.pool[row, : len(vector)] = vector
         return row
 
     def exchange_start(self, agent: Agent, *, joining: bool) -> None:

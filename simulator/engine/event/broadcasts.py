@@ -71,7 +71,7 @@ class EventBroadcasts(EventDriver):
         transport = self.transport
         if self.observed:
             transport.notes.make_room(self.state.room)
-        run, tables = self.views(transport.tables, self.state.tables)
+        run, tables = transport.plain, self.views(self.state.tables)
         tables.now[NOW] = self.env.now
         result = rule(run, tables, *arguments)
         if self.observed:

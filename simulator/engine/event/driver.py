@@ -73,7 +73,7 @@ class EventDriver(Driver):
     plain : PlainRules
         Rules by their compiled forms.
     views : PlainTables
-        Of the tables that these rules take.
+        Of the tables of rounds, sessions or broadcasts that these rules take.
     observed : bool
         Whether anybody is told what rules note.
     empty : str

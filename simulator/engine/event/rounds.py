@@ -90,7 +90,7 @@ class EventRounds(EventDriver):
         if what == ARRIVE:
             self._change(on_arrival, subject)
             return
-        run, tables = self.views(self.transport.tables, self.world.rounds)
+        run, tables = self.transport.plain, self.views(self.world.rounds)
         if self.plain(counts_as_event)(run, tables, what, subject, serial):
             self.world.effort.check(self.world.now)
             run.counts[tallies.WAKES] += 1
@@ -112,7 +112,7 @@ class EventRounds(EventDriver):
         if agent.updates == updates:
             # It fell silent without a word, which its neighbours are told all the same.
             self._say(agent, *self.state.nothing)
-        self.transport.tables.agents.updates[agent.index] = agent.updates
+        self.transport.plain.agents.updates[agent.index] = agent.updates
 
     @override
     def send(self, agent: Agent, messages: Sequence[Sent]) -> None:
@@ -131,13 +131,13 @@ class EventRounds(EventDriver):
     def _change(self, rule: Any, *arguments: Any) -> Any:
         """Let a rule change the tables, and do what it asks for."""
         transport, world, stop = self.transport, self.world, self.world.stop_condition
-        run, tables = self.views(transport.tables, world.rounds)
+        run, tables = transport.plain, self.views(world.rounds)
         if self._is_full(run.counts, tables.counts):
             self.state.make_room()
-            run, tables = self.views(transport.tables, world.rounds)
+            run, tables = transport.plain, self.views(world.rounds)
         if self.observed:
             transport.notes.make_room(self.state.room)
-            run, tables = self.views(transport.tables, world.rounds)
+            run, tables = transport.plain, self.views(world.rounds)
         tables.now[0] = world.env.now
         run.counts[tallies.ACTIVE], run.counts[tallies.SHORT] = stop.active, stop.short
         result = self.plain(rule)(run, tables, *arguments)

@@ -58,7 +58,7 @@ class EventSessions(EventDriver):
 
     def busy(self, edge: int) -> bool:
         """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
-        return self._busy(*self.views(self.transport.tables, self.world.sessions), edge)
+        return self._busy(self.transport.plain, self.views(self.world.sessions), edge)
 
     def _gone(self, _mail: Any, agent: int, _now: float) -> bool:
         return self.world.agents[agent].gone
@@ -80,7 +80,7 @@ class EventSessions(EventDriver):
 
         An agent all of whose neighbours have left for good, or that never had any, falls silent.
         """
-        run, tables = self.views(self.transport.tables, self.world.sessions)
+        run, tables = self.transport.plain, self.views(self.world.sessions)
         index, counts = agent.index, tables.counts
         run.agents.ticks[index], run.agents.silent[index] = agent.tick, agent.silent
         tables.times[columns.NOW] = self.env.now
@@ -108,7 +108,7 @@ class EventSessions(EventDriver):
 
     def _arrive(self, place: int, order: int, _: simpy.Event) -> None:
         self._change(self._take, place, order)
-        _, tables = self.views(self.transport.tables, self.world.sessions)
+        tables = self.views(self.world.sessions)
         counts, edge = tables.counts, tables.copies[place][1]
         tables.free_copies[counts[columns.FREE_COPIES]] = place
         counts[columns.FREE_COPIES] += 1
@@ -155,11 +155,11 @@ class EventSessions(EventDriver):
     def _change(self, rule: Any, *arguments: Any) -> Any:
         """Let a rule in plain Python change the tables, and see what comes of it."""
         transport, world = self.transport, self.world
-        run, tables = self.views(transport.tables, world.sessions)
+        run, tables = transport.plain, self.views(world.sessions)
         counts = tables.counts
         if run.counts[tallies.FREE_ROWS] < 2 or counts[columns.FREE_COPIES] < 2 or self.observed:
             self._make_room()
-            run, tables = self.views(transport.tables, world.sessions)
+            run, tables = transport.plain, self.views(world.sessions)
         tables.times[columns.NOW] = world.env.now
         result = rule(run, tables, *arguments)
         if self.observed:

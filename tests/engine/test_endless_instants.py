@@ -178,6 +178,7 @@ schema: 1
 scenario: endless
 task: {kind: linear_classification, agents: 8, dimension: 2, samples: [5, 20], test_samples: 10}
 topology: {kind: ring}
+engine: batched
 protocols:
   rally: {kind: "./rally.py:Rally"}
   broken: {kind: "./rally.py:Broken"}
@@ -234,7 +235,6 @@ def test_the_shell_keeps_limited_and_broken_runs_as_such_and_ends_with_the_grave
     )
     summary, complaint = capsys.readouterr()
     assert "batched (steps one by one, because Heir decides by numbers what a step sends) for heir" in summary
-    assert "warning: Heir has a method wake beside its steps, so its steps are made one by one" in summary
     assert "reactions to messages that send 'ball' at one instant" in complaint
     assert "Traceback" not in complaint
     manifests = [json.loads(path.read_text()) for path in out.rglob("manifest.json")]

@@ -23,7 +23,7 @@ from ...agents.tasks.extent import Files
 from ...agents.tasks.splits import validation_part
 from ...protocols.base import Problem, Protocol, ProtocolParameters
 from ..contract.verdict import SHIPPED, Verdict
-from ..engine.selection import Engine, engine_for
+from ..engine.selection import Engine, Name, engine_for
 from ..language.loading import GridPoint, LoadedScenario
 from ..language.scenario import Scenario
 from ..language.yaml_source import Source
@@ -201,6 +201,11 @@ class Experiment:
             if wake_ups > SHORT:
                 return False
         return True
+
+    def engine_name(self, run: Run) -> Name:
+        """The engine that one of its runs comes to, `auto` where the world decides."""
+        scenario = run.point.scenario
+        return "event" if scenario.debug or (scenario.engine == "auto" and self.is_short) else scenario.engine
 
     def engine_for(self, run: Run, world: World) -> Engine:
         """The engine of one of its runs; `auto` takes the event engine where all of them are short."""

@@ -104,9 +104,8 @@ def judge(experiment: Experiment, run: Run) -> Verdict:
         return world, experiment.engine_for(run, world)
 
     try:
-        engine = "event" if scenario.debug else scenario.engine
         with contained():
-            return judged(protocol, parameters, experiment.setting(run), make, engine)
+            return judged(protocol, parameters, experiment.setting(run), make, experiment.engine_name(run))
     except INTERRUPTED:
         raise
     except BaseException as error:  # the run itself will say so
@@ -196,7 +195,7 @@ def _verdict(
     replayed: bool,
 ) -> Verdict | None:
     """Verdict on a world; None if it is not to be replayed, and was not before."""
-    of = experiment.run_id(planned.run)
+    of = f"{experiment.run_id(planned.run)}-{experiment.engine_name(planned.run)}"
     file = experiment.folder / ".cache" / f"contract-{of}.json"
     known = _load(file, of)
     if known is not None or not replayed:

@@ -130,6 +130,26 @@ def test_auto_begins_at_once_where_all_runs_are_short_and_its_runs_are_the_same_
     pd.testing.assert_frame_equal(one.trace, other.trace, check_exact=True)
 
 
+class Mixed(Mean):
+    """Is the mean of an agent's own model in a batch of one, and of everybody's in a larger one."""
+
+    @batched
+    def step(me):
+        me.model = 0.0 * average(me) + me.model.mean(axis=0)
+        me.message = me.model
+
+
+def test_a_verdict_on_steps_that_are_made_one_by_one_is_none_on_batches(tmp_path, monkeypatch):
+    scenario = {**SCENARIO, "protocols": {"mine": {"kind": "mine"}}}
+    short = run(scenario, protocols={"mine": Mixed}, out=tmp_path / "results")
+    assert short.manifests[0]["contract"]["status"] == "passed"
+    monkeypatch.setattr(plan, "SHORT", 5)
+    long = run({**scenario, "seeds": 2}, protocols={"mine": Mixed}, out=tmp_path / "results")
+    verdict = long.manifests[-1]["contract"]
+    assert verdict["status"] == "failed"
+    assert "steps in batches of 2" in verdict["text"]
+
+
 def test_results_without_a_form_are_of_an_unknown_one():
     assert engines([{"label": "a", "engine": "event, as asked"}]) == "event, as asked"
 

@@ -110,7 +110,7 @@ class Compiled:
         if types not in self.forms:
             folder, _ = store()
             own = None if folder is None else folder / hashlib.blake2b(str(types).encode(), digest_size=8).hexdigest()
-            with _folder_of_code(own):
+            with _folder_of_code(own), _untraced():
                 self.forms[types] = numba.njit(types, cache=own is not None, **self._options)(self._function)
         return self.forms[types]
 
@@ -194,6 +194,17 @@ def form_of(thing: object, name: str) -> Any:
 def is_patched(thing: object) -> bool:
     """Whether somebody has put another method on an object."""
     return any(callable(getattr(type(thing), key, None)) for key in getattr(thing, "__dict__", ()))
+
+
+@contextmanager
+def _untraced() -> Iterator[None]:
+    """Let no debugger, nor whoever else traces Python, look at every line of a compiler."""
+    before = sys.gettrace()
+    sys.settrace(None)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
 
 
 @contextmanager

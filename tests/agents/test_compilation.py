@@ -39,6 +39,19 @@ def test_what_is_stored_is_found(folder):
     assert list(folder.glob("*/*/*/*.nbi"))
 
 
+def test_who_traces_python_does_not_see_the_compiler(folder):
+    seen, before = set(), sys.gettrace()
+    sys.settrace(lambda frame, event, argument: seen.add(frame.f_code.co_filename))
+    try:
+        assert compilation.compiled(doubled)(21) == 42
+        traced = sys.gettrace()
+    finally:
+        sys.settrace(before)
+    assert traced is not None
+    assert compilation.__file__ in seen
+    assert not [file for file in seen if file.endswith("typeinfer.py")]
+
+
 class Pair(NamedTuple):
     one: Any
     other: Any

@@ -14,7 +14,8 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from functools import cache, partial, update_wrapper
 from pathlib import Path
 from shutil import rmtree
@@ -41,6 +42,8 @@ FOLDER = "HUSHNET_CACHE_DIR"
 """Environment variable that names another folder."""
 SILENT = "HUSHNET_COMPILES_SILENTLY"
 """Environment variable with which nothing is said of compiling; processes that a run starts inherit it."""
+ASIDE: ContextVar[Callable[[], AbstractContextManager[None]]] = ContextVar("aside", default=nullcontext)
+"""Within what is compiled: a run neither counts nor interrupts it (`hushnet.simulator.world.effort.Effort.aside`)."""
 KEPT_VERSIONS = 8
 """Versions whose code is kept; that of older ones is removed."""
 REASSOCIATED = {"reassoc", "nsz", "contract", "arcp"}
@@ -110,7 +113,7 @@ class Compiled:
         if types not in self.forms:
             folder, _ = store()
             own = None if folder is None else folder / hashlib.blake2b(str(types).encode(), digest_size=8).hexdigest()
-            with _folder_of_code(own), _untraced():
+            with ASIDE.get()(), _folder_of_code(own), _untraced():
                 self.forms[types] = numba.njit(types, cache=own is not None, **self._options)(self._function)
         return self.forms[types]
 

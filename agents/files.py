@@ -12,6 +12,7 @@ import io
 import math
 import os
 import stat
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -66,14 +67,18 @@ def at_home(path: Path) -> Path:
     Raises
     ------
     InputError
-        If there is no such user, or no home; or if the name is no text in UTF-8, which no file could hold.
+        If there is no such user, or no home; or if the name is no text in UTF-8, which no file could hold, or has
+        letters that names of files lack here, as where the locale is POSIX.
     """
     try:
         str(path).encode()
+        os.fsencode(path)
         return path.expanduser()
     except UnicodeEncodeError:
-        told = os.fsencode(path).decode(errors="backslashreplace")
-        raise InputError(f"{told}: is no name in UTF-8; choose or give it another one") from None
+        told = str(path).encode(errors="surrogateescape").decode(errors="backslashreplace")
+        encoding = sys.getfilesystemencoding().upper()
+        how = "" if encoding == "UTF-8" else ", or a locale of UTF-8, as with LC_ALL=C.UTF-8"
+        raise InputError(f"{told}: is no name in {encoding}; choose or give it another one{how}") from None
     except RuntimeError:
         raise InputError(f"{path}: there is no home folder of that name; write ./{path} if it begins so") from None
 

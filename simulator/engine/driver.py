@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ...agents.agent import Agent
 from ...agents.availability import Timeline
+from ...agents.compilation import ASIDE
 from ...agents.errors import HushnetError
 from ...agents.inbox import Message
 from ...protocols.base import Sent
@@ -72,11 +73,14 @@ class Driver(ABC):
         """
         effort = self.world.effort
         effort.begin()
+        compiling = ASIDE.set(effort.aside)
         try:
             with effort.interrupter:
                 self._run()
         except Overdue:
             raise effort.too_long(self.world.now) from None
+        finally:
+            ASIDE.reset(compiling)
 
     def _run(self) -> None:
         world, env = self.world, self.world.env

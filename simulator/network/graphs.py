@@ -155,7 +155,7 @@ def _packed(graph: nx.Graph) -> Graph:
             "graph.to_undirected()",
             field=("topology",),
         )
-    edges = [(u, v, w) for u, v, w in graph.edges(data="weight", default=1.0) if u != v and w != 0]
+    edges = [(u, v, w) for u, v, w in graph.edges(data="weight", default=1.0) if w != 0]
     tails, heads, weights = zip(*edges, strict=True) if edges else ((), (), ())
     return Graph.from_edges(
         graph.number_of_nodes(), np.array(tails, dtype=np.int64), np.array(heads, dtype=np.int64), np.array(weights)
@@ -163,8 +163,10 @@ def _packed(graph: nx.Graph) -> Graph:
 
 
 def _check_both_ways(graph: Graph) -> None:
-    """Refuse a graph with an edge that is there twice, in one direction alone, or with a weight for each."""
+    """Refuse a graph with an edge from an agent to itself, twice, in one direction alone, or with a weight for each."""
     tails, heads, weights = graph.tails, graph.heads, graph.weights
+    for agent in tails[tails == heads][:1]:
+        raise InputError(f"makes agent {agent} its own neighbour; leave that edge out", field=("topology",))
     within = tails[1:] == tails[:-1]
     for place in np.flatnonzero(within & (heads[1:] <= heads[:-1]))[:1]:
         tail, first, second = tails[place], heads[place], heads[place + 1]

@@ -76,7 +76,7 @@ class Ring(Topology):
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         import networkx as nx
 
-        return nx.circulant_graph(task.agents, list(range(1, self.reach + 1)))
+        return nx.circulant_graph(task.agents, list(range(1, min(self.reach, task.agents // 2) + 1)))
 
 
 @TOPOLOGIES.register

@@ -15,7 +15,8 @@ over.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ...agents.errors import LimitReached, OutOfResources
@@ -85,10 +86,17 @@ class Effort:
         self._began = self._met = time.thread_time()
         self._measured = self._began - INTERVAL
 
-    def forgive(self, seconds: float) -> None:
-        """Do not count processor time that went into compiling, once for all runs."""
-        self._began += seconds
-        self.interrupter.extend(seconds)
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Do something once for all runs, such as compiling: it is neither interrupted nor counted."""
+        began = time.thread_time()
+        with self.interrupter.held_off():
+            try:
+                yield
+            finally:
+                seconds = time.thread_time() - began
+                self._began += seconds
+                self.interrupter.extend(seconds)
 
     @property
     def seconds(self) -> float:

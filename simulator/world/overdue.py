@@ -10,7 +10,8 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -79,6 +80,17 @@ class Interrupter:
             if self._raised:
                 self._raised = False
                 _take_back(self._thread)
+
+    @contextmanager
+    def held_off(self) -> Iterator[None]:
+        """Do a part of a step that must not be interrupted: numba, for one, would be left with half of its work."""
+        in_step, self._in_step = self._in_step, False
+        while self._raising:
+            time.sleep(0)
+        try:
+            yield
+        finally:
+            self._in_step = in_step
 
     def extend(self, seconds: float) -> None:
         """Admit so much more processor time."""

@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from hushnet.agents import compilation
 from hushnet.agents.errors import LimitReached
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from hushnet.protocols.steps import batched
@@ -262,20 +263,43 @@ def test_another_thread_makes_a_run_as_well():
     assert len(met) == 1
 
 
-def test_time_that_is_forgiven_does_not_count(monkeypatch):
+def test_time_that_is_put_aside_does_not_count(monkeypatch):
     """A run would otherwise reach its limit only where nothing is compiled yet."""
     monkeypatch.setattr(overdue, "GRACE", 0.0)
     effort = Effort(Limits(seconds=0.05), [0], lambda: 0)
     with effort.interrupter:
-        began = time.thread_time()
-        while time.thread_time() < began + 0.2:
-            pass
-        effort.forgive(time.thread_time() - began)
+        with effort.aside():
+            end = time.thread_time() + 0.2
+            while time.thread_time() < end:
+                pass
         effort.look(0.0)
         with pytest.raises(Overdue):
             effort.interrupter.step(endless)
     with pytest.raises(LimitReached):
         effort.look(0.0)
+
+
+class Compiling(Brooding):
+    """Compiles something in its third step, which takes longer than its whole run may."""
+
+    def brood(self, phase):
+        self.counted.append(phase)
+        if len(self.counted) == 3:
+            assert compilation.compiled(lambda x: np.sort(x[::-1]).sum())(np.ones(3)) == 3.0
+            self.counted.append("compiled")
+
+
+@pytest.mark.parametrize("engine", ["batched", "event"])
+def test_compiling_in_a_step_is_neither_interrupted_nor_counted(engine, tmp_path, monkeypatch):
+    """It came to "no compiled object yet" and to tracebacks of numba's, and ended runs where nothing was stored."""
+    monkeypatch.setenv(compilation.FOLDER, str(tmp_path / "no folder"))
+    (tmp_path / "no folder").touch()
+    compilation.store.cache_clear()
+    setting = dataclasses.replace(small_setting(), limits=Limits(seconds=0.3))
+    world = build_world(engine, setting, Compiling, BroodingParameters(phase="step"))
+    drive(world)
+    compilation.store.cache_clear()
+    assert "compiled" in world.protocol.counted
 
 
 DEBUGGED = """

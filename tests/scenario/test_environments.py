@@ -115,6 +115,22 @@ def test_figures_of_python_look_at_no_backend(backend, finished):
     assert (ended.stdout.splitlines()[-1].lower() == backend.lower()) == (backend != "nonsense")
 
 
+ASCII = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+"""A locale without accents, and without what Python does about it."""
+
+
+@pytest.mark.parametrize(("out", "lacking"), [("new", "edges é.csv"), ("é", "é")])
+def test_a_name_that_the_locale_has_no_letters_for_is_one_sentence(out, lacking, tmp_path):
+    text = SCENARIO.replace("{kind: ring}", "{kind: edge_list, path: edges é.csv}")
+    (tmp_path / "s.yaml").write_text(text, encoding="utf-8")
+    (tmp_path / "edges é.csv").write_text("source,target,weight\n0,1,1\n1,2,1\n2,3,1\n")
+    command = [sys.executable, "-m", "hushnet.simulator.cli", "run", "s.yaml", f"--out={out}", "--quiet"]
+    ended = subprocess.run(command, cwd=tmp_path, env={**os.environ, **ASCII}, capture_output=True, check=False)
+    said = ended.stderr.decode()
+    assert ended.returncode == 2, said
+    assert said.startswith(f"{lacking}: is no name in ASCII; choose or give it another one, or a locale of UTF-8")
+
+
 CLOSED = {">&-": 0, "2>&-": 0, ">&- 2>&-": 0, "> /dev/full": 5, "1</dev/null": 5, "| true": 1}
 
 

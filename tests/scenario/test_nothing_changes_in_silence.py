@@ -85,6 +85,12 @@ def test_two_edges_between_the_same_agents_are_refused():
         built(nx.MultiGraph([(0, 1), (1, 2), (1, 0)]))
 
 
+def test_an_agent_that_is_its_own_neighbour_is_refused():
+    for made in (nx.Graph([(0, 1), (1, 1), (1, 2)]), packed([{1: 1}, {0: 1, 1: 1, 2: 1}, {1: 1}])):
+        with pytest.raises(InputError, match="makes agent 1 its own neighbour; leave that edge out"):
+            built(made)
+
+
 @pytest.mark.parametrize("weight", [-1.0, math.nan, math.inf])
 def test_a_weight_below_0_or_no_number_is_no_missing_edge(weight):
     graph = nx.path_graph(3)

@@ -8,7 +8,6 @@ tallies at record instants are those of the event engine (`hushnet.simulator.eng
 from __future__ import annotations
 
 import math
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from enum import Enum
@@ -93,7 +92,6 @@ class BatchedDriver(Driver):
             world.remarks = (f"{why}, so its steps are made one by one",)
         self.presence: AvailabilityArrays | None = None
         self._in_step = False
-        self._compiling_from: float | None = None
         self._clock_ends: dict[int, simpy.Event] = {}
         self._charged = np.zeros(len(world.agents), dtype=np.int64)
         self._all_charged = False
@@ -247,7 +245,6 @@ class BatchedDriver(Driver):
         env = self.world.env
         yield At(env, 0.0, AVAILABILITY)
         assert self.presence is not None
-        self._compiling_from = time.thread_time()
         self.transport.tables = self.presence.draw(0.0, self.transport.tables)
         for agent in self.world.agents.made.values():
             self.transport.tables.agents.silent[agent.index] = agent.silent
@@ -278,9 +275,6 @@ class BatchedDriver(Driver):
     def look(self) -> None:
         """Look at the run's limits where a window has stopped before a wake-up or timer, and let it go on."""
         run, effort = self.transport.tables, self.world.effort
-        if self._compiling_from is not None:  # nothing has happened yet, but that windows were compiled
-            effort.forgive(time.thread_time() - self._compiling_from)
-            self._compiling_from = None
         run.counts[tallies.BARRIER] = run.counts[tallies.ORDER]  # the step before is over
         run.constants[EVENTS_BEFORE_LOOK] = effort.admit(self.world.events, self.world.now)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...agents.errors import InputError
 from ...protocols.privacy.mechanisms import mechanism_of, noise_of
-from ...protocols.privacy.mechanisms.contract import MechanismViolation, Use, check_mechanism
+from ...protocols.privacy.mechanisms.contract import Use, doubt
 from ..compare.statistics import holm
 from ..contract.noise_seen import gathered
 from ..contract.noise_tests import checks
@@ -176,8 +176,8 @@ def _audited(subject: Subject, options: Options, play: Play, say: Say) -> tuple[
             release = draw.release
             use = Use(release.multiplier, release.sampling, draw.exact.shape[-1], release.scale)
             used.setdefault(release.mechanism, set()).add(use)
-        doubts = ((name, _doubt(name, uses)) for name, uses in sorted(used.items()))
-        outcome.failures += [f"tier A, {name} noise: {doubt}" for name, doubt in doubts if doubt]
+        doubts = (doubt(noise_of(name), uses) for name, uses in sorted(used.items()))
+        outcome.failures += [f"tier A, {one}" for one in doubts if one]
         if not outcome.checks:
             outcome.notes.append("tier A: no noise is drawn through releases")
     replays: list[ReplayedPair] = []
@@ -197,15 +197,6 @@ def _audited(subject: Subject, options: Options, play: Play, say: Say) -> tuple[
             say(f"{subject.label}: tier C, {options.one_run} runs in which all agents' records are guessed")
             outcome.games += _guessing(subject, recording, order, outcome.games[0].pair, options.one_run)
     return outcome, Seen(world, order[0])
-
-
-def _doubt(name: str, uses: set[Use]) -> str:
-    """Why a mechanism does not draw what its density and its loss say where it is used, in words; empty if it does."""
-    try:
-        check_mechanism(noise_of(name), uses)
-    except MechanismViolation as error:
-        return str(error)
-    return ""
 
 
 def _games(

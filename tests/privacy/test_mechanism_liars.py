@@ -22,7 +22,7 @@ from hushnet.protocols.privacy.mechanisms import (
     register,
     registry,
 )
-from hushnet.protocols.privacy.mechanisms.contract import Use, check_mechanism
+from hushnet.protocols.privacy.mechanisms.contract import Use, check_mechanism, doubt
 from hushnet.protocols.privacy.mechanisms.gamma import GammaNoise
 from hushnet.protocols.privacy.mechanisms.gaussian import GaussianLoss
 
@@ -322,6 +322,14 @@ def test_a_mechanism_is_looked_at_once_where_it_is_in_use(checked: list[tuple[fl
         ledger.verified(delta)
     assert ledger.unverified([0]) == ()
     assert len(checked) == len(set(checked)) == before
+
+
+def test_a_shipped_mechanism_is_looked_at_once_at_each_place_for_all_who_ask(checked: list[tuple[float, ...]]) -> None:
+    here, there = Use(3.0, 1.0, 5, 0.25), Use(3.0, 1.0, 5, 0.5)
+    for uses in ([here], [here], [here, there]):
+        assert doubt(noise_of("laplace"), uses) == ""
+    assert {(0.25, 5), (0.5, 5), (3.0, 1.0, 5)} <= set(checked)
+    assert len(checked) == len(set(checked))
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cache
 from itertools import product
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from .draw_checks import FALSE_ALARM, MechanismViolation, check_noise, check_rep
 from .loss_checks import check_loss
 from .registry import shipped
 
-__all__ = ["FALSE_ALARM", "MechanismViolation", "Use", "check_mechanism", "proved", "unproved"]
+__all__ = ["FALSE_ALARM", "MechanismViolation", "Use", "check_mechanism", "doubt", "proved", "unproved"]
 
 USUAL_NOISE = ((0.5, 1), (3.0, 1), (1.5, 2), (1.5, 8), (0.02, 40), (60.0, 300))
 """Scales and dimensions at which every mechanism is looked at."""
@@ -70,26 +70,21 @@ def check_mechanism(mechanism: Noise, uses: Iterable[Use] = ()) -> None:
     MechanismViolation
         With one sentence that says what does not fit.
     """
-    for _, check in _checks(mechanism, tuple(uses)):
-        check()
+    for check, *place in _checks(tuple(uses)):
+        check(mechanism, *place)
 
 
-_doubts: dict[tuple[object, ...], str] = {}
-
-
-def unproved(mechanism: Mechanism, uses: Iterable[Use] = ()) -> str:
-    """Why nothing can be verified about a mechanism's releases; empty if it is shipped or has passed here.
+def doubt(mechanism: Noise, uses: Iterable[Use] = ()) -> str:
+    """Why `check_mechanism` does not pass, in one sentence; empty if it does.
 
     Each check is made once in a process, by mechanism, scale, multiplier, sampling and dimension.
     """
-    if shipped(mechanism) or not isinstance(mechanism, Noise):
-        return ""
-    for key, check in _checks(mechanism, tuple(uses)):
-        if (mechanism, *key) not in _doubts:
-            _doubts[(mechanism, *key)] = _doubt(mechanism, check)
-        if doubt := _doubts[(mechanism, *key)]:
-            return doubt
-    return ""
+    return next(filter(None, (_said(mechanism, *check) for check in _checks(tuple(uses)))), "")
+
+
+def unproved(mechanism: Mechanism, uses: Iterable[Use] = ()) -> str:
+    """Why nothing can be verified about a mechanism's releases; empty if it is shipped or has passed here."""
+    return "" if shipped(mechanism) or not isinstance(mechanism, Noise) else doubt(mechanism, uses)
 
 
 def proved(mechanism: Mechanism, uses: Iterable[Use] = ()) -> bool:
@@ -103,9 +98,11 @@ def around(value: float) -> tuple[float, float]:
     return math.exp(cell * CELL), math.exp((cell + 1) * CELL)
 
 
-def _doubt(mechanism: Noise, check: Callable[[], None]) -> str:
+@cache
+def _said(mechanism: Noise, check: Callable[..., None], *place: float) -> str:
+    """What a check says at one place; empty if it passes."""
     try:
-        check()
+        check(mechanism, *place)
     except MechanismViolation as violation:
         return f"{mechanism.name} noise is not what it says: {violation}"
     except Exception as error:
@@ -114,22 +111,16 @@ def _doubt(mechanism: Noise, check: Callable[[], None]) -> str:
     return ""
 
 
-Check = tuple[tuple[object, ...], Callable[[], None]]
-
-
-def _checks(mechanism: Noise, uses: tuple[Use, ...]) -> Iterator[Check]:
-    """All checks of a mechanism, where it is in use first, each with its name."""
-    yield ("repeatable",), partial(check_repeatable, mechanism)
+def _checks(uses: tuple[Use, ...]) -> Iterator[tuple[Callable[..., None], *tuple[float, ...]]]:
+    """All checks of a mechanism, each with a place: where it is in use first."""
+    yield (check_repeatable,)
     noise = _chosen({(use.scale, use.dimension) for use in uses if use.scale and use.dimension}, MOST_NOISE)
     losses = _chosen({use[:3] for use in uses if 0 < use.multiplier < math.inf}, MOST_LOSSES)
     for scale, dimension in (*noise, *USUAL_NOISE):
-        yield ("noise", scale, dimension), partial(check_noise, mechanism, scale, int(dimension))
+        yield check_noise, scale, int(dimension)
     for multiplier, sampling, dimension in (*losses, *USUAL_LOSSES):
-        yield (
-            ("loss", multiplier, sampling, dimension),
-            partial(check_loss, mechanism, multiplier, sampling, int(dimension)),
-        )
-    yield ("tails",), partial(check_tails, mechanism)
+        yield check_loss, multiplier, sampling, int(dimension)
+    yield (check_tails,)
 
 
 def _chosen(places: set[tuple[float, ...]], most: int) -> list[tuple[float, ...]]:

@@ -203,10 +203,16 @@ class Tampered:
         return self.change(partial(super().gamma, *given, **named))
 
 
+def bits_of(rng: np.random.Generator) -> np.random.BitGenerator:
+    """The inner state of a stream, which refuses to show it."""
+    return np.random.Generator.bit_generator.__get__(rng)
+
+
 def tampered(rng: np.random.Generator, change: Callable[..., Any]) -> np.random.Generator:
     """A stream that draws the same bits and changes what comes of them; watched, if it was."""
     kind = type("Stream", (Tampered, type(rng)), {"change": staticmethod(change)})
-    return kind(rng, rng.watcher) if isinstance(rng, WatchedStream) else kind(rng.bit_generator)
+    own = np.random.Generator(bits_of(rng))
+    return kind(own, rng.watcher) if isinstance(rng, WatchedStream) else kind(own)
 
 
 def through(change: Callable[..., Any]) -> Callable[..., Any]:
@@ -284,13 +290,13 @@ def the_pair_of_steps(me):
 
 def rewound(self, me, release, exact):
     """Every step begins with the bits of the first."""
-    bits = me.stream("noise").bit_generator
+    bits = bits_of(me.stream("noise"))
     bits.state = self.kept.setdefault(me.agent, bits.state)
     return release.perturb(exact, rng=me.stream("noise"))
 
 
 def rewound_every_other(self, me, release, exact):
-    bits = me.stream("noise").bit_generator
+    bits = bits_of(me.stream("noise"))
     if me.updates % 2:
         bits.state = self.kept[me.agent]
     self.kept[me.agent] = bits.state
@@ -299,14 +305,14 @@ def rewound_every_other(self, me, release, exact):
 
 def of_agent_0(self, me, release, exact):
     """The bits of who came first, whoever comes."""
-    bits = me.stream("noise").bit_generator
+    bits = bits_of(me.stream("noise"))
     bits.state = self.kept.setdefault(me.updates, bits.state)
     return release.perturb(exact, rng=me.stream("noise"))
 
 
 def of_the_neighbour(self, me, release, exact):
     """The bits with which a neighbour has begun its last step."""
-    bits = me.stream("noise").bit_generator
+    bits = bits_of(me.stream("noise"))
     known = [self.kept[one] for one in me.neighbours.tolist() if one in self.kept]
     self.kept[me.agent] = bits.state
     if known:
@@ -317,15 +323,16 @@ def of_the_neighbour(self, me, release, exact):
 def alike_twice(self, me, release, exact):
     """Two draws of a step, for the gradient and for half of it, of the same bits."""
     rng = me.stream("noise")
-    state = rng.bit_generator.state
+    bits = bits_of(rng)
+    state = bits.state
     one = release.perturb(exact, rng=rng)
-    rng.bit_generator.state = state
+    bits.state = state
     return one - release.perturb(exact / 2, rng=rng)
 
 
 def turned_round(self, me, release, exact):
     """Every other step takes away the noise that the step before has added."""
-    bits = me.stream("noise").bit_generator
+    bits = bits_of(me.stream("noise"))
     if me.updates % 2 == 0:
         self.kept[me.agent] = bits.state
         return release.perturb(exact, rng=me.stream("noise"))
@@ -348,7 +355,7 @@ def of_half_the_scale(self, me, release, exact):
 
 def repeated_by_cycle(self, me, release, exact):
     """Three noises in turn."""
-    bits = me.stream("noise").bit_generator
+    bits = bits_of(me.stream("noise"))
     bits.state = self.kept.setdefault((me.agent, me.updates % 3), bits.state)
     return release.perturb(exact, rng=me.stream("noise"))
 

@@ -9,7 +9,7 @@ import numpy as np
 from hushnet.agents.clipping import clip_rows, norms
 from hushnet.protocols.steps import clipped, perturbed
 
-from .base import clipped_to, gradients, mean_gradient, variant
+from .base import Descent, Waking, clipped_to, gradients, mean_gradient, variant
 from .harness import ADJACENCIES, SAMPLINGS, Case
 
 
@@ -70,9 +70,14 @@ def offset_by(offset: float) -> Callable[..., Any]:
     return noisy
 
 
-def stacked(me, vector):
+def stacked(self, me, release, exact):
     """Two vectors under one draw that is charged for one."""
-    return perturbed(me, np.stack([vector, 2 * vector])).mean(axis=0)
+    return release.perturb(np.stack([exact, 2 * exact]), rng=me.stream("noise")).mean(axis=0)
+
+
+def ten_times(self, me):
+    """Ten times what is charged."""
+    return 10 * Waking.exact(self, me)
 
 
 def stretched(me, vector):
@@ -104,9 +109,17 @@ def by_the_square(self, count):
     return 2 * self.parameters.privacy.clip / max(1, count) ** 2
 
 
-def of(name: str, what: str, *, parts: dict[str, Any] | None = None, members: dict[str, Any] | None = None, **terms):
+def of(
+    name: str,
+    what: str,
+    *,
+    base: type[Descent] = Descent,
+    parts: dict[str, Any] | None = None,
+    members: dict[str, Any] | None = None,
+    **terms,
+):
     """A case of this kind."""
-    protocol = variant(name.title().replace("-", ""), parts=parts, **(members or {}))
+    protocol = variant(name.title().replace("-", ""), base, parts=parts, **(members or {}))
     return Case(name, terms.pop("kind", "tolerance"), protocol, what, **terms)
 
 
@@ -140,11 +153,12 @@ TOLERANCE = [
         )
         for offset in (1e14, 1e12, 1e9)
     ),
-    of("stacked", "two vectors under one draw that is charged for one", parts={"noisy": stacked}),
+    of("stacked", "two vectors under one draw that is charged for one", base=Waking, members={"noisy": stacked}),
     of(
         "stacked-ten-times",
-        "likewise, and clips at ten times",
-        parts={"noisy": stacked, "value": clip_times(10.0)},
+        "likewise, and ten times as long",
+        base=Waking,
+        members={"noisy": stacked, "exact": ten_times},
     ),
     of("stretched", "noise on four times the value, divided by four", parts={"noisy": stretched}, **EVERYWHERE),
     of("half-the-sensitivity", "forgets the 2 of replacing", members={"sensitivity": half_of_it}, samplings=SAMPLINGS),

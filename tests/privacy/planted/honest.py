@@ -294,13 +294,10 @@ class Disclosing(Waking):
     """Sends a sum of two noisy values under one name, and discloses the other."""
 
     def noisy(self, me, release, exact):
-        self.beside = replace(release)
-        rng = me.stream("noise")
-        return release.perturb(exact / 2, rng=rng) + self.beside.perturb(exact / 2, rng=rng)
-
-    def send(self, me, release):
-        me.disclose(self.beside)
-        super().send(me, release)
+        rng, beside = me.stream("noise"), replace(release)
+        noisy = release.perturb(exact / 2, rng=rng) + beside.perturb(exact / 2, rng=rng)
+        me.disclose(beside)
+        return noisy
 
 
 def honest(name: str, what: str, protocol: type[Protocol], mechanisms=NOISES, **more: Any) -> Case:

@@ -174,9 +174,9 @@ OBJECTIVE = [
     of("implied-remembered", "the noise drawn is implied by every model", implied=remembered, charged=0.1),
     of(
         "implied-remembered-alone",
-        "likewise, without a Jacobian",
+        "likewise, and the log Jacobian is 0",
         implied=remembered,
-        log_jacobian=left_out,
+        log_jacobian=given(nought),
         charged=0.1,
         **NO_JACOBIAN,
     ),

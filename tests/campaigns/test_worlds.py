@@ -24,6 +24,7 @@ from hushnet.simulator.tables.sessions import AGAIN, ANSWER, ASKED
 from hushnet.simulator.tables.tallies import DELIVERED, LOST, OVERTAKEN
 from hushnet.simulator.world.stop_condition import StopCondition
 from hushnet.simulator.world.transport import Transport
+from hushnet.simulator.world.world import World
 
 from ..protocols.worlds import AWAY, BAD, setting_of
 from . import worlds
@@ -137,13 +138,23 @@ def everybody_is_there(patch):
     patch.setattr(PlainRules, "__init__", lambda self, **laws: made(self, **{**laws, "is_up": lambda *_: True}))
 
 
+def other_completion(patch, heard):
+    """Callers complete with ``heard(vector)`` in place of the vector that they hear; not at all where that is None."""
+    meet = World.meet
+
+    def other(self, phase, agent, edge, vector):
+        told = heard(vector) if phase == "complete" else vector
+        return None if told is None else meet(self, phase, agent, edge, told)
+
+    patch.setattr(World, "meet", other)
+
+
 def a_caller_does_not_move(patch):
-    patch.setattr(event_sessions, "take_reply", lambda world, caller, edge, vector: None)
+    other_completion(patch, lambda vector: None)
 
 
 def a_caller_moves_another_way(patch):
-    take = event_sessions.take_reply
-    patch.setattr(event_sessions, "take_reply", lambda *where: take(*where[:3], 1.001 * where[3]))
+    other_completion(patch, lambda vector: 1.001 * vector)
 
 
 def a_callee_moves_twice(patch):
@@ -155,7 +166,7 @@ def a_callee_moves_twice(patch):
             graph = self.world.setting.graph
             callee, caller = int(graph.heads[edge]), int(graph.tails[edge])
             vector = self.transport.tables.pool[self.tables.sessions[edge, ASKED], : self.tables.widths[0, caller]]
-            event_sessions.make_reply(self.world, self.world.agents[callee], int(graph.reverse[edge]), vector)
+            self.world.meet("respond", self.world.agents[callee], int(graph.reverse[edge]), vector)
         return change(self, rule, *arguments)
 
     patch.setattr(event_sessions.EventSessions, "_change", again)

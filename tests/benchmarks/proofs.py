@@ -54,14 +54,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _measuring(checkout: Path, folder: Path) -> subprocess.Popen[str]:
     """A process that measures with the package of a checkout, and the protocols of this one."""
+    environment = environment_of(checkout, folder)
+    command = [sys.executable, "-c", "from tests.benchmarks.proofs import measure; measure()"]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment, cwd=folder)
+
+
+def environment_of(checkout: Path, folder: Path) -> dict[str, str]:
+    """The environment in which the package is that of a checkout, by links in a new folder."""
     package = folder / "hushnet"
     package.mkdir(parents=True)
     for room in ROOMS:
         (package / room).symlink_to(checkout.resolve() / room)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(folder), str(HERE)))}
-    command = [sys.executable, "-c", "from tests.benchmarks.proofs import measure; measure()"]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment, cwd=folder)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join((str(folder), str(HERE)))}
 
 
 def _asked(process: subprocess.Popen[str], name: str) -> float:

@@ -1,0 +1,39 @@
+"""Scenarios are compared in two checkouts, and a number that changed is found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from . import shipped
+
+
+def tables(**columns):
+    return {"trace": pd.DataFrame({"time": [0.0, 1.0], "protocol": ["a", "b"], **columns})}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "apart"),
+    [
+        ([1.0, np.nan], [1.0, np.nan], 0.0),
+        ([1.0, np.inf], [1.0, np.inf], 0.0),
+        ([1.0, 400.0], [1.0, 401.0], 1 / 401),
+        ([1.0, np.nan], [1.0, 0.0], np.inf),
+        (["x", "y"], ["x", "z"], np.inf),
+    ],
+)
+def test_differences_are_shares_of_the_larger_value(one, other, apart):
+    assert shipped.compared(tables(seen=one), tables(seen=other))[1] == apart
+
+
+def test_a_column_or_a_run_that_one_lacks_is_infinitely_far():
+    assert shipped.compared(tables(seen=[1.0, 2.0]), tables())[1] == np.inf
+    assert shipped.compared(tables(), {})[1] == np.inf
+
+
+@pytest.mark.slow
+def test_a_scenario_agrees_with_itself(capsys):
+    assert shipped.main([str(shipped.HERE), "async-variants-columns"]) == 0
+    values = capsys.readouterr().out.splitlines()[-1].split("|")[2]
+    assert int(values.replace(",", "")) > 100

@@ -20,11 +20,14 @@ def tables(**columns):
         ([1.0, np.inf], [1.0, np.inf], 0.0),
         ([1.0, 400.0], [1.0, 401.0], 1 / 401),
         ([1.0, np.nan], [1.0, 0.0], np.inf),
-        (["x", "y"], ["x", "z"], np.inf),
     ],
 )
 def test_differences_are_shares_of_the_larger_value(one, other, apart):
     assert shipped.compared(tables(seen=one), tables(seen=other))[1] == apart
+
+
+def test_texts_that_differ_are_named_and_are_no_numbers():
+    assert shipped.compared(tables(said=["x", "y"]), tables(said=["x", "z"])) == (2, 0.0, "said")
 
 
 def test_a_column_or_a_run_that_one_lacks_is_infinitely_far():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from . import shipped
+from . import proofs, shipped
 
 
 def tables(**columns):
@@ -33,6 +36,15 @@ def test_texts_that_differ_are_named_and_are_no_numbers():
 def test_a_column_or_a_run_that_one_lacks_is_infinitely_far():
     assert shipped.compared(tables(seen=[1.0, 2.0]), tables())[1] == np.inf
     assert shipped.compared(tables(), {})[1] == np.inf
+
+
+def test_the_package_is_that_of_the_checkout(tmp_path):
+    for room in proofs.ROOMS:
+        (tmp_path / "other" / room).mkdir(parents=True)
+    (tmp_path / "other/simulator/__init__.py").write_text("print('of the other')")
+    environment = proofs.environment_of(tmp_path / "other", tmp_path / "links")
+    command = [sys.executable, "-c", "import hushnet.simulator"]
+    assert subprocess.run(command, env=environment, capture_output=True, text=True).stdout == "of the other\n"
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ precision             no more numbers than by chance are ones of single precisio
 Tests of signs are for mechanisms whose density does not change when signs of coordinates do.
 """
 
-# SciPy comes without types, and its statistics take a second of importing, so who tests asks for them.
+# SciPy comes without types, and takes long to import, so who tests asks for it; its `stats` would take a second.
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 
@@ -85,7 +85,7 @@ def checks(noise: Sequence[Drawn], *, rng: np.random.Generator) -> list[Check]:
     rng : numpy.random.Generator
         For the fresh draws that noise is compared with.
     """
-    from scipy import stats
+    from scipy import special
 
     found: list[Check] = []
     by_mechanism: dict[str, list[Stack]] = defaultdict(list)
@@ -101,7 +101,7 @@ def checks(noise: Sequence[Drawn], *, rng: np.random.Generator) -> list[Check]:
     for name, products in _products(signed, noise).items():
         positive, count = int((products > 0).sum()), int((products != 0).sum())
         if count:
-            p = float(stats.binomtest(positive, count).pvalue)
+            p = min(1.0, 2 * float(special.bdtr(min(positive, count - positive), count, 0.5)))
             found.append(Check(name, count, p, f"{positive / count:.1%} are positive"))
     return [*found, _precision([one for some in by_mechanism.values() for one in some])] if noise else []
 
@@ -127,10 +127,9 @@ def _scales(mechanism: str, some: Sequence[Stack], noise: Sequence[Drawn]) -> It
 
 def _scale(name: str, measured: float, shape: float, each: float, power: float) -> Check:
     """The sum of what has a gamma law at the right scale: twice the smaller of its two tails."""
-    from scipy import stats
+    from scipy import special
 
-    law = stats.gamma(shape)
-    p = min(1.0, 2 * min(float(law.cdf(measured)), float(law.sf(measured))))
+    p = min(1.0, 2 * min(float(special.gammainc(shape, measured)), float(special.gammaincc(shape, measured))))
     return Check(name, round(shape / each), p, f"{(measured / shape) ** (1 / power):.3g} of what releases say")
 
 
@@ -161,9 +160,13 @@ def _laws(mechanism: str, some: Sequence[Stack], rng: np.random.Generator) -> It
 
 
 def _same_law(name: str, measured: Array, expected: Array) -> Check:
-    from scipy import stats
+    from scipy import special
 
-    p = float(stats.ks_2samp(measured, expected, method="asymp").pvalue)  # pyright: ignore[reportAttributeAccessIssue]
+    one, two = np.sort(measured), np.sort(expected)
+    at = np.concatenate([one, two])
+    shares = [np.searchsorted(some, at, side="right") / len(some) for some in (one, two)]
+    numbers = round(len(one) * len(two) / (len(one) + len(two)))
+    p = min(1.0, 2 * float(special.smirnov(max(numbers, 1), np.abs(shares[0] - shares[1]).max())))
     return Check(name, len(measured), p, "it is not like fresh draws")
 
 
@@ -176,7 +179,7 @@ def _repeats(
     mechanism: str, some: Sequence[Stack], noise: Sequence[Drawn], rng: np.random.Generator
 ) -> Iterator[Check]:
     """Numbers that are zero or occur twice, over the number that rounding has by chance."""
-    from scipy import stats
+    from scipy import special
 
     width = _width(some)
     numbers = np.concatenate([np.abs(one.values[:, :width]).ravel() for one in some])
@@ -187,13 +190,13 @@ def _repeats(
     shares = np.unique(np.floor(fresh / cell), return_counts=True)[1] / len(fresh)
     zero, crowding = numbers <= close, float(np.square(shares).sum()) / cell
     beside_zero = max(float((fresh < cell).mean()) / cell, crowding)
-    p = float(stats.poisson.sf(zero.sum() - 1, close.sum() * beside_zero)) if zero.any() else 1.0
+    p = float(special.pdtrc(zero.sum() - 1, close.sum() * beside_zero)) if zero.any() else 1.0
     first = f", the first for {noise[owners[zero][0]].where}" if zero.any() else ""
     yield Check("numbers without noise", len(numbers), p, f"{int(zero.sum())} of them{first}")
     numbers, close, owners = numbers[~zero], close[~zero], owners[~zero]
     order = np.argsort(numbers)
     twice = np.flatnonzero(np.diff(numbers[order]) <= close[order][1:] + close[order][:-1])
-    p = float(stats.poisson.sf(len(twice) - 1, 2 * crowding * len(numbers) * close.sum())) if len(twice) else 1.0
+    p = float(special.pdtrc(len(twice) - 1, 2 * crowding * len(numbers) * close.sum())) if len(twice) else 1.0
     pairs = Counter(zip(owners[order[twice]].tolist(), owners[order[twice + 1]].tolist(), strict=True))
     yield Check("repeated numbers", len(numbers), p, _same(pairs, len(twice), noise))
 
@@ -301,7 +304,7 @@ def _pairs(signs: Array, order: NDArray[np.intp], apart: int, *same: Array, diff
 
 def _precision(some: Sequence[Stack]) -> Check:
     """Whether numbers have more places than those of single precision, whose last ones would stay visible."""
-    from scipy import stats
+    from scipy import special
 
     noise, rounding = (np.concatenate([np.ravel(getattr(one, name)) for one in some]) for name in ("noise", "rounding"))
     with np.errstate(over="ignore", under="ignore"):
@@ -310,5 +313,5 @@ def _precision(some: Sequence[Stack]) -> Check:
     # Where the exact value is so large that its own rounding hides the noise's last places, nothing is seen of them.
     seen = _spread(np.flatnonzero(np.isfinite(place) & (rounding < FINE / 10 * place)), FEW_PLACES)
     near = int((np.abs(noise[seen] - single[seen]) < FINE * place[seen]).sum())
-    p = float(stats.binom.sf(near - 1, len(seen), 2 * FINE)) if near else 1.0
+    p = float(special.bdtrc(near - 1, len(seen), 2 * FINE)) if near else 1.0
     return Check("precision", len(seen), p, f"{near} numbers of single precision")

@@ -3,8 +3,9 @@
 An agent's step draws from the generator that `hushnet.simulator.network.randomness.Draws.generator` gives it. To make
 one for every agent of a batch would cost more than all that is drawn. So there is one generator for all, and the place
 of each in its own stream is a row of words: the counter, and what follows the two pointers of NumPy's state of a
-Philox generator (words of its block that were used, the block, half a word that is left). A kernel puts a row into
-place, draws, and keeps what became of it.
+Philox generator (words of its block that were used, the block, half a word that is left); the first word is the root
+seed, so that streams of several runs may be drawn from at once. A kernel puts a row into place, draws, and keeps what
+became of it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from .compilation import part
 
 COUNTER, STATE = 4, 6
-WORDS = COUNTER + STATE
+WORDS = 1 + COUNTER + STATE
 """Length of a stream's place."""
 USED_UP = 4
 """Words of a block that are used before the first is drawn."""
@@ -33,12 +34,14 @@ class Generator(NamedTuple):
     Attributes
     ----------
     rng : numpy.random.Generator
+    key : (2,) uint64
     counter : (COUNTER,) uint64
     state : (STATE,) uint64
         Views of its memory.
     """
 
     rng: Any
+    key: NDArray[np.uint64]
     counter: NDArray[np.uint64]
     state: NDArray[np.uint64]
 
@@ -48,39 +51,45 @@ def purpose_word(purpose: str) -> int:
     return int.from_bytes(hashlib.blake2s(purpose.encode(), digest_size=8).digest(), "big")
 
 
-def generator(seed: int, purpose: str) -> Generator:
-    """The generator of all streams of a root seed, 0 to 2^64 - 1, and a purpose: ``noise``, ``sampling``, ..."""
-    rng = np.random.Generator(np.random.Philox(key=np.array([seed, purpose_word(purpose)], dtype=np.uint64)))
+def generator(purpose: str) -> Generator:
+    """The generator of all streams of a purpose: ``noise``, ``sampling``, ..."""
+    rng = np.random.Generator(np.random.Philox(key=np.array([0, purpose_word(purpose)], dtype=np.uint64)))
     bits: Any = rng.bit_generator
     memory = np.ctypeslib.as_array((ctypes.c_uint64 * (2 + STATE)).from_address(bits.ctypes.state_address))
-    return Generator(rng, np.ctypeslib.as_array((ctypes.c_uint64 * COUNTER).from_address(int(memory[0]))), memory[2:])
+    counter, key = (
+        np.ctypeslib.as_array((ctypes.c_uint64 * words).from_address(int(place)))
+        for words, place in zip((COUNTER, 2), memory, strict=False)
+    )
+    return Generator(rng, key, counter, memory[2:])
 
 
-def beginnings(*ids: Any) -> NDArray[np.uint64]:
-    """(B, WORDS) places at which streams begin, of up to three ids of each."""
+def beginnings(seed: Any, *ids: Any) -> NDArray[np.uint64]:
+    """(B, WORDS) places at which streams begin, of a root seed, or (B,) one of each, and of up to three ids of each."""
     places = np.zeros((len(ids[0]), WORDS), dtype=np.uint64)
-    for column, one in enumerate(ids, start=1):
+    places[:, 0] = seed
+    for column, one in enumerate(ids, start=2):
         places[:, column] = one
-    places[:, COUNTER] = USED_UP
+    places[:, 1 + COUNTER] = USED_UP
     return places
 
 
 @part(**DRAWS)
 def enter(generator, place):  # pragma: no cover - compiled
     """Put a generator where a stream stands."""
+    generator.key[0] = place[0]
     for k in range(COUNTER):
-        generator.counter[k] = place[k]
+        generator.counter[k] = place[1 + k]
     for k in range(STATE):
-        generator.state[k] = place[COUNTER + k]
+        generator.state[k] = place[1 + COUNTER + k]
 
 
 @part(**DRAWS)
 def leave(generator, place):  # pragma: no cover - compiled
     """Keep where a stream stands after some draws."""
     for k in range(COUNTER):
-        place[k] = generator.counter[k]
+        place[1 + k] = generator.counter[k]
     for k in range(STATE):
-        place[COUNTER + k] = generator.state[k]
+        place[1 + COUNTER + k] = generator.state[k]
 
 
 @part(**DRAWS, forceinline=False)

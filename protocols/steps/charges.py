@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -65,8 +66,86 @@ class StagedAgent:
         raise _Unreadable(name)
 
 
+class NoiseColumns:
+    """What planned steps draw and reveal, agent by agent: of one run, or of several side by side.
+
+    Attributes
+    ----------
+    noisy : bool
+        Whether steps draw noise.
+    mechanism : str
+        Whose noise that is.
+    plain_bits, undrawn_bits : (n,) int64
+        `PLAIN` for agents whose messages reveal their data without noise: always, or if their
+        step has drawn none.
+    scales : (n, K) float64
+        Scale of the noise, by agent and stage (`hushnet.protocols.steps.noise.StepNoise`); (n, 0) without noise.
+    growth : (n,) float64 or None
+        Its growth from stage to stage, if it never ends; `draws` are then the stages that were drawn, one by one.
+    draws : (n, K) int64
+        How often steps have drawn noise for what they then sent.
+    degrees : (n,) int64
+    """
+
+    noisy: bool
+    mechanism: str
+    plain_bits: NDArray[np.int64]
+    undrawn_bits: NDArray[np.int64]
+    scales: NDArray[np.float64]
+    growth: NDArray[np.float64] | None
+    draws: NDArray[np.int64]
+    degrees: NDArray[np.int64]
+
+    @classmethod
+    def joined(cls, parts: Sequence[NoiseColumns]) -> NoiseColumns:
+        """Those of several runs with one mechanism and equally many stages, whose agents follow each other.
+
+        What the runs have are views of the same numbers from then on.
+        """
+        whole = cls()
+        whole.noisy, whole.mechanism = parts[0].noisy, parts[0].mechanism
+        for name in ("plain_bits", "undrawn_bits", "scales", "draws", "degrees"):
+            joined = np.concatenate([getattr(part, name) for part in parts])
+            setattr(whole, name, joined)
+            ends = np.cumsum([len(part.degrees) for part in parts])
+            for part, own in zip(parts, np.split(joined, ends[:-1]), strict=True):
+                setattr(part, name, own)
+        growth = [part.growth for part in parts if part.growth is not None]
+        whole.growth = np.concatenate(growth) if growth else None
+        return whole
+
+    def scales_at(self, agents: NDArray[np.int64], updates: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(B,) noise scales of agents' next steps after so many.
+
+        Raises
+        ------
+        ValueError
+            If noise grows from step to step, and one of an agent's steps has drawn none.
+        """
+        if self.growth is None:
+            return self.scales[agents, np.minimum(updates, self.scales.shape[1] - 1)]
+        return grown(self.scales[agents, 0], self.growth[agents], updates)
+
+    def count(self, agents: NDArray[np.int64], updates: NDArray[np.int64], drawn: NDArray[np.int64] | None) -> None:
+        """Count the noise that steps have drawn for what somebody hears."""
+        if drawn is None:
+            return
+        heard = drawn * (self.degrees[agents] > 0)
+        if self.growth is not None and (self.draws[agents, 0] != updates)[heard > 0].any():
+            raise ValueError("its noise grows from step to step, and one of its steps has drawn none")
+        self.draws[agents, np.minimum(updates, self.scales.shape[1] - 1)] += heard
+
+    def plain(self, agents: NDArray[np.int64], drawn: NDArray[np.int64] | None) -> NDArray[np.bool_]:
+        """(B,) whether what steps say reveals data without noise, that have drawn noise so often."""
+        revealing = self.plain_bits[agents] != 0
+        if self.noisy:
+            undrawn = self.undrawn_bits[agents] != 0
+            revealing |= undrawn if drawn is None else undrawn & (drawn == 0)
+        return revealing
+
+
 @final
-class StepCharges:
+class StepCharges(NoiseColumns):
     """Charges of the planned steps of one protocol.
 
     Parameters
@@ -78,19 +157,8 @@ class StepCharges:
     ----------
     private : bool
         Whether noise protects data, so that only what is sent ends a run.
-    noisy : bool
-        Whether steps draw noise.
-    plain_bits, undrawn_bits : (n,) int64
-        `PLAIN` for agents whose messages reveal their data without noise: always, or if their
-        step has drawn none.
     affordable : (n,) int64
         How many steps an agent's budget allows.
-    scales : (n, K) float64
-        Scale of the noise, by agent and stage (`hushnet.protocols.steps.noise.StepNoise`); (n, 0) without noise.
-    growth : (n,) float64 or None
-        Its growth from stage to stage, if it never ends; `draws` are then the stages that were drawn, one by one.
-    draws : (n, K) int64
-        How often steps have drawn noise for what they then sent.
     """
 
     def __init__(self, protocol: Any, around: StepSurroundings) -> None:
@@ -115,37 +183,9 @@ class StepCharges:
                 raise NotPlanned("some of its noise has the scale 0")
             self._try_release()
         self.draws = np.zeros(self.scales.shape, dtype=np.int64)
+        self.degrees = protocol.problem.graph.degrees
         self._settled = self.draws.copy()
         self._afforded: dict[Any, int] = {}
-
-    def scales_at(self, agents: NDArray[np.int64], updates: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(B,) noise scales of agents' next steps after so many.
-
-        Raises
-        ------
-        ValueError
-            If noise grows from step to step, and one of an agent's steps has drawn none.
-        """
-        if self.growth is None:
-            return self.scales[agents, np.minimum(updates, self.scales.shape[1] - 1)]
-        return grown(self.scales[agents, 0], self.growth[agents], updates)
-
-    def count(self, agents: NDArray[np.int64], updates: NDArray[np.int64], drawn: NDArray[np.int64] | None) -> None:
-        """Count the noise that steps have drawn for what somebody hears."""
-        if drawn is None:
-            return
-        heard = drawn * (self.protocol.problem.graph.degrees[agents] > 0)
-        if self.growth is not None and (self.draws[agents, 0] != updates)[heard > 0].any():
-            raise ValueError("its noise grows from step to step, and one of its steps has drawn none")
-        self.draws[agents, np.minimum(updates, self.scales.shape[1] - 1)] += heard
-
-    def plain(self, agents: NDArray[np.int64], drawn: NDArray[np.int64] | None) -> NDArray[np.bool_]:
-        """(B,) whether what steps say reveals data without noise, that have drawn noise so often."""
-        revealing = self.plain_bits[agents] != 0
-        if self.noisy:
-            undrawn = self.undrawn_bits[agents] != 0
-            revealing |= undrawn if drawn is None else undrawn & (drawn == 0)
-        return revealing
 
     def _try_release(self) -> None:
         """Refuse a release that depends on more than a `StagedAgent` has.

@@ -113,7 +113,7 @@ def disagreement() -> str:
     """
     if not is_compiled():
         return "numba is told to compile nothing"
-    one, places, out = generator(6, "agreement"), beginnings([7, 8, 9]), np.empty((2, 3, 1001))
+    one, places, out = generator("agreement"), beginnings(6, [7, 8, 9]), np.empty((2, 3, 1001))
     for half in out:
         fill_normal(one, places, np.full(3, 0.3), np.ones(3, dtype=np.bool_), half)
     key = one.rng.bit_generator.state["state"]["key"]

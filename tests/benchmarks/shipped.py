@@ -75,7 +75,7 @@ def _tables(folder: Path) -> dict[str, pd.DataFrame]:
     """Traces, agents and ledgers of all runs, in the order of the runs, whose names depend on the version."""
     tables = {name: pd.read_parquet(folder / "dataset" / f"{name}.parquet") for name in ("trace", "agents")}
     for rank, run in enumerate(dict.fromkeys(tables["trace"]["run"].astype(str))):
-        tables[f"ledger {rank}"] = pd.read_parquet(folder / run / "ledger.parquet")
+        tables[f"ledger {rank}"] = pd.read_parquet(folder / run.partition("#")[0] / "ledger.parquet")
     return {name: table.drop(columns="run", errors="ignore") for name, table in tables.items()}
 
 

@@ -238,11 +238,11 @@ def test_a_hash_collision_of_different_names_is_refused():
 @pytest.mark.parametrize("purpose", ["noise", "sampling"])
 def test_compiled_streams_begin_where_those_of_a_step_do(purpose):
     world = world_of(agents=4, seed=2**63 + 9)
-    one = streams.generator(2**63 + 9, purpose)
+    one = streams.generator(purpose)
     for agent, tick, reactions in itertools.product(range(4), (-1, 0, 1, 2**33), (0, 1, 5)):
         world.agents[agent].reactions = reactions
         me = world.peers[agent]
         me.open_({}, 3, tick, 0.5, acts=True)
-        places, out = streams.beginnings([tick + 1], [world.numbers[agent]], [reactions]), np.empty((1, 9))
+        places, out = streams.beginnings(2**63 + 9, [tick + 1], [world.numbers[agent]], [reactions]), np.empty((1, 9))
         fill_normal(one, places, np.ones(1), np.ones(1, dtype=np.bool_), out)
         assert me.stream(purpose).standard_normal(9).tolist() == out[0].tolist()

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from ....agents.streams import Generator, beginnings, generator
 from ....agents.tables import Shard
-from ....protocols.steps.charges import StepCharges
+from ....protocols.steps.charges import NoiseColumns
 from ....protocols.steps.draw_kernels import FILLS, choose_each, choose_rows, fill_normal, fill_uniform
 from ....protocols.steps.record import segments
 from ....protocols.steps.row_kernels import table_starts
@@ -36,14 +36,14 @@ class PlannedSource(StepSource):
     run : RunTables
         Where versions are.
     tables : StepTables
-    charges : StepCharges
+    charges : NoiseColumns
     """
 
     agents: Ranks
     plan: StepPlan
     run: RunTables
     tables: StepTables
-    charges: StepCharges
+    charges: NoiseColumns
 
     @property
     @abstractmethod
@@ -143,9 +143,9 @@ class PlanSource(PlannedSource):
     Parameters
     ----------
     tables : StepTables
-    charges : StepCharges
-    seed : int
-        Root seed of the run's draws.
+    charges : NoiseColumns
+    seeds : (n,) uint64
+        Root seeds of the agents' draws: that of their run.
     numbers : (n,) uint64
         The agents' stable ids.
 
@@ -157,9 +157,11 @@ class PlanSource(PlannedSource):
         Whether each step says that what it sends follows from what was released and heard; None if none does.
     """
 
-    def __init__(self, tables: StepTables, charges: StepCharges, seed: int, numbers: NDArray[np.uint64]) -> None:
-        self.tables, self.charges = tables, charges
-        self._seed, self._numbers = seed, numbers.astype(np.int64)
+    def __init__(
+        self, tables: StepTables, charges: NoiseColumns, seeds: NDArray[np.uint64], numbers: NDArray[np.uint64]
+    ) -> None:
+        self.tables, self.charges, self.seeds = tables, charges, seeds
+        self.numbers = numbers.astype(np.int64)
         self._forms: dict[Any, Callable[..., Any]] = {}
         self._kinds = {kind: rank for rank, kind in enumerate(tables.names.kinds)}
         self._generators: dict[str, Generator] = {}
@@ -219,13 +221,13 @@ class PlanSource(PlannedSource):
     def stream(self, purpose: str) -> tuple[Generator, NDArray[np.uint64]]:
         """The generator of the steps' streams, and (B, WORDS) where they stand; asked twice, they go on."""
         if purpose not in self._generators:
-            self._generators[purpose] = generator(self._seed, purpose)
+            self._generators[purpose] = generator(purpose)
         if self._streams is None:
             self._streams = {}
         places = self._streams.get(purpose)
         if places is None:
-            steps = self.steps
-            places = beginnings(steps["tick"] + 1, self._numbers[self.agents], steps["reactions"])
+            steps, agents = self.steps, self.agents
+            places = beginnings(self.seeds[agents], steps["tick"] + 1, self.numbers[agents], steps["reactions"])
             self._streams[purpose] = places
         return self._generators[purpose], places
 

@@ -67,7 +67,8 @@ class PlannedSteps(ABC):
             some_join=bool(world.setting.availability.joins),
         )
         self.charges = StepCharges(protocol, around)
-        self.source = PlanSource(self.tables, self.charges, world.setting.draws.seed, world.numbers)
+        seeds = np.full(graph.agents, world.setting.draws.seed, dtype=np.uint64)
+        self.source = PlanSource(self.tables, self.charges, seeds, world.numbers)
         self.pairs = "step" not in protocol.step_functions
         if self.pairs and self.charges.noisy and world.ledger.limited:
             raise NotPlanned("its halves of exchanges draw noise, and its budget counts draws")

@@ -83,7 +83,9 @@ class Floor(ABC):
         self.data = (np.ascontiguousarray(train.features, dtype=np.float64), train.labels, train.offsets)
         self.regularisation, self.loss = task.regularisation, code_of(task.loss)
         seed = world.setting.draws.seed
-        self.streams = {purpose: generator(seed, purpose) for purpose in ("sampling", "noise")}
+        self.streams = {purpose: generator(purpose) for purpose in ("sampling", "noise")}
+        for stream in self.streams.values():
+            stream.key[0] = seed
         self.numbers = np.asarray(world.numbers, dtype=np.int64)
 
     def block(self, name: str) -> np.ndarray:

@@ -43,6 +43,20 @@ class Block:
         self.offsets = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
         self.values = np.zeros(int(self.offsets[-1]))
 
+    @classmethod
+    def joined(cls, parts: Sequence[Block]) -> Block:
+        """One block of the owners of several, one after the other; the parts are views of it from then on."""
+        whole = cls(0, parts[0].width)
+        whole.uniform = all(part.uniform and part.width == whole.width for part in parts)
+        whole.width = max(part.width for part in parts)
+        ends = np.cumsum([0, *(len(part.values) for part in parts)])
+        inner = [part.offsets[:-1] + begin for part, begin in zip(parts, ends[:-1], strict=True)]
+        whole.offsets = np.concatenate([*inner, ends[-1:]]).astype(np.int64)
+        whole.values = np.concatenate([part.values for part in parts])
+        for part, own in zip(parts, np.split(whole.values, ends[1:-1]), strict=True):
+            part.values = own
+        return whole
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -107,3 +121,11 @@ class State:
     ) -> None:
         self.agent = {name: Block(agents, width) for name, width in agent_widths.items()}
         self.edge = {name: Block(edges, width) for name, width in edge_widths.items()}
+
+    @classmethod
+    def joined(cls, parts: Sequence[State]) -> State:
+        """The blocks of several runs with blocks of the same names; see `Block.joined`."""
+        whole = cls(0, 0, {}, {})
+        whole.agent = {name: Block.joined([part.agent[name] for part in parts]) for name in parts[0].agent}
+        whole.edge = {name: Block.joined([part.edge[name] for part in parts]) for name in parts[0].edge}
+        return whole

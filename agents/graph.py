@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -71,6 +72,17 @@ class Graph:
                 raise one_way(tail, head, matrix[tail, head], matrix[head, tail])
         tails, heads = np.nonzero(np.triu(matrix, 1))
         return cls.from_edges(len(matrix), tails, heads, matrix[tails, heads])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Graph]) -> Graph:
+        """The disjoint union of some graphs, whose agents and edges follow each other."""
+        agents, edges = (
+            np.cumsum([0, *counts]) for counts in zip(*((p.agents, len(p.heads)) for p in parts), strict=True)
+        )
+        offsets = [part.offsets[:-1] + edges[k] for k, part in enumerate(parts)]
+        heads = [part.heads + agents[k] for k, part in enumerate(parts)]
+        weights = [part.weights for part in parts]
+        return cls(np.concatenate([*offsets, edges[-1:]]), np.concatenate(heads), np.concatenate(weights))
 
     @property
     def agents(self) -> int:

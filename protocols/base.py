@@ -337,7 +337,7 @@ class Protocol(ABC):
         check_form(type(self))
         names = Names(self)
         check_declared(self, names.kinds, self.problem.task.agents)
-        tables = StepTables(names, state, unheard_is_own=unheard_is_own)
+        tables = StepTables(names, state, self.problem.task, self.problem.graph, unheard_is_own=unheard_is_own)
         tables.loaders, tables.loaders_of_one = loaders_of(tables), loaders_of_one(tables)
         vars(self).update(_steps=SingleSteps(self, self.step_functions, tables), _in_run=True)
         return tables

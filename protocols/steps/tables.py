@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.blocks import State
+from ...agents.graph import Graph
 from ...agents.loss_codes import UNKNOWN, code_of
 from ...agents.tables import Shard
 from .names import Names
@@ -27,13 +28,15 @@ class StepTables:
         Of a protocol.
     state : State
         The run's blocks.
+    task : Task
+    graph : Graph
     unheard_is_own : bool
         Whether a neighbour that was never heard shows the agent's own block.
     """
 
-    def __init__(self, names: Names, state: State, *, unheard_is_own: bool) -> None:
+    def __init__(self, names: Names, state: State, task: Any, graph: Graph, *, unheard_is_own: bool) -> None:
         self.names, self.protocol, self.state, self.unheard_is_own = names, names.protocol, state, unheard_is_own
-        self.task, self.graph = names.protocol.problem.task, names.protocol.problem.graph
+        self.task, self.graph = task, graph
         self.loss, self.dimension = self.task.loss, self.task.dimension
         self.first_kind = next(iter(names.heard_kinds), "")
         self.loaders: Mapping[str, Callable[[Any], Any]] = {}

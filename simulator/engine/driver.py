@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -71,36 +72,53 @@ class Driver(ABC):
         LimitReached
             When the run goes beyond one of the setting's limits; likewise.
         """
+        with self.running():
+            self.begin_run()
+            self.finish_run()
+
+    @contextmanager
+    def running(self) -> Generator[None, None, None]:
+        """Count what the run takes, and keep its limits."""
         effort = self.world.effort
         effort.begin()
         compiling = ASIDE.set(effort.aside)
         try:
-            with effort.interrupter:
-                self._run()
+            with effort.interrupter, np.errstate(all="ignore"):
+                yield
         except Overdue:
             raise effort.too_long(self.world.now) from None
         finally:
             ASIDE.reset(compiling)
 
-    def _run(self) -> None:
+    def begin_run(self) -> None:
+        """Let agents start, and everything else that happens before the first event."""
         world, env = self.world, self.world.env
         joins, leaves, timelines = churn(world.setting, world.numbers.tolist())
-        with np.errstate(all="ignore"):
-            world.agents.present[:] = (np.array(joins) == 0.0) & (np.array(leaves) > 0.0)
-            self.start_present(np.flatnonzero(world.agents.present))
-            self.begin(joins, leaves, timelines)
-            env.process(self._record())
-            if world.setting.stop.time is not None:
-                end = At(env, quantise(world.setting.stop.time), LAST)
-                end.callbacks.append(lambda _: world.stop_condition.end(TIME_UP))  # type: ignore[union-attr]
-            world.stop_condition.check()
-            try:
-                env.run(until=world.stop_condition.stopped)
-                self._sample(final=True)
-            except HushnetError as error:
-                raise _original(error) from None
-            finally:
-                self.settle(final=True)
+        world.agents.present[:] = (np.array(joins) == 0.0) & (np.array(leaves) > 0.0)
+        self.start_present(np.flatnonzero(world.agents.present))
+        self.begin(joins, leaves, timelines)
+        env.process(self._record())
+        if world.setting.stop.time is not None:
+            end = At(env, quantise(world.setting.stop.time), LAST)
+            end.callbacks.append(lambda _: world.stop_condition.end(TIME_UP))  # type: ignore[union-attr]
+        world.stop_condition.check()
+
+    def advance(self, until: float) -> None:
+        """Let everything happen that does before a time, unless the run is over before."""
+        world, env = self.world, self.world.env
+        At(env, until, LAST)  # windows of events do not go beyond it
+        while env.peek() < until and not world.stop_condition.stopped.triggered:
+            env.step()
+
+    def finish_run(self) -> None:
+        """Let everything happen up to the end, and record that."""
+        try:
+            self.world.env.run(until=self.world.stop_condition.stopped)
+            self._sample(final=True)
+        except HushnetError as error:
+            raise _original(error) from None
+        finally:
+            self.settle(final=True)
 
     @abstractmethod
     def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:

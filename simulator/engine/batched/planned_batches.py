@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from itertools import pairwise
 from typing import Any, NoReturn, final
 
@@ -16,7 +17,7 @@ from ....protocols.steps.record import Record, segments
 from ....protocols.steps.single_steps import UNSENT, contradiction, failure_of
 from ...tables.sessions import COMPLETING, REQUESTING
 from .plan import find_levels
-from .planned_steps import SENT, Array, PlannedSteps, Ranks
+from .planned_steps import SENT, Array, PlannedSteps, Ranks, StepMaker
 from .step_ports import finite
 
 TOGETHER = (
@@ -37,9 +38,8 @@ class _Failed(Exception):
         self.place, self.error = place, error
 
 
-@final
-class StepsInBatches(PlannedSteps):
-    """Planned steps that are made in batches of agents whose steps do not depend on each other.
+class BatchMaker(StepMaker):
+    """Makes planned steps in batches of agents whose steps do not depend on each other.
 
     Attributes
     ----------
@@ -82,10 +82,7 @@ class StepsInBatches(PlannedSteps):
 
         The steps of a batch are of one level, one function, and agents whose blocks have the same widths.
         """
-        plan, run, keys = self.plan, self.world.transport.tables, np.empty(total, dtype=np.int64)
-        marks = np.zeros(len(self.degrees), dtype=np.int64), np.zeros(len(run.pool), dtype=np.int64)
-        find_levels(plan, self.degrees, self.kinds, marks, keys)
-        steps = plan.steps[:total]
+        keys, steps = self._levels(total), self.plan.steps[:total]
         if self.pairs:
             keys = (COMPLETING + 1) * keys + steps["phase"]
         if self._groups is not None:
@@ -97,6 +94,14 @@ class StepsInBatches(PlannedSteps):
         cuts = [0, *(np.flatnonzero(np.diff(keys[order])) + 1).tolist(), total]
         widest = self.widest or total
         return order, [k for begin, stop in pairwise(cuts) for k in range(begin, stop, widest)] + [total]
+
+    @abstractmethod
+    def _levels(self, total: int) -> Ranks:
+        """Of each step, one more than the highest level among those that it depends on."""
+
+    @abstractmethod
+    def _name_failure(self, places: Any, error: BaseException) -> None:
+        """Raise `_Failed` with the first of some steps that fails by itself, if one does."""
 
     def _make_batch(self, places: Any) -> None:
         """Make some steps at once, and write what they say.
@@ -172,8 +177,8 @@ class StepsInBatches(PlannedSteps):
 
     def _unbounded(self, batch: Batch) -> NDArray[np.bool_] | None:
         """(B,) whose step has written a number that is not finite; in a private run, has sent one. None if none has."""
-        state = self.world.state
-        if self.world.private:
+        state = self.tables.state
+        if self.private:
             written = [(values, not self.pairs and self.names.is_apart(name)) for name, values in batch.said_.items()]
         else:
             here = batch.__dict__.get("here")
@@ -187,6 +192,16 @@ class StepsInBatches(PlannedSteps):
                 bad[np.repeat(np.arange(len(bad)), batch.degrees_)[rows] if of_edges else rows] = True
         return bad
 
+
+@final
+class StepsInBatches(BatchMaker, PlannedSteps):
+    """Planned steps of one run that are made in batches."""
+
+    @override
+    def _levels(self, total: int) -> Ranks:
+        return levels_of(self, total)
+
+    @override
     def _name_failure(self, places: Any, error: BaseException) -> None:
         """Find which of some steps fails by itself; the first of them in their order."""
         ranks = np.sort(self._made[places])
@@ -214,3 +229,11 @@ class StepsInBatches(PlannedSteps):
     @override
     def _contradicted(self, what: str) -> NoReturn:
         raise contradiction(self.protocol, self.functions[0], what)
+
+
+def levels_of(planned: PlannedSteps, total: int) -> Ranks:
+    """The levels of a run's planned steps, of which there are so many (`find_levels`)."""
+    levels = np.empty(total, dtype=np.int64)
+    marks = np.zeros(len(planned.degrees), dtype=np.int64), np.zeros(len(planned.run.pool), dtype=np.int64)
+    find_levels(planned.plan, planned.degrees, planned.kinds, marks, levels)
+    return levels

@@ -13,18 +13,21 @@ from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from ....agents.errors import HushnetError
-from ....protocols.steps.charges import NotPlanned, StepCharges
-from ....protocols.steps.names import MESSAGE
+from ....protocols.steps.charges import NoiseColumns, NotPlanned, StepCharges
+from ....protocols.steps.names import MESSAGE, Names
 from ....protocols.steps.record import Record
 from ....protocols.steps.single_steps import PHASES
 from ....protocols.steps.surroundings import StepSurroundings
+from ....protocols.steps.tables import StepTables
 from ...tables.sessions import COMPLETING, REQUESTING, RESPONDING
 from ...tables.tallies import FREE_ROWS
 from ...world.rewind import Rewind
 from ...world.world import World
-from .plan import ADDRESSED, READS, STEPS, charge_plain, empty_plan, take_rows_back
+from .plan import ADDRESSED, READS, STEPS, StepPlan, charge_plain, empty_plan, take_rows_back
+from .plan_source import PlanSource
 from .step_ports import declare, finite, groups_of, ports_of
 
 Array = NDArray[np.float64]
@@ -36,7 +39,115 @@ LEAST, MOST, NEAR = 2**11, 2**17, 2**21
 most so many steps. Longer plans have wider batches, but what these read no longer stays near."""
 
 
-class PlannedSteps(ABC):
+class StepMaker(ABC):
+    """What makes the steps of a plan: of one run, or of several side by side.
+
+    Attributes
+    ----------
+    protocol : Protocol
+    tables : StepTables
+    source : PlanSource
+    plan : StepPlan
+    ports : (k, PORT_COLUMNS) int64
+        What a step sends.
+    pairs : bool
+        Whether steps are halves of exchanges.
+    functions : list of callable
+        The step, or the halves of an exchange.
+    kinds : int
+        Of messages that steps read.
+    private : bool
+        Whether noise protects data, so that nothing ends a run but what is sent.
+    limited : bool
+        Whether what agents release has a budget.
+    """
+
+    protocol: Any
+    tables: StepTables
+    source: PlanSource
+    plan: StepPlan
+    ports: Ranks
+    pairs: bool
+    functions: list[Callable[..., Any]]
+    kinds: int
+    private: bool
+    limited: bool
+
+    @property
+    def names(self) -> Names:
+        """What the record of a step has."""
+        return self.tables.names
+
+    @property
+    @abstractmethod
+    def run(self) -> Any:
+        """Where versions are."""
+
+    @property
+    @abstractmethod
+    def noise(self) -> NoiseColumns:
+        """What steps draw and reveal."""
+
+    @abstractmethod
+    def _make(self, total: int, plain: NDArray[np.bool_]) -> None:
+        """Make so many steps, and set for each whether it is charged for what it says without noise."""
+
+    @abstractmethod
+    def _contradicted(self, what: str) -> NoReturn:
+        """End a plan whose step has done something else than its protocol declares."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def _end(self, place: int, failure: HushnetError | None) -> NoReturn:
+        """End the run at a step that has failed, or diverged without an error."""
+        raise NotImplementedError
+
+    def _look_at_ports(self) -> None:
+        """Keep what is asked of ports at every batch."""
+        self._apart_ports = (self.ports[:, ADDRESSED] != 0).tolist()
+        self._always = (self.plan.period == 1).all(axis=1).tolist()
+        self._groups = groups_of(self.tables)
+
+    def _open(self, steps: Any, order: Ranks) -> None:
+        """Take up steps in the order in which they are made: which of the plan they are, and where what they say is."""
+        source, plan = self.source, self.plan
+        source.open(plan, self.run, steps.view(np.ndarray))
+        self._made, agents = order, source.all_agents
+        self._plain = self.noise.plain(agents, None)
+        if self.pairs:
+            self._heard, self._wrote = (np.ascontiguousarray(source.window[name]) for name in ("heard", "wrote"))
+            return
+        place, updates = source.window["first"] + self.kinds * source.all_degrees, source.window["updates"]
+        self._places, self._due = list[Ranks](), list[NDArray[np.bool_] | None]()
+        for port, apart in enumerate(self._apart_ports):
+            period, phase = plan.period[port, agents], plan.phase[port, agents]
+            due = (period > 0) & (updates % np.maximum(period, 1) == phase)
+            self._due.append(None if self._always[port] else due)
+            self._places.append(place if apart else plan.reads[place])
+            place = place + (source.all_degrees if apart else 1)
+
+    def _heard_width(self, edge: int, phase: int) -> int:
+        """Numbers of what half of an exchange has heard over an edge."""
+        return int(self.names.sent_widths["request" if phase == RESPONDING else "reply"][self.tables.graph.heads[edge]])
+
+    def _charge(self, places: Any) -> None:
+        """Charge the noise that some steps have drawn, and note whether what they say reveals data without any."""
+        source, charges = self.source, self.noise
+        if charges.noisy:
+            drawn = source.drawn
+            if drawn is not None and self.limited and (drawn > 1).any():
+                self._contradicted("it draws noise more than once in a step, and its budget counts draws")
+            charges.count(source.agents, source.updates, drawn)
+            self._plain[places] = charges.plain(source.agents, drawn)
+        if source.follows is not None:
+            self._plain[places] &= ~source.follows
+
+    @staticmethod
+    def _name(phase: int) -> str:
+        return PHASES[phase - 1] if phase else "step"
+
+
+class PlannedSteps(StepMaker):
     """The steps of one run that are planned.
 
     Parameters
@@ -45,18 +156,13 @@ class PlannedSteps(ABC):
 
     Attributes
     ----------
-    plan : StepPlan
     charges : StepCharges
-    ports : (k, PORT_COLUMNS) int64
-        What a step sends.
     """
 
     def __init__(self, world: World) -> None:
-        from .plan_source import PlanSource
-
-        protocol = world.protocol
+        protocol, graph = world.protocol, world.setting.graph
         self.world, self.protocol, self.tables = world, protocol, world.step_tables
-        self.names, graph = self.tables.names, world.setting.graph
+        self.private, self.limited = world.private, world.ledger.limited
         around = StepSurroundings(
             state=world.state,
             unheard_is_own=self.tables.unheard_is_own,
@@ -93,8 +199,17 @@ class PlannedSteps(ABC):
             declare(self.plan, protocol, self.names)
             self.charges.affordable = self.plan.affordable
         self.rows = np.zeros(int(np.where(apart, widest, 1).sum()), dtype=np.int64)
-        self._apart_ports, self._always = apart.tolist(), (self.plan.period == 1).all(axis=1).tolist()
-        self._groups = groups_of(self.tables)
+        self._look_at_ports()
+
+    @property
+    @override
+    def run(self) -> Any:
+        return self.world.transport.tables
+
+    @property
+    @override
+    def noise(self) -> NoiseColumns:
+        return self.charges
 
     @property
     def waiting(self) -> bool:
@@ -125,64 +240,26 @@ class PlannedSteps(ABC):
         try:
             self.world.effort.interrupter.step(self._make, total, plain)
         finally:  # also of the steps before one that fails, which ends the run
-            charge_plain(self.world.transport.tables, self.plan, self.ports, self.kinds, plain)
-            self.plan.counts[[STEPS, READS]] = 0
+            self.charge(plain)
+        self.plan_anew()
+
+    def charge(self, plain: NDArray[np.bool_]) -> None:
+        """Charge the steps that were made for what they have said without noise; there is no plan then."""
+        charge_plain(self.run, self.plan, self.ports, self.kinds, plain)
+        self.plan.counts[[STEPS, READS]] = 0
+
+    def plan_anew(self) -> None:
+        """Make room for as many versions as the next steps write."""
         transport = self.world.transport
         take_rows_back(transport.tables)
         held = len(transport.tables.pool) - int(transport.tables.counts[FREE_ROWS])
         transport.make_room(min(self._writes, max(held, LEAST)), 0)
 
     @abstractmethod
-    def _make(self, total: int, plain: NDArray[np.bool_]) -> None:
-        """Make so many steps, and set for each whether it is charged for what it says without noise."""
-
-    @abstractmethod
     def _diverged(self, place: int) -> Record:
         """The record of a step that has diverged, whose blocks are written."""
 
-    @abstractmethod
-    def _contradicted(self, what: str) -> NoReturn:
-        """End a plan whose step has done something else than its protocol declares."""
-        raise NotImplementedError
-
-    def _open(self, steps: Any, order: Ranks) -> None:
-        """Take up steps in the order in which they are made: which of the plan they are, and where what they say is."""
-        source, plan = self.source, self.plan
-        source.open(plan, self.world.transport.tables, steps.view(np.ndarray))
-        self._made, agents = order, source.all_agents
-        self._plain = self.charges.plain(agents, None)
-        if self.pairs:
-            self._heard, self._wrote = (np.ascontiguousarray(source.window[name]) for name in ("heard", "wrote"))
-            return
-        place, updates = source.window["first"] + self.kinds * source.all_degrees, source.window["updates"]
-        self._places, self._due = list[Ranks](), list[NDArray[np.bool_] | None]()
-        for port, apart in enumerate(self._apart_ports):
-            period, phase = plan.period[port, agents], plan.phase[port, agents]
-            due = (period > 0) & (updates % np.maximum(period, 1) == phase)
-            self._due.append(None if self._always[port] else due)
-            self._places.append(place if apart else plan.reads[place])
-            place = place + (source.all_degrees if apart else 1)
-
-    def _heard_width(self, edge: int, phase: int) -> int:
-        """Numbers of what half of an exchange has heard over an edge."""
-        return int(self.names.sent_widths["request" if phase == RESPONDING else "reply"][self.tables.graph.heads[edge]])
-
-    def _charge(self, places: Any) -> None:
-        """Charge the noise that some steps have drawn, and note whether what they say reveals data without any."""
-        source, charges = self.source, self.charges
-        if charges.noisy:
-            drawn = source.drawn
-            if drawn is not None and self.world.ledger.limited and (drawn > 1).any():
-                self._contradicted("it draws noise more than once in a step, and its budget counts draws")
-            charges.count(source.agents, source.updates, drawn)
-            self._plain[places] = charges.plain(source.agents, drawn)
-        if source.follows is not None:
-            self._plain[places] &= ~source.follows
-
-    @staticmethod
-    def _name(phase: int) -> str:
-        return PHASES[phase - 1] if phase else "step"
-
+    @override
     def _end(self, place: int, failure: HushnetError | None) -> NoReturn:
         """End the run at a step that has failed, or diverged without an error.
 

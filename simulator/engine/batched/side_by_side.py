@@ -1,0 +1,211 @@
+"""Runs side by side: the steps that several runs have planned, made in the same batches.
+
+NumPy's price of a batch is the same for five agents and for fifty, and small or dense worlds have narrow batches. Each
+run keeps a world, a plan and an event loop of its own; only the arithmetic is done together, so each has the bits that
+it would have alone. Before every record of theirs, all of them come to the same time, and their steps are made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any, NoReturn, final
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from ....agents.errors import HushnetError
+from ....protocols.steps.charges import NoiseColumns
+from ....protocols.steps.joined import Apart, JoinedTables
+from ...network.randomness import quantise
+from ..driver import Driver
+from .plan import STEPS, StepPlan
+from .plan_source import PlanSource
+from .planned_batches import BatchMaker, StepsInBatches, levels_of
+from .planned_steps import Ranks
+
+
+@final
+class StepsSideBySide(BatchMaker):
+    """Makes the planned steps of several runs of one protocol, whose agents follow each other.
+
+    Parameters
+    ----------
+    parts : sequence of StepsInBatches
+        Of runs that have not begun.
+
+    Raises
+    ------
+    Apart
+        If they cannot be made together.
+    """
+
+    def __init__(self, parts: Sequence[StepsInBatches]) -> None:
+        first = parts[0]
+        self._parts = parts
+        self.protocol, self.functions, self.pairs = first.protocol, first.functions, first.pairs
+        self.private, self.limited, self.kinds, self.ports = first.private, first.limited, first.kinds, first.ports
+        for part in parts:
+            _check_alike(part, first)
+        self.tables = JoinedTables([part.tables for part in parts])
+        self._noise = NoiseColumns.joined([part.charges for part in parts])
+        seeds, numbers = (np.concatenate([getattr(p.source, name) for p in parts]) for name in ("seeds", "numbers"))
+        self.source = PlanSource(self.tables, self._noise, seeds, numbers)
+        self._agents = np.cumsum([0, *(part.tables.graph.agents for part in parts)])[:-1]
+        self._edges = np.cumsum([0, *(len(part.tables.graph.heads) for part in parts)])[:-1]
+        self.plan = self._declared()
+        self._pool = np.empty((0, 0))
+        self._look_at_ports()
+
+    @property
+    @override
+    def run(self) -> Any:
+        return SimpleNamespace(pool=self._pool, versions=_Versions(self._parts))
+
+    @property
+    @override
+    def noise(self) -> NoiseColumns:
+        return self._noise
+
+    @property
+    def full_after(self) -> float:
+        """Time in which agents make about half of the steps that a plan has room for, if their clocks have rate 1."""
+        first = self._parts[0]
+        return len(first.plan.steps) / (2 * len(self.functions) * first.tables.graph.agents)
+
+    def make(self) -> None:
+        """Make all steps that the runs have planned.
+
+        Raises
+        ------
+        Apart
+            If one of them fails, diverges or does something else than is declared.
+        """
+        totals = [int(part.plan.counts[STEPS]) for part in self._parts]
+        if not sum(totals):
+            return
+        self._share_pool()
+        self._join_plans(totals)
+        plain = np.zeros(sum(totals), dtype=np.bool_)
+        self._parts[0].world.effort.interrupter.step(self._make, len(plain), plain)
+        for part, own in zip(self._parts, np.split(plain, np.cumsum(totals)[:-1]), strict=True):
+            part.charge(own)
+            part.plan_anew()
+
+    def _declared(self) -> StepPlan:
+        """A plan without steps, of what all agents declare."""
+        plans = [part.plan for part in self._parts]
+        joined = {
+            name: np.concatenate([getattr(plan, name) for plan in plans], axis=-1) for name in ("period", "phase")
+        }
+        return plans[0]._replace(**joined)
+
+    def _share_pool(self) -> None:
+        """Let the versions of all runs be parts of one pool, where some have grown since the last time."""
+        pools = [part.run.pool for part in self._parts]
+        self._rows = np.cumsum([0, *map(len, pools)])
+        if len(self._pool) and all(pool.base is self._pool for pool in pools):
+            return
+        self._pool = np.concatenate(pools)
+        for part, (begin, end) in zip(self._parts, pairwise(self._rows.tolist()), strict=True):
+            transport = part.world.transport
+            transport.tables = transport.tables._replace(pool=self._pool[begin:end])
+
+    def _join_plans(self, totals: Sequence[int]) -> None:
+        """Put the runs' steps and what they read one after the other, with the places of agents and rows here."""
+        plans = [part.plan for part in self._parts]
+        steps = np.concatenate([plan.steps[:total] for plan, total in zip(plans, totals, strict=True)])
+        reads, news = ([getattr(plan, name) for plan in plans] for name in ("reads", "news"))
+        firsts = np.cumsum([0, *map(len, reads)])[:-1]
+        shifts = {"agent": self._agents, "first": firsts, "edge": self._edges}
+        for name, shift in {**shifts, "heard": self._rows[:-1], "wrote": self._rows[:-1]}.items():
+            column = steps[name]
+            column += np.where(column >= 0, np.repeat(shift, totals), 0)
+        shifted = [np.where(own >= 0, own + row, -1) for own, row in zip(reads, self._rows.tolist(), strict=False)]
+        self.plan = self.plan._replace(
+            steps=steps.view(plans[0].steps.dtype), reads=np.concatenate(shifted), news=np.concatenate(news)
+        )
+
+    @override
+    def _levels(self, total: int) -> Ranks:
+        return np.concatenate([levels_of(part, int(part.plan.counts[STEPS])) for part in self._parts])
+
+    @override
+    def _name_failure(self, places: Any, error: BaseException) -> NoReturn:
+        raise Apart("a step of one of them has failed") from error
+
+    @override
+    def _end(self, place: int, failure: HushnetError | None) -> NoReturn:
+        raise Apart("one of them diverges")
+
+    @override
+    def _contradicted(self, what: str) -> NoReturn:
+        raise Apart(what)
+
+
+class _Versions:
+    """What is kept of the versions of all runs, one run's after the other's, by name."""
+
+    def __init__(self, parts: Sequence[StepsInBatches]) -> None:
+        self._parts = parts
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return np.concatenate([part.run.versions[name] for part in self._parts])
+
+
+def _check_alike(part: StepsInBatches, first: StepsInBatches) -> None:
+    """Refuse a run whose steps are not of the same kind as the first one's; raises `Apart`."""
+    if part.functions != first.functions or part.plan.period.shape[0] != first.plan.period.shape[0]:
+        raise Apart("their steps are bound to their own runs")
+    if (part.private, part.limited, part.pairs) != (first.private, first.limited, first.pairs):
+        raise Apart("some of them are private")
+    if part.run.pool.shape[1] != first.run.pool.shape[1] or not np.array_equal(part.ports, first.ports):
+        raise Apart("their messages differ in width")
+    one, other = part.charges, first.charges
+    same = (one.noisy, one.mechanism, one.growth is None) == (other.noisy, other.mechanism, other.growth is None)
+    if not same or one.scales.shape[1] != other.scales.shape[1]:
+        raise Apart("their noise differs")
+
+
+def run_side_by_side(drivers: Sequence[Driver], steps: StepsSideBySide) -> None:
+    """Run worlds to their ends, which are all at one time.
+
+    Parameters
+    ----------
+    drivers : sequence of Driver
+    steps : StepsSideBySide
+        Of their planned steps.
+
+    Raises
+    ------
+    Apart
+        If they have to be run one by one; so have they where any run ends before its time, with an error.
+    """
+    with ExitStack() as stack:
+        for driver in drivers:
+            stack.enter_context(driver.running())
+        for driver in drivers:
+            driver.begin_run()
+        for now in _instants(drivers[0], steps.full_after):
+            for driver in drivers:
+                driver.advance(now)
+            steps.make()
+        for driver in drivers:
+            driver.finish_run()
+
+
+def _instants(driver: Driver, most: float) -> Iterable[float]:
+    """Times at which all steps are made: when states are read, and at most so much apart."""
+    world = driver.world
+    assert world.setting.stop.time is not None
+    every = world.record_time if world.recorder and world.record_time else math.inf
+    reads, now, end = 1, 0.0, quantise(world.setting.stop.time)
+    while now < end:
+        due = quantise(reads * every) if every < math.inf else math.inf
+        now = min(quantise(now + most), due, end)
+        reads += now == due
+        yield now

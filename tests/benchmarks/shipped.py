@@ -68,7 +68,8 @@ def _run(checkout: Path, name: str, folder: Path, seconds: float) -> str:
 
 
 def _shorter(stop: float) -> float:
-    return stop * (0.05 if stop > 50 else 0.5)
+    shorter = stop * (0.05 if stop > 50 else 0.5)
+    return shorter if isinstance(stop, float) else max(1, round(shorter))
 
 
 def _tables(folder: Path) -> dict[str, pd.DataFrame]:

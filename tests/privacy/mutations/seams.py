@@ -209,8 +209,9 @@ def clipping(plant: Plant, change: Change) -> None:
             own[:] = clip(model, chosen, known[code], 0.0, norms[norm], bound)
 
     plant.everywhere(losses.clipped_gradient, lambda _: clip)
-    plant.put(kernels, "gradients", of_all)
-    plant.put(kernels, "gradients_at", of_some)
+    for name, planted in (("gradients", of_all), ("gradients_at", of_some)):
+        planted.form = lambda _, planted=planted: planted  # as of a kernel, for the types of its arguments
+        plant.put(kernels, name, planted)
 
 
 def _shards(features: Any, labels: Any, offsets: Any, agents: Any) -> list[Shard]:

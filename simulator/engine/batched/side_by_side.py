@@ -23,7 +23,7 @@ from ....protocols.steps.charges import NoiseColumns
 from ....protocols.steps.joined import Apart, JoinedTables
 from ...network.randomness import quantise
 from ..driver import Driver
-from .plan import STEPS, StepPlan
+from .plan import READS, STEPS, StepPlan
 from .plan_source import PlanSource
 from .planned_batches import BatchMaker, StepsInBatches, levels_of
 from .planned_steps import Ranks
@@ -119,7 +119,10 @@ class StepsSideBySide(BatchMaker):
         """Put the runs' steps and what they read one after the other, with the places of agents and rows here."""
         plans = [part.plan for part in self._parts]
         steps = np.concatenate([plan.steps[:total] for plan, total in zip(plans, totals, strict=True)])
-        reads, news = ([getattr(plan, name) for plan in plans] for name in ("reads", "news"))
+        ends = [int(plan.counts[READS]) for plan in plans]
+        reads, news = (
+            [getattr(plan, name)[:end] for plan, end in zip(plans, ends, strict=True)] for name in ("reads", "news")
+        )
         firsts = np.cumsum([0, *map(len, reads)])[:-1]
         shifts = {"agent": self._agents, "first": firsts, "edge": self._edges}
         for name, shift in {**shifts, "heard": self._rows[:-1], "wrote": self._rows[:-1]}.items():

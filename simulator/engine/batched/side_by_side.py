@@ -22,6 +22,7 @@ from ....agents.errors import HushnetError
 from ....protocols.steps.charges import NoiseColumns
 from ....protocols.steps.joined import Apart, JoinedTables
 from ...network.randomness import quantise
+from ...world.rewind import Rewind
 from ..driver import Driver
 from .plan import READS, STEPS, StepPlan
 from .plan_source import PlanSource
@@ -139,7 +140,7 @@ class StepsSideBySide(BatchMaker):
 
     @override
     def _name_failure(self, places: Any, error: BaseException) -> NoReturn:
-        raise Apart("a step of one of them has failed") from error
+        raise Apart("a step of one of them failed") from error
 
     @override
     def _end(self, place: int, failure: HushnetError | None) -> NoReturn:
@@ -188,17 +189,22 @@ def run_side_by_side(drivers: Sequence[Driver], steps: StepsSideBySide) -> None:
     Apart
         If they have to be run one by one; so have they where any run ends before its time, with an error.
     """
-    with ExitStack() as stack:
-        for driver in drivers:
-            stack.enter_context(driver.running())
-        for driver in drivers:
-            driver.begin_run()
-        for now in _instants(drivers[0], steps.full_after):
+    try:
+        with ExitStack() as stack:
             for driver in drivers:
-                driver.advance(now)
-            steps.make()
-        for driver in drivers:
-            driver.finish_run()
+                stack.enter_context(driver.running())
+            for driver in drivers:
+                driver.begin_run()
+            for now in _instants(drivers[0], steps.full_after):
+                for driver in drivers:
+                    driver.advance(now)
+                steps.make()
+            for driver in drivers:
+                driver.finish_run()
+    except Rewind as rewind:
+        raise Apart("a step ends it") from rewind
+    except HushnetError as error:
+        raise Apart(str(error)) from error
 
 
 def _instants(driver: Driver, most: float) -> Iterable[float]:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -27,6 +28,7 @@ from .heartbeat import Abandoned, Heartbeat
 from .plan import Experiment, PlannedRun
 from .proofs import judge
 from .run_once import FAILED, RunOutcome, keep_failure, run_once
+from .stacks import MOST_RUNS, run_stack, stack_of
 
 SECONDS = 2.0
 """How long a worker goes on with a batch: far longer than it takes to send one, far shorter than an experiment."""
@@ -108,8 +110,9 @@ def work(post: WorkerContext, packed: bytes, seconds: float) -> tuple[list[RunOu
             _check(post)
             experiment = _unpacked(post)
             heartbeat = Heartbeat(post.heartbeat)
-            for planned in _loaded(packed):
-                outcomes.append(_tried(experiment, planned, heartbeat))
+            some = _loaded(packed)
+            while len(outcomes) < len(some):
+                outcomes += _tried(experiment, some[len(outcomes) :], heartbeat)
                 if time.perf_counter() - began > seconds:
                     break
         except HushnetError as error:
@@ -137,7 +140,20 @@ def judge_there(post: WorkerContext, packed: bytes) -> tuple[Verdict | None, Hus
             return None, error
 
 
-def _tried(experiment: Experiment, planned: PlannedRun, heartbeat: Heartbeat) -> RunOutcome:
+def _tried(experiment: Experiment, some: Sequence[PlannedRun], heartbeat: Heartbeat) -> list[RunOutcome]:
+    """What becomes of the first of some runs, and of those that are made side by side with it."""
+    stack = some[: stack_of(experiment, some[:MOST_RUNS])]
+    if len(stack) > 1 and not any(heartbeat.deaths(planned.name) for planned in stack):
+        with ExitStack() as marks:
+            for planned in stack:
+                marks.enter_context(heartbeat.at(planned.name))
+            made = run_stack(experiment, stack, heartbeat.check_alive)
+        if made is not None:
+            return made
+    return [_tried_alone(experiment, some[0], heartbeat)]
+
+
+def _tried_alone(experiment: Experiment, planned: PlannedRun, heartbeat: Heartbeat) -> RunOutcome:
     deaths = heartbeat.deaths(planned.name)
     kind = planned.run.point.scenario.protocols[planned.run.protocol].kind
     if deaths >= (1 if kind in experiment.deadly else MOST_DEATHS):

@@ -15,6 +15,7 @@ from .heartbeat import Heartbeat
 from .interrupts import heeded
 from .plan import Experiment, PlannedRun
 from .run_once import RunOutcome
+from .stacks import in_stacks
 from .workers import OnSample, OnStart, Workers
 
 MOST_RUNS = 200
@@ -110,7 +111,7 @@ class _Dispatch:
     def __init__(self, hands: Hands, experiment: Experiment, queue: Sequence[PlannedRun], heartbeat: Heartbeat) -> None:
         self.hands, self.experiment, self.queue, self.heartbeat = hands, experiment, queue, heartbeat
         self.post = post(experiment, queue, heartbeat.folder)
-        self.waiting, self.alone = deque(range(len(queue))), set[int]()
+        self.waiting, self.alone = deque(in_stacks(experiment, queue)), set[int]()
         self.open: dict[Any, list[int]] = {}
 
     def outcomes(self) -> Iterator[tuple[int, RunOutcome]]:

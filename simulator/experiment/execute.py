@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from ...agents.errors import Divergence, HushnetError, LimitReached, Stall, StepFailure
 from ..analysis.results import RunResult
 from ..contract.verdict import Verdict
+from ..engine.batched.side_by_side import run_side_by_side
 from ..engine.selection import Engine, run_exactly
 from ..metrics.trace import HitWindow, Row
 from ..network.graphs import describe
@@ -59,26 +60,47 @@ def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None]
             run_exactly(attempt.make, attempt.engine)
         except tuple(FAILURES.values()) as error:
             failure = error
-        world, recorder, log, remarks = attempt.world, attempt.recorder, attempt.log, attempt.remarks
-        ledger = world.ledger.to_frame()
-        ledger["agent"] = [str(world.setting.task.ids[int(agent)]) for agent in ledger["agent"]]
-        trace, agents = recorder.trace(), recorder.agents(world)
-        manifest = _manifest(run, world, failure, experiment.verdict(run))
-        manifest["warnings"] += recorder.warnings
-        manifest["warnings"] += [f"{manifest['label']}: {remark}" for remark in remarks.of(world)]
-        manifest["files"] = experiment.named_files(run)
-        manifest["measures"] = recorder.measures(world)
-        manifest["baselines"] = recorder.baselines(world)
-        checked = recorder.invariants
-        manifest["invariants"] = [] if checked is None else checked.report()
-        manifest["no_invariant"] = None if checked is None else checked.why_none
-    seconds = time.perf_counter() - began
-    manifest["timings"] = {
+        result = attempt.result(failure)
+    return _timed(result, began, worked)
+
+
+def execute_together(
+    experiment: Experiment, runs: Sequence[Run], on_sample: Callable[[World], None] | None = None
+) -> list[RunResult]:
+    """Run several side by side; each result is that of `execute`, with an equal part of the time that all take.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    runs : sequence of Run
+        Of one protocol.
+    on_sample : callable, optional
+        Called with one of the worlds at every record instant.
+
+    Raises
+    ------
+    Apart
+        If they have to be run one by one.
+    """
+    began, worked = time.perf_counter(), time.process_time()
+    with naming_fields(runs[0].protocol), one_thread(), np.errstate(all="ignore"):
+        attempts = [_Attempt(experiment, run, on_sample) for run in runs]
+        worlds = [attempt.make(None) for attempt in attempts]
+        engines = [attempt.engine(world) for attempt, world in zip(attempts, worlds, strict=True)]
+        run_side_by_side([engine.prepare(world) for engine, world in zip(engines, worlds, strict=True)])
+        results = [attempt.result(None) for attempt in attempts]
+    return [_timed(result, began, worked, share=len(runs)) for result in results]
+
+
+def _timed(result: RunResult, began: float, worked: float, *, share: int = 1) -> RunResult:
+    """Say how long a run took that ends now, if it is one of so many."""
+    seconds, totals = (time.perf_counter() - began) / share, result.manifest["totals"]
+    result.manifest["timings"] = {
         "seconds": seconds,
-        "cpu_seconds": time.process_time() - worked,
-        "activations_per_second": world.activations / max(seconds, 1e-9),
+        "cpu_seconds": (time.process_time() - worked) / share,
+        "activations_per_second": totals["activations"] / max(seconds, 1e-9),
     }
-    return RunResult(manifest, trace, agents, ledger, extras={} if log is None else {"messages": log.table(world)})
+    return result
 
 
 class _Attempt:
@@ -103,6 +125,24 @@ class _Attempt:
     def engine(self, world: World) -> Engine:
         """The engine that the scenario asks for."""
         return self._experiment.engine_for(self._run, world)
+
+    def result(self, failure: HushnetError | None) -> RunResult:
+        """What has come of it, without how long it took."""
+        world, recorder, experiment, run = self.world, self.recorder, self._experiment, self._run
+        ledger = world.ledger.to_frame()
+        ledger["agent"] = [str(world.setting.task.ids[int(agent)]) for agent in ledger["agent"]]
+        trace, agents = recorder.trace(), recorder.agents(world)
+        manifest = _manifest(run, world, failure, experiment.verdict(run))
+        manifest["warnings"] += recorder.warnings
+        manifest["warnings"] += [f"{manifest['label']}: {remark}" for remark in self.remarks.of(world)]
+        manifest["files"] = experiment.named_files(run)
+        manifest["measures"] = recorder.measures(world)
+        manifest["baselines"] = recorder.baselines(world)
+        checked = recorder.invariants
+        manifest["invariants"] = [] if checked is None else checked.report()
+        manifest["no_invariant"] = None if checked is None else checked.why_none
+        extras = {} if self.log is None else {"messages": self.log.table(world)}
+        return RunResult(manifest, trace, agents, ledger, extras=extras)
 
 
 def first_hit(

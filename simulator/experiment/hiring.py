@@ -14,6 +14,7 @@ from .plan import Experiment, PlannedRun, Run
 from .processes import OwnProcesses
 from .proofs import judge
 from .run_once import RunOutcome, is_there, run_once
+from .stacks import MOST_RUNS, in_stacks, run_stack, stack_of
 from .workers import Jobs, OnSample, OnStart, Workers
 
 START, RUN, EVENT = 3.0, 0.02, 5e-6
@@ -36,13 +37,26 @@ class InProcess(Workers):
         on_start: OnStart | None = None,
         on_sample: OnSample | None = None,
     ) -> Generator[tuple[int, RunOutcome], None, None]:
-        for rank, planned in enumerate(queue):
-            if on_start:
-                on_start(planned.run)
-            if planned.run.point.scenario.protocols[planned.run.protocol].kind in experiment.deadly:
-                yield from ((rank, outcome) for _, outcome in self._other_process().work(experiment, [planned]))
-            else:
-                yield rank, run_once(experiment, planned, on_sample)
+        order = in_stacks(experiment, queue)
+        while order:
+            count = stack_of(experiment, [queue[rank] for rank in order[:MOST_RUNS]])
+            ranks, order = order[:count], order[count:]
+            for rank in ranks:
+                if on_start:
+                    on_start(queue[rank].run)
+            made = run_stack(experiment, [queue[rank] for rank in ranks], on_sample) if count > 1 else None
+            if made is not None:
+                yield from zip(ranks, made, strict=True)
+                continue
+            for rank in ranks:
+                yield rank, self._made(experiment, queue[rank], on_sample)
+
+    def _made(self, experiment: Experiment, planned: PlannedRun, on_sample: OnSample | None) -> RunOutcome:
+        """What becomes of a run that is made by itself."""
+        if planned.run.point.scenario.protocols[planned.run.protocol].kind not in experiment.deadly:
+            return run_once(experiment, planned, on_sample)
+        ((_, outcome),) = self._other_process().work(experiment, [planned])
+        return outcome
 
     @override
     def judge(self, experiment: Experiment, planned: PlannedRun) -> Verdict:

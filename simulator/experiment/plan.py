@@ -167,6 +167,8 @@ class Experiment:
     unrepeatable, deadly : dict of str to str
         Kinds of protocols that do something else in another process, or that end their process in a small world: what
         is known of it, see `hushnet.simulator.contract.repeats`.
+    apart : set of str
+        Kinds of runs that could not be made side by side, see `hushnet.simulator.experiment.stacks`.
     """
 
     loaded: LoadedScenario
@@ -179,6 +181,7 @@ class Experiment:
     verdicts: dict[str, Verdict] = field(default_factory=dict, init=False, repr=False)
     unrepeatable: dict[str, str] = field(default_factory=dict, init=False, repr=False)
     deadly: dict[str, str] = field(default_factory=dict, init=False, repr=False)
+    apart: set[str] = field(default_factory=set, init=False, repr=False)
     _built: dict[tuple[str, int], Built] = field(default_factory=dict, init=False, repr=False)
     _sources: dict[tuple[str, ...], str | None] = field(default_factory=dict, init=False, repr=False)
 

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 from ...agents.authors import author_place, contained
 from ...agents.errors import INTERRUPTED, HushnetError, OutOfResources, details_of, words_of
+from ..analysis.results import RunResult
 from ..metrics.trace import Row
 from ..storage.files import out_of_order, put_file, writing
 from ..storage.store import Store
@@ -101,9 +103,7 @@ def run_once(
                 result = execute(experiment, planned.run, on_sample)
             if left:
                 raise ThreadLeft(*left[0])
-            manifest = result.manifest
-            manifest["topology"]["graph"] = store.save_graph(experiment.data(planned.run)[1])
-            store.save(run_id, result)
+            manifest = keep(experiment, planned.run, run_id, result)
         status, error = manifest["status"], manifest["error"]
     except HushnetError:
         raise
@@ -124,6 +124,14 @@ def run_once(
         keep_failure(experiment, planned, details_of(failure))
     times = (time.perf_counter() - began, time.process_time() - worked)
     return RunOutcome(run_id, status, there, error, *times, hit)
+
+
+def keep(experiment: Experiment, run: Run, run_id: str, result: RunResult) -> dict[str, Any]:
+    """Save what has come of a run, with the graph that it ran on; its manifest."""
+    store, manifest = Store(experiment.folder, experiment.token), result.manifest
+    manifest["topology"]["graph"] = store.save_graph(experiment.data(run)[1])
+    store.save(run_id, result)
+    return manifest
 
 
 def is_there(experiment: Experiment, run: Run, run_id: str) -> bool:

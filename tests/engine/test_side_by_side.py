@@ -12,7 +12,7 @@ from hushnet.protocols.steps import batched
 from hushnet.protocols.steps.joined import Apart
 from hushnet.simulator.contract.bench import protocol_parameters
 from hushnet.simulator.engine.batched.planned_batches import StepsInBatches
-from hushnet.simulator.engine.batched.side_by_side import StepsSideBySide, run_side_by_side
+from hushnet.simulator.engine.batched.side_by_side import run_side_by_side
 from hushnet.simulator.recording.recorder import Recorder
 
 from ..protocols.random_worlds import assert_same, random_setting
@@ -23,8 +23,7 @@ from .driving import drive, driver_of, fast_world
 
 def side_by_side(worlds):
     """Run worlds together."""
-    drivers = [driver_of(world) for world in worlds]
-    run_side_by_side(drivers, StepsSideBySide([driver.planned for driver in drivers]))
+    run_side_by_side([driver_of(world) for world in worlds])
 
 
 @pytest.mark.parametrize("seed", range(6))

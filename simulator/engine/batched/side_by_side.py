@@ -24,6 +24,7 @@ from ....protocols.steps.joined import Apart, JoinedTables
 from ...network.randomness import quantise
 from ...world.rewind import Rewind
 from ..driver import Driver
+from .driver import BatchedDriver
 from .plan import READS, STEPS, StepPlan
 from .plan_source import PlanSource
 from .planned_batches import BatchMaker, StepsInBatches, levels_of
@@ -175,20 +176,20 @@ def _check_alike(part: StepsInBatches, first: StepsInBatches) -> None:
         raise Apart("their noise differs")
 
 
-def run_side_by_side(drivers: Sequence[Driver], steps: StepsSideBySide) -> None:
+def run_side_by_side(drivers: Sequence[Driver]) -> None:
     """Run worlds to their ends, which are all at one time.
 
     Parameters
     ----------
     drivers : sequence of Driver
-    steps : StepsSideBySide
-        Of their planned steps.
+        Of worlds that have not begun.
 
     Raises
     ------
     Apart
         If they have to be run one by one; so have they where any run ends before its time, with an error.
     """
+    steps = StepsSideBySide([_planned(driver) for driver in drivers])
     try:
         with ExitStack() as stack:
             for driver in drivers:
@@ -205,6 +206,17 @@ def run_side_by_side(drivers: Sequence[Driver], steps: StepsSideBySide) -> None:
         raise Apart("a step ends it") from rewind
     except HushnetError as error:
         raise Apart(str(error)) from error
+
+
+def _planned(driver: Driver) -> StepsInBatches:
+    """What makes the steps of a run that ends at a time and is read at times; raises `Apart` otherwise."""
+    planned = driver.planned if isinstance(driver, BatchedDriver) else None
+    if not isinstance(planned, StepsInBatches):
+        raise Apart("their steps are not made in batches")
+    world = driver.world
+    if world.setting.stop.time is None or world.record_activations or world.observer is not None:
+        raise Apart("they are looked at, or end, by what happens in them")
+    return planned
 
 
 def _instants(driver: Driver, most: float) -> Iterable[float]:

@@ -1,0 +1,80 @@
+"""Runs of one protocol that are made side by side: which of a queue, and what comes of them.
+
+Whatever comes in the way of a stack, its runs are made one by one, and are the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from ...agents.authors import contained
+from ...agents.errors import INTERRUPTED
+from ..world.world import World
+from .execute import execute_together
+from .plan import Experiment, PlannedRun
+from .run_once import RunOutcome, is_there, keep, run_once
+
+MOST_AGENTS = 1000
+"""Agents of all runs of a stack at most: wider batches gain little, and what they read does not stay near."""
+MOST_WAKE_UPS = 2e6
+"""Expected wake-ups of a stack at most: a process that is killed loses no more than they take, a minute or so."""
+MOST_RUNS = 50
+MOST_BYTES = 2**27
+"""Bytes of a stack's data at most, of which it has a copy of its own."""
+
+
+def in_stacks(experiment: Experiment, queue: Sequence[PlannedRun]) -> list[int]:
+    """The ranks of a queue, those of runs that may be made side by side one after the other."""
+    found: dict[str | int, list[int]] = {}
+    for rank, planned in enumerate(queue):
+        found.setdefault(_alike(experiment, planned) or rank, []).append(rank)
+    return [rank for ranks in found.values() for rank in ranks]
+
+
+def stack_of(experiment: Experiment, some: Sequence[PlannedRun]) -> int:
+    """How many of the first of some runs are to be made side by side, `MOST_RUNS` at most; 1 for one by itself."""
+    kind = _alike(experiment, some[0])
+    if kind is None or kind in experiment.apart or len(some) == 1 or _alike(experiment, some[1]) != kind:
+        return 1
+    stop, (task, _) = some[0].run.point.scenario.stop.time, experiment.data(some[0].run)
+    wake_ups, size = task.agents * (stop or 1.0), task.train.features.nbytes + task.test.features.nbytes + 1
+    most, count = min(len(some), int(min(MOST_AGENTS / task.agents, MOST_WAKE_UPS / wake_ups, MOST_BYTES / size))), 1
+    while count < most and _alike(experiment, some[count]) == kind:
+        count += 1
+    return count
+
+
+def run_stack(
+    experiment: Experiment, stack: Sequence[PlannedRun], on_sample: Callable[[World], None] | None = None
+) -> list[RunOutcome] | None:
+    """Make runs side by side and keep them; None, and nothing is kept, if they have to be made one by one."""
+    ids = [experiment.run_id(planned.run) for planned in stack]
+    todo = [k for k, planned in enumerate(stack) if not is_there(experiment, planned.run, ids[k])]
+    began, worked, outcomes = time.perf_counter(), time.process_time(), dict[int, RunOutcome]()
+    if len(todo) > 1:
+        try:
+            with contained():
+                results = execute_together(experiment, [stack[k].run for k in todo], on_sample)
+        except INTERRUPTED:
+            raise
+        except BaseException:  # whatever it is, the run that it is of says so when it is made by itself
+            experiment.apart.add(_alike(experiment, stack[0]) or "")
+            return None
+        for k, result in zip(todo, results, strict=True):
+            manifest = keep(experiment, stack[k].run, ids[k], result)
+            times = ((time.perf_counter() - began) / len(todo), (time.process_time() - worked) / len(todo))
+            outcomes[k] = RunOutcome(ids[k], manifest["status"], False, manifest["error"], *times)
+    return [outcomes.get(k) or run_once(experiment, planned, on_sample) for k, planned in enumerate(stack)]
+
+
+def _alike(experiment: Experiment, planned: PlannedRun) -> str | None:
+    """What runs of a stack have in common; None for a run that is made by itself."""
+    run, scenario = planned.run, planned.run.point.scenario
+    record, stop = scenario.record, scenario.stop.model_dump(exclude_none=True)
+    if planned.window is not None or experiment.engine_name(run) == "event" or experiment.source(run) is not None:
+        return None
+    if experiment.metrics or [*stop] != ["time"] or record.activations or record.messages is not None:
+        return None
+    same = run.protocol, scenario.protocols[run.protocol], stop, record, scenario.limits, scenario.network.start
+    return repr((*same, scenario.engine, experiment.verdict(run).status))

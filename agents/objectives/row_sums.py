@@ -30,7 +30,10 @@ class RowSums:
 
     def __init__(self, table: Table, number: Callable[[Array, Array], Array]) -> None:
         self.table, self.number = table, number
+        self._everybody = np.arange(len(table.counts))
+        self._rows = read_only(table.features), read_only(table.offsets)
         self._models: Array | None = None
+        self._scores: Callable[..., Array] | None = None
         self._sums = np.zeros(len(table.counts))
 
     def at(self, models: Array) -> Array:
@@ -41,19 +44,23 @@ class RowSums:
         ValueError
             If the models have another shape.
         """
-        table, everybody = self.table, np.arange(len(self.table.counts))
+        table, everybody = self.table, self._everybody
         expected = (len(everybody), table.features.shape[1])
         if models.shape != expected:
             raise ValueError(f"models must have the shape {expected}, got {models.shape}")
         before, self._models = self._models, models.copy() if models.nbytes <= MOST_KEPT else None
-        changed = everybody if before is None else np.flatnonzero((models != before).any(axis=1))
+        changed = everybody if before is None else (models != before).any(axis=1).nonzero()[0]
+        if not len(changed):
+            return self._sums.copy()
         if 2 * len(changed) > len(everybody):
             changed, labels = everybody, table.labels
         else:
             labels = table.labels[_rows(table, changed)]
         counts = table.counts[changed]
         inhabited, begins = counts > 0, np.cumsum(counts) - counts
-        scores = scores_of_rows(*map(read_only, (table.features, table.offsets, models, changed)))
+        given = *self._rows, read_only(models), read_only(changed)
+        form = self._scores = self._scores or scores_of_rows.form(given)
+        scores = form(*given)
         self._sums[changed] = 0.0
         if inhabited.any():
             self._sums[changed[inhabited]] = np.add.reduceat(self.number(scores, labels), begins[inhabited])

@@ -1,0 +1,102 @@
+"""Runs that are made side by side are kept as they are alone, in any grouping, by any processes, after any end."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from hushnet.simulator.experiment import Experiment, hiring, perform
+from hushnet.simulator.experiment.processes import OwnProcesses
+from hushnet.simulator.language.loading import load
+
+NOISE = {"mechanism": "gaussian", "target": {"verified": 3.0, "delta": 0.001}, "updates": 5, "clip": 0.2}
+SCENARIO = {
+    "schema": 1,
+    "scenario": "stacks",
+    "task": {"kind": "linear_classification", "agents": 7, "dimension": 3, "points": "ball"},
+    "topology": {"kind": "ring"},
+    "network": {"latency": {"kind": "exponential", "mean": 0.2}},
+    "engine": "batched",
+    "protocols": {
+        "cd": {"kind": "coordinate_descent", "mu": 0.4},
+        "private": {"kind": "coordinate_descent", "mu": 0.4, "privacy": {**NOISE, "sensitivity": "clip"}},
+        "pairs": {"kind": "model_propagation"},
+        "rounds": {"kind": "dual_averaging"},
+        "local": {"kind": "local"},
+    },
+    "stop": {"time": 8.0},
+    "record": {"every": 1.5, "metrics": ["objective", "accuracy", "traffic", "epsilon"]},
+    "sweep": {"network.loss": [0.0, 0.1]},
+    "seeds": 3,
+}
+AT_ONCE = {**SCENARIO, "sweep": {"stop.time": [8.0, 9.0]}}
+
+
+def performed(folder, workers=None, scenario=SCENARIO):
+    assert not perform(Experiment(load(scenario), folder), workers=workers)
+    return kept(folder)
+
+
+def kept(folder):
+    """What every run's folder holds, without how long it took."""
+    found = {}
+    for manifest in folder.glob("*/manifest.json"):
+        for file in manifest.parent.iterdir():
+            found[file.relative_to(folder)] = file.read_bytes()
+        content = json.loads(manifest.read_text())
+        del content["timings"], content["checksums"]["manifest"]
+        found[manifest.relative_to(folder)] = content
+    return found
+
+
+@pytest.fixture
+def stacks(monkeypatch):
+    """How many runs were made side by side each time in this process; never any if asked for."""
+    made, usual = [], hiring.stack_of
+
+    def noted(experiment, some):
+        made.append(usual(experiment, some))
+        return made[-1]
+
+    monkeypatch.setattr(hiring, "stack_of", noted)
+    return made
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The runs, each made by itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hiring, "stack_of", lambda experiment, some: 1)
+        return performed(tmp_path_factory.mktemp("alone"))
+
+
+def test_runs_made_side_by_side_are_kept_as_they_are_alone(tmp_path, stacks, alone):
+    assert performed(tmp_path) == alone
+    assert stacks.count(6) >= 4  # both points and all seeds of a protocol
+
+
+def test_any_processes_come_to_the_same(tmp_path, alone):
+    with OwnProcesses(2) as workers:
+        assert performed(tmp_path, workers) == alone
+
+
+def test_what_was_not_there_yet_comes_to_the_same(tmp_path, stacks, alone):
+    performed(tmp_path)
+    folders = sorted({tmp_path / file.parent for file in alone})
+    for folder in folders[::2]:
+        shutil.rmtree(folder)
+    assert performed(tmp_path) == alone
+
+
+def test_runs_that_end_at_different_times_are_not_made_together(tmp_path, stacks):
+    performed(tmp_path, scenario=AT_ONCE)
+    assert max(stacks) == 3
+
+
+def test_a_run_that_fails_is_the_only_one_that_does(tmp_path, stacks, alone):
+    scenario = {**SCENARIO, "limits": {"events": 170}}
+    failures = perform(Experiment(load(scenario), tmp_path))
+    statuses = [json.loads(file.read_text())["status"] for file in tmp_path.glob("*/manifest.json")]
+    assert statuses.count("limited") == len(failures) > 0
+    assert statuses.count("complete") == len(statuses) - len(failures) > 0

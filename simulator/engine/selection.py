@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, final
 
 from typing_extensions import override
@@ -180,6 +180,13 @@ def refusal(world: World, why: str) -> InputError:
         f"{world.protocol.parameters.kind!r} cannot run on the batched engine: {why}; use engine: auto",
         field=("engine",),
     )
+
+
+def run_together(drivers: Sequence[Driver]) -> None:
+    """Run worlds side by side to their ends: `hushnet.simulator.engine.batched.side_by_side.run_side_by_side`."""
+    from .batched.side_by_side import run_side_by_side
+
+    run_side_by_side(drivers)
 
 
 def run_exactly(make: Callable[[Rewind | None], World], engine: Callable[[World], Engine]) -> World:

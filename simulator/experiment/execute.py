@@ -12,8 +12,7 @@ import numpy as np
 from ...agents.errors import Divergence, HushnetError, LimitReached, Stall, StepFailure
 from ..analysis.results import RunResult
 from ..contract.verdict import Verdict
-from ..engine.batched.side_by_side import run_side_by_side
-from ..engine.selection import Engine, run_exactly
+from ..engine.selection import Engine, run_exactly, run_together
 from ..metrics.trace import HitWindow, Row
 from ..network.graphs import describe
 from ..recording.first_hit import FirstHit
@@ -87,7 +86,7 @@ def execute_together(
         attempts = [_Attempt(experiment, run, on_sample) for run in runs]
         worlds = [attempt.make(None) for attempt in attempts]
         engines = [attempt.engine(world) for attempt, world in zip(attempts, worlds, strict=True)]
-        run_side_by_side([engine.prepare(world) for engine, world in zip(engines, worlds, strict=True)])
+        run_together([engine.prepare(world) for engine, world in zip(engines, worlds, strict=True)])
         results = [attempt.result(None) for attempt in attempts]
     return [_timed(result, began, worked, share=len(runs)) for result in results]
 

@@ -29,8 +29,9 @@ def chosen(one, place, population: int, count: int) -> list[int]:
 @settings(max_examples=40, deadline=None)
 def test_streams_are_the_generators_of_their_ids_and_go_on(purpose, seed, ids):
     """Noise, samples and shares in turn: what a row draws follows from its own draws alone."""
-    one, places = generator(seed, purpose), beginnings(*(np.array(column) for column in zip(*ids, strict=True)))
-    numpys = [Draws(seed).generator(purpose, *own) for own in ids]
+    seeds = [seed, seed // 2] * 2  # streams of two runs
+    one, places = generator(purpose), beginnings(seeds[: len(ids)], *map(np.array, zip(*ids, strict=True)))
+    numpys = [Draws(root).generator(purpose, *own) for root, own in zip(seeds, ids, strict=False)]
     rows, out = np.full(len(ids), 7), np.empty((len(ids), 5))
     ranks, starts = np.empty(7 * len(ids), dtype=np.int64), np.empty(len(ids) + 1, dtype=np.int64)
     for _ in range(3):
@@ -48,7 +49,7 @@ def test_samples_are_numpys_on_both_sides_of_every_change_of_method(population):
     few = population // 50
     counts = {1, 2, 32, 33, 64, 65, few - 1, few, few + 1, few + 2, population // 2, population - 1, population}
     for count in sorted(count for count in counts if 1 <= count <= population):
-        one, place = generator(count, "sampling"), beginnings([population])
+        one, place = generator("sampling"), beginnings(count, [population])
         rng = Draws(count).generator("sampling", population)
         for _ in range(2):
             assert chosen(one, place, population, count) == rng.choice(population, count, replace=False).tolist()
@@ -61,7 +62,7 @@ def test_noise_is_what_a_release_adds(mechanism, dimension):
     norm = "l1" if mechanism == "laplace" else "l2"
     release = Release(0, 0.0, mechanism, norm, 1.0, "clip", 1.0, 0.37, 1.0, 0.0, 1, dimension=dimension)
     exact, rows = np.linspace(-2, 3, dimension), 6
-    one, places, out = generator(8, "noise"), beginnings(np.arange(rows)), np.empty((rows, dimension))
+    one, places, out = generator("noise"), beginnings(8, np.arange(rows)), np.empty((rows, dimension))
     noisy = np.arange(rows) != 4
     FILLS[mechanism](one, places, np.full(rows, 0.37), noisy, out)
     assert not out[4].any()
@@ -76,7 +77,7 @@ def test_the_numpy_that_is_installed_draws_so():
 
 def test_another_stream_of_numpys_is_found(monkeypatch):
     disagreement.cache_clear()
-    monkeypatch.setattr(draw_kernels, "beginnings", lambda ids: beginnings(np.array(ids) + 1))
+    monkeypatch.setattr(draw_kernels, "beginnings", lambda seed, ids: beginnings(seed, np.array(ids) + 1))
     assert disagreement() == f"NumPy {np.__version__} draws otherwise than the compiled streams"
     disagreement.cache_clear()
 

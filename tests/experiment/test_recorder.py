@@ -89,7 +89,7 @@ def test_a_metric_reads_every_public_attribute_of_a_block_and_can_write_none():
         for name, own in world.state.agent.items():
             block = snapshot.state.agent[name]
             public = [word for word in dir(own) if not word.startswith("_")]
-            assert public == sorted([*attributes, "of", "put", "taken", "width_of"])
+            assert public == sorted([*attributes, "joined", "of", "put", "taken", "width_of"])
             for attribute in attributes:
                 assert np.array_equal(getattr(block, attribute), getattr(own, attribute))
             assert np.array_equal(block.of(slice(1, 3)), own.of(slice(1, 3)))

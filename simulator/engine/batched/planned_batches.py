@@ -97,7 +97,7 @@ class BatchMaker(StepMaker):
 
     @abstractmethod
     def _levels(self, total: int) -> Ranks:
-        """Of each step, one more than the highest level among those that it depends on."""
+        """(total,) levels of steps: one more than the highest of those that a step depends on."""
 
     @abstractmethod
     def _name_failure(self, places: Any, error: BaseException) -> None:

@@ -2,6 +2,7 @@
 
 Five protocols on ten points with ten seeds, each run of 100 agents with 101 records: processor time in all and by
 protocol, what a record takes (a run with its 101 records against one with two), and a run of 20 agents.
+Runs of one protocol are made side by side; the whole study is made once more with each by itself, in one process.
 ``--toy`` sees that it runs.
 """
 
@@ -14,8 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
-from hushnet.simulator.experiment import Experiment, RunOutcome, hire, perform
+from hushnet.simulator.experiment import Experiment, RunOutcome, hire, perform, stacks
 from hushnet.simulator.language.loading import load
 
 from .sweep import processor
@@ -81,12 +83,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     measured(few)  # so that everything is compiled
     seconds, outcomes = measured(whole, options.jobs)
     print(f"{whole.points} points x {whole.seeds} seeds: {len(outcomes)} runs, {seconds:.1f} s of processor time")
+    with patch.object(stacks, "MOST_AGENTS", 0):
+        alone, singly = measured(whole)
+    print(f"one after the other: {alone:.1f} s, {alone / seconds:.2f} times as much")
     with_all, with_two = usual(measured(few)[1]), usual(measured(replace(few, every=few.time))[1])
     small = usual(measured(replace(few, agents=min(20, few.agents)))[1])
-    print("| protocol | a run, ms | a record, ms | a run of 20 agents, ms |\n| --- | ---: | ---: | ---: |")
+    print("| protocol | a run, ms | by itself, ms | a record, ms | a run of 20 agents, ms |")
+    print("| --- | ---: | ---: | ---: | ---: |")
+    each = usual(singly)
     for name, taken in usual(outcomes).items():
         record = (with_all[name] - with_two[name]) / (few.time / few.every - 1)
-        print(f"| {name} | {1e3 * taken:.1f} | {1e3 * record:.2f} | {1e3 * small[name]:.1f} |")
+        print(f"| {name} | {1e3 * taken:.1f} | {1e3 * each[name]:.1f} | {1e3 * record:.2f} | {1e3 * small[name]:.1f} |")
 
 
 def measured(study: Study, jobs: int = 1) -> tuple[float, list[tuple[str, RunOutcome]]]:

@@ -265,6 +265,22 @@ def test_planned_steps_give_the_same_run_bit_for_bit(data, folder):
     assert_same(fast, reference)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_an_observer_sees_a_last_step_that_sends_nothing_as_its_agent_makes_it(seed):
+    """Not as things stand when the window is over: slow links deliver much in the meantime."""
+    setting = Setting(
+        task=small_task(6, empty=False),
+        graph=random_graph(6, 1.0, np.random.default_rng(0)),
+        clock=Poisson(kind="poisson"),
+        network=NetworkParameters(bandwidth=16.0),
+        availability=Always(kind="always"),
+        stop=Stop(time=4.0),
+        draws=Draws(seed),
+    )
+    given = (setting, BlendAtOnce, MixParameters(updates=4))
+    assert_same(*(outcome(engine, *given, every=0.25) for engine in (fast_world, World)))
+
+
 @given(data=st.data())
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_longer_windows_change_nothing(data, folder):

@@ -53,7 +53,7 @@ class WakeWindows(BatchedDriver):
             self.stopped_at(float(now))
         if self.planned is not None:
             self.world.activations = int(counts[tallies.ACTIVATIONS])
-        after_step = why in (windows.COUNTED, windows.OVER, windows.FINISHED)
+        after_step = why in (windows.COUNTED, windows.SHOWN, windows.OVER, windows.FINISHED)
         self.tell(min(limit, float(now)), int(counts[tallies.BARRIER]) if after_step else EVER)
         return self.handle(why, agent)
 

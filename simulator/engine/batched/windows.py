@@ -47,11 +47,11 @@ from .plan import (
 )
 from .wake_heap import add, order_heap, sift_down, take_top
 
-REACHED, IDLE, FULL, AWAKE, COUNTED, OVER, FINISHED, LOOK, ENDS = range(9)
+REACHED, IDLE, FULL, AWAKE, COUNTED, OVER, FINISHED, LOOK, ENDS, SHOWN = range(10)
 """Why a window ended: its limit was reached; no clock ticks any more; more room is needed; an agent has to step; a
 number of activations, vectors or updates was reached; the clock of an agent with a process of its own has ended; the
 last clock has ended; the run's limits are to be looked at before anything else happens; the
-last step that was planned ends the run."""
+last step that was planned ends the run; somebody is to be shown a step that does not count."""
 
 
 @compiled
@@ -251,8 +251,11 @@ def run_window(
             return ENDS, agent, now
         if said & UNMADE == 0:
             send_said(run, run, agent, ports, rows, draw_copies, send_copies)
-        if is_counted(said) and count_step(run, agent):
-            return COUNTED, agent, now
+        if is_counted(said):
+            if count_step(run, agent):
+                return COUNTED, agent, now
+        elif counts[OBSERVED] and said & UNMADE == 0:
+            return SHOWN, agent, now
 
 
 @part(_nrt=False)

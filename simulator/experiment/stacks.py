@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from ...agents.authors import contained
 from ...agents.errors import INTERRUPTED
+from ..metrics.metric import recordable
 from ..world.world import World
 from .execute import execute_together
 from .plan import Experiment, PlannedRun
@@ -54,12 +55,14 @@ def run_stack(
     began, worked, outcomes = time.perf_counter(), time.process_time(), dict[int, RunOutcome]()
     if len(todo) > 1:
         try:
-            with contained():
+            with contained() as left:
                 results = execute_together(experiment, [stack[k].run for k in todo], on_sample)
         except INTERRUPTED:
             raise
         except BaseException:  # whatever it is, the run that it is of says so when it is made by itself
             experiment.apart.add(_alike(experiment, stack[0]) or "")
+            return None
+        if left:  # threads that live on
             return None
         for k, result in zip(todo, results, strict=True):
             manifest = keep(experiment, stack[k].run, ids[k], result)
@@ -71,10 +74,20 @@ def run_stack(
 def _alike(experiment: Experiment, planned: PlannedRun) -> str | None:
     """What runs of a stack have in common; None for a run that is made by itself."""
     run, scenario = planned.run, planned.run.point.scenario
-    record, stop = scenario.record, scenario.stop.model_dump(exclude_none=True)
-    if planned.window is not None or experiment.engine_name(run) == "event" or experiment.source(run) is not None:
+    parameters, record, stop = scenario.protocols[run.protocol], scenario.record, scenario.stop
+    if planned.window is not None or experiment.engine_name(run) == "event" or not _is_proved(experiment, planned):
         return None
-    if experiment.metrics or [*stop] != ["time"] or record.activations or record.messages is not None:
+    own = {*(record.metrics or ())} - recordable().keys()  # may remember what they have seen
+    if own or experiment.metrics or record.activations or record.messages is not None:
         return None
-    same = run.protocol, scenario.protocols[run.protocol], stop, record, scenario.limits, scenario.network.start
-    return repr((*same, scenario.engine, experiment.verdict(run).status))
+    if [*stop.model_dump(exclude_none=True)] != ["time"]:
+        return None
+    return repr((run.protocol, parameters, stop, record, scenario.limits, scenario.network.start, scenario.engine))
+
+
+def _is_proved(experiment: Experiment, planned: PlannedRun) -> bool:
+    """Whether a protocol's steps were seen to give the same bits in batches of any agents."""
+    verdict, kind = experiment.verdict(planned.run), planned.run.point.scenario.protocols[planned.run.protocol].kind
+    if verdict.status == "shipped":
+        return True
+    return verdict.status in ("passed", "elsewhere") and not verdict.warnings and kind not in experiment.deadly

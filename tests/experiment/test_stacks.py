@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 
+import numpy as np
 import pytest
+from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
+from hushnet.protocols.noise import GradientNoise
+from hushnet.protocols.privacy.budget import Privacy
+from hushnet.protocols.steps import average, batched, local_gradient, perturbed
 from hushnet.simulator.experiment import Experiment, hiring, perform
 from hushnet.simulator.experiment.processes import OwnProcesses
 from hushnet.simulator.language.loading import load
@@ -33,8 +38,15 @@ SCENARIO = {
 AT_ONCE = {**SCENARIO, "sweep": {"stop.time": [8.0, 9.0]}}
 
 
-def performed(folder, workers=None, scenario=SCENARIO):
-    assert not perform(Experiment(load(scenario), folder), workers=workers)
+class OwnParameters(ProtocolParameters):
+    """What a scenario may set."""
+
+    kind: str = "Own"
+    privacy: Privacy
+
+
+def performed(folder, workers=None, scenario=SCENARIO, **own):
+    assert not perform(Experiment(load(scenario, extra=own), folder), workers=workers)
     return kept(folder)
 
 
@@ -100,3 +112,62 @@ def test_a_run_that_fails_is_the_only_one_that_does(tmp_path, stacks, alone):
     statuses = [json.loads(file.read_text())["status"] for file in tmp_path.glob("*/manifest.json")]
     assert statuses.count("limited") == len(failures) > 0
     assert statuses.count("complete") == len(statuses) - len(failures) > 0
+
+
+class Together(Protocol):
+    """A private gossip of a user's own, in batches."""
+
+    Parameters = OwnParameters
+
+    def prepare(self):
+        self.step_noise = GradientNoise(self.parameters.privacy, self.problem.task, weights=np.full(3, 1 / 3))
+
+    def most_steps(self):
+        return 3
+
+    def layout(self):
+        p = self.problem.task.dimension
+        return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
+
+    def start(self, me):
+        me.send("model", me.model, me.public("zeros"))
+
+    @staticmethod
+    @batched
+    def step(me):
+        gradient = perturbed(me, local_gradient(me, me.model))
+        me.model = (me.model + average(me)) / 2 - 0.1 * gradient
+        me.message = me.model
+
+
+class Alone(Together):
+    """The same, one agent after the other."""
+
+    @staticmethod
+    def step(me):
+        gradient = perturbed(me, local_gradient(me, me.model))
+        me.model = (me.model + average(me)) / 2 - 0.1 * gradient
+        me.message = me.model
+
+
+class Mixing(Together):
+    """What an agent does depends on who is in its batch."""
+
+    @staticmethod
+    @batched
+    def step(me):
+        gradient = perturbed(me, local_gradient(me, me.model))
+        me.model = (me.model + average(me)) / 2 - 0.1 * gradient * (1 + me.now.mean())
+        me.message = me.model
+
+
+@pytest.mark.parametrize(("kind", "made"), [(Together, {6}), (Alone, {6}), (Mixing, {1})])
+def test_own_protocols_are_made_side_by_side_where_batches_were_seen_to_change_nothing(
+    tmp_path, stacks, monkeypatch, kind, made
+):
+    privacy = {"mechanism": "gaussian", "clip": 0.5, "multiplier": 3.0, "updates": 3, "delta": 1e-3}
+    scenario = {**SCENARIO, "protocols": {"own": {"kind": "Own", "privacy": privacy}}}
+    found = performed(tmp_path / "together", scenario=scenario, Own=kind)
+    assert set(stacks) == made
+    monkeypatch.setattr(hiring, "stack_of", lambda experiment, some: 1)
+    assert performed(tmp_path / "alone", scenario=scenario, Own=kind) == found

@@ -185,4 +185,4 @@ def test_a_study_is_measured_by_protocol(capsys):
     study.main(["--toy"])
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith(f"1 points x 1 seeds: {len(study.PROTOCOLS)} runs, ")
-    assert [line.split(" | ")[0].strip("| ") for line in said[3:]] == list(study.PROTOCOLS)
+    assert [line.split(" | ")[0].strip("| ") for line in said[4:]] == list(study.PROTOCOLS)

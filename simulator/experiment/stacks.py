@@ -26,10 +26,14 @@ MOST_BYTES = 2**27
 
 
 def in_stacks(experiment: Experiment, queue: Sequence[PlannedRun]) -> list[int]:
-    """The ranks of a queue, those of runs that may be made side by side one after the other."""
+    """The ranks of a queue, those of runs that are made side by side one after the other, the others in their order."""
     found: dict[str | int, list[int]] = {}
+    room: dict[str, int] = {}
     for rank, planned in enumerate(queue):
-        found.setdefault(_alike(experiment, planned) or rank, []).append(rank)
+        kind = _alike(experiment, planned)
+        if kind is not None and kind not in room:
+            room[kind] = _room(experiment, planned)
+        found.setdefault(rank if kind is None or room[kind] < 2 else kind, []).append(rank)
     return [rank for ranks in found.values() for rank in ranks]
 
 
@@ -38,12 +42,17 @@ def stack_of(experiment: Experiment, some: Sequence[PlannedRun]) -> int:
     kind = _alike(experiment, some[0])
     if kind is None or kind in experiment.apart or len(some) == 1 or _alike(experiment, some[1]) != kind:
         return 1
-    stop, (task, _) = some[0].run.point.scenario.stop.time, experiment.data(some[0].run)
-    wake_ups, size = task.agents * (stop or 1.0), task.train.features.nbytes + task.test.features.nbytes + 1
-    most, count = min(len(some), int(min(MOST_AGENTS / task.agents, MOST_WAKE_UPS / wake_ups, MOST_BYTES / size))), 1
+    most, count = min(len(some), _room(experiment, some[0])), 1
     while count < most and _alike(experiment, some[count]) == kind:
         count += 1
     return count
+
+
+def _room(experiment: Experiment, planned: PlannedRun) -> int:
+    """How many runs like this one a stack has room for."""
+    stop, (task, _) = planned.run.point.scenario.stop.time, experiment.data(planned.run)
+    size = task.train.features.nbytes + task.test.features.nbytes + 1
+    return int(min(MOST_AGENTS / task.agents, MOST_WAKE_UPS / (task.agents * (stop or 1.0)), MOST_BYTES / size))
 
 
 def run_stack(

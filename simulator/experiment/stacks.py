@@ -73,10 +73,10 @@ def run_stack(
             return None
         if left:  # threads that live on
             return None
-        for k, result in zip(todo, results, strict=True):
-            manifest = keep(experiment, stack[k].run, ids[k], result)
-            times = ((time.perf_counter() - began) / len(todo), (time.process_time() - worked) / len(todo))
-            outcomes[k] = RunOutcome(ids[k], manifest["status"], False, manifest["error"], *times)
+        kept = [keep(experiment, stack[k].run, ids[k], result) for k, result in zip(todo, results, strict=True)]
+        share = (time.perf_counter() - began) / len(todo), (time.process_time() - worked) / len(todo)
+        for k, manifest in zip(todo, kept, strict=True):
+            outcomes[k] = RunOutcome(ids[k], manifest["status"], False, manifest["error"], *share)
     return [outcomes.get(k) or run_once(experiment, planned, on_sample) for k, planned in enumerate(stack)]
 
 
@@ -96,7 +96,5 @@ def _alike(experiment: Experiment, planned: PlannedRun) -> str | None:
 
 def _is_proved(experiment: Experiment, planned: PlannedRun) -> bool:
     """Whether a protocol's steps were seen to give the same bits in batches of any agents."""
-    verdict, kind = experiment.verdict(planned.run), planned.run.point.scenario.protocols[planned.run.protocol].kind
-    if verdict.status == "shipped":
-        return True
-    return verdict.status in ("passed", "elsewhere") and not verdict.warnings and kind not in experiment.deadly
+    verdict = experiment.verdict(planned.run)
+    return verdict.status == "shipped" or (verdict.status in ("passed", "elsewhere") and not verdict.warnings)

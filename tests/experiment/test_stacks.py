@@ -130,7 +130,8 @@ class Together(Protocol):
         return Layout(agent={"model": p}, messages={"model": MessageKind(p, mirrors="model")})
 
     def start(self, me):
-        me.send("model", me.model, me.public("zeros"))
+        me.model = 0.1 * me.agent
+        me.send("model", me.model, me.public("indices"))
 
     @staticmethod
     @batched

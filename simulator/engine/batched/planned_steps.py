@@ -163,15 +163,8 @@ class PlannedSteps(StepMaker):
         protocol, graph = world.protocol, world.setting.graph
         self.world, self.protocol, self.tables = world, protocol, world.step_tables
         self.private, self.limited = world.private, world.ledger.limited
-        around = StepSurroundings(
-            state=world.state,
-            unheard_is_own=self.tables.unheard_is_own,
-            numbers=world.numbers,
-            seed=world.setting.draws.seed,
-            peer=world.peers.__getitem__,
-            ledger=world.ledger,
-            some_join=bool(world.setting.availability.joins),
-        )
+        joins = bool(world.setting.availability.joins)
+        around = StepSurroundings(peer=world.peers.__getitem__, ledger=world.ledger, some_join=joins)
         self.charges = StepCharges(protocol, around)
         seeds = np.full(graph.agents, world.setting.draws.seed, dtype=np.uint64)
         self.source = PlanSource(self.tables, self.charges, seeds, world.numbers)

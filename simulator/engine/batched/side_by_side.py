@@ -101,10 +101,8 @@ class StepsSideBySide(BatchMaker):
     def _declared(self) -> StepPlan:
         """A plan without steps, of what all agents declare."""
         plans = [part.plan for part in self._parts]
-        joined = {
-            name: np.concatenate([getattr(plan, name) for plan in plans], axis=-1) for name in ("period", "phase")
-        }
-        return plans[0]._replace(**joined)
+        period, phase = ([getattr(plan, name) for plan in plans] for name in ("period", "phase"))
+        return plans[0]._replace(period=np.concatenate(period, axis=1), phase=np.concatenate(phase, axis=1))
 
     def _share_pool(self) -> None:
         """Let the versions of all runs be parts of one pool, where some have grown since the last time."""

@@ -92,7 +92,7 @@ def check_alone(protocol: type[Protocol], parameters: ProtocolParameters) -> Non
 def check_engines(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
     """The batched engine runs the protocol as the event engine does.
 
-    Everything is equal bit for bit, whether its steps are made one by one or planned first.
+    Everything is equal bit for bit.
     A network that it refuses (see `check_networks`) it refuses on both, in the same words.
     """
     always = Always(kind="always")
@@ -106,7 +106,7 @@ def check_engines(protocol: type[Protocol], parameters: ProtocolParameters) -> N
     for fields, availability in worlds:
         network = NetworkParameters.model_validate(fields)
         ran, limits = [], []
-        for engine in (EventEngine(), BatchedEngine(plans=False), BatchedEngine()):
+        for engine in (EventEngine(), BatchedEngine()):
             try:
                 ran.append(run_small(protocol, parameters, network=network, availability=availability, engine=engine))
             except LimitReached as limit:

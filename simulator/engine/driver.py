@@ -20,8 +20,6 @@ from ...agents.agent import Agent
 from ...agents.availability import Timeline
 from ...agents.compilation import ASIDE
 from ...agents.errors import HushnetError
-from ...agents.inbox import Message
-from ...protocols.base import Sent
 from ..network.churn import churn
 from ..network.randomness import quantise
 from ..tables import tallies
@@ -222,36 +220,7 @@ class Driver(ABC):
         """Act on an agent that came up, went down or went for good; by default nothing."""
         return
 
-    # Steps.
-
-    def step(self, agent: Agent) -> None:
-        """Let an awake agent take a step, send what it gives out, and count it if it said anything or goes on."""
-        me = self.world.step(agent)
-        if me.silent_ and not me.sent_:
-            return
-        self.send(agent, me.sent_)
-        self.count(agent)
-
-    def react(self, agent: Agent, message: Message) -> None:
-        """Let an agent react to an arrival, and send what it gives out."""
-        world = self.world
-        world.effort.check(world.now)
-        sent = world.act("react", agent, message).sent_
-        self.transport.send(agent, sent)
-        if sent:
-            world.reactions.count(agent.index, (one.kind for one in sent), world.now)
-        self.check_vectors()
-
-    def send(self, agent: Agent, messages: Sequence[Sent]) -> None:
-        """Send what a step gave out."""
-        self.transport.send(agent, messages)
-
-    def count(self, agent: Agent) -> None:
-        """Count a completed step of an agent; record, and end the run, where that number asks for it."""
-        agent.updates += 1
-        self.transport.plain.agents.updates[agent.index] = agent.updates
-        self.world.activations += 1
-        self.check_limits(agent)
+    # Limits.
 
     def check_limits(self, agent: Agent) -> None:
         """Record, and end the run, where the steps made so far ask for it."""

@@ -9,10 +9,10 @@ from typing import Literal, final
 from typing_extensions import override
 
 from ...agents.errors import InputError
+from ...protocols.steps.charges import NotPlanned
 from ..network.laws import forms_of
 from ..world.rewind import Rewind
 from ..world.rounds import repeats
-from ..world.step_form import StepForm
 from ..world.world import World
 from .driver import Driver
 
@@ -35,10 +35,6 @@ class Engine(ABC):
     @abstractmethod
     def driver(self, world: World) -> Driver:
         """What makes the agents of a world step."""
-
-    @abstractmethod
-    def foresee(self, world: World) -> tuple[str, StepForm]:
-        """What kind of engine this is and in which form it will make a world's steps, found out without a run."""
 
     def prepare(self, world: World) -> Driver:
         """What will run a world that was not run yet; the world says from now on which engine that is."""
@@ -66,12 +62,6 @@ class EventEngine(Engine):
     """
 
     @override
-    def foresee(self, world: World) -> tuple[str, StepForm]:
-        from .event.driver import EventDriver
-
-        return EventDriver.engine, EventDriver.form
-
-    @override
     def driver(self, world: World) -> Driver:
         from .event.broadcasts import EventBroadcasts
         from .event.rounds import EventRounds
@@ -82,56 +72,53 @@ class EventEngine(Engine):
         return EventBroadcasts(world) if world.sessions is None else EventSessions(world)
 
 
-@final
 class BatchedEngine(Engine):
     """SimPy drives a pump; between its events, compiled windows run the same rules and plan steps.
 
-    It runs networks and clocks that have compiled forms (see `declined`), whatever the protocol.
+    It runs networks and clocks that have compiled forms (see `declined`), and protocols whose steps can be planned.
 
     Parameters
     ----------
-    why : str
-        Why it is this engine, for the summary.
-    plans : bool
-        Whether to plan steps, where their protocol admits it.
+    asked : bool
+        Whether it is refused to run a world on the event engine where its steps cannot be planned.
     """
 
-    def __init__(self, why: str = "", *, plans: bool = True) -> None:
-        super().__init__(why)
-        self.plans = plans
+    def __init__(self, *, asked: bool = False) -> None:
+        super().__init__()
+        self.asked = asked
 
     @override
-    def foresee(self, world: World) -> tuple[str, StepForm]:
-        driver = self.driver(world)
-        return "batched", driver.form
-
-    @staticmethod
-    def _reacting(world: World) -> bool:
-        """Whether agents take in single messages, which planned steps do not."""
-        free = world.sessions is None and world.in_rounds is None
-        return free and (world.traits.trigger == "message" or world.traits.inbox != "latest")
+    def prepare(self, world: World) -> Driver:
+        try:
+            return super().prepare(world)
+        except NotPlanned as why:
+            if self.asked:
+                raise refusal(world, str(why)) from None
+            protocol = world.protocol
+            declared = protocol.decides or protocol.asks_for_budget or world.watch is not None
+            if protocol.step_functions and not declared:
+                world.remarks = (f"{why}, so its steps are made one by one",)
+            return EventEngine(f"because {why}").prepare(world)
 
     @override
     def driver(self, world: World) -> Driver:
+        """What makes the agents of a world step; raises `NotPlanned` where that is to be done by the event engine."""
         why = declined(world)
         if why is not None:
             raise refusal(world, why)
         from .batched.broadcasts import Broadcasts
-        from .batched.eventful_broadcasts import EventfulBroadcasts
         from .batched.eventful_rounds import EventfulRounds
         from .batched.exchanges import Exchanges
         from .batched.lazy_rounds import LazyRounds
 
         if world.sessions is not None:
-            return Exchanges(world, plans=self.plans)
-        if self._reacting(world):
-            return EventfulBroadcasts(world)
+            return Exchanges(world)
         if world.in_rounds is None:
-            return Broadcasts(world, plans=self.plans)
+            return Broadcasts(world)
         calm = world.setting.network.lossless and world.setting.always_up and world.observer is None
         if calm and world.in_rounds.patience is None and not repeats(world.in_rounds, unfailing=True):
-            return LazyRounds(world, plans=self.plans)
-        return EventfulRounds(world, plans=self.plans)
+            return LazyRounds(world)
+        return EventfulRounds(world)
 
 
 def engine_for(name: Name, world: World, *, debug: bool = False, short: bool = False) -> Engine:
@@ -159,7 +146,7 @@ def engine_for(name: Name, world: World, *, debug: bool = False, short: bool = F
         return EventEngine("for all runs together are short")
     why = declined(world)
     if why is None:
-        return BatchedEngine()
+        return BatchedEngine(asked=name == "batched")
     if name == "batched":
         raise refusal(world, why)
     return EventEngine(f"because {why}")

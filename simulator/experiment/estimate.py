@@ -119,7 +119,7 @@ def print_estimate(experiment: Experiment, console: Console, jobs: Jobs = 1) -> 
 
 
 def forms(experiment: Experiment) -> list[str]:
-    """Which engine will run each protocol's first run, and in which form its steps; why, where they are one by one.
+    """Which engine will run each protocol's first run, in which form its steps, and why.
 
     Their worlds are built for that.
     """
@@ -129,10 +129,8 @@ def forms(experiment: Experiment) -> list[str]:
             break
         with naming_fields(run.protocol):
             world = experiment.world(run)
-            engine = experiment.engine_for(run, world)
-            name, form = engine.foresee(world)
-        said = f"{name} engine{f' ({engine.why})' if engine.why else ''}, {form.text}"
-        found.setdefault(said, []).append(run.protocol)
+            experiment.engine_for(run, world).prepare(world)
+        found.setdefault(f"{world.engine} engine", []).append(run.protocol)
     where = " at the first grid point" if len(experiment.loaded.points) > 1 else ""
     return [f"steps of {', '.join(keys)}{where}: {said}" for said, keys in found.items()]
 

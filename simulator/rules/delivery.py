@@ -17,17 +17,16 @@ from ..network.links import is_lost, state_of_link, under_way
 from ..network.randomness import Purpose, draw_one, fill_draws
 from ..tables.run import (
     BANDWIDTH,
-    COPIES_OUT,
     DELAY_CODE,
     DELAY_FIRST,
     DELAY_SECOND,
-    KEEPS_ROWS,
     LOSS_BAD,
     LOSS_CHANCE,
     LOSS_GOOD,
     LOST_DELAY,
     MEAN_BAD,
     MEAN_GOOD,
+    PLANNED,
     RunTables,
 )
 from ..tables.tallies import (
@@ -58,7 +57,7 @@ MESSAGE = int(Purpose.MESSAGE)
 def release_version(run: RunTables, row: int):
     """One reference to a version less; the last one gives it back, unless steps may still have to read it."""
     run.versions.references[row] -= 1
-    if run.versions.references[row] == 0 and run.constants[KEEPS_ROWS] == 0.0:
+    if run.versions.references[row] == 0 and run.constants[PLANNED] == 0.0:
         run.versions.free[run.counts[FREE_ROWS]] = row
         run.counts[FREE_ROWS] += 1
 
@@ -89,7 +88,7 @@ def set_latest(run: RunTables, slot: int, row: int, order: int):
     run.slots.known[slot] = row
     run.slots.heard_sent_at[slot], run.slots.heard_order[slot] = run.versions.sent_at[row], order
     run.slots.heard_tick[slot] = run.versions.tick[row]
-    if run.constants[COPIES_OUT] != 0.0:
+    if run.constants[PLANNED] == 0.0:
         copy_out(run, slot)
 
 

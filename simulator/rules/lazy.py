@@ -22,14 +22,10 @@ from ..tables.tallies import FREE_NODES, ORDER
 from .delivery import (
     copy_out,
     count_departure,
-    count_message,
     deliver,
-    draw_copies,
     drawn_copy,
     fate_drawn,
-    release_version,
     set_latest,
-    take_row,
 )
 from .forms import rule
 
@@ -190,27 +186,6 @@ def send_copies(
         kept += send_copy(run, sender, edge, kind, row, drawn_copy(run, drawn), sending)
         drawn += 1
     run.versions.references[row] += kept
-
-
-@compiled(_nrt=False)
-def send_version(
-    run: RunTables,
-    sender: int,
-    edges: Any,
-    kind: int,
-    vector: Any,
-    transmission: int,
-    now: float,
-    vectors: int,
-    size: Any,
-):  # pragma: no cover - compiled
-    """Send a vector over some of a sender's edges; there must be room for it."""
-    row = take_row(run, now, count_message(run, vectors * len(edges)), run.agents.ticks[sender], size)
-    for k in range(len(vector)):
-        run.pool[row, k] = vector[k]
-    draw_copies(run, sender, edges, run.agents.ticks[sender], transmission)
-    send_copies(run, run, sender, edges, kind, row, 0)
-    release_version(run, row)
 
 
 @part(_nrt=False)

@@ -21,12 +21,11 @@ import numpy as np
     LOSS_GOOD,
     LOSS_BAD,
     BANDWIDTH,
-    COPIES_OUT,
     MOST_ACTIVATIONS,
     MOST_VECTORS,
     MOST_UPDATES,
     EVENTS_BEFORE_LOOK,
-    KEEPS_ROWS,
+    PLANNED,
     CLOCK_CODE,
     JITTER,
     RANDOM_PHASE,
@@ -36,14 +35,14 @@ import numpy as np
     LAST_NOTED_AT,
     LOST_DELAY,
     CONSTANTS,
-) = range(24)
+) = range(23)
 """Places in `RunTables.constants`: code and two parameters of the delay; loss probability, or the mean durations and
-loss probabilities of a link's states (0 if it has none); bytes per time unit (or infinite); whether vectors are copied
-into the inbox; limits of activations, vectors (infinite: none) and an agent's updates (-1: none); events up to which
-windows may go on before somebody looks at the run's limits; whether rows that nothing refers to are kept until planned
-steps that read them are made; the clocks' code and jitter, and whether their first phase is random; activations between
-two records (0: none), and whether the run ends at some time; first and last time of steps, and of copies under way,
-that are noted; the delay that was drawn for the last copy that was lost."""
+loss probabilities of a link's states (0 if it has none); bytes per time unit (or infinite); limits of activations,
+vectors (infinite: none) and an agent's updates (-1: none); events up to which windows may go on before somebody looks
+at the run's limits; whether steps are planned, so that rows that nothing refers to are kept until those that read them
+are made, and vectors are not copied into the inbox; the clocks' code and jitter, and whether their first phase is
+random; activations between two records (0: none), and whether the run ends at some time; first and last time of steps,
+and of copies under way, that are noted; the delay that was drawn for the last copy that was lost."""
 
 _WHOLE, _REAL, _BOOL = np.int64, np.float64, np.bool_
 VERSION = np.dtype(

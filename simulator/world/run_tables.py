@@ -22,7 +22,6 @@ from ..tables.run import (
     BANDWIDTH,
     CLOCK_CODE,
     CONSTANTS,
-    COPIES_OUT,
     COPY,
     DELAY_CODE,
     DELAY_FIRST,
@@ -38,6 +37,7 @@ from ..tables.run import (
     MOST_ACTIVATIONS,
     MOST_UPDATES,
     MOST_VECTORS,
+    PLANNED,
     RANDOM_PHASE,
     RECORD_EVERY,
     VERSION,
@@ -110,7 +110,7 @@ def make_run_tables(
 
 def with_limits(run: RunTables, stop: Stop, forms: CompiledLaws | None, *, record: int, compiled: bool) -> RunTables:
     """The tables of a run with its clocks, limits and record instants, which compiled windows have to know."""
-    run.constants[COPIES_OUT] = float(not compiled)
+    run.constants[PLANNED] = float(compiled)
     run.constants[MOST_ACTIVATIONS] = math.inf if stop.activations is None else stop.activations
     run.constants[MOST_VECTORS] = math.inf if stop.vectors is None else stop.vectors
     run.constants[MOST_UPDATES] = -1.0 if stop.updates is None else stop.updates

@@ -19,14 +19,13 @@ from ..rules import delivery, lazy, starts
 from ..rules.forms import PlainTables
 from ..tables import tallies
 from ..tables.inbox import TableInbox
-from ..tables.run import COPIES_OUT, RunTables
-from .notes import NOTHING, Notes
+from ..tables.run import PLANNED, RunTables
+from .notes import Notes
 from .run_tables import make_run_tables, with_copies, with_limits, with_room
 from .traffic import Traffic
 
 LastSent = dict[tuple[str, tuple[int, ...] | None], tuple[Sent, float, int]]
 """An agent's last message of each kind and address, the newest at the end, with time and tick of sending."""
-Carry = Callable[[Agent, NDArray[np.int64], int, NDArray[np.float64], int, int], None]
 MIRRORED = {
     "sent": (tallies.SENT, tallies.SENT_BYTES),
     "delivered": (tallies.DELIVERED, tallies.DELIVERED_BYTES),
@@ -59,10 +58,6 @@ class Transport:
         All arrays; replaced when there is need for more room.
     notes : Notes
         Who is told of single events.
-    carry : callable
-        ``carry(agent, edges, rank, vector, transmission, vectors)`` sends a message of a kind of this rank, which
-        counts as so many vectors on each link, over some of an agent's edges; by default for receivers that look when
-        they wake.
     sessions : bool
         Whether steps send within sessions: a neighbour that joins is then told starts only.
     """
@@ -91,7 +86,6 @@ class Transport:
         self._plain = PlainTables()
         self._told: dict[tuple[int, int], tuple[Sent, int]] = {}
         self._telling: list[tuple[int, int, int]] = []
-        self.carry: Carry = self._carry_lazily
         self.tables = make_run_tables(graph, layout, self.inbox, network, forms)
         self.notes = Notes(self)
 
@@ -131,18 +125,6 @@ class Transport:
             setattr(traffic.bytes, fate, counts[size])
         return traffic
 
-    def send(self, agent: Agent, messages: Sequence[Sent]) -> None:
-        """Charge and send everything that a step gave out; what nobody can hear is not sent."""
-        slots = self.graph.edges_of(agent.index)
-        for sent in messages:
-            edges = np.arange(slots.start, slots.stop)
-            if sent.to is not None:
-                edges = edges[np.isin(self.graph.heads[slots], sent.to)]
-            if len(edges):
-                self.ledger.commit(sent.release, sent.vector)
-                self.remember(agent, sent, agent.tick)
-                self._copy_to_links(agent, sent, edges)
-
     def remember(self, agent: Agent, sent: Sent, tick: int) -> None:
         """Keep the last message of each kind and address, the newest at the end, for neighbours that join."""
         last = self._last_sent.setdefault(agent.index, {})
@@ -168,7 +150,7 @@ class Transport:
 
     def keeps_starts(self, kind: str) -> bool:
         """Whether a start that tells all neighbours a message of this kind is kept in the tables, if it is free."""
-        in_mail = self.tables.constants[COPIES_OUT] == 0.0 and not self.sessions
+        in_mail = self.tables.constants[PLANNED] != 0.0 and not self.sessions
         return in_mail and self._ranks[kind] == 0 and not self.layout.messages[kind].addressed
 
     def remember_starts(self, agents: NDArray[np.int64], vectors: NDArray[np.float64]) -> None:
@@ -205,7 +187,7 @@ class Transport:
         """
         width = int(np.max(self.layout.messages[kind].width))
         agents = self.graph.agents
-        if self.tables.constants[COPIES_OUT] != 0.0 or self.sessions or self.layout.messages[kind].addressed:
+        if self.tables.constants[PLANNED] == 0.0 or self.sessions or self.layout.messages[kind].addressed:
             vectors = np.zeros((agents, width))
             return vectors, self._fill_in(vectors, kind, range(agents))
         # What planned steps say to all neighbours is only in the tables.
@@ -221,47 +203,6 @@ class Transport:
             if entry is not None:
                 vectors[agent], known[agent] = entry[0].vector, True
         return known
-
-    def signal(self, agent: Agent, edge: int, kind: str, *, attempt: int) -> None:
-        """Send a message without numbers over one directed edge, such as an acknowledgement: 0 vectors, a header."""
-        self._copies(agent, kind, NOTHING, np.array([edge]), 0, attempt * KINDS + KINDS - 1)
-
-    def _copy_to_links(self, agent: Agent, sent: Sent, edges: NDArray[np.int64]) -> None:
-        rank = self._ranks[sent.kind]
-        attempts = self.network.attempts(agent.index, self.graph.heads[edges], agent.tick, rank)
-        vectors = self.layout.messages[sent.kind].vectors
-        different = dict.fromkeys(attempts)
-        for attempt in different:
-            part = edges if len(different) == 1 else edges[[a == attempt for a in attempts]]
-            self._copies(agent, sent.kind, sent.vector, part, vectors, attempt * KINDS + rank)
-
-    def _copies(
-        self,
-        agent: Agent,
-        kind: str,
-        vector: NDArray[np.float64],
-        edges: NDArray[np.int64],
-        vectors: int,
-        transmission: int,
-    ) -> None:
-        """Send one copy over each of some directed edges."""
-        # Signals have the rank after all kinds of the protocol.
-        self.carry(agent, edges, self._ranks.get(kind, len(self._ranks)), vector, transmission, vectors)
-
-    def _carry_lazily(
-        self,
-        agent: Agent,
-        edges: NDArray[np.int64],
-        rank: int,
-        vector: NDArray[np.float64],
-        transmission: int,
-        vectors: int,
-    ) -> None:
-        """Send a message that is delivered when its receivers look."""
-        self.make_room(1, len(edges))
-        self.notes.make_room(len(edges))
-        size = self.network.size(len(vector))
-        lazy.send_version(self.tables, agent.index, edges, rank, vector, transmission, self.now, vectors, size)
 
     def keep(self, sent: Sent, tick: int = 0) -> int:
         """Charge a message of a session or round; the version that holds its vector, with one reference."""
@@ -324,7 +265,7 @@ class Transport:
         charged = self._charge(sender, sent)
         row = self.new_version(sent.vector, sent_at, tick)
         self._told[key] = sent, row
-        if charged and self.tables.constants[COPIES_OUT] == 0.0 and not sent.release.noisy:
+        if charged and self.tables.constants[PLANNED] != 0.0 and not sent.release.noisy:
             # A planned step compares what it sends with what was charged last.
             delivery.hold_version(self.tables, self.tables.agents.paid, sender, row)
         return row

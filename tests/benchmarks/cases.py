@@ -47,8 +47,6 @@ class Trouble:
         Of agents in rounds.
     logged : int
         Agents whose messages are kept one by one, from the beginning to the end.
-    one_by_one : bool
-        Whether steps are made one by one on the batched engine, too.
     """
 
     words: str = ""
@@ -56,7 +54,6 @@ class Trouble:
     absences: Mapping[str, Any] | None = None
     patience: float | None = None
     logged: int = 0
-    one_by_one: bool = False
 
 
 QUIET = Trouble()
@@ -146,10 +143,7 @@ CASES = {
         ),
         *_with_troubles(
             Case("exchanges", agents=1_000, dimension=20, degree=10, family="gossip"),
-            {
-                "churn": Trouble("frequent absences", absences=OFTEN),
-                "python": Trouble("steps one by one", one_by_one=True),
-            },
+            {"churn": Trouble("frequent absences", absences=OFTEN)},
         ),
         *_with_troubles(
             Case("rounds", agents=1_000, dimension=20, degree=10, family="rounds"),

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from hushnet.agents.errors import InputError
 from hushnet.agents.objectives.minima import cached_minimum
@@ -154,8 +153,7 @@ def measure(
         return Measurement(name, engine, skipped="the naive engine knows coordinate descent only")
     if engine == "naive" and case.trouble.absences is not None:
         return Measurement(name, engine, skipped="the naive engine knows no absences")
-    batched = partial(fast_world, plans=not case.trouble.one_by_one)
-    maker = {"batched": batched, "event": World, "naive": None}[engine]
+    maker = {"batched": fast_world, "event": World, "naive": None}[engine]
     if engine != "batched":
         most = max(1.0, SLOW_WAKE_UPS / case.agents)
         updates, recorded_updates = min(updates, most), min(recorded_updates, most)

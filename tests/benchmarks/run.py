@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(" | ".join(HEADER), flush=True)
     results = []
     for case in options.cases:
-        for engine in _engines(case, options):
+        for engine in options.engines:
             results.append(_apart(case, engine, options))
             print(" | ".join(cells(results[-1], results)), flush=True)
             if options.markdown:
@@ -79,12 +79,6 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         options.cases = [name for name, case in CASES.items() if case.base or name in bases]
         options.engines = ["batched"]
     return options
-
-
-def _engines(case: str, options: argparse.Namespace) -> Sequence[str]:
-    """The engines to measure a case on; steps one by one among the troubles also on the event engine."""
-    both = options.troubles and CASES[case].trouble.one_by_one
-    return [*options.engines, "event"] if both else options.engines
 
 
 def _apart(case: str, engine: str, options: argparse.Namespace) -> Measurement:

@@ -36,14 +36,8 @@ def wake_ups(setting):
     return count
 
 
-# Worlds with troubles are there to be compared with their base on the batched engine, steps one by one also with the
-# event engine.
-RUNS = [
-    (name, engine)
-    for name, case in CASES.items()
-    for engine in ENGINES
-    if engine == "batched" or not case.base or (engine == "event" and case.trouble.one_by_one)
-]
+# Worlds with troubles are there to be compared with their base on the batched engine.
+RUNS = [(name, engine) for name, case in CASES.items() for engine in ENGINES if engine == "batched" or not case.base]
 
 
 @pytest.mark.parametrize(("name", "engine"), RUNS)
@@ -134,8 +128,8 @@ def test_step_constants_are_the_protocols_own():
 def test_gossip_in_batches_is_gossip_one_by_one():
     setting = make_setting(CASES["gossip-1k"].toy, 12.0)
     models = []
-    for plans in (True, False):
-        world = fast_world(setting, *protocol_of("gossip"), plans=plans)
+    for engine in (World, fast_world):
+        world = engine(setting, *protocol_of("gossip"))
         drive(world)
         assert world.activations > 100
         models.append(world.protocol.models(world.state))

@@ -47,12 +47,10 @@ def fast_world(
     setting: Setting,
     protocol: type[Protocol],
     parameters: ProtocolParameters,
-    *,
-    plans: bool = True,
     **options: Any,
 ) -> World:
-    """A world for the batched engine."""
-    return _world(lambda _: BatchedEngine(plans=plans), (setting, protocol, parameters), options)
+    """A world for the batched engine, where its steps can be planned."""
+    return _world(lambda _: BatchedEngine(), (setting, protocol, parameters), options)
 
 
 def build_world(

@@ -129,9 +129,8 @@ def test_a_rally_with_delays_is_admissible_however_short_they_are():
     assert world.reactions.total > 500
 
 
-@pytest.mark.parametrize("engine", ["batched", "event"])
 @pytest.mark.parametrize("protocol", [Stamp, Gossip])
-def test_many_who_wake_at_one_instant_are_no_chain(protocol, engine):
+def test_many_who_wake_at_one_instant_are_no_chain(protocol):
     """870 events at every instant, where one reaction would be too many."""
     complete = Graph.from_matrix(1.0 - np.eye(30))
     setting = dataclasses.replace(
@@ -142,8 +141,7 @@ def test_many_who_wake_at_one_instant_are_no_chain(protocol, engine):
         stop=Stop(time=1.0),
         limits=Limits(at_once=1, at_once_each=1, reactions=1),
     )
-    world = build_world(engine, setting, protocol, protocol.Parameters())
-    drive(world)
+    world = drive(World(setting, protocol, protocol.Parameters()))
     assert world.activations >= 15
 
 
@@ -178,7 +176,6 @@ schema: 1
 scenario: endless
 task: {kind: linear_classification, agents: 8, dimension: 2, samples: [5, 20], test_samples: 10}
 topology: {kind: ring}
-engine: batched
 protocols:
   rally: {kind: "./rally.py:Rally"}
   broken: {kind: "./rally.py:Broken"}
@@ -234,7 +231,7 @@ def test_the_shell_keeps_limited_and_broken_runs_as_such_and_ends_with_the_grave
         == 5
     )
     summary, complaint = capsys.readouterr()
-    assert "batched (steps one by one, because Heir decides by numbers what a step sends) for heir" in summary
+    assert "event, for all runs together are short" in summary
     assert "reactions to messages that send 'ball' at one instant" in complaint
     assert "Traceback" not in complaint
     manifests = [json.loads(path.read_text()) for path in out.rglob("manifest.json")]

@@ -82,13 +82,12 @@ def _soon(monkeypatch):
     monkeypatch.setattr(overdue, "AGAIN", 0.05)
 
 
-@pytest.mark.parametrize("engine", ["batched", "event"])
 @pytest.mark.parametrize("phase", ["start", "step", "react"])
-def test_a_step_without_an_end_ends_its_run_and_what_was_recorded_is_kept(engine, phase, monkeypatch):
+def test_a_step_without_an_end_ends_its_run_and_what_was_recorded_is_kept(phase, monkeypatch):
     monkeypatch.setattr(time, "thread_time", lambda: 0.0)  # so that nobody else notices
     setting = dataclasses.replace(small_setting(), limits=Limits(seconds=0.2))
     recorder = Recorder(["traffic"])
-    world = build_world(engine, setting, Brooding, BroodingParameters(phase=phase), recorder=recorder, every=0.01)
+    world = World(setting, Brooding, BroodingParameters(phase=phase), recorder=recorder, every=0.01)
     with pytest.raises(LimitReached, match=r"limits\.seconds admits 0\.2") as error:
         drive(world)
     assert (error.value.limit, error.value.most) == ("seconds", 0.2)
@@ -124,12 +123,11 @@ class BroodingGossip(Gossip):
         super().complete(me, partner, vector)
 
 
-@pytest.mark.parametrize("engine", ["batched", "event"])
 @pytest.mark.parametrize("phase", ["partner", "request", "respond", "complete"])
-def test_a_part_of_an_exchange_without_an_end_ends_its_run(engine, phase, monkeypatch):
+def test_a_part_of_an_exchange_without_an_end_ends_its_run(phase, monkeypatch):
     monkeypatch.setattr(time, "thread_time", lambda: 0.0)
     setting = dataclasses.replace(small_setting(), limits=Limits(seconds=0.2))
-    world = build_world(engine, setting, BroodingGossip, BroodingParameters(phase=phase))
+    world = World(setting, BroodingGossip, BroodingParameters(phase=phase))
     with pytest.raises(LimitReached, match=r"limits\.seconds admits 0\.2"):
         drive(world)
 
@@ -289,14 +287,13 @@ class Compiling(Brooding):
             self.counted.append("compiled")
 
 
-@pytest.mark.parametrize("engine", ["batched", "event"])
-def test_compiling_in_a_step_is_neither_interrupted_nor_counted(engine, tmp_path, monkeypatch):
+def test_compiling_in_a_step_is_neither_interrupted_nor_counted(tmp_path, monkeypatch):
     """It came to "no compiled object yet" and to tracebacks of numba's, and ended runs where nothing was stored."""
     monkeypatch.setenv(compilation.FOLDER, str(tmp_path / "no folder"))
     (tmp_path / "no folder").touch()
     compilation.store.cache_clear()
     setting = dataclasses.replace(small_setting(), limits=Limits(seconds=0.3))
-    world = build_world(engine, setting, Compiling, BroodingParameters(phase="step"))
+    world = World(setting, Compiling, BroodingParameters(phase="step"))
     drive(world)
     compilation.store.cache_clear()
     assert "compiled" in world.protocol.counted

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from typing import Literal
 
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always, OnOff, Window
-from hushnet.agents.errors import Divergence, StepFailure
-from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
-from hushnet.protocols.privacy.budget import Privacy
-from hushnet.protocols.privacy.ledger import COLUMNS
-from hushnet.protocols.privacy.mechanisms import Release
+from hushnet.agents.errors import Divergence, InputError, StepFailure
+from hushnet.protocols.base import Layout, Protocol
 from hushnet.protocols.steps import batched
-from hushnet.protocols.steps.partners import rank_of
 from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.network.clocks import Poisson
 from hushnet.simulator.network.network import NetworkParameters
@@ -26,10 +21,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from .driving import build_world, drive, fast_world
-from .exchange import Forgetful, Gossip, called, told
+from .exchange import Gossip, called
 from .helpers import random_graph
 from .test_fast import RECORDS, settings_of_runs
-from .test_sessions import SCHEDULES, SLOWLY, Astray, Bankrupt, Everybody, Mute, Poor, Twice, up
+from .test_sessions import SCHEDULES, SLOWLY, Astray, Everybody, Mute, Twice, up
 
 
 @st.composite
@@ -87,115 +82,9 @@ def outcome(engine, setting, protocol, parameters, *, observed=True, **kwargs):
     return log.events, (world.ended, world.now, calls, world.ledger.to_frame().values.tolist())
 
 
-class MoodyParameters(ProtocolParameters):
-    """Parameters of `Moody`."""
-
-    kind: Literal["moody"] = "moody"
-    privacy: Privacy | None = None
-
-
-class Moody(Protocol):
-    """Uses all there is: streams, the inbox, weights, uneven widths, starts of two kinds, refusals and silence."""
-
-    decides = True
-    asks_for_budget = True
-
-    Parameters = MoodyParameters
-    traits = Traits(exchange="pairwise")
-
-    def layout(self):
-        widths = [1 + agent % 3 for agent in range(self.problem.graph.agents)]
-        messages = {"note": MessageKind(1), "reply": MessageKind(3, vectors=2), "request": MessageKind(widths)}
-        return Layout(agent={"model": 3}, messages=messages)
-
-    def start(self, me):
-        me.model = me.agent
-        me.send("request", me.model[: 1 + me.agent % 3], me.plain())
-        me.send("note", [me.agent], me.public("a number"))
-
-    def partner(self, me, uniform):
-        return rank_of(uniform, len(me.neighbours), me.weights)
-
-    def request(self, me, partner):
-        if self._draw(me) < 0.02:
-            me.fall_silent()
-            return
-        vector = me.model[: 1 + me.agent % 3]
-        me.send("request", vector, me.plain(), to=int(me.neighbours[partner]))
-
-    def respond(self, me, partner, vector):
-        if me.stream("mood").random() < 0.1:
-            me.fall_silent()
-            return
-        heard = sum(float(np.sum(values)) for values in told(me, "request"))
-        self._draw(me)
-        me.model[0] += np.tanh(heard + vector.sum())
-        me.send("reply", me.model, me.plain(), to=int(me.neighbours[partner]))
-
-    def complete(self, me, partner, vector):
-        self._draw(me)
-        me.model[1] += np.tanh(vector.sum() + me.now)
-
-    def _draw(self, me):
-        me.model += me.stream("noise").normal(size=3)
-        return me.stream("noise").random()
-
-
-class Dogged(Moody):
-    """The same, but it repeats its requests."""
-
-    traits = Traits(exchange="pairwise", unanswered="repeat")
-
-
-class Frugal(Moody):
-    """Every message has noise, and an agent has a budget for so many."""
-
-    def start(self, me):
-        me.model = me.agent
-
-    def request(self, me, partner):
-        self._say("request", me, partner, 1 + me.agent % 3)
-
-    def respond(self, me, partner, vector):
-        self._say("reply", me, partner, 3)
-
-    def _say(self, kind, me, partner, width):
-        release = Release(me.agent, me.now, "laplace", "l1", 1.0, "clip", 1.0, 10.0, 0.1, 0.0, 1)
-        if not me.reserve(release):
-            me.fall_silent()
-            return
-        self._draw(me)
-        me.send(kind, me.model[:width], release, to=int(me.neighbours[partner]))
-
-
-BUDGET = {
-    "mechanism": "laplace",
-    "budget": {"epsilon": 0.55, "delta": 0.0, "by": "basic_composition"},
-    "updates": 9,
-    "clip": 1.0,
-}
-PROTOCOLS = st.sampled_from([(Gossip, {}), (Forgetful, {}), (Moody, {}), (Dogged, {}), (Frugal, {"privacy": BUDGET})])
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("traces")
-
-
-@given(data=st.data())
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_both_engines_give_the_same_run_of_a_protocol_in_plain_numpy(data, folder):
-    setting = data.draw(settings_of_exchanges(folder))
-    protocol, fields = data.draw(PROTOCOLS)
-    parameters = protocol.Parameters.model_validate({"schedule": data.draw(SCHEDULES), **fields})
-    record = data.draw(RECORDS)
-    (events, end), (fast, fast_end) = (
-        outcome(engine, setting, protocol, parameters, **record) for engine in (World, fast_world)
-    )
-    for one, other in zip(events, fast, strict=False):
-        assert other == one
-    assert len(fast) == len(events)
-    assert fast_end == end
 
 
 class Averaging(Gossip):
@@ -336,13 +225,12 @@ class Mean:
             self.sums.append(world.state.agent["model"].rows.sum(axis=0))
 
 
-@pytest.mark.parametrize("plans", [True, False])
-def test_gossip_with_edge_variables_keeps_its_mean_at_quiet_instants(plans):
+def test_gossip_with_edge_variables_keeps_its_mean_at_quiet_instants():
     recorder = Mean()
     parameters = Quick.Parameters(schedule={"kind": "exchange", "resend_after": 0.3})
     network = NetworkParameters.model_validate({"latency": {"kind": "exponential", "mean": 0.1}, "loss": 0.3})
     setting = plain_setting(network=network, availability=Always(kind="always"), stop=Stop(time=100.0))
-    drive(fast_world(setting, Quick, parameters, plans=plans, recorder=recorder, every=0.25))
+    drive(fast_world(setting, Quick, parameters, recorder=recorder, every=0.25))
     assert len(recorder.sums) > 10
     start = np.array([(i, (1 + i) ** 2) for i in range(6)], dtype=float).sum(axis=0)
     np.testing.assert_allclose(recorder.sums, np.tile(start, (len(recorder.sums), 1)), rtol=1e-12)
@@ -371,18 +259,17 @@ CORNERS = {
 }
 
 
-@pytest.mark.parametrize("plans", [True, False])
 @pytest.mark.parametrize("protocol", [Averaging, Quick, QuickForgetful])
 @pytest.mark.parametrize("time", [None, 12.0])
 @pytest.mark.parametrize("corner", CORNERS)
-def test_a_session_whose_ends_come_and_go_ends_alike_on_both_engines(corner, time, protocol, plans, folder):
+def test_a_session_whose_ends_come_and_go_ends_alike_on_both_engines(corner, time, protocol, folder):
     """Agent 0 calls at 1 and 2; a message takes 3; the timer is due at 3, 5, ...; without a time all must end."""
     fields = {"availability": Always(kind="always"), **CORNERS[corner](folder)}
     network = NetworkParameters.model_validate({"latency": SLOWLY})
     setting = plain_setting(2, clock=called(0, 0), network=network, stop=Stop(time=time), **fields)
     parameters = protocol.Parameters(schedule={"kind": "exchange", "resend_after": 2.0, "timeout": 2.0})
     reference = outcome(World, setting, protocol, parameters, every=0.5)
-    fast = outcome(fast_world, setting, protocol, parameters, every=0.5, plans=plans)
+    fast = outcome(fast_world, setting, protocol, parameters, every=0.5)
     assert without_reactions(fast[0]) == without_reactions(reference[0])
     assert fast[1] == reference[1]
     assert reference[1][0] == ("every agent has finished" if time is None else "the time was up")
@@ -422,18 +309,11 @@ def test_forty_agents_with_long_delays_make_everything_grow_and_change_nothing()
         stop=Stop(time=50.0),
     )
     parameters = Quick.Parameters(schedule={"kind": "exchange", "resend_after": 1.0})
-    worlds = [
-        World(setting, Quick, parameters),
-        fast_world(setting, Quick, parameters),
-        fast_world(setting, Quick, parameters, plans=False),
-    ]
-    for world in worlds:
-        drive(world)
-    for fast in worlds[1:]:
-        assert len(fast.sessions.copies) > 104
-        assert len(fast.sessions.timer_due) > 144
-        assert fast.traffic == worlds[0].traffic
-        assert np.array_equal(fast.state.agent["model"].values, worlds[0].state.agent["model"].values)
+    reference, fast = (drive(engine(setting, Quick, parameters)) for engine in (World, fast_world))
+    assert len(fast.sessions.copies) > 104
+    assert len(fast.sessions.timer_due) > 144
+    assert fast.traffic == reference.traffic
+    assert np.array_equal(fast.state.agent["model"].values, reference.state.agent["model"].values)
 
 
 def test_timers_of_closed_sessions_take_no_room_for_ever():
@@ -454,17 +334,15 @@ def test_timers_of_closed_sessions_take_no_room_for_ever():
         (Stop(vectors=41), lambda world: world.traffic.vectors == 44),
     ],
 )
-@pytest.mark.parametrize("plans", [True, False])
-def test_a_run_that_ends_by_numbers_ends_between_two_exchanges(stop, reached, plans):
+def test_a_run_that_ends_by_numbers_ends_between_two_exchanges(stop, reached):
     setting = plain_setting(network=NetworkParameters(), availability=Always(kind="always"), stop=stop)
-    world = fast_world(setting, Quick, Quick.Parameters(), plans=plans)
+    world = fast_world(setting, Quick, Quick.Parameters())
     drive(world)
     assert reached(world)
     assert world.quiet_edges.all()
 
 
-@pytest.mark.parametrize("plans", [True, False])
-def test_the_event_that_ends_a_run_is_completed(plans):
+def test_the_event_that_ends_a_run_is_completed():
     """Agent 1 calls at 0.25, agent 0 at 0.5; the second request makes the first void at 1, and is answered then."""
     network = NetworkParameters.model_validate({"latency": {"kind": "constant", "value": 0.5}})
     clock = called(1, 0, spacing=0.25)
@@ -473,7 +351,7 @@ def test_the_event_that_ends_a_run_is_completed(plans):
     )
     worlds = [
         World(setting, Quick, Quick.Parameters()),
-        fast_world(setting, Quick, Quick.Parameters(), plans=plans),
+        fast_world(setting, Quick, Quick.Parameters()),
     ]
     for world in worlds:
         drive(world)
@@ -481,23 +359,14 @@ def test_the_event_that_ends_a_run_is_completed(plans):
     assert worlds[0].traffic == worlds[1].traffic
 
 
-def test_silent_callees_refuse_once_their_budget_is_spent():
-    parameters = Frugal.Parameters.model_validate({"privacy": BUDGET})
-    setting = plain_setting(stop=Stop(time=60.0))
-    reference, fast = (outcome(engine, setting, Frugal, parameters, every=5.0) for engine in (World, fast_world))
-    assert fast == reference
-    assert {row[COLUMNS.index("count")] for row in fast[1][3]} == {5}, "everybody has released what it could"
-
-
-@pytest.mark.parametrize("plans", [True, False])
-def test_a_message_repeated_more_often_than_there_are_draws_is_an_error_on_both_engines(plans):
+def test_a_message_repeated_more_often_than_there_are_draws_is_an_error_on_both_engines():
     network = NetworkParameters.model_validate({"loss": 0.999999})
     setting = plain_setting(
         2, clock=called(0), network=network, availability=Always(kind="always"), stop=Stop(time=70_000.0)
     )
     parameters = Quick.Parameters(schedule={"kind": "exchange", "resend_after": 1.0})
     with pytest.raises(ValueError, match="too often within one tick"):
-        drive(fast_world(setting, Quick, parameters, plans=plans))
+        drive(fast_world(setting, Quick, parameters))
 
 
 def exploding(me, partner, heard):
@@ -525,12 +394,12 @@ class ExplodingAtOnce(Quick):
 @pytest.mark.parametrize("protocol", [Exploding, ExplodingAtOnce])
 def test_a_run_that_diverges_says_the_same_on_both_engines(protocol):
     said = []
-    for engine, options in ((World, {}), (fast_world, {}), (fast_world, {"plans": False})):
-        world = engine(plain_setting(), protocol, protocol.Parameters(), **options)
+    for engine in (World, fast_world):
+        world = engine(plain_setting(), protocol, protocol.Parameters())
         with pytest.raises(Divergence) as error:
             drive(world)
         said.append((str(error.value), world.activations, world.traffic, world.updates.tolist()))
-    assert said[0] == said[1] == said[2]
+    assert said[0] == said[1]
 
 
 @pytest.mark.parametrize(
@@ -548,22 +417,12 @@ def test_a_protocol_that_breaks_the_rules_of_an_exchange_is_told(protocol, compl
         drive(fast_world(setting, protocol, protocol.Parameters()))
 
 
-@pytest.mark.parametrize("protocol", [Poor, Bankrupt])
-def test_who_cannot_afford_a_message_falls_silent_on_both_engines(protocol):
-    network = NetworkParameters.model_validate({"latency": SLOWLY})
-    setting = plain_setting(2, clock=called(0, 0, 1), network=network, availability=Always(kind="always"), stop=Stop())
-    reference, fast = (
-        outcome(engine, setting, protocol, protocol.Parameters(), every=1.0) for engine in (World, fast_world)
-    )
-    assert fast == reference
-
-
 def test_the_engine_can_be_chosen():
     parameters = Quick.Parameters()
     assert build_world("auto", plain_setting(), Quick, parameters).engine == "batched (steps in batches)"
     assert build_world("auto", plain_setting(), Averaging, parameters).engine == "batched (planned steps)"
-    by_methods = "batched (steps one by one, because Gossip picks partners by a method of its own)"
-    assert build_world("batched", plain_setting(), Gossip, parameters).engine == by_methods
+    why = "Gossip picks partners by a method of its own"
+    assert build_world("auto", plain_setting(), Gossip, parameters).engine == f"event, because {why}"
+    with pytest.raises(InputError, match=f"cannot run on the batched engine: {why}; use engine: auto"):
+        build_world("batched", plain_setting(), Gossip, parameters)
     assert build_world("event", plain_setting(), Quick, parameters).engine == "event, as asked"
-    asked = fast_world(plain_setting(), Quick, parameters, plans=False)
-    assert asked.engine == "batched (steps one by one, because that was asked for)"

@@ -5,14 +5,14 @@ import gc
 import numpy as np
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.protocols.steps.peer import Peer, Sent
+from hushnet.simulator.world.world import World
 
 from ..benchmarks.cases import CASES, make_setting, protocol_of
 from .driving import drive, fast_world
 
 
-def world_of(*, plans=True, updates=3.0, **options):
-    setting = make_setting(CASES["100k"].toy, updates)
-    return fast_world(setting, *protocol_of("broadcast"), plans=plans, **options)
+def world_of(engine=fast_world):
+    return engine(make_setting(CASES["100k"].toy, 3.0), *protocol_of("broadcast"))
 
 
 def records_of(world):
@@ -31,7 +31,7 @@ def test_a_planned_run_keeps_no_record_of_an_agent():
 
 
 def test_steps_one_by_one_find_the_records_of_the_steps_before():
-    world = drive(world_of(plans=False))
+    world = drive(world_of(World))
     assert len(records_of(world)) == len(world.agents)
 
 
@@ -52,12 +52,12 @@ def test_a_planned_run_copies_no_vector_for_an_edge_until_somebody_reads_it():
 
 
 def test_a_run_of_steps_one_by_one_copies_vectors_as_they_arrive():
-    world = drive(world_of(plans=False))
+    world = drive(world_of(World))
     assert len(world.transport.tables.values) == len(world.inbox.values["model"].values)
 
 
 def test_a_record_made_after_a_planned_run_reads_what_one_of_steps_one_by_one_reads():
-    planned, plain = drive(world_of()), drive(world_of(plans=False))
+    planned, plain = drive(world_of()), drive(world_of(World))
     for agent in range(len(plain.agents)):
         ours, theirs = planned.peers[agent], plain.peers[agent]
         assert ours.heard.tolist() == theirs.heard.tolist()

@@ -13,7 +13,6 @@ from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAver
 from hushnet.protocols.base import Layout, MessageKind, Protocol, PublicStart
 from hushnet.protocols.catalog import names, resolve
 from hushnet.simulator.contract.bench import protocol_parameters
-from hushnet.simulator.engine.driver import Driver
 from hushnet.simulator.engine.selection import EventEngine
 from hushnet.simulator.network.setting import NetworkParameters, Stop
 from hushnet.simulator.tables.run import EVENTS_BEFORE_LOOK
@@ -197,13 +196,3 @@ def test_a_planned_world_makes_an_agent_only_for_who_asks():
     assert world.agents[3] is world.agents[3]
     with pytest.raises(IndexError, match="agent"):
         world.agents[len(world.agents)]
-
-
-def test_steps_one_by_one_start_one_by_one():
-    setting = random_setting(3, loss="logistic")()
-    world = fast_world(setting, CoordinateDescent, protocol_parameters(CoordinateDescent, {"mu": 0.5}), plans=False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(World, "start_together", None)
-        drive(world)
-    assert isinstance(vars(world)["driver"], Driver)
-    assert world.started.all()

@@ -36,8 +36,6 @@ AGENTS, ROUNDS = 6, 10
 class Averaging(Protocol):
     """Synchronous averaging with equal weights, from the mean of the own rows."""
 
-    decides = True
-
     Parameters = StampParameters
     traits = Traits(trigger="round", inbox="per_round")
 
@@ -49,33 +47,35 @@ class Averaging(Protocol):
         me.model = me.data.features.mean(axis=0)
         me.send("model", me.model, me.plain())
 
-    def step(self, me):
+    @staticmethod
+    def step(me):
         heard = me.heard
-        me.model = (me.model + heard.sum(axis=0)) / (1 + len(heard))
-        me.send("model", me.model, me.plain())
+        me.message = me.model = (me.model + heard.sum(axis=0)) / (1 + len(heard))
 
 
 class Limited(Averaging):
     """Agent i falls silent with its update number 2 + i, saying its last model."""
 
-    def step(self, me):
-        super().step(me)
-        if me.updates == 1 + me.agent:
-            me.fall_silent()
+    def most_steps(self):
+        return 2 + np.arange(self.problem.graph.agents)
 
 
 class Speechless(Averaging):
     """Agent 0 falls silent in round 3 without a word."""
 
+    decides = True
+
     def step(self, me):
         if me.agent == 0 and me.round == 3:
             me.fall_silent()
             return
-        super().step(me)
+        Averaging.step(me)
 
 
 class Choosy(Averaging):
     """In even rounds agents write to their first neighbour only."""
+
+    decides = True
 
     def step(self, me):
         first = int(me.neighbours[0]) if me.round % 2 == 0 else None

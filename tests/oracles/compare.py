@@ -70,13 +70,11 @@ def compare(description: Description, engine: str) -> str:
 
     if engine in steps.FORMS:
         stated = declared.declared(description)
-        return difference(declared.run(stated), steps.run(stated, engine))
-    wanted = build.run(description)
-    found = difference(wanted, product.run(description, engine))
-    if found or engine == product.EVENT:
-        return found
-    # Without an observer windows are longer, and rounds that lose nothing run without events.
-    return difference(unobserved(wanted), product.run(description, engine, observed=False))
+        wanted = declared.run(stated)
+        found = difference(wanted, steps.run(stated, engine, observed=True))
+        # Without an observer windows are longer, and rounds that lose nothing run without events.
+        return found or difference(unobserved(wanted), steps.run(stated, engine))
+    return difference(build.run(description), product.run(description))
 
 
 def name_of(description: Description) -> str:

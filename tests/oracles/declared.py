@@ -12,7 +12,6 @@ import numpy as np
 from hushnet.protocols.steps.partners import NO_LAW, rank_of
 from numpy.typing import NDArray
 
-from .compare import unobserved
 from .engine import build
 from .engine.contract import Schedules
 from .engine.diary import Diary, Row, digest
@@ -231,7 +230,7 @@ def protocol_of(description: dict[str, Any], diary: Diary) -> DeclaredTalk | Dec
 
 
 def run(description: dict[str, Any]) -> list[Row]:
-    """All rows of a run of the frozen engine but those of single messages; steps by agent, before all else."""
+    """All rows of a run of the frozen engine; first of all steps by agent."""
     diary = Diary()
     setting = Setting(
         ids=description["ids"],
@@ -245,7 +244,7 @@ def run(description: dict[str, Any]) -> list[Row]:
     )
     protocol: Any = protocol_of(description, diary)
     world = World(setting, protocol, recorder=diary, observer=diary, **description["record"])
-    return by_agent(unobserved(build.run_world(world, diary)))
+    return by_agent(build.run_world(world, diary))
 
 
 def by_agent(rows: list[Row]) -> list[Row]:

@@ -28,16 +28,10 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 TABLE, CASES, RESULTS = HERE / "mutants.csv", HERE / "mutants.json", HERE / "RESULTS.md"
 PACKAGE = ("agents", "protocols", "scenarios", "simulator")
-NEEDED = ("__init__.py", "oracles", "engine/__init__.py", "engine/driving.py")
+NEEDED = ("__init__.py", "oracles")
 """Of the tests, what comparing takes."""
-EVERY = ("batched", "event", "planned", "batches")
-ENGINES = {
-    "simulator/engine/event/": ("event",),
-    "simulator/engine/batched/plan": ("planned", "batches"),
-    "simulator/engine/batched/step_ports": ("planned", "batches"),
-    "simulator/engine/batched/": ("batched", "planned", "batches"),
-    "": EVERY,
-}
+EVERY = ("event", "planned", "batches")
+ENGINES = {"simulator/engine/event/": ("event",), "simulator/engine/batched/": ("planned", "batches"), "": EVERY}
 """By the beginning of a file's name, which engines and forms run it."""
 
 

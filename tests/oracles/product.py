@@ -23,17 +23,14 @@ from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParame
 from hushnet.protocols.privacy.budget import Budget
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.simulator.contract.bench import small_task
-from hushnet.simulator.engine.selection import Name
-from hushnet.simulator.language.message_window import MessageWindow
+from hushnet.simulator.engine.selection import EventEngine
 from hushnet.simulator.network.clocks import ClockParameters
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.randomness import Draws
 from hushnet.simulator.network.setting import Limits, Setting, Stop
-from hushnet.simulator.recording.message_log import MessageLog
 from hushnet.simulator.world.world import World
 from pydantic import TypeAdapter
 
-from ..engine.driving import build_world, drive
 from .engine.build import graph_of
 from .engine.contract import Privacy
 from .engine.diary import Diary, Row
@@ -41,9 +38,6 @@ from .engine.protocols import Small, protocol_of
 
 EVENT = "event"
 """The engine with an event for everything, whose messages are observed one by one."""
-ENGINES: dict[str, Name] = {"event": "event", "auto": "auto", "batched": "batched"}
-"""What the project calls the engines."""
-
 _CLOCK: TypeAdapter[Any] = TypeAdapter(ClockParameters)
 _AVAILABILITY: TypeAdapter[Any] = TypeAdapter(AvailabilityParameters)
 _STALL = re.compile(
@@ -79,55 +73,22 @@ class Recorded:
         self.diary.sample(Sampled(world), final=final)
 
 
-def run(description: dict[str, Any], engine: str = EVENT, *, observed: bool = True) -> list[Row]:
-    """All rows of a run; without those of single messages if nobody observes it.
-
-    Parameters
-    ----------
-    description : dict
-    engine : {"event", "auto", "batched"}
-    observed : bool
-    """
+def run(description: dict[str, Any]) -> list[Row]:
+    """All rows of a run on the event engine, with those of single messages."""
     diary = Diary()
     with tempfile.TemporaryDirectory() as folder:
         setting = setting_of(description, Path(folder))
-        world, why = _ran(setting, description, engine, diary, diary if observed else None)
-    diary.close(world, why, charges_of(world))
+        protocol, parameters = mirror_of(description, diary)
+        onlookers = {"recorder": Recorded(diary), "observer": diary}
+        world, why = World(setting, protocol, parameters, **onlookers, **description["record"]), ""
+        try:
+            EventEngine().run(world)
+        except Stall as error:
+            why = stalled(str(error))
+        except HushnetError as error:
+            why = type(error).__name__
+    diary.close(world, why or world.ended, charges_of(world))
     return diary.rows
-
-
-def message_log(description: dict[str, Any], engine: str, agents: list[int], between: list[float]) -> Any:
-    """The table of a run's message log.
-
-    Parameters
-    ----------
-    description : dict
-    engine : {"event", "auto", "batched"}
-    agents : list of int
-        Indices of those whose messages are kept.
-    between : [float, float]
-    """
-    names = [description["ids"][agent] for agent in agents]
-    window = MessageWindow(agents=names, between=between)
-    with tempfile.TemporaryDirectory() as folder:
-        setting = setting_of(description, Path(folder))
-        log = MessageLog(window, setting.task.ids, setting.graph)
-        world, _ = _ran(setting, description, engine, Diary(), log)
-        return log.table(world)
-
-
-def _ran(setting: Setting, description: dict[str, Any], engine: str, diary: Diary, observer: Any) -> tuple[World, str]:
-    """The world of a run that is over, and why it ended."""
-    protocol, parameters = mirror_of(description, diary)
-    onlookers = {"recorder": Recorded(diary), "observer": observer}
-    world = build_world(ENGINES[engine], setting, protocol, parameters, **onlookers, **description["record"])
-    try:
-        drive(world)
-    except Stall as error:
-        return world, stalled(str(error))
-    except HushnetError as error:
-        return world, type(error).__name__
-    return world, world.ended
 
 
 def charges_of(world: World) -> list[list[tuple[Any, ...]]]:

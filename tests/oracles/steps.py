@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from hushnet.agents.errors import HushnetError, Stall
 from hushnet.protocols.base import Layout, MessageKind, Protocol, Traits
 from hushnet.protocols.privacy.mechanisms import Release
@@ -16,7 +17,10 @@ from hushnet.protocols.steps.names import Constants
 from hushnet.protocols.steps.noise import StepNoise
 from hushnet.protocols.steps.partners import NO_LAW
 from hushnet.protocols.steps.sending import Every
-from hushnet.simulator.engine.selection import BatchedEngine, run_exactly
+from hushnet.simulator.engine.selection import BatchedEngine, Engine, run_exactly
+from hushnet.simulator.language.message_window import MessageWindow
+from hushnet.simulator.network.setting import Setting
+from hushnet.simulator.recording.message_log import MessageLog
 from hushnet.simulator.world.rewind import Rewind
 from hushnet.simulator.world.world import World
 from numpy.typing import NDArray
@@ -31,33 +35,64 @@ FORMS: tuple[Form, Form] = "planned", "batches"
 Array = NDArray[np.float64]
 
 
-def run(description: dict[str, Any], form: Form) -> list[Row]:
-    """All rows of a run whose steps are planned, but those of single messages; steps by agent, before all else."""
+def run(description: dict[str, Any], form: Form, *, observed: bool = False) -> list[Row]:
+    """All rows of a run whose steps are planned, those of single messages if it is observed; first steps by agent."""
     with tempfile.TemporaryDirectory() as folder:
-        setting = setting_of(description, Path(folder))
-        made: list[tuple[World, Diary]] = []
+        look = lambda diary, _: diary if observed else None  # noqa: E731
+        world, diary, why = _ran(description, form, BatchedEngine(), folder, look)
+    assert world.form, world
+    assert world.form.form == form, world.form
+    diary.close(world, why, charges_of(world))
+    rows = by_agent(diary.rows)
+    # A batch in which a step fails is computed again, up to that step.
+    return [row for row, before in zip(rows, [None, *rows], strict=False) if row != before]
 
-        def make(again: Rewind | None) -> World:
-            diary = Diary()
-            protocol, parameters = protocol_class(description, diary, form), parameters_of(description)
-            options = {"recorder": Recorded(diary), "again": again, **description["record"]}
-            made.append((World(setting, protocol, parameters, **options), diary))
-            return made[-1][0]
 
-        why = None
-        try:
-            run_exactly(make, lambda _: BatchedEngine())
-        except Stall as error:
-            why = stalled(str(error))
-        except HushnetError as error:
-            why = type(error).__name__
-        world, diary = made[-1]
-        assert world.form, world
-        assert world.form.form == form, world.form
-        diary.close(world, world.ended if why is None else why, charges_of(world))
-        rows = by_agent(diary.rows)
-        # A batch in which a step fails is computed again, up to that step.
-        return [row for row, before in zip(rows, [None, *rows], strict=False) if row != before]
+def message_log(
+    description: dict[str, Any], form: Form, engine: Engine, agents: list[int], between: list[float]
+) -> pd.DataFrame:
+    """The table of a run's message log.
+
+    Parameters
+    ----------
+    description : dict
+    form : {"planned", "batches"}
+    engine : Engine
+    agents : list of int
+        Indices of those whose messages are kept.
+    between : [float, float]
+    """
+    window = MessageWindow(agents=[description["ids"][agent] for agent in agents], between=between)
+    log = lambda _, setting: MessageLog(window, setting.task.ids, setting.graph)  # noqa: E731
+    with tempfile.TemporaryDirectory() as folder:
+        world = _ran(description, form, engine, folder, log)[0]
+        assert isinstance(world.observer, MessageLog)
+        return world.observer.table(world)
+
+
+def _ran(
+    description: dict[str, Any], form: Form, engine: Engine, folder: str, observer: Callable[[Diary, Setting], Any]
+) -> tuple[World, Diary, str]:
+    """The world of a run that is over, what was written down of it, and why it ended."""
+    setting = setting_of(description, Path(folder))
+    made: list[tuple[World, Diary]] = []
+
+    def make(again: Rewind | None) -> World:
+        diary = Diary()
+        protocol, parameters = protocol_class(description, diary, form), parameters_of(description)
+        onlookers = {"recorder": Recorded(diary), "observer": observer(diary, setting)}
+        options = {**onlookers, "again": again, **description["record"]}
+        made.append((World(setting, protocol, parameters, **options), diary))
+        return made[-1][0]
+
+    why = ""
+    try:
+        run_exactly(make, lambda _: engine)
+    except Stall as error:
+        why = stalled(str(error))
+    except HushnetError as error:
+        why = type(error).__name__
+    return *made[-1], why or made[-1][0].ended
 
 
 def parameters_of(description: dict[str, Any]) -> MirrorParameters:

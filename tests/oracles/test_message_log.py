@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 
-from . import compare, product
-from .engine import build
+from . import compare, declared, steps
 from .worlds import world
 
 QUICK, SLOW = range(60), range(60, 500)
@@ -29,7 +29,10 @@ def parts(cases):
         if len(description["ids"]) < 2:
             continue
         for agents, between in windows(case, description):
-            event, batched = (product.message_log(description, e, agents, between) for e in ("event", "batched"))
+            given = declared.declared(description), steps.FORMS[case % 2]
+            event, batched = (
+                steps.message_log(*given, engine, agents, between) for engine in (EventEngine(), BatchedEngine())
+            )
             if not event.equals(batched):
                 found.append((case, agents, between))
     return found
@@ -64,9 +67,9 @@ def told(rows):
 
 @pytest.mark.parametrize("case", [case for case in range(25) if len(world(compare.SEED, case)["ids"]) > 1])
 def test_the_message_log_says_what_the_frozen_engine_saw(case):
-    description = world(compare.SEED, case)
-    wanted = told(build.run(description))
-    log = product.message_log(description, "batched", *windows(case, description)[0])
+    description = declared.declared(world(compare.SEED, case))
+    wanted = told(declared.run(description))
+    log = steps.message_log(description, steps.FORMS[case % 2], BatchedEngine(), *windows(case, description)[0])
     found = log[log["what"] == "message"].drop(columns="what")
     place = {str(name): k for k, name in enumerate(description["ids"])}
     found = found.assign(agent=found["agent"].map(place), other=found["other"].map(place))

@@ -11,8 +11,6 @@ QUICK, SLOW = range(60), range(60, len(LOGGED))
 EVENT = range(40)
 """Worlds on the event engine."""
 SEED = compare.SEED
-BATCHED = 20
-"""Worlds on the batched engine, counting those that it can run."""
 PLANNED = [*range(20), 105]
 """Worlds whose steps are planned; in the last one a start tells more than it is charged for."""
 
@@ -50,15 +48,6 @@ def test_the_event_engine_does_what_was_logged():
 @pytest.mark.slow
 def test_the_event_engine_is_the_frozen_one_in_all_worlds():
     assert parts(range(len(EVENT), len(LOGGED)), "event") == []
-
-
-def test_the_batched_engine_steps_reads_counts_and_charges_like_the_frozen_one():
-    assert parts(range(BATCHED), "batched") == []
-
-
-@pytest.mark.slow
-def test_the_batched_engine_is_the_frozen_one_in_all_worlds():
-    assert parts(range(BATCHED, len(LOGGED)), "batched") == []
 
 
 @pytest.mark.parametrize("form", steps.FORMS)

@@ -170,11 +170,8 @@ def world_of(protocol: Any, fields: Any, losses: list[str], seed: int) -> tuple[
     )
 
 
-ASKS = "batched (steps one by one, because PushSumDualAveraging asks for its budget by numbers)"
-TOLD_BEFORE = (
-    "batched (steps one by one, because it sends every neighbour something else, and who joins late is told what it "
-    "was sent last)"
-)
+ASKS = "event, because PushSumDualAveraging asks for its budget by numbers"
+TOLD_BEFORE = "event, because it sends every neighbour something else, and who joins late is told what it was sent last"
 
 
 @pytest.mark.parametrize("seed", SEEDS)

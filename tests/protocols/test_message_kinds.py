@@ -21,7 +21,7 @@ from .random_worlds import check_engines_agree, joining, random_setting
 
 SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 30))]
 PARAMETERS = ProtocolParameters.model_validate({"kind": "several"})
-PLANNED, ONE_BY_ONE = "batched (planned steps)", "batched (steps one by one, because "
+PLANNED, ONE_BY_ONE = "batched (planned steps)", "event, because "
 
 
 class Shares(Protocol):

@@ -16,7 +16,7 @@ from hushnet.simulator.world.world import World
 from ..engine.driving import drive, fast_world, prepared
 from .random_worlds import assert_same, check_engines_agree, random_setting
 
-BATCHES, PLANNED, ONE_BY_ONE = "batched (steps in batches)", "batched (planned steps)", "batched (steps one by one, "
+BATCHES, PLANNED, ONE_BY_ONE = "batched (steps in batches)", "batched (planned steps)", "event, "
 SCHEDULES = ["async", "rounds", {"kind": "rounds", "patience": 1.0}]
 
 

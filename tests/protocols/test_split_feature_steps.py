@@ -32,7 +32,7 @@ from .columns import split_task, star
 from .random_worlds import AWAY, LATE, check_engines_agree
 
 SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 30))]
-PLANNED, ONE_BY_ONE = "batched (planned steps)", "batched (steps one by one, because "
+PLANNED, ONE_BY_ONE = "batched (planned steps)", "event, because "
 
 
 def random_columns(seed: int, *, time: float = 25.0) -> Callable[[], Setting]:
@@ -228,7 +228,6 @@ def test_kinds_that_only_some_agents_send_are_heard_as_zeros_where_nobody_sends_
     assert (seen[:, 0] != 0).all()
 
 
-@pytest.mark.parametrize("plans", [False, True])
 @pytest.mark.parametrize(
     ("kind", "why"),
     [
@@ -237,7 +236,7 @@ def test_kinds_that_only_some_agents_send_are_heard_as_zeros_where_nobody_sends_
         (OtherLength, "ValueError"),
     ],
 )
-def test_what_does_not_fit_ends_the_run_with_one_sentence(kind, why, plans):
-    world = fast_world(random_columns(0)(), kind, sgd_parameters(0), plans=plans)
+def test_what_does_not_fit_ends_the_run_with_one_sentence(kind, why):
+    world = fast_world(random_columns(0)(), kind, sgd_parameters(0))
     with pytest.raises(StepFailure, match=why):
         drive(world)

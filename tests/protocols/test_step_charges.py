@@ -17,7 +17,7 @@ from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 from .noisy_steps import MECHANISMS, Noisy, NoisyPairs, NoisyPairsTogether, NoisyParameters, NoisyTogether
 from .random_worlds import check_engines_agree, joining, random_setting
 
-BATCHES, PLANNED, ONE_BY_ONE = "batched (steps in batches)", "batched (planned steps)", "batched (steps one by one, "
+BATCHES, PLANNED, ONE_BY_ONE = "batched (steps in batches)", "batched (planned steps)", "event, "
 NOISY = {"mu": 0.5, "privacy": {"mechanism": "gaussian", "sensitivity": "clip", "clip": 1.0, "multiplier": 2.0}}
 
 

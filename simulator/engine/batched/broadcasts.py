@@ -12,7 +12,6 @@ from typing import final
 
 from typing_extensions import override
 
-from ....agents.agent import Agent
 from ...rules import lazy
 from ...tables import tallies
 from . import windows
@@ -26,8 +25,6 @@ class Broadcasts(WakeWindows):
     Parameters
     ----------
     world : World
-    plans : bool
-        Whether to plan steps, where their protocol admits it.
     """
 
     late = True
@@ -54,10 +51,6 @@ class Broadcasts(WakeWindows):
         unfinished = run.counts[tallies.UNFINISHED]
         lazy.deliver_all_pending(run, settled, int(run.counts[tallies.BARRIER]) if unfinished else lazy.EVER)
         self.transport.tables = self.presence.forget(settled, run)
-
-    @override
-    def take_step(self, agent: Agent) -> None:
-        self.step(agent)
 
     @override
     def deliver_pending(self, now: float, barrier: int) -> None:

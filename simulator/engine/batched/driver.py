@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from enum import Enum
 from typing import Any
 
@@ -22,16 +22,16 @@ from ....agents.agent import Agent
 from ....agents.availability import Timeline
 from ....agents.compilation import announce
 from ....agents.errors import StepFailure
-from ....protocols.steps.charges import NotPlanned
 from ...rules import lazy
 from ...tables import tallies
 from ...tables.priorities import AVAILABILITY
-from ...tables.run import EVENTS_BEFORE_LOOK, KEEPS_ROWS, RECORD_EVERY
-from ...world.step_form import Form, StepForm
+from ...tables.run import EVENTS_BEFORE_LOOK, RECORD_EVERY
+from ...world.step_form import StepForm
 from ...world.stop_condition import TIME_UP
 from ...world.world import World
 from ..driver import Driver
 from ..timed_event import At
+from . import windows
 from .availability_arrays import AvailabilityArrays
 from .changes import Changes, changes_of
 from .plan import EXACT
@@ -50,19 +50,17 @@ class Pause(Enum):
 class BatchedDriver(Driver):
     """A driver whose events are run by compiled windows.
 
-    An observer is told of all that happens up to the end of a window, which ends after every step; of a planned step
-    after it was made.
+    An observer is told of all that happens up to the end of a window, which ends after every step; of a step when it
+    was made.
 
     Parameters
     ----------
     world : World
-    plans : bool
-        Whether to plan steps and make them later, where their protocol admits it.
 
     Attributes
     ----------
-    planned : PlannedSteps, PlannedExchanges or None
-        What makes planned steps; None where steps are made one by one.
+    planned : PlannedSteps
+        What makes planned steps.
     presence : AvailabilityArrays or None
         When agents are up; None until the run begins.
     empty : str
@@ -74,50 +72,23 @@ class BatchedDriver(Driver):
     empty = ""
     late = False
 
-    def __init__(self, world: World, *, plans: bool) -> None:
+    def __init__(self, world: World) -> None:
         super().__init__(world)
-        self.planned, why = None, "that was asked for"
-        if plans:
-            try:
-                self.planned, why = self.plan_of(world), ""
-            except NotPlanned as reason:
-                why = str(reason)
-        if self.planned is not None:
-            world.peers.keep_weakly()
-        self.form = StepForm(_form_of(self.planned), why)
+        self.planned = planned_steps(world)
+        world.peers.keep_weakly()
+        self.form = StepForm("batches" if isinstance(self.planned, StepsInBatches) else "planned")
         self.engine = f"batched ({self.form.text})"
-        protocol = world.protocol
-        declared = protocol.decides or protocol.asks_for_budget or world.watch is not None or not plans
-        if self.planned is None and protocol.step_functions and not declared:
-            world.remarks = (f"{why}, so its steps are made one by one",)
         self.presence: AvailabilityArrays | None = None
         self._in_step = False
         self._clock_ends: dict[int, simpy.Event] = {}
         self._charged = np.zeros(len(world.agents), dtype=np.int64)
         self._all_charged = False
-        self.transport.set_limits(world.setting.stop, record=world.recorded_steps, compiled=self.planned is not None)
-        if self.planned is not None:
-            self.transport.tables.constants[KEEPS_ROWS] = 1.0
-            self.planned.plan.counts[EXACT] = world.exact_end
-
-    @staticmethod
-    def plan_of(world: World) -> Any:
-        """What makes a world's planned steps.
-
-        Raises
-        ------
-        NotPlanned
-        """
-        return planned_steps(world)
-
-    def make_planned(self) -> None:
-        """Make all steps that are planned."""
-        if self.planned is not None:
-            self.planned.make()
+        self.transport.set_limits(world.setting.stop, record=world.recorded_steps, compiled=True)
+        self.planned.plan.counts[EXACT] = world.exact_end
 
     def make_if_full(self) -> None:
         """Make the planned steps if there is no room for another one, or somebody looks at each."""
-        if self.planned is not None and (self.planned.is_full or self.transport.tables.counts[tallies.OBSERVED]):
+        if self.planned.is_full or self.transport.tables.counts[tallies.OBSERVED]:
             self.planned.make()
 
     def end_as_before(self) -> None:
@@ -128,7 +99,7 @@ class BatchedDriver(Driver):
         StepFailure
             If it does not fail this time.
         """
-        self.make_planned()
+        self.planned.make()
         kind = type(self.world.protocol).__name__
         raise StepFailure(
             f"at time {self.world.now:.6g}: a step of {kind} failed, and did not when the run was made once more; it "
@@ -145,13 +116,12 @@ class BatchedDriver(Driver):
         announce()
         self.transport.notes.begin(self.world, empty=self.empty, late=self.late)
         run, env = self.transport.tables, self.world.env
-        if self.planned is not None and self.transport.notes.told:
+        if self.transport.notes.told:
             run.constants[RECORD_EVERY] = 1.0
         run.agents.joins[:], run.agents.leaves[:] = joins, leaves
         run.agents.alone[:] = (run.agents.joins > 0) | (run.agents.leaves < np.inf)
         self.presence = self.follow(timelines)
-        if self.planned is not None:
-            self.transport.inbox.refresh = self.transport.copy_out
+        self.transport.inbox.refresh = self.transport.copy_out
         for index in np.flatnonzero(run.agents.alone).tolist():
             self._clock_ends[index] = env.event()
             env.process(self.life(self.world.agents[index], joins[index], leaves[index]))
@@ -171,8 +141,8 @@ class BatchedDriver(Driver):
     def start_present(self, agents: NDArray[np.int64]) -> None:
         """Make all starts at once where no Python has to look at any."""
         world = self.world
-        start = world.protocol.starts_at_once if self.planned is not None else None
-        if self.planned is None or start is None or not world.starts_together(start):
+        start = world.protocol.starts_at_once
+        if start is None or not world.starts_together(start):
             super().start_present(agents)
             return
         world.start_together(start, agents)
@@ -191,8 +161,7 @@ class BatchedDriver(Driver):
     @override
     def ready(self, agent: Agent) -> None:
         """What was charged for the start is no longer there for steps."""
-        if self.planned is not None:
-            self.planned.charges.started(agent.index)
+        self.planned.charges.started(agent.index)
 
     @override
     def turn(self, agent: Agent) -> None:
@@ -204,16 +173,15 @@ class BatchedDriver(Driver):
         """What a step sends without delay arrives after the record or the end that the step itself brings about."""
         if self.presence is None:
             return
-        self.make_planned()
+        self.planned.make()
         self.transport.tables = run = self.presence.draw(self.world.now, self.transport.tables)
         after_step = self._in_step or (final and self.world.ended != TIME_UP)
         self.deliver_pending(self.world.now, int(run.counts[tallies.BARRIER]) if after_step else lazy.EVER)
         self.transport.notes.tell()
         if final:
             self.transport.notes.keep()
-        if self.planned is not None:
-            self._charge(final=final)
-        if self.planned is not None and final:
+        self._charge(final=final)
+        if final:
             for agent in self.world.agents.made.values():
                 agent.updates = int(run.agents.updates[agent.index])
 
@@ -230,13 +198,41 @@ class BatchedDriver(Driver):
         """Run the compiled events strictly before a time, and the first one anyway if forced; how to go on."""
 
     @abstractmethod
+    def make_room(self) -> None:
+        """See to it that whatever the next event brings about fits in."""
+
+    def handle(self, why: int, index: int) -> Pause:
+        """Do what a window stopped for."""
+        run = self.transport.tables
+        if why == windows.FULL:
+            self.make_room()
+        elif why == windows.COUNTED:
+            agent = self.world.agents[index]
+            agent.tick, agent.updates = int(run.agents.ticks[index]), int(run.agents.updates[index])
+            self._in_step = True
+            self.check_limits(agent)
+            self._in_step = False
+        elif why == windows.OVER:
+            self.clock_ended(index)
+            return Pause.WAIT
+        elif why == windows.FINISHED:
+            self.world.stop_condition.check()
+        elif why == windows.ENDS:
+            self.end_as_before()
+        elif why == windows.LOOK:
+            self.look()
+        elif why == windows.IDLE:
+            return Pause.DONE
+        return Pause.WAIT if why == windows.REACHED else Pause.GO_ON
+
+    @abstractmethod
     def deliver_pending(self, now: float, barrier: int) -> None:
         """Settle all arrivals by ``now``, apart from what was sent after the order ``barrier`` at this instant."""
 
     def tell(self, until: float, barrier: int = lazy.EVER) -> None:
         """Tell an observer, unless it is a notebook, of all that happens up to a time; see `deliver_pending`."""
         if self.transport.notes.told and self.presence is not None and until < math.inf:
-            self.make_planned()
+            self.planned.make()
             self.transport.tables = self.presence.draw(until, self.transport.tables)
             self.deliver_pending(until, barrier)
             self.transport.notes.tell()
@@ -282,15 +278,8 @@ class BatchedDriver(Driver):
         """Note the time at which a window has stopped to let something happen."""
         self.world.ahead = now
 
-    def stepping(self, step: Callable[[], None]) -> None:
-        """Let something happen outside compiled code, as part of the step that a window stopped at."""
-        self._in_step = True
-        step()
-        self._in_step = False
-
     def _charge(self, *, final: bool) -> None:
         """Charge planned messages: an agent's first at once, which makes its epsilon infinite; the rest at the end."""
-        assert self.planned is not None
         self.planned.charges.settle(self.world.ledger, self.world.now)
         if self._all_charged and not final:
             return
@@ -300,10 +289,3 @@ class BatchedDriver(Driver):
             self.planned.charges.charge(self.world.ledger, index, int(due[index]), self.world.now)
             self._charged[index] = charged[index]
         self._all_charged = bool((self._charged > 0).all())
-
-
-def _form_of(planned: Any) -> Form:
-    """The form of steps."""
-    if planned is None:
-        return "one by one"
-    return "batches" if isinstance(planned, StepsInBatches) else "planned"

@@ -11,13 +11,10 @@ from collections.abc import Sequence
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
-from ....agents.agent import Agent
 from ....agents.availability import Timeline
 from ....agents.errors import Stall
-from ....protocols.base import Sent
 from ...network.randomness import check_transmission
 from ...tables import rounds as tables
 from ...tables import tallies
@@ -42,8 +39,6 @@ class EventfulRounds(WakeWindows):
     Parameters
     ----------
     world : World
-    plans : bool
-        Whether to plan steps, where their protocol admits it.
 
     Attributes
     ----------
@@ -54,8 +49,8 @@ class EventfulRounds(WakeWindows):
 
     empty = EMPTY
 
-    def __init__(self, world: World, *, plans: bool = True) -> None:
-        super().__init__(world, plans=plans)
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
         self.state = RoundState(world)
         self._changes: Changes | None = None
         self.agenda = Agenda(
@@ -132,7 +127,7 @@ class EventfulRounds(WakeWindows):
 
     @override
     def make_room(self) -> None:
-        self.make_planned()
+        self.planned.make()
         self.state.make_room()
         self.transport.make_room(len(self.rows) + 2, 0)
         self.transport.notes.make_room(self.state.room)
@@ -149,25 +144,6 @@ class EventfulRounds(WakeWindows):
             agenda.size[agendas.FIRST_TIMER] = 0
             agenda = agenda._replace(ring=extended(ring, len(ring) + self.state.room))
         self.agenda = agenda
-
-    @override
-    def take_step(self, agent: Agent) -> None:
-        """Take a step, which ends the agent's round."""
-        self.state.prepare(agent)
-        updates = agent.updates
-        self.step(agent)
-        if agent.updates == updates:
-            # It fell silent without a word, which its neighbours are told all the same.
-            self._say(agent, *self.state.nothing)
-
-    @override
-    def send(self, agent: Agent, messages: Sequence[Sent]) -> None:
-        """Send what a step says; raises like `RoundState.charge`."""
-        self._say(agent, *self.state.charge(agent, messages))
-
-    def _say(self, agent: Agent, said: NDArray[np.int64], edges: NDArray[np.int64]) -> None:
-        self.transport.tables.agents.silent[agent.index] = agent.silent
-        round_events.speak(self.transport.tables, self.tables, agent.index, said, edges)
 
     @override
     def deliver_pending(self, now: float, barrier: int) -> None:

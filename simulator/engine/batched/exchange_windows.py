@@ -1,8 +1,7 @@
 """Whole windows of pairwise exchange in one compiled call: everything strictly before the next event of anybody else.
 
 Events are arrivals, timers and wake-ups, in the order of `hushnet.simulator.tables.priorities`. Halves of exchanges are
-planned where they do not decide by numbers. Otherwise the function returns wherever one is to be made, and does what
-follows from it when it is called again.
+planned.
 """
 
 from __future__ import annotations
@@ -48,9 +47,9 @@ from .windows import COUNTED, ENDS, FULL, IDLE, LOOK, REACHED, clock_over, is_ev
 PARTNER = int(Purpose.PARTNER)
 ROOM = 8
 """Most notes that one event brings about."""
-HALF, CHECK = 100, 101
-"""Why a window ended, beside the reasons of `windows`: half of an exchange is to be made, or an
-observer told of it; the world has something to check."""
+CALL, CHECK = 100, 101
+"""Why a window ended, beside the reasons of `windows`: an observer is to be told of a call; the world has something to
+check."""
 
 
 @part(_nrt=False)
@@ -65,7 +64,7 @@ def upcoming(run: RunTables, tables: SessionTables):  # pragma: no cover - compi
 
 
 @part(_nrt=False)
-def wake_up(run: RunTables, tables: SessionTables, planned: bool, law: Any):  # pragma: no cover - compiled
+def wake_up(run: RunTables, tables: SessionTables, law: Any):  # pragma: no cover - compiled
     """A tick of the clock on top of the heap: its agent calls somebody, if it can."""
     agent, now = run.wakes.agent[0], tables.times[NOW]
     run.agents.ticks[agent] += 1
@@ -73,14 +72,13 @@ def wake_up(run: RunTables, tables: SessionTables, planned: bool, law: Any):  # 
     tables.times[LATE] = now
     if run.agents.silent[agent] or not is_up(run, agent, now, True) or not free_edges(run, tables, agent):
         return
-    if planned:
-        first, last = run.offsets[agent], run.offsets[agent + 1]
-        uniform = draw_one(run.key[0], run.key[1], run.agents.numbers[agent], 0, run.agents.ticks[agent], PARTNER, 0)[0]
-        tables.counts[EDGE] = first + rank_of(uniform, last - first, law[first:last] if len(law) else law)
-        if busy(run, tables, tables.counts[EDGE]):
-            tables.counts[SKIPPED] += 1
-            return
-        note_step(run, agent, now)
+    first, last = run.offsets[agent], run.offsets[agent + 1]
+    uniform = draw_one(run.key[0], run.key[1], run.agents.numbers[agent], 0, run.agents.ticks[agent], PARTNER, 0)[0]
+    tables.counts[EDGE] = first + rank_of(uniform, last - first, law[first:last] if len(law) else law)
+    if busy(run, tables, tables.counts[EDGE]):
+        tables.counts[SKIPPED] += 1
+        return
+    note_step(run, agent, now)
     tables.counts[PHASE] = REQUESTING
 
 
@@ -118,32 +116,24 @@ def settle_clocks(run: RunTables, tables: SessionTables):  # pragma: no cover - 
 
 @compiled(_nrt=False)
 def run_exchanges(
-    run: RunTables,
-    tables: SessionTables,
-    limit: float,
-    forced: bool,
-    planned: bool,
-    plan: StepPlan,
-    kinds: int,
-    law: Any,
+    run: RunTables, tables: SessionTables, limit: float, forced: bool, plan: StepPlan, kinds: int, law: Any
 ):  # pragma: no cover - compiled
     """Run events strictly before ``limit``, and the first one anyway if ``forced``; why it stopped, and which agent."""
     counts, reads = tables.counts, kinds * (len(run.awaited) - 1)
     while True:
         if counts[PHASE]:
             edge = counts[EDGE]
-            if planned:
-                plan_half(run, tables, plan, kinds)
-                if has_to_end(plan):
-                    return ENDS, -1
-            if carry_on(run, tables) and planned and count_step(run, tail_of(run, edge)):
+            plan_half(run, tables, plan, kinds)
+            if has_to_end(plan):
+                return ENDS, -1
+            if carry_on(run, tables) and count_step(run, tail_of(run, edge)):
                 return COUNTED, tail_of(run, edge)
         why, agent = settle_clocks(run, tables)
         if why != REACHED:
             return why, agent
         if counts[ENOUGH] or counts[WORN]:
             return CHECK, -1
-        if planned and not fits(plan, reads):
+        if not fits(plan, reads):
             return FULL, -1
         if run.counts[FREE_ROWS] == 0 or counts[FREE_COPIES] == 0 or counts[TIMERS] == len(tables.timer_due):
             return FULL, -1
@@ -169,6 +159,6 @@ def run_exchanges(
             tables.times[LATE] = now
             look_after(run, tables, drop_timer(tables))
         else:
-            wake_up(run, tables, planned, law)
-        if counts[PHASE] and (not planned or (counts[PHASE] == REQUESTING and run.counts[OBSERVED] == TOLD)):
-            return HALF, run.wakes.agent[0] if counts[PHASE] == REQUESTING else -1
+            wake_up(run, tables, law)
+        if counts[PHASE] == REQUESTING and run.counts[OBSERVED] == TOLD:
+            return CALL, run.wakes.agent[0]

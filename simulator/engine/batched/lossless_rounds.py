@@ -32,11 +32,9 @@ from ...rules.delivery import (
     draw_copies,
     drawn_copy,
     release_version,
-    set_latest,
-    take_row,
     time_under_way,
 )
-from ...tables.run import COPIES_OUT, RunTables
+from ...tables.run import RunTables
 from ...tables.tallies import DELIVERED, DELIVERED_BYTES, IN_FLIGHT, IN_FLIGHT_BYTES, ORDER
 from .wake_heap import push
 
@@ -175,22 +173,11 @@ def open_step(run: RunTables, rounds: LosslessRounds, agent: int, now: float):  
     versions = rounds.versions[(tick - 1) & 1]
     for before in range(0, len(run.slots), max(1, edges)):
         for slot in range(before + first, before + last):
-            row = versions[slot]
+            row, old = versions[slot], run.slots.known[slot]
             if row >= 0:
-                versions[slot] = -1
-                know(run, slot, row)
-
-
-@part(_nrt=False)
-def know(run: RunTables, slot: int, row: int):  # pragma: no cover - compiled
-    """Let a slot know a version that already counts its reference; when it was heard, `note_heard` says later."""
-    if run.constants[COPIES_OUT] != 0.0:
-        set_latest(run, slot, row, run.versions.order[row])
-        return
-    old = run.slots.known[slot]
-    run.slots.known[slot] = row
-    if old >= 0:
-        release_version(run, old)
+                versions[slot], run.slots.known[slot] = -1, row  # when it was heard, `note_heard` says later
+                if old >= 0:
+                    release_version(run, old)
 
 
 @compiled(_nrt=False)
@@ -261,31 +248,6 @@ def say_nothing(
     for edge in range(first, last):
         count_message(run, 0)
         send_messages(run, rounds, agent, range(edge, edge + 1), kinds, -1, edge - first, sending)
-
-
-@compiled(_nrt=False)
-def send_vector(
-    run: RunTables,
-    rounds: LosslessRounds,
-    agent: int,
-    edges: Any,
-    kind: int,
-    vector: Any,
-    transmission: int,
-    now: float,
-    vectors: int,
-    size: int,
-):  # pragma: no cover - compiled
-    """Send a vector over some of an agent's edges, or a message without numbers; there must be room for it."""
-    order, row = count_message(run, vectors * len(edges)), -1
-    if kind * len(run.heads) < len(run.slots):
-        row = take_row(run, now, order, run.agents.ticks[agent], size)
-        for k in range(len(vector)):
-            run.pool[row, k] = vector[k]
-    draw_copies(run, agent, edges, run.agents.ticks[agent], transmission)
-    send_messages(run, rounds, agent, edges, kind, row, 0, (run.agents.ticks[agent], size, now))
-    if row >= 0:
-        release_version(run, row)
 
 
 @compiled(_nrt=False)

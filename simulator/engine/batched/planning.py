@@ -23,6 +23,10 @@ def planned_steps(world: World) -> PlannedSteps:
         raise NotPlanned("every step is watched")
     if world.one_by_one:
         raise NotPlanned(world.one_by_one)
+    if world.sessions is None and world.in_rounds is None and world.traits.trigger == "message":
+        raise NotPlanned(f"{kind.__name__} reacts to single messages that it is sent")
+    if world.sessions is None and world.in_rounds is None and world.traits.inbox != "latest":
+        raise NotPlanned(f"{kind.__name__} reads every message that it is sent")
     if not protocol.step_functions:
         raise NotPlanned(f"{kind.__name__} makes no steps")
     if protocol.picks_partners and "request" in protocol.step_functions:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ....agents.compilation import compiled, part
 from ...rules.clocks import count_step, used_up
-from ...rules.round_messages import finish_saying, say, say_all
+from ...rules.round_messages import finish_saying, say
 from ...rules.rounds import (
     after_step,
     counts_as_event,
@@ -30,7 +30,6 @@ from ...tables.tallies import FREE_ROWS, NOTES, OBSERVED, UNFINISHED, WAKES
 from .agenda import LOAD, NOWHERE, TICKS, TIME, TIMERS, Agenda, drop_first, first_of, next_source, take_effects
 from .plan import UNMADE, StepPlan, fits, has_to_end
 from .windows import (
-    AWAKE,
     COUNTED,
     ENDS,
     FINISHED,
@@ -51,12 +50,12 @@ repeated more often than there are draws for it."""
 
 @part(_nrt=False)
 def has_room(
-    run: RunTables, tables: RoundTables, agenda: Agenda, plan: StepPlan, room: Any, most: int, planned: bool
+    run: RunTables, tables: RoundTables, agenda: Agenda, plan: StepPlan, room: Any, most: int
 ):  # pragma: no cover - compiled
     """Whether whatever the next event brings about fits in."""
     return (
         run.counts[FREE_ROWS] > most
-        and (not planned or fits(plan, room + most))
+        and fits(plan, room + most)
         and tables.counts[FREE_RECORDS] >= room
         and tables.counts[FREE_COPIES] >= room
         and len(agenda.ring) - agenda.size[TIMERS] >= room
@@ -96,7 +95,6 @@ def run_round_events(
     limit: float,
     forced: bool,
     room: Any,
-    planned: bool,
     plan: StepPlan,
     ports: Any,
     rows: Any,
@@ -121,7 +119,7 @@ def run_round_events(
             return FINISHED, agent, now
         if counts[ENOUGH]:
             return SENT_ENOUGH, agent, now
-        if not has_room(run, tables, agenda, plan, room, len(rows), planned):
+        if not has_room(run, tables, agenda, plan, room, len(rows)):
             return FULL, agent, now
         source = next_source(agenda)
         if source == NOWHERE:
@@ -148,8 +146,6 @@ def run_round_events(
             on_available(run, tables, subject, what == UP, what == GONE)
         elif on_round_end(run, tables, subject):
             counts[STEPPING], run.counts[UNFINISHED] = subject, 1
-            if not planned:
-                return AWAKE, subject, now
             said = plan_and_say(run, tables, subject, plan, ports, rows)
             if said & UNMADE == 0 and has_to_end(plan):
                 return ENDS, subject, now
@@ -161,9 +157,3 @@ def start_all(run: RunTables, tables: RoundTables):  # pragma: no cover - compil
     """Begin everybody's round 1."""
     for agent in range(len(tables.agents)):
         start_rounds(run, tables, agent)
-
-
-@compiled(_nrt=False)
-def speak(run: RunTables, tables: RoundTables, agent: int, said: int, edges: Any):  # pragma: no cover - compiled
-    """`say_all`, from Python."""
-    say_all(run, tables, agent, said, edges)

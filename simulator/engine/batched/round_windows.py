@@ -17,7 +17,6 @@ from .lossless_rounds import LosslessRounds, close_round, open_step, say_nothing
 from .plan import UNMADE, UNSAID, StepPlan, has_to_end
 from .wake_heap import take_top
 from .windows import (
-    AWAKE,
     COUNTED,
     ENDS,
     FULL,
@@ -39,7 +38,6 @@ def run_rounds(
     limit: float,
     forced: bool,
     header: int,
-    planned: bool,
     plan: StepPlan,
     ports: Any,
     rows: Any,
@@ -67,18 +65,14 @@ def run_rounds(
         if used_up(run):
             return LOOK, agent, now
         degree = run.offsets[agent + 1] - run.offsets[agent]
-        if planned and (
-            not has_room(run, plan, agent, ports)
-            or len(rounds.late_arrival) - rounds.late[0] < degree * max(1, len(ports))
-        ):
+        late = len(rounds.late_arrival) - rounds.late[0]
+        if not has_room(run, plan, agent, ports) or late < degree * max(1, len(ports)):
             return FULL, agent, now
         forced = False
         run.agents.ticks[agent] += 1
         counts[WAKES] += 1
         counts[BARRIER], counts[UNFINISHED] = counts[ORDER], 1
         open_step(run, rounds, agent, now)
-        if not planned:
-            return AWAKE, agent, now
         said = plan_step(run, plan, agent, now, ports, rows)
         if said & UNMADE == 0 and has_to_end(plan):
             return ENDS, agent, now

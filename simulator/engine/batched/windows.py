@@ -1,9 +1,7 @@
 """Whole windows of wake-ups in one compiled call: everything strictly before the next event of anybody else.
 
-Steps whose sending does not depend on numbers are planned: who steps, what it has heard by then, and where what it says
-is going to be; the numbers follow later (`hushnet.simulator.engine.batched.planned_steps`). Where steps decide by
-numbers, the same function returns at every wake-up with the agent's inbox up to date, and puts the agent back on its
-clock when it is called again.
+Steps are planned: who steps, what it has heard by then, and where what it says is going to be; the numbers follow later
+(`hushnet.simulator.engine.batched.planned_steps`).
 """
 
 from __future__ import annotations
@@ -47,11 +45,11 @@ from .plan import (
 )
 from .wake_heap import add, order_heap, sift_down, take_top
 
-REACHED, IDLE, FULL, AWAKE, COUNTED, OVER, FINISHED, LOOK, ENDS, SHOWN = range(10)
-"""Why a window ended: its limit was reached; no clock ticks any more; more room is needed; an agent has to step; a
-number of activations, vectors or updates was reached; the clock of an agent with a process of its own has ended; the
-last clock has ended; the run's limits are to be looked at before anything else happens; the
-last step that was planned ends the run; somebody is to be shown a step that does not count."""
+REACHED, IDLE, FULL, COUNTED, OVER, FINISHED, LOOK, ENDS, SHOWN = range(9)
+"""Why a window ended: its limit was reached; no clock ticks any more; more room is needed; a number of activations,
+vectors or updates was reached; the clock of an agent with a process of its own has ended; the last clock has ended; the
+run's limits are to be looked at before anything else happens; the last step that was planned ends the run; somebody is
+to be shown a step that does not count."""
 
 
 @compiled
@@ -149,6 +147,7 @@ def plan_step(
     That is whether it is the agent's last, and whether it says anything.
     """
     updates, said = run.agents.updates[agent], UNSAID
+    note_step(run, agent, now)
     if updates >= plan.affordable[agent]:
         run.agents.silent[agent] = True
         return SILENT | UNSAID | UNMADE
@@ -157,7 +156,6 @@ def plan_step(
         if ports[port, SAID]:
             said = 0
     take_rows(run, agent, now, ports, rows)
-    note_step(run, agent, now)
     add_step(run, plan, agent, now, rows[: rows_needed(run, agent, ports)])
     if updates + 1 >= plan.most[agent]:
         said |= SILENT
@@ -206,13 +204,7 @@ def draw_nothing(_run: RunTables, _agent: int, _edges: Any, _tick: int, _kind: i
 
 @compiled(_nrt=False)
 def run_window(
-    run: RunTables,
-    limit: float,
-    forced: bool,
-    planned: bool,
-    plan: StepPlan,
-    ports: Any,
-    rows: Any,
+    run: RunTables, limit: float, forced: bool, plan: StepPlan, ports: Any, rows: Any
 ):  # pragma: no cover - compiled
     """Run wake-ups strictly before ``limit``, and the first one anyway if ``forced``; why it stopped, agent, time."""
     counts = run.counts
@@ -231,7 +223,7 @@ def run_window(
         if counted and used_up(run):
             return LOOK, agent, now
         first, last = run.offsets[agent], run.offsets[agent + 1]
-        if planned and not (has_room(run, plan, agent, ports) and counts[FREE_NODES] >= (last - first) * len(ports)):
+        if not has_room(run, plan, agent, ports) or counts[FREE_NODES] < (last - first) * len(ports):
             return FULL, agent, now
         if counts[OBSERVED] and not has_note_room(run, (last - first) * len(ports)):
             return FULL, agent, now
@@ -244,8 +236,6 @@ def run_window(
             continue
         for k in range(slots_with_copies(run, first, last)):
             deliver_pending(run, run.awaited[k], agent, now, since, EVER)
-        if not planned:
-            return AWAKE, agent, now
         said = plan_step(run, plan, agent, now, ports, rows)
         if said & UNMADE == 0 and has_to_end(plan):
             return ENDS, agent, now
@@ -254,7 +244,7 @@ def run_window(
         if is_counted(said):
             if count_step(run, agent):
                 return COUNTED, agent, now
-        elif counts[OBSERVED] and said & UNMADE == 0:
+        elif counts[OBSERVED]:
             return SHOWN, agent, now
 
 

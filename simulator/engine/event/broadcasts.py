@@ -5,12 +5,17 @@ The rules are those of `hushnet.simulator.rules.broadcasts`, run as plain Python
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, final
 
+import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
 from ....agents.agent import Agent
+from ....agents.inbox import Message
+from ....protocols.base import Sent
+from ...network.network import KINDS
 from ...rules.broadcasts import on_arrival, send
 from ...tables.broadcasts import IS_SILENT, NOW, RECEIVER
 from ...world.world import World
@@ -34,8 +39,8 @@ class EventBroadcasts(EventDriver):
     def __init__(self, world: World) -> None:
         super().__init__(world, is_up=self.is_up)
         self.state = BroadcastState(world)
-        self.transport.carry = self._carry
-        self._send, self._on_arrival = map(self.plain, (send, on_arrival))
+        self._carry, self._on_arrival = map(self.plain, (send, on_arrival))
+        self._ranks = {kind: rank for rank, kind in enumerate(world.layout.messages)}
         self._reacts = world.traits.trigger == "message"
 
     @override
@@ -44,14 +49,41 @@ class EventBroadcasts(EventDriver):
         self.state.hand_over(agent.index)
         self.step(agent)
 
-    def _carry(
-        self, agent: Agent, edges: Any, rank: int, vector: NDArray[Any], transmission: int, vectors: int
-    ) -> None:
-        """Send a vector over edges; its arrivals are events."""
-        self.state.make_room()
-        row = self.transport.new_version(vector, self.env.now, agent.tick)
-        self.draw_together(agent, edges, transmission, self.world.network.size(len(vector)))
-        self._change(self._send, agent.index, edges.tolist(), rank, row, transmission, vectors)
+    @override
+    def send(self, agent: Agent, messages: Sequence[Sent]) -> None:
+        """Charge and send everything that a step gave out; what nobody can hear is not sent."""
+        graph, transport = self.world.setting.graph, self.transport
+        slots = graph.edges_of(agent.index)
+        for sent in messages:
+            edges = np.arange(slots.start, slots.stop, dtype=np.int64)
+            if sent.to is not None:
+                edges = edges[np.isin(graph.heads[slots], sent.to)]
+            if len(edges):
+                transport.ledger.commit(sent.release, sent.vector)
+                transport.remember(agent, sent, agent.tick)
+                self._send_copies(agent, sent, edges)
+
+    def _send_copies(self, agent: Agent, sent: Sent, edges: NDArray[np.int64]) -> None:
+        """Send a copy over each of some edges, whose arrivals are events; again if one was sent at the same tick."""
+        network, rank = self.world.network, self._ranks[sent.kind]
+        attempts = network.attempts(agent.index, self.world.setting.graph.heads[edges], agent.tick, rank)
+        vectors = self.world.layout.messages[sent.kind].vectors
+        for attempt in dict.fromkeys(attempts):
+            part, transmission = edges[np.equal(attempts, attempt)], attempt * KINDS + rank
+            self.state.make_room()
+            row = self.transport.new_version(sent.vector, self.env.now, agent.tick)
+            self.draw_together(agent, part, transmission, network.size(len(sent.vector)))
+            self._change(self._carry, agent.index, part.tolist(), rank, row, transmission, vectors)
+
+    def _react(self, agent: Agent, message: Message) -> None:
+        """Let an agent react to an arrival, and send what it gives out."""
+        world = self.world
+        world.effort.check(world.now)
+        sent = world.act("react", agent, message).sent_
+        self.send(agent, sent)
+        if sent:
+            world.reactions.count(agent.index, (one.kind for one in sent), world.now)
+        self.check_vectors()
 
     @override
     def happen(self, asked: RuleEvent) -> None:
@@ -64,7 +96,7 @@ class EventBroadcasts(EventDriver):
         agent = self.world.agents[int(tables.copies[subject, RECEIVER])]
         tables.agents[agent.index, IS_SILENT] = agent.silent
         if self._change(self._on_arrival, subject):
-            self.react(agent, self.state.arrived(subject))
+            self._react(agent, self.state.arrived(subject))
 
     def _change(self, rule: Any, *arguments: Any) -> Any:
         """Let a rule change the tables, and do what it asks for."""

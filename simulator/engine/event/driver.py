@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from ....agents.agent import Agent
 from ....agents.availability import Timeline
+from ....protocols.base import Sent
 from ...rules.forms import PlainRules, PlainTables
 from ...tables.priorities import AVAILABILITY, WAKE
 from ...tables.run import LOST_DELAY
@@ -141,6 +142,25 @@ class EventDriver(Driver):
     def wake(self, agent: Agent) -> None:
         """Act on a tick that finds its agent awake: it takes a step."""
         self.step(agent)
+
+    def step(self, agent: Agent) -> None:
+        """Let an awake agent take a step, send what it gives out, and count it if it said anything or goes on."""
+        me = self.world.step(agent)
+        if me.silent_ and not me.sent_:
+            return
+        self.send(agent, me.sent_)
+        self.count(agent)
+
+    def send(self, agent: Agent, messages: Sequence[Sent]) -> None:
+        """Send what a step gave out; of sessions, nothing: they send their halves themselves."""
+        return
+
+    def count(self, agent: Agent) -> None:
+        """Count a completed step of an agent; record, and end the run, where that number asks for it."""
+        agent.updates += 1
+        self.transport.plain.agents.updates[agent.index] = agent.updates
+        self.world.activations += 1
+        self.check_limits(agent)
 
     def is_up(self, _run: Any, agent: int, _time: float, _after: bool) -> bool:
         """Whether an agent is present and up at this instant, in place of `hushnet.simulator.rules.lazy.is_up`."""

@@ -147,7 +147,10 @@ def told_is_kept(kind: str, block: str, source: str) -> Invariant:
 
     def distance(instant: Instant) -> Array:
         vectors, known = instant.told(kind)
-        return np.where(known & (instant.graph.degrees > 0), by_row(vectors - instant.agent(block)), 0.0)
+        gaps = vectors - instant.agent(block)
+        if not gaps.any():  # as a rule
+            return np.zeros(len(gaps))
+        return np.where(known & (instant.graph.degrees > 0), by_row(gaps), 0.0)
 
     scale = lambda instant: largest(instant.agent(block))  # noqa: E731
     return Invariant(f"{block} told", distance, scale, tolerance=EXACTLY, source=source)

@@ -119,7 +119,10 @@ def check_engines(protocol: type[Protocol], parameters: ProtocolParameters) -> N
 
 
 def _compare_engines(reference: World, fast: World) -> None:
-    where = f"the {fast.engine} engine and the event engine under {reference.setting.network!r}"
+    engines = f"the {fast.engine} engine and the event engine"
+    if fast.engine.startswith("event"):
+        engines = "two runs on the event engine"
+    where = f"{engines} under {reference.setting.network!r}"
     for what in ("ended", "activations", "traffic"):
         if getattr(reference, what) != getattr(fast, what):
             raise ContractViolation(f"{what} differs between {where}")

@@ -13,6 +13,7 @@ from ...protocols.steps.charges import NotPlanned
 from ..network.laws import forms_of
 from ..world.rewind import Rewind
 from ..world.rounds import repeats
+from ..world.step_form import StepForm
 from ..world.world import World
 from .driver import Driver
 
@@ -75,30 +76,22 @@ class EventEngine(Engine):
 class BatchedEngine(Engine):
     """SimPy drives a pump; between its events, compiled windows run the same rules and plan steps.
 
-    It runs networks and clocks that have compiled forms (see `declined`), and protocols whose steps can be planned.
-
-    Parameters
-    ----------
-    asked : bool
-        Whether it is refused to run a world on the event engine where its steps cannot be planned.
+    It runs networks and clocks that have compiled forms (see `declined`). Where steps cannot be planned, the event
+    engine runs a world in its place.
     """
-
-    def __init__(self, *, asked: bool = False) -> None:
-        super().__init__()
-        self.asked = asked
 
     @override
     def prepare(self, world: World) -> Driver:
         try:
             return super().prepare(world)
         except NotPlanned as why:
-            if self.asked:
-                raise refusal(world, str(why)) from None
             protocol = world.protocol
             declared = protocol.decides or protocol.asks_for_budget or world.watch is not None
             if protocol.step_functions and not declared:
                 world.remarks = (f"{why}, so its steps are made one by one",)
-            return EventEngine(f"because {why}").prepare(world)
+            driver = EventEngine(f"because {why}").prepare(world)
+            world.form = StepForm("one by one", str(why))
+            return driver
 
     @override
     def driver(self, world: World) -> Driver:
@@ -146,7 +139,7 @@ def engine_for(name: Name, world: World, *, debug: bool = False, short: bool = F
         return EventEngine("for all runs together are short")
     why = declined(world)
     if why is None:
-        return BatchedEngine(asked=name == "batched")
+        return BatchedEngine()
     if name == "batched":
         raise refusal(world, why)
     return EventEngine(f"because {why}")

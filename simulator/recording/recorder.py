@@ -20,7 +20,8 @@ from ...agents.objectives.objectives import Objective
 from ...agents.tables import Table
 from ...agents.tasks.base import Task
 from ..metrics import METRICS, Metric, Reading, recordable
-from ..metrics.trace import ROW, Row
+from ..metrics.trace import KINDS, ROW, Row
+from ..tables.tallies import MESSAGES, SENT_BYTES, VECTORS
 from ..world.world import World
 from .invariant_check import InvariantCheck
 from .objective_reading import ObjectiveReading
@@ -141,7 +142,9 @@ class Recorder:
 
     def trace(self) -> pd.DataFrame:
         """Tidy rows: protocol, seed, time, activations, messages, vectors, bytes, metric, statistic, value."""
-        frame = pd.DataFrame(self._rows, columns=list(ROW))
+        columns = zip(*self._rows, strict=True) if self._rows else [()] * len(ROW)
+        parts = zip(ROW, KINDS, columns, strict=True)
+        frame = pd.DataFrame({name: np.array(own, dtype=kind) for name, kind, own in parts})
         frame.insert(0, "protocol", self.protocol)
         frame.insert(1, "seed", self.seed)
         return frame
@@ -217,8 +220,8 @@ class Recorder:
 
     def _take(self, world: World, rows: Rows) -> None:
         """Append rows, one by one, with where the run is."""
-        traffic = world.traffic
-        head = (world.now, world.activations, traffic.messages, traffic.vectors, traffic.bytes.sent)
+        counts = world.transport.tables.counts[[MESSAGES, VECTORS, SENT_BYTES]].tolist()
+        head = world.now, world.activations, *counts
         for metric, statistic, value in rows:
             self._rows.append((*head, metric, statistic, value))
 

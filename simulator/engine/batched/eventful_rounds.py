@@ -18,14 +18,13 @@ from ....agents.errors import Stall
 from ...network.randomness import check_transmission
 from ...tables import rounds as tables
 from ...tables import tallies
-from ...tables.room import extended
+from ...tables.effects import EFFECTS
 from ...tables.rounds import RoundTables
 from ...world.rounds import EMPTY
 from ...world.world import World
 from ..round_state import RoundState
 from . import agenda as agendas
 from . import round_events, windows
-from .agenda import Agenda
 from .availability_arrays import AHEAD, AvailabilityArrays
 from .changes import Changes, ToldChanges
 from .driver import Pause
@@ -53,13 +52,7 @@ class EventfulRounds(WakeWindows):
         super().__init__(world)
         self.state = RoundState(world)
         self._changes: Changes | None = None
-        self.agenda = Agenda(
-            np.zeros((0, agendas.COLUMNS), dtype=np.int64),
-            np.zeros((self.state.room, agendas.COLUMNS), dtype=np.int64),
-            np.zeros((0, agendas.COLUMNS), dtype=np.int64),
-            np.zeros(agendas.PLACES, dtype=np.int64),
-        )
-        self._grow_agenda()
+        self.agenda = agendas.empty_agenda()
 
     @property
     def tables(self) -> RoundTables:
@@ -85,6 +78,7 @@ class EventfulRounds(WakeWindows):
             self.tables.agents[agent, tables.IS_GONE] = 1
             self.transport.tables.agents.silent[agent] = True
         round_events.start_all(self.transport.tables, self.tables)
+        self.agenda = agendas.with_room(self.agenda, int(self.tables.counts[EFFECTS]) + self.state.room)
         agendas.settle_effects(self.tables, self.agenda)
         stop.active, stop.short = int(counts[tallies.ACTIVE]), int(counts[tallies.SHORT])
         stop.check()
@@ -100,7 +94,9 @@ class EventfulRounds(WakeWindows):
                 return first
             # Where nothing else happens, there may be no change for long.
             needed = known + ahead if first is None else first[0]
-            self.agenda = agendas.with_changes(self.agenda, *self._changes.draw(needed, needed + AHEAD))
+            changes = self._changes.draw(needed, needed + AHEAD)
+            self.agenda = agendas.with_room(self.agenda, len(changes[0]) + self.state.room)
+            agendas.add_changes(self.agenda, *changes)
             ahead *= 2
 
     @override
@@ -131,19 +127,7 @@ class EventfulRounds(WakeWindows):
         self.state.make_room()
         self.transport.make_room(len(self.rows) + 2, 0)
         self.transport.notes.make_room(self.state.room)
-        self._grow_agenda()
-
-    def _grow_agenda(self) -> None:
-        """See to it that everything fits that may be due: ends of rounds, copies and repeats."""
-        agenda, made = self.agenda, self.tables
-        most = len(made.agents) + len(made.records) + len(made.copies) + self.state.room
-        if len(agenda.heap) < most:
-            agenda = agenda._replace(heap=extended(agenda.heap, most - len(agenda.heap) + most // 2))
-        if len(agenda.ring) - agenda.size[agendas.TIMERS] < self.state.room:
-            ring = np.roll(agenda.ring, -int(agenda.size[agendas.FIRST_TIMER]), axis=0)
-            agenda.size[agendas.FIRST_TIMER] = 0
-            agenda = agenda._replace(ring=extended(ring, len(ring) + self.state.room))
-        self.agenda = agenda
+        self.agenda = agendas.with_room(self.agenda, self.state.room)
 
     @override
     def deliver_pending(self, now: float, barrier: int) -> None:

@@ -27,7 +27,7 @@ from ...tables.effects import ARRIVE, GONE, PATIENCE, REPEAT, ROUND_END, UP
 from ...tables.rounds import DONE, ENOUGH, FREE_COPIES, FREE_RECORDS, STALLED, STEPPING, WORN, RoundTables
 from ...tables.run import RunTables
 from ...tables.tallies import FREE_ROWS, NOTES, OBSERVED, UNFINISHED, WAKES
-from .agenda import LOAD, NOWHERE, TICKS, TIME, TIMERS, Agenda, drop_first, first_of, next_source, take_effects
+from .agenda import LOAD, ON_HEAP, TICKS, TIME, Agenda, pop, room_left, take_effects
 from .plan import UNMADE, StepPlan, fits, has_to_end
 from .windows import (
     COUNTED,
@@ -58,7 +58,7 @@ def has_room(
         and fits(plan, room + most)
         and tables.counts[FREE_RECORDS] >= room
         and tables.counts[FREE_COPIES] >= room
-        and len(agenda.ring) - agenda.size[TIMERS] >= room
+        and room_left(agenda) >= room
         and (run.counts[OBSERVED] == 0 or len(run.notes) - run.counts[NOTES] >= room)
     )
 
@@ -121,20 +121,19 @@ def run_round_events(
             return SENT_ENOUGH, agent, now
         if not has_room(run, tables, agenda, plan, room, len(rows)):
             return FULL, agent, now
-        source = next_source(agenda)
-        if source == NOWHERE:
+        if agenda.size[ON_HEAP] == 0:
             return IDLE, agent, math.inf
-        now = first_of(agenda, source, TIME) / TICKS
+        now = agenda.heap[0, TIME] / TICKS
         if now >= limit and not forced:
             return REACHED, agent, now
-        load = first_of(agenda, source, LOAD)
+        load = agenda.heap[0, LOAD]
         what, subject, serial = load & 7, (load >> 3) & ((1 << 30) - 1), load >> 33
         counted = counts_as_event(run, tables, what, subject, serial)
         if counted and used_up(run):
             return LOOK, agent, now
         run.counts[WAKES] += counted
         forced = False
-        drop_first(agenda, source)
+        pop(agenda)
         tables.now[0] = now
         if what == ARRIVE:
             on_arrival(run, tables, subject)

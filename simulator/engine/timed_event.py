@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import simpy
 
 
@@ -17,13 +15,9 @@ class At(simpy.Event):
         Not before ``env.now``; both are multiples of 2^-30, so the difference is exact.
     priority : int
         Its place among events of the same time (`hushnet.simulator.tables.priorities`).
-    *callbacks : callable
-        What is called with the event when it happens.
     """
 
-    def __init__(
-        self, env: simpy.Environment, time: float, priority: int, *callbacks: Callable[[simpy.Event], None]
-    ) -> None:
+    def __init__(self, env: simpy.Environment, time: float, priority: int) -> None:
         # As `simpy.Timeout` does, without a call of the parent's constructor: most events of a run are made here.
-        self.env, self.callbacks, self._ok, self._value = env, [*callbacks], True, None
+        self.env, self.callbacks, self._ok, self._value = env, [], True, None
         env.schedule(self, priority, time - env.now)  # type: ignore[arg-type]  # any integer orders the heap

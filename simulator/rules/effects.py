@@ -5,11 +5,19 @@ from __future__ import annotations
 from ..tables.broadcasts import BroadcastTables
 from ..tables.effects import EFFECTS, PRIORITY, SERIAL, SUBJECT, WHAT
 from ..tables.rounds import RoundTables
+from ..tables.sessions import SessionTables
 from .forms import rule
 
 
 @rule
-def schedule(tables: BroadcastTables | RoundTables, time: float, priority: int, what: int, subject: int, serial: int):
+def schedule(
+    tables: BroadcastTables | RoundTables | SessionTables,
+    time: float,
+    priority: int,
+    what: int,
+    subject: int,
+    serial: int,
+):
     """Ask the driver for an event."""
     k = tables.counts[EFFECTS]
     tables.counts[EFFECTS] = k + 1

@@ -36,6 +36,9 @@ from __future__ import annotations
 import math
 
 from ..network.network import KINDS
+from ..tables.effects import ARRIVE
+from ..tables.effects import PATIENCE as PATIENCE_OVER
+from ..tables.priorities import ARRIVAL, TIMER
 from ..tables.run import MOST_VECTORS, RunTables
 from ..tables.sessions import (
     AGAIN,
@@ -48,6 +51,7 @@ from ..tables.sessions import (
     ENDED,
     ENOUGH,
     FINISHED,
+    FREE_COPIES,
     GIVEN_UP,
     HEADER,
     KIND,
@@ -55,6 +59,7 @@ from ..tables.sessions import (
     NOW,
     OPEN,
     OPENED,
+    PATIENCE,
     PHASE,
     REFUSAL,
     REFUSALS,
@@ -73,11 +78,11 @@ from ..tables.sessions import (
     WORN,
     SessionTables,
 )
-from ..tables.tallies import VECTORS
+from ..tables.tallies import ORDER, VECTORS
 from .delivery import arrive, count_message, deliver, depart, release_version
+from .effects import schedule
 from .forms import rule
 from .lazy import is_up
-from .session_agenda import push_copy, set_timer
 
 MOST_ATTEMPTS = 2**24 // KINDS
 """A message of a tick has draws for so many transmissions."""
@@ -119,8 +124,26 @@ def transmit(run: RunTables, tables: SessionTables, kind: int, edge: int, attemp
     tick, transmission, now = session[TICK], attempt * KINDS + rank, tables.times[NOW]
     arrival = now + depart(run, tail_of(run, link), link, tick, transmission, rank, row, size, now)
     if arrival < math.inf:
-        push_copy(run, tables, kind, edge, tick, size, arrival)
+        put_under_way(run, tables, kind, edge, tick, size, arrival)
     return arrival
+
+
+@rule
+def put_under_way(run: RunTables, tables: SessionTables, kind: int, edge: int, tick: int, size: int, arrival: float):
+    """Put a copy under way, whose arrival is an event; there must be room for it."""
+    tables.counts[FREE_COPIES] -= 1
+    place = tables.free_copies[tables.counts[FREE_COPIES]]
+    copy = tables.copies[place]
+    copy[0], copy[1], copy[2], copy[3], copy[4] = kind, edge, tick, size, run.counts[ORDER]
+    tables.copy_sent_at[place] = tables.times[NOW]
+    schedule(tables, arrival, ARRIVAL, ARRIVE, place, 0)
+
+
+@rule
+def set_timer(tables: SessionTables, edge: int):
+    """Let a caller look after its session again when its patience is over."""
+    due = tables.times[NOW] + tables.times[PATIENCE]
+    schedule(tables, due, TIMER, PATIENCE_OVER, edge, tables.sessions[edge][TICK])
 
 
 @rule
@@ -240,11 +263,13 @@ def free_edges(run: RunTables, tables: SessionTables, agent: int):
 
 
 @rule
-def take_copy(run: RunTables, tables: SessionTables, place: int, order: int):
+def take_copy(run: RunTables, tables: SessionTables, place: int):
     """A copy arrives: whether it is of any use; what comes of it is noted, and done by `follow_up`."""
     now = tables.times[NOW]
     copy = tables.copies[place]
-    kind, edge, tick, size = copy[0], copy[1], copy[2], copy[3]
+    kind, edge, tick, size, order = copy[0], copy[1], copy[2], copy[3], copy[4]
+    tables.free_copies[tables.counts[FREE_COPIES]] = place
+    tables.counts[FREE_COPIES] += 1
     link = edge if kind == REQUEST else run.reverse[edge]
     back, session = run.reverse[link], tables.sessions[edge]
     up = is_up(run, run.heads[link], now, now == tables.times[LATE])

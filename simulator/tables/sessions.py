@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from .effects import EFFECTS
+
 REQUEST, REPLY, REFUSAL = range(3)
 """Kinds of copies."""
 REQUESTING, RESPONDING, COMPLETING = range(1, 4)
 """Phases of a session: its opening, and both halves of the exchange."""
 (
-    COPIES,
     FREE_COPIES,
-    FIRST_TIMER,
-    TIMERS,
     PHASE,
     EDGE,
     ROW,
@@ -29,12 +28,12 @@ REQUESTING, RESPONDING, COMPLETING = range(1, 4)
     GIVEN_UP,
     SKIPPED,
     COUNTERS,
-) = range(20)
-"""Places in `SessionTables.counts`: sizes of heap, free list and queue; the half that is being made (0: none), its
-session and its version; the session that an arrival closes and the one that it lets the callee answer again (-1: none);
-an agent that will never step again (-1: none); whether the vectors asked for were sent, or a message was repeated more
-often than there are draws for it; how many sessions are open, and how many were opened, finished, void, refused and
-given up; and ticks of clocks at which nobody was called because the edge was busy."""
+) = range(EFFECTS + 1, EFFECTS + 18)
+"""Places in `SessionTables.counts` after those of all tables with effects: free copies; the half that is being made (0:
+none), its session and its version; the session that an arrival closes and the one that it lets the callee answer again
+(-1: none); an agent that will never step again (-1: none); whether the vectors asked for were sent, or a message was
+repeated more often than there are draws for it; how many sessions are open, and how many were opened, finished, void,
+refused and given up; and ticks of clocks at which nobody was called because the edge was busy."""
 PATIENCE, NOW, LATE = range(3)
 """Places in `SessionTables.times`: how long callers wait, time of the last event, and of the last timer or wake-up."""
 REPEATS, HEADER, KIND = range(3)
@@ -74,14 +73,12 @@ class SessionTables(NamedTuple):
         Sessions of its own that an agent still waits for.
     over : (n,) bool
         Agents whose clock has ended.
-    copy_time, copy_order, copy_place : (C,)
-        The heap of copies under way.
-    copies : (C, 4) int64
-        Kind, session's edge, tick and bytes of each copy, at its place.
+    copies : (C, 5) int64
+        Kind, session's edge, tick, bytes and order of each copy under way, at its place.
     copy_sent_at, free_copies : (C,)
         When each was sent, and the free places.
-    timer_due, timer_edge, timer_tick : (T,)
-        The queue of timers, as a ring.
+    due : (F,) float64
+    effects : (F, EFFECT_COLUMNS) int64
     """
 
     counts: Any
@@ -92,12 +89,8 @@ class SessionTables(NamedTuple):
     reply_due: Any
     watches: Any
     over: Any
-    copy_time: Any
-    copy_order: Any
-    copy_place: Any
     copies: Any
     copy_sent_at: Any
     free_copies: Any
-    timer_due: Any
-    timer_edge: Any
-    timer_tick: Any
+    due: Any
+    effects: Any

@@ -14,10 +14,13 @@ from ...protocols.steps.single_steps import PHASES
 from ..network.network import Network
 from ..network.randomness import QUANTUM, lasting
 from ..tables import sessions as columns
+from ..tables.effects import EFFECT_COLUMNS
 from ..tables.room import extended
 from ..tables.sessions import SessionTables
 
 REQUEST, REPLY, REFUSAL = "request", "reply", "refusal"
+MOST_EFFECTS = 8
+"""Copies and timers that one event brings about, at most."""
 
 
 class OpenSession(NamedTuple):
@@ -80,7 +83,7 @@ def session_tables(
     rules = [repeat, network.size(0)]
     for kind in (REQUEST, REPLY):
         rules += [ranks[kind], kinds[kind].vectors]
-    copies, timers = agents + 64, 2 * agents + 64
+    copies = agents + 64
     counts = np.zeros(columns.COUNTERS, dtype=np.int64)
     counts[columns.ENDED], counts[columns.FREE_COPIES] = -1, copies
     sessions = np.zeros((edges, columns.FIELDS), dtype=np.int32)
@@ -94,15 +97,11 @@ def session_tables(
         reply_due=np.zeros(edges),
         watches=np.zeros(agents, dtype=np.int64),
         over=np.zeros(agents, dtype=bool),
-        copy_time=np.zeros(copies),
-        copy_order=np.zeros(copies, dtype=np.int64),
-        copy_place=np.zeros(copies, dtype=np.int64),
-        copies=np.zeros((copies, 4), dtype=np.int64),
+        copies=np.zeros((copies, 5), dtype=np.int64),
         copy_sent_at=np.zeros(copies),
         free_copies=np.arange(copies),
-        timer_due=np.zeros(timers),
-        timer_edge=np.zeros(timers, dtype=np.int64),
-        timer_tick=np.zeros(timers, dtype=np.int64),
+        due=np.zeros(MOST_EFFECTS),
+        effects=np.zeros((MOST_EFFECTS, EFFECT_COLUMNS), dtype=np.int64),
     )
 
 
@@ -114,7 +113,7 @@ def counted(tables: SessionTables) -> dict[str, int]:
 def with_more_copies(tables: SessionTables) -> SessionTables:
     """Tables with room for twice as many copies under way."""
     size, counts = len(tables.copies), tables.counts
-    names = ("copy_time", "copy_order", "copy_place", "copies", "copy_sent_at", "free_copies")
+    names = ("copies", "copy_sent_at", "free_copies")
     more = tables._replace(**{name: extended(getattr(tables, name), size) for name in names})
     free = int(counts[columns.FREE_COPIES])
     more.free_copies[free : free + size] = np.arange(size, 2 * size)

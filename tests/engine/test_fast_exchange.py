@@ -20,7 +20,7 @@ from hushnet.simulator.world.world import World
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from .driving import build_world, drive, fast_world
+from .driving import build_world, drive, driver_of, fast_world
 from .exchange import Gossip, called
 from .helpers import random_graph
 from .test_fast import RECORDS, settings_of_runs
@@ -311,7 +311,7 @@ def test_forty_agents_with_long_delays_make_everything_grow_and_change_nothing()
     parameters = Quick.Parameters(schedule={"kind": "exchange", "resend_after": 1.0})
     reference, fast = (drive(engine(setting, Quick, parameters)) for engine in (World, fast_world))
     assert len(fast.sessions.copies) > 104
-    assert len(fast.sessions.timer_due) > 144
+    assert len(driver_of(fast).agenda.heap) > 144
     assert fast.traffic == reference.traffic
     assert np.array_equal(fast.state.agent["model"].values, reference.state.agent["model"].values)
 
@@ -323,7 +323,7 @@ def test_timers_of_closed_sessions_take_no_room_for_ever():
     for world in worlds:
         drive(world)
     assert worlds[1].activations == worlds[0].activations > 1000
-    assert len(worlds[1].sessions.timer_due) == 2 * 6 + 64
+    assert len(driver_of(worlds[1]).agenda.heap) < 200
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from ...tables.effects import EFFECTS, PRIORITY, SERIAL, SUBJECT, WHAT
 from ...tables.priorities import AVAILABILITY
 from ...tables.room import extended
 from ...tables.rounds import RoundTables
+from ...tables.sessions import SessionTables
 
 TICKS = 2.0**30
 """All times are whole numbers of these."""
@@ -108,7 +109,7 @@ def add(agenda: Agenda, time: float, priority: int, what: int, subject: int, ser
 
 
 @rule
-def take_effects(tables: RoundTables, agenda: Agenda):
+def take_effects(tables: RoundTables | SessionTables, agenda: Agenda):
     """Put what rules asked for on the agenda; there must be room for it."""
     for k in range(tables.counts[EFFECTS]):
         effect = tables.effects[k]
@@ -127,6 +128,22 @@ def add_changes(agenda: Agenda, times: Any, whats: Any, agents: Any):  # pragma:
     """Add changes of availability, which are in order; there must be room for them."""
     for k in range(len(times)):
         add(agenda, times[k], AVAILABILITY, whats[k], agents[k], 0)
+
+
+@rule
+def subject_of(load: int):
+    """Whom an event is about."""
+    return (load >> 3) & ((1 << 30) - 1)
+
+
+@compiled(_nrt=False)
+def keep_events(agenda: Agenda, kept: Any):  # pragma: no cover - compiled
+    """Drop events, by their (H,) places on the heap, that are not kept."""
+    heap, size = agenda.heap, agenda.size[ON_HEAP]
+    agenda.size[ON_HEAP] = 0
+    for k in range(size):  # what is put back never goes beyond the next one to be read
+        if kept[k]:
+            push(agenda, heap[k, TIME], heap[k, KEY], heap[k, LOAD])
 
 
 def first(agenda: Agenda) -> tuple[float, int] | None:

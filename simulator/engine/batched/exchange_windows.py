@@ -16,14 +16,13 @@ from ...rules.clocks import count_step, used_up
 from ...rules.delivery import take_row
 from ...rules.lazy import is_up
 from ...rules.notes import note_step
-from ...rules.session_agenda import drop_timer, next_timer, pop_copy
 from ...rules.sessions import busy, carry_on, follow_up, free_edges, look_after, tail_of, take_copy
+from ...tables.effects import PATIENCE
 from ...tables.notes import TOLD
 from ...tables.priorities import ARRIVAL, TIMER, WAKE
 from ...tables.run import RunTables
 from ...tables.sessions import (
     COMPLETING,
-    COPIES,
     EDGE,
     ENDED,
     ENOUGH,
@@ -36,11 +35,12 @@ from ...tables.sessions import (
     RESPONDING,
     ROW,
     SKIPPED,
-    TIMERS,
+    TICK,
     WORN,
     SessionTables,
 )
 from ...tables.tallies import FREE_ROWS, HEAP, NOTES, OBSERVED, UNFINISHED, WAKES
+from .agenda import KEY, LOAD, ON_HEAP, TICKS, TIME, Agenda, pop, room_left, subject_of, take_effects
 from .plan import StepPlan, add_half, fits, has_to_end
 from .windows import COUNTED, ENDS, FULL, IDLE, LOOK, REACHED, clock_over, is_event, put_back
 
@@ -53,14 +53,21 @@ check."""
 
 
 @part(_nrt=False)
-def upcoming(run: RunTables, tables: SessionTables):  # pragma: no cover - compiled
+def is_over(tables: SessionTables, load: int):  # pragma: no cover - compiled
+    """Whether an event is a timer of a session that was closed meanwhile."""
+    return load & 7 == PATIENCE and tables.sessions[subject_of(load), TICK] != load >> 33
+
+
+@part(_nrt=False)
+def upcoming(run: RunTables, tables: SessionTables, agenda: Agenda):  # pragma: no cover - compiled
     """Time and class of the next event; infinite if there is none."""
-    timer = next_timer(tables)
+    while agenda.size[ON_HEAP] > 0 and is_over(tables, agenda.heap[0, LOAD]):
+        pop(agenda)
     wake = run.wakes.time[0] if run.counts[HEAP] > 0 else math.inf
-    copy = tables.copy_time[0] if tables.counts[COPIES] > 0 else math.inf
-    if copy <= timer and copy <= wake:
-        return copy, ARRIVAL
-    return (timer, TIMER) if timer <= wake else (wake, WAKE)
+    if agenda.size[ON_HEAP] == 0:
+        return wake, WAKE
+    time = agenda.heap[0, TIME] / TICKS
+    return (time, agenda.heap[0, KEY] >> 40) if time <= wake else (wake, WAKE)
 
 
 @part(_nrt=False)
@@ -116,7 +123,14 @@ def settle_clocks(run: RunTables, tables: SessionTables):  # pragma: no cover - 
 
 @compiled(_nrt=False)
 def run_exchanges(
-    run: RunTables, tables: SessionTables, limit: float, forced: bool, plan: StepPlan, kinds: int, law: Any
+    run: RunTables,
+    tables: SessionTables,
+    agenda: Agenda,
+    limit: float,
+    forced: bool,
+    plan: StepPlan,
+    kinds: int,
+    law: Any,
 ):  # pragma: no cover - compiled
     """Run events strictly before ``limit``, and the first one anyway if ``forced``; why it stopped, and which agent."""
     counts, reads = tables.counts, kinds * (len(run.awaited) - 1)
@@ -126,7 +140,9 @@ def run_exchanges(
             plan_half(run, tables, plan, kinds)
             if has_to_end(plan):
                 return ENDS, -1
-            if carry_on(run, tables) and count_step(run, tail_of(run, edge)):
+            stepped = carry_on(run, tables)
+            take_effects(tables, agenda)
+            if stepped and count_step(run, tail_of(run, edge)):
                 return COUNTED, tail_of(run, edge)
         why, agent = settle_clocks(run, tables)
         if why != REACHED:
@@ -135,11 +151,11 @@ def run_exchanges(
             return CHECK, -1
         if not fits(plan, reads):
             return FULL, -1
-        if run.counts[FREE_ROWS] == 0 or counts[FREE_COPIES] == 0 or counts[TIMERS] == len(tables.timer_due):
+        if run.counts[FREE_ROWS] == 0 or counts[FREE_COPIES] == 0 or room_left(agenda) < len(tables.due):
             return FULL, -1
         if run.counts[OBSERVED] and len(run.notes) - run.counts[NOTES] < ROOM:
             return FULL, -1
-        now, what = upcoming(run, tables)
+        now, what = upcoming(run, tables, agenda)
         if now == math.inf:
             return IDLE, -1
         if now >= limit and not forced:
@@ -151,14 +167,17 @@ def run_exchanges(
         run.counts[WAKES] += counted
         forced = False
         tables.times[NOW] = now
-        if what == ARRIVAL:
-            order = tables.copy_order[0]
-            take_copy(run, tables, pop_copy(tables), order)
-            follow_up(run, tables)
-        elif what == TIMER:
-            tables.times[LATE] = now
-            look_after(run, tables, drop_timer(tables))
-        else:
+        if what == WAKE:
             wake_up(run, tables, law)
+        else:
+            subject = subject_of(agenda.heap[0, LOAD])
+            pop(agenda)
+            if what == ARRIVAL:
+                take_copy(run, tables, subject)
+                follow_up(run, tables)
+            else:
+                tables.times[LATE] = now
+                look_after(run, tables, subject)
+            take_effects(tables, agenda)
         if counts[PHASE] == REQUESTING and run.counts[OBSERVED] == TOLD:
             return CALL, run.wakes.agent[0]

@@ -14,10 +14,12 @@ from typing_extensions import override
 from ....protocols.steps.partners import NO_LAW
 from ...network.randomness import check_transmission
 from ...tables import sessions, tallies
+from ...tables.effects import PATIENCE
 from ...tables.priorities import WAKE
 from ...tables.sessions import SessionTables
 from ...world.sessions import REFUSAL, with_more_copies
 from ...world.world import World
+from . import agenda as agendas
 from . import exchange_windows, windows
 from .driver import BatchedDriver, Pause
 
@@ -29,6 +31,11 @@ class Exchanges(BatchedDriver):
     Parameters
     ----------
     world : World
+
+    Attributes
+    ----------
+    agenda : Agenda
+        Of arrivals and timers; replaced when there is need for more room.
     """
 
     empty = REFUSAL
@@ -37,6 +44,7 @@ class Exchanges(BatchedDriver):
         super().__init__(world)
         given = world.protocol.partner_law()
         law = np.ascontiguousarray(given, dtype=np.float64) if len(given) else NO_LAW
+        self.agenda = agendas.empty_agenda()
         self._call: tuple[Any, ...] = self.planned.plan, self.planned.kinds, law
 
     @property
@@ -51,7 +59,7 @@ class Exchanges(BatchedDriver):
 
     @override
     def next_event(self) -> tuple[float, int] | None:
-        time, priority = exchange_windows.upcoming(self.transport.tables, self.sessions)
+        time, priority = exchange_windows.upcoming(self.transport.tables, self.sessions, self.agenda)
         if np.isinf(time):
             return None
         return float(time), int(priority) + (int(self.transport.tables.wakes.agent[0]) if priority == WAKE else 0)
@@ -70,7 +78,7 @@ class Exchanges(BatchedDriver):
             self.transport.tables = run = self.presence.forget(now, run)
         run.counts[tallies.ACTIVE], run.counts[tallies.SHORT] = stop.active, stop.short
         until = min(limit, self.presence.drawn)
-        arguments = self.sessions, until, forced, *self._call
+        arguments = self.sessions, self.agenda, until, forced, *self._call
         why, index = exchange_windows.run_exchanges(self.transport.tables, *arguments)
         stop.active, stop.short = int(run.counts[tallies.ACTIVE]), int(run.counts[tallies.SHORT])
         self.stopped_at(float(self.sessions.times[sessions.NOW]))
@@ -97,23 +105,16 @@ class Exchanges(BatchedDriver):
         self.make_if_full()
         self.transport.make_room(1, 0)
         self.transport.notes.make_room(exchange_windows.ROOM)
-        old, counts = self.sessions, self.sessions.counts
-        if counts[sessions.FREE_COPIES] == 0:
-            self.world.sessions = with_more_copies(old)
-        if counts[sessions.TIMERS] == len(old.timer_due):
-            self._sort_out_timers()
+        if self.sessions.counts[sessions.FREE_COPIES] == 0:
+            self.world.sessions = with_more_copies(self.sessions)
+        if agendas.room_left(self.agenda) < len(self.sessions.due):
+            self._make_agenda_room()
 
-    def _sort_out_timers(self) -> None:
-        """Forget timers of sessions that are closed, and see to it that half of the queue is free."""
-        old, counts = self.sessions, self.sessions.counts
-        size = len(old.timer_due)
-        places = (counts[sessions.FIRST_TIMER] + np.arange(size)) % size
-        places = places[old.sessions[old.timer_edge[places], sessions.TICK] == old.timer_tick[places]]
-        room = max(size, 2 * len(places))
-        fresh = {}
-        for name in ("timer_due", "timer_edge", "timer_tick"):
-            queue = getattr(old, name)
-            fresh[name] = np.zeros(room, dtype=queue.dtype)
-            fresh[name][: len(places)] = queue[places]
-        self.world.sessions = old._replace(**fresh)
-        counts[sessions.FIRST_TIMER], counts[sessions.TIMERS] = 0, len(places)
+    def _make_agenda_room(self) -> None:
+        """Forget timers of sessions that are closed, and see to it that half of the agenda is free."""
+        loads = self.agenda.heap[: self.agenda.size[agendas.ON_HEAP], agendas.LOAD]
+        kept, timers = np.ones(len(loads), dtype=bool), loads & 7 == PATIENCE
+        edges, ticks = agendas.subject_of(loads[timers]), loads[timers] >> 33
+        kept[timers] = self.sessions.sessions[edges, sessions.TICK] == ticks
+        agendas.keep_events(self.agenda, kept)
+        self.agenda = agendas.with_room(self.agenda, max(len(self.agenda.heap) // 2, 8 * len(self.sessions.due)))

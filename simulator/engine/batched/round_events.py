@@ -27,7 +27,7 @@ from ...tables.effects import ARRIVE, GONE, PATIENCE, REPEAT, ROUND_END, UP
 from ...tables.rounds import DONE, ENOUGH, FREE_COPIES, FREE_RECORDS, STALLED, STEPPING, WORN, RoundTables
 from ...tables.run import RunTables
 from ...tables.tallies import FREE_ROWS, NOTES, OBSERVED, UNFINISHED, WAKES
-from .agenda import LOAD, ON_HEAP, TICKS, TIME, Agenda, pop, room_left, take_effects
+from .agenda import LOAD, ON_HEAP, TICKS, TIME, Agenda, pop, room_left, subject_of, take_effects
 from .plan import UNMADE, StepPlan, fits, has_to_end
 from .windows import (
     COUNTED,
@@ -127,7 +127,7 @@ def run_round_events(
         if now >= limit and not forced:
             return REACHED, agent, now
         load = agenda.heap[0, LOAD]
-        what, subject, serial = load & 7, (load >> 3) & ((1 << 30) - 1), load >> 33
+        what, subject, serial = load & 7, subject_of(load), load >> 33
         counted = counts_as_event(run, tables, what, subject, serial)
         if counted and used_up(run):
             return LOOK, agent, now

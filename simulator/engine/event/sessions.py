@@ -6,7 +6,6 @@ The rules are those of `hushnet.simulator.rules.sessions`, run as plain Python.
 from __future__ import annotations
 
 from collections.abc import Generator
-from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -19,12 +18,11 @@ from ...network.randomness import check_transmission
 from ...rules.sessions import busy, carry_on, follow_up, free_edges, look_after, take_copy
 from ...tables import sessions as columns
 from ...tables import tallies
-from ...tables.priorities import ARRIVAL, TIMER
+from ...tables.effects import ARRIVE
 from ...tables.sessions import COMPLETING, REQUESTING, RESPONDING, SessionTables
 from ...world.sessions import REFUSAL, with_more_copies
 from ...world.world import World
-from ..timed_event import At
-from .driver import EventDriver
+from .driver import EventDriver, RuleEvent
 
 
 @final
@@ -39,13 +37,7 @@ class EventSessions(EventDriver):
     empty = REFUSAL
 
     def __init__(self, world: World) -> None:
-        super().__init__(
-            world,
-            is_up=self.is_up,
-            gone=self._gone,
-            push_copy=self._put_under_way,
-            set_timer=self._set_timer,
-        )
+        super().__init__(world, is_up=self.is_up, gone=self._gone)
         self._done = [world.env.event() for _ in world.agents]
         rules = busy, carry_on, follow_up, free_edges, look_after, take_copy
         self._busy, self._carry_on, self._follow_up, self._free_edges, self._repeat, self._take = map(self.plain, rules)
@@ -96,22 +88,19 @@ class EventSessions(EventDriver):
             counts[columns.ROW] = self.transport.keep(made[1])
             self._change(self._carry_on)
 
-    def _put_under_way(self, run: Any, tables: Any, kind: int, edge: int, tick: int, size: int, arrival: float) -> None:
-        """Put a copy under way; its arrival is an event."""
-        counts = tables.counts
-        counts[columns.FREE_COPIES] -= 1
-        place, order = tables.free_copies[counts[columns.FREE_COPIES]], run.counts[tallies.ORDER]
-        copy = tables.copies[place]
-        copy[0], copy[1], copy[2], copy[3] = kind, edge, tick, size
-        tables.copy_sent_at[place] = self.env.now
-        At(self.env, arrival, ARRIVAL, partial(self._arrive, place, order))
+    @override
+    def happen(self, asked: RuleEvent) -> None:
+        """A copy arrives, or a caller's patience is over."""
+        if asked.what == ARRIVE:
+            self._arrive(asked.subject)
+        elif self.tables.sessions[asked.subject, columns.TICK] == asked.serial:
+            self.world.effort.count(self.world.now)
+            self._change(self._repeat, asked.subject)
 
-    def _arrive(self, place: int, order: int, _: simpy.Event) -> None:
-        self._change(self._take, place, order)
+    def _arrive(self, place: int) -> None:
+        self._change(self._take, place)
         tables = self.views(self.world.sessions)
         counts, edge = tables.counts, tables.copies[place][1]
-        tables.free_copies[counts[columns.FREE_COPIES]] = place
-        counts[columns.FREE_COPIES] += 1
         if counts[columns.CLOSING] >= 0 or counts[columns.AGAIN] >= 0:
             self._change(self._follow_up)
         if counts[columns.PHASE] == RESPONDING:
@@ -139,16 +128,6 @@ class EventSessions(EventDriver):
         vector = self.transport.tables.pool[self.tables.counts[columns.ROW], :width].copy()
         vector.flags.writeable = False
         return vector
-
-    def _set_timer(self, tables: Any, edge: int) -> None:
-        """Set a caller's timer; the end of its patience is an event."""
-        tick = tables.sessions[edge][columns.TICK]
-        At(self.env, self.env.now + tables.times[columns.PATIENCE], TIMER, partial(self._look_after, edge, tick))
-
-    def _look_after(self, edge: int, tick: int, _: simpy.Event) -> None:
-        if self.tables.sessions[edge, columns.TICK] == tick:
-            self.world.effort.count(self.world.now)
-            self._change(self._repeat, edge)
 
     # A rule, and what comes of it.
 

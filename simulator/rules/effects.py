@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..tables.broadcasts import BroadcastTables
 from ..tables.effects import EFFECTS, PRIORITY, SERIAL, SUBJECT, WHAT
 from ..tables.rounds import RoundTables
 from ..tables.sessions import SessionTables
@@ -11,7 +10,7 @@ from .forms import rule
 
 @rule
 def schedule(
-    tables: BroadcastTables | RoundTables | SessionTables,
+    tables: RoundTables | SessionTables,
     time: float,
     priority: int,
     what: int,

@@ -1,12 +1,14 @@
 """Broadcasts with a SimPy event for every wake-up and message, and a process for every agent: for reading and tracing.
 
-The rules are those of `hushnet.simulator.rules.broadcasts`, run as plain Python.
+Where agents only read the newest of what they have heard, no arrival needs an event (`hushnet.simulator.rules.lazy`);
+here each has one, for agents that react to single messages, or keep every one until they step.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +18,10 @@ from ....agents.agent import Agent
 from ....agents.inbox import Message
 from ....protocols.base import Sent
 from ...network.network import KINDS
-from ...rules.broadcasts import on_arrival, send
-from ...tables.broadcasts import IS_SILENT, NOW, RECEIVER
+from ...rules.delivery import count_message, deliver, depart, release_version
+from ...tables.effects import ARRIVE
+from ...tables.priorities import ARRIVAL
 from ...world.world import World
-from ..broadcast_state import BroadcastState
 from .driver import EventDriver, RuleEvent
 
 
@@ -30,24 +32,15 @@ class EventBroadcasts(EventDriver):
     Parameters
     ----------
     world : World
-
-    Attributes
-    ----------
-    state : BroadcastState
     """
 
     def __init__(self, world: World) -> None:
-        super().__init__(world, is_up=self.is_up)
-        self.state = BroadcastState(world)
-        self._carry, self._on_arrival = map(self.plain, (send, on_arrival))
-        self._ranks = {kind: rank for rank, kind in enumerate(world.layout.messages)}
-        self._reacts = world.traits.trigger == "message"
-
-    @override
-    def wake(self, agent: Agent) -> None:
-        """An agent wakes up, and takes a step with all that it has kept."""
-        self.state.hand_over(agent.index)
-        self.step(agent)
+        super().__init__(world)
+        rules = count_message, deliver, depart, release_version
+        self._count, self._deliver, self._depart, self._release = map(self.plain, rules)
+        self._kinds = list(world.layout.messages)
+        self._keeps, self._reacts = world.traits.inbox == "every", world.traits.trigger == "message"
+        self._most = int(world.setting.graph.degrees.max(initial=0)) + 1
 
     @override
     def send(self, agent: Agent, messages: Sequence[Sent]) -> None:
@@ -64,16 +57,53 @@ class EventBroadcasts(EventDriver):
                 self._send_copies(agent, sent, edges)
 
     def _send_copies(self, agent: Agent, sent: Sent, edges: NDArray[np.int64]) -> None:
-        """Send a copy over each of some edges, whose arrivals are events; again if one was sent at the same tick."""
-        network, rank = self.world.network, self._ranks[sent.kind]
+        """Send a copy over each of some edges; with draws of its own where one was sent at the same tick."""
+        network, rank, now = self.world.network, self._kinds.index(sent.kind), self.env.now
         attempts = network.attempts(agent.index, self.world.setting.graph.heads[edges], agent.tick, rank)
-        vectors = self.world.layout.messages[sent.kind].vectors
+        size, vectors = network.size(len(sent.vector)), self.world.layout.messages[sent.kind].vectors
         for attempt in dict.fromkeys(attempts):
             part, transmission = edges[np.equal(attempts, attempt)], attempt * KINDS + rank
-            self.state.make_room()
-            row = self.transport.new_version(sent.vector, self.env.now, agent.tick)
-            self.draw_together(agent, part, transmission, network.size(len(sent.vector)))
-            self._change(self._carry, agent.index, part.tolist(), rank, row, transmission, vectors)
+            row = self.transport.new_version(sent.vector, now, agent.tick)
+            self.draw_together(agent, part, transmission, size)
+            self._begin_notes()
+            run = self.transport.plain
+            run.versions.order[row] = self._count(run, vectors * len(part))
+            for edge in part.tolist():
+                delay = self._depart(run, agent.index, edge, agent.tick, transmission, rank, row, size, now)
+                if delay < math.inf:
+                    run.versions.references[row] += 1
+                    slot = rank * len(run.heads) + run.reverse[edge]
+                    self.schedule(None, now + delay, ARRIVAL, ARRIVE, slot, row)
+            self._release(run, row)
+            self._end_notes()
+
+    @override
+    def happen(self, asked: RuleEvent) -> None:
+        """A copy arrives: a version, at a slot of its receiver."""
+        slot, row, world = asked.subject, asked.serial, self.world
+        agent = world.agents[int(world.setting.graph.tails[slot % len(world.setting.graph.heads)])]
+        up = self.is_up(None, agent.index, self.env.now, True)
+        reacts = up and self._reacts and not agent.silent
+        message = self._message(slot, row) if reacts or (up and self._keeps) else None
+        self._begin_notes()
+        run = self.transport.plain
+        self._deliver(run, slot, row, run.versions.order[row], self.env.now, up)
+        self._end_notes()
+        if message is not None and self._keeps:
+            world.inbox.pending[agent.index].append(message)
+        if message is not None and reacts:
+            self._react(agent, message)
+
+    def _message(self, slot: int, row: int) -> Message:
+        """What a version says to the agent that has a slot."""
+        run, network = self.transport.tables, self.world.network
+        rank, edge = divmod(slot, len(run.heads))
+        size = int(run.versions.bytes[row])
+        vector = run.pool[row, : (size - network.size(0)) // 8].copy()
+        vector.flags.writeable = False
+        people = int(run.heads[edge]), int(run.heads[run.reverse[edge]])
+        sending = float(run.versions.sent_at[row]), int(run.versions.order[row]), int(run.versions.tick[row])
+        return Message(*people, self._kinds[rank], vector, *sending, edge, size)
 
     def _react(self, agent: Agent, message: Message) -> None:
         """Let an agent react to an arrival, and send what it gives out."""
@@ -85,33 +115,10 @@ class EventBroadcasts(EventDriver):
             world.reactions.count(agent.index, (one.kind for one in sent), world.now)
         self.check_vectors()
 
-    @override
-    def happen(self, asked: RuleEvent) -> None:
-        """A copy arrives."""
-        subject = asked.subject
-        if not self._reacts:
-            self._change(self._on_arrival, subject)
-            return
-        tables = self.state.tables
-        agent = self.world.agents[int(tables.copies[subject, RECEIVER])]
-        tables.agents[agent.index, IS_SILENT] = agent.silent
-        if self._change(self._on_arrival, subject):
-            self._react(agent, self.state.arrived(subject))
-
-    def _change(self, rule: Any, *arguments: Any) -> Any:
-        """Let a rule change the tables, and do what it asks for."""
-        transport = self.transport
+    def _begin_notes(self) -> None:
         if self.observed:
-            transport.notes.make_room(self.state.room)
-        run, tables = transport.plain, self.views(self.state.tables)
-        tables.now[NOW] = self.env.now
-        result = rule(run, tables, *arguments)
-        if self.observed:
-            transport.notes.tell()
-        return result
+            self.transport.notes.make_room(self._most)
 
-    @override
-    def settle(self, *, final: bool) -> None:
-        super().settle(final=final)
-        if final:
-            self.state.hand_over_all()
+    def _end_notes(self) -> None:
+        if self.observed:
+            self.transport.notes.tell()

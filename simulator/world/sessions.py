@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,28 +19,6 @@ from ..tables.sessions import SessionTables
 REQUEST, REPLY, REFUSAL = "request", "reply", "refusal"
 MOST_EFFECTS = 8
 """Copies and timers that one event brings about, at most."""
-
-
-class OpenSession(NamedTuple):
-    """One exchange that is open.
-
-    Parameters
-    ----------
-    caller, callee : int
-    edge, back : int
-        The caller's directed edge to the callee, and the callee's to the caller.
-    tick : int
-        Tick of the caller's clock that opened it.
-    accepted : bool
-        Whether the callee has made its half.
-    """
-
-    caller: int
-    callee: int
-    edge: int
-    back: int
-    tick: int
-    accepted: bool
 
 
 def check_exchange(protocol: Protocol, traits: Traits, layout: Layout) -> None:
@@ -124,13 +100,3 @@ def with_more_copies(tables: SessionTables) -> SessionTables:
 def called_edges(tables: SessionTables) -> NDArray[np.bool_]:
     """(E,) over which directed edges a session is open."""
     return tables.sessions[:, columns.TICK] >= 0
-
-
-def open_sessions(tables: SessionTables, graph: Graph) -> dict[int, OpenSession]:
-    """Open sessions by their callers' directed edges."""
-    found = {}
-    for edge in np.flatnonzero(called_edges(tables)).tolist():
-        ends = int(graph.tails[edge]), int(graph.heads[edge])
-        tick, answer = int(tables.sessions[edge, columns.TICK]), tables.sessions[edge, columns.ANSWER]
-        found[edge] = OpenSession(*ends, edge, int(graph.reverse[edge]), tick, bool(answer >= 0))
-    return found

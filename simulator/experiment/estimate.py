@@ -129,8 +129,10 @@ def forms(experiment: Experiment) -> list[str]:
             break
         with naming_fields(run.protocol):
             world = experiment.world(run)
-            experiment.engine_for(run, world).prepare(world)
-        found.setdefault(f"{world.engine} engine", []).append(run.protocol)
+            form = experiment.engine_for(run, world).prepare(world).form
+        name, _, why = world.engine.partition(", ")
+        said = f"{name.partition(' ')[0]} engine, {why or form.text}"
+        found.setdefault(said, []).append(run.protocol)
     where = " at the first grid point" if len(experiment.loaded.points) > 1 else ""
     return [f"steps of {', '.join(keys)}{where}: {said}" for said, keys in found.items()]
 

@@ -155,9 +155,12 @@ def test_results_without_a_form_are_of_an_unknown_one():
 
 
 FORESEEN = {
-    AtOnce: "steps in batches",
-    Planned: "planned steps",
-    Deciding: "steps one by one, because Deciding decides by numbers what a step sends",
+    AtOnce: ("batched engine, steps in batches", "batched (steps in batches)"),
+    Planned: ("batched engine, planned steps", "batched (planned steps)"),
+    Deciding: (
+        "event engine, because Deciding decides by numbers what a step sends",
+        "event, because Deciding decides by numbers what a step sends",
+    ),
 }
 
 
@@ -165,9 +168,10 @@ FORESEEN = {
 def test_the_form_is_foreseen_and_is_the_one_that_runs(kind, tmp_path):
     loaded = {**SCENARIO, "protocols": {"mine": {"kind": "mine"}}, "engine": "batched"}
     experiment = Experiment(load(loaded, extra={"mine": kind}), tmp_path / "results")
-    assert forms(experiment) == [f"steps of mine: batched engine, {FORESEEN[kind]}"]
+    foreseen, made = FORESEEN[kind]
+    assert forms(experiment) == [f"steps of mine: {foreseen}"]
     [manifest] = run(loaded, protocols={"mine": kind}, out=tmp_path / "results").manifests
-    assert manifest["engine"] == f"batched ({FORESEEN[kind]})"
+    assert manifest["engine"] == made
     assert engines([manifest]) == manifest["engine"]
 
 

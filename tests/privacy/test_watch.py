@@ -52,7 +52,7 @@ def test_a_watched_run_is_the_same_run(name):
     assert usual.traffic == watched.traffic
 
 
-def test_a_watched_run_makes_steps_one_by_one_by_functions_and_by_methods():
+def test_a_watched_run_is_made_by_the_event_engine():
     class ByAMethod(CoordinateDescent):
         decides = True
         asks_for_budget = True
@@ -63,7 +63,7 @@ def test_a_watched_run_makes_steps_one_by_one_by_functions_and_by_methods():
     for protocol in (CoordinateDescent, ByAMethod):
         parameters = protocol_parameters(protocol, {"mu": 0.5})
         world = fast_world(small_setting(), protocol, parameters, watch=Recording())
-        assert world.engine == "batched (steps one by one, because every step is watched)"
+        assert world.engine == "event, because every step is watched"
 
 
 @pytest.mark.parametrize("name", PRIVATE)

@@ -1,4 +1,4 @@
-"""A watched world makes its steps one by one, on either engine, with the bits of planned ones; plans are compared."""
+"""A watched world makes its steps one by one, on the event engine, with the bits of planned ones."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
 from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging
 from hushnet.simulator.audit.audit import Options, audit_subjects
 from hushnet.simulator.contract.bench import protocol_parameters, small_setting
-from hushnet.simulator.contract.charges import check_charges
 from hushnet.simulator.contract.forcing import Forcing
 from hushnet.simulator.contract.transcript import Recording
-from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
+from hushnet.simulator.engine.selection import BatchedEngine
 from hushnet.simulator.world.world import World
 
 from .mutations import LIST, planted
@@ -61,34 +60,12 @@ def with_other_records(setting):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_watch_sees_the_same_on_both_engines_bit_for_bit(name):
-    setting, event, batched = small_setting(empty=False), Recording(), Recording()
-    usual, world = made(name, setting, event, EventEngine()), made(name, setting, batched, BatchedEngine())
-    assert world.engine == "batched (steps one by one, because every step is watched)"
-    check_charges(world, batched)
-    assert charges(usual) == charges(world)
-    assert len(event.steps) == len(batched.steps) > 30
-    assert {step.phase for step in batched.steps} == {step.phase for step in event.steps}
-    for agent, draws in event.draws.items():
-        for one, other in zip(draws, batched.draws[agent], strict=True):
-            assert one.exact.tobytes() == other.exact.tobytes()
-            assert one.noisy.tobytes() == other.noisy.tobytes()
-            assert one.log_jacobian == other.log_jacobian
-    for one, other in zip(event.steps, batched.steps, strict=True):
-        assert (one.phase, one.agent, one.now, one.silent) == (other.phase, other.agent, other.now, other.silent)
-        for sent, told in zip(one.sent, other.sent, strict=True):
-            assert (sent.kind, sent.to, sent.release.mechanism) == (told.kind, told.to, told.release.mechanism)
-            assert sent.vector.tobytes() == told.vector.tobytes()
-    if name in NOISY:
-        assert sum(map(len, event.draws.values())) > 10
-
-
-@pytest.mark.parametrize("name", CASES)
 def test_a_watched_run_has_the_bits_of_the_planned_run(name):
     setting = small_setting(empty=False)
     usual = made(name, setting, None, BatchedEngine())
     watched = made(name, setting, Recording(), BatchedEngine())
-    assert usual.engine.startswith("batched (steps in batches" if name != ASKING else "batched (steps one by one")
+    assert usual.engine.startswith("batched (steps in batches" if name != ASKING else "event, because")
+    assert watched.engine == "event, because every step is watched"
     assert bits(usual) == bits(watched)
     assert usual.traffic == watched.traffic
     assert charges(usual) == charges(watched)

@@ -178,7 +178,7 @@ def test_tables_figure_and_words_are_written(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "proved" in said
     assert "tier B: 1 pairs" in said
-    assert "run as the scenario runs it, batched (steps one by one, because every step is watched)" in said
+    assert "run as the scenario runs it, event, because every step is watched" in said
 
 
 @pytest.mark.parametrize(

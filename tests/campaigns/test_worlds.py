@@ -28,7 +28,7 @@ from hushnet.simulator.world.world import World
 
 from ..protocols.worlds import AWAY, BAD, setting_of
 from . import worlds
-from .world_cases import CASES, GAUSSIAN, NOISY, PROBING, Case, random_setting
+from .world_cases import CASES, NOISY, PROBING, Case, random_setting
 
 EVERYTHING = [*CASES, *PROBING]
 
@@ -111,8 +111,8 @@ def everybody_wakes(patch):
 
 
 def an_agent_oversleeps(patch):
-    step = driver.Driver.step
-    patch.setattr(driver.Driver, "step", lambda self, agent: agent.tick != 6 and step(self, agent))
+    step = event_driver.EventDriver.step
+    patch.setattr(event_driver.EventDriver, "step", lambda self, agent: agent.tick != 6 and step(self, agent))
 
 
 def nobody_is_told_at_the_start(patch):
@@ -134,8 +134,7 @@ def a_run_goes_on(patch):
 
 
 def everybody_is_there(patch):
-    made = PlainRules.__init__
-    patch.setattr(PlainRules, "__init__", lambda self, **laws: made(self, **{**laws, "is_up": lambda *_: True}))
+    patch.setattr(event_driver.EventDriver, "is_up", lambda self, *_: True)
 
 
 def other_completion(patch, heard):
@@ -233,13 +232,8 @@ def the_other_engine_counts_otherwise(patch):
     patch.setattr(BatchedDriver, "settle", more)
 
 
-def the_other_engine_starts_late_joiners_at_another_tick(patch):
-    patch.setattr(BatchedDriver, "starting", lambda self, agent: None)
-
-
 STAMP, GOSSIP, IN_ROUNDS = Case("stamp"), Case("gossip"), Case("stamp in rounds")
 PRIVATE = Case("coordinate_descent", {"mu": 0.5, "privacy": NOISY})
-SHY = Case("model_propagation", {"privacy": {**GAUSSIAN, "updates": 1}})
 LATE = OnOff(kind="on_off", online=0.7, mean_down=2.0, joins=Window(share=0.7, between=[2.0, 6.0]))
 PLANTED = [
     (everybody_is_there, STAMP, AWAY, "absence"),
@@ -270,8 +264,7 @@ PLANTED = [
     (a_ledger_forgets, PRIVATE, Always(kind="always"), "ledger"),
     (a_budget_has_no_end, PRIVATE, Always(kind="always"), "epsilon"),
     (an_epsilon_falls, PRIVATE, Always(kind="always"), "epsilon"),
-    (the_other_engine_counts_otherwise, STAMP, AWAY, "engines"),
-    (the_other_engine_starts_late_joiners_at_another_tick, SHY, LATE, "engines"),
+    (the_other_engine_counts_otherwise, PRIVATE, Always(kind="always"), "engines"),
 ]
 
 

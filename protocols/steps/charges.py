@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -17,7 +17,6 @@ from ...agents.tables import Shard
 from ..privacy.ledger import UNLIMITED, Ledger, charge_of
 from ..privacy.mechanisms import Release
 from .noise import NO_NOISE, UNPERTURBED, grown
-from .surroundings import StepSurroundings
 
 PLAIN = 1
 """What a message reveals: data without noise."""
@@ -151,7 +150,9 @@ class StepCharges(NoiseColumns):
     Parameters
     ----------
     protocol : Protocol
-    around : StepSurroundings
+    peer : callable
+        ``peer(agent)`` gives the record of an agent.
+    ledger : Ledger
 
     Attributes
     ----------
@@ -161,8 +162,8 @@ class StepCharges(NoiseColumns):
         How many steps an agent's budget allows.
     """
 
-    def __init__(self, protocol: Any, around: StepSurroundings) -> None:
-        self.protocol, self.around = protocol, around
+    def __init__(self, protocol: Any, peer: Callable[[int], Any], ledger: Ledger) -> None:
+        self.protocol, self._peer, self._ledger = protocol, peer, ledger
         agents, privacy, noise = protocol.problem.task.agents, protocol.privacy, protocol.step_noise
         self.private = privacy is not None and not privacy.noiseless
         self.noisy = noise is not None and noise.mechanism is not None
@@ -207,7 +208,7 @@ class StepCharges(NoiseColumns):
     def _staged(self, agent: int, stage: int, now: float) -> Release:
         seen = self._seen.get(agent)
         if seen is None:
-            me = self.around.peer(agent)
+            me = self._peer(agent)
             seen = me.data, me.neighbours
         return self.protocol.release(StagedAgent(agent, now, *seen, stage))
 
@@ -219,7 +220,7 @@ class StepCharges(NoiseColumns):
         ScaleMismatch
             If its noise has another scale than `StepNoise.scales` says.
         """
-        me = self.around.peer(agent)
+        me = self._peer(agent)
         release = self.protocol.release(me)
         drawing = self.noisy and release.noisy
         if drawing:
@@ -230,7 +231,7 @@ class StepCharges(NoiseColumns):
         self._reasons[agent] = release.reason
         self.plain_bits[agent] = 0 if release.free or drawing else PLAIN
         self.undrawn_bits[agent] = PLAIN if drawing else 0
-        ledger = self.around.ledger
+        ledger = self._ledger
         if release.free or ledger.holds(release) or not ledger.limited:
             return
         stages = range(self.scales.shape[1]) if drawing else ()
@@ -239,7 +240,7 @@ class StepCharges(NoiseColumns):
 
     def all_started(self, agents: NDArray[np.int64]) -> None:
         """`started` of several agents."""
-        if not self.protocol.releases_rows_plainly or self.around.ledger.limited:
+        if not self.protocol.releases_rows_plainly or self._ledger.limited:
             for agent in agents.tolist():
                 self.started(agent)
             return

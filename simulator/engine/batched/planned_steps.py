@@ -20,7 +20,6 @@ from ....protocols.steps.charges import NoiseColumns, NotPlanned, StepCharges
 from ....protocols.steps.names import MESSAGE, Names
 from ....protocols.steps.record import Record
 from ....protocols.steps.single_steps import PHASES
-from ....protocols.steps.surroundings import StepSurroundings
 from ....protocols.steps.tables import StepTables
 from ...tables.sessions import COMPLETING, REQUESTING, RESPONDING
 from ...tables.tallies import FREE_ROWS
@@ -163,9 +162,7 @@ class PlannedSteps(StepMaker):
         protocol, graph = world.protocol, world.setting.graph
         self.world, self.protocol, self.tables = world, protocol, world.step_tables
         self.private, self.limited = world.private, world.ledger.limited
-        joins = bool(world.setting.availability.joins)
-        around = StepSurroundings(peer=world.peers.__getitem__, ledger=world.ledger, some_join=joins)
-        self.charges = StepCharges(protocol, around)
+        self.charges = StepCharges(protocol, world.peers.__getitem__, world.ledger)
         seeds = np.full(graph.agents, world.setting.draws.seed, dtype=np.uint64)
         self.source = PlanSource(self.tables, self.charges, seeds, world.numbers)
         self.pairs = "step" not in protocol.step_functions
@@ -176,7 +173,7 @@ class PlannedSteps(StepMaker):
             [functions[name] for name in PHASES] if self.pairs else [functions["step"]]
         )
         self.degrees, self.kinds = graph.degrees, len(self.names.heard_kinds)
-        self.ports = ports_of(self.tables, world, around, pairs=self.pairs)
+        self.ports = ports_of(self.tables, world, pairs=self.pairs)
         agents, widest = graph.agents, int(self.degrees.max(initial=0))
         near = NEAR // (8 * world.transport.tables.pool.shape[1])
         steps = min(max(2 * len(self.functions) * agents, min(LEAST, near), 64), MOST)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....protocols.steps.charges import NotPlanned
-from ....protocols.steps.surroundings import StepSurroundings
 from ....protocols.steps.tables import StepTables
 from ...world.world import World
 from .plan import ADDRESSED, KIND, PORT_COLUMNS, SIZE, VECTORS, WIDTH, StepPlan
@@ -30,7 +29,7 @@ def finite(values: Array | list[Array]) -> bool:
     return math.isfinite(total) or bool(np.isfinite(values).all())
 
 
-def ports_of(tables: StepTables, world: World, around: StepSurroundings, *, pairs: bool) -> Ranks:
+def ports_of(tables: StepTables, world: World, *, pairs: bool) -> Ranks:
     """What a step sends through: a port for each kind.
 
     Raises
@@ -45,7 +44,7 @@ def ports_of(tables: StepTables, world: World, around: StepSurroundings, *, pair
         what, widths = names.layout.messages[kind], names.sent_widths[kind]
         if len(set(widths[widths > 0].tolist())) > 1:
             raise NotPlanned("its messages have different widths")
-        if around.some_join and what.addressed and not pairs:
+        if world.setting.availability.joins and what.addressed and not pairs:
             raise NotPlanned(
                 "it sends every neighbour something else, and who joins late is told what it was sent last"
             )

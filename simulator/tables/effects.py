@@ -1,7 +1,7 @@
 """What a transition asks its driver for: a buffer, written in order and then emptied.
 
-Tables that have it are named tuples with the fields ``now``, ``counts``, ``due`` and ``effects``, and with `EFFECTS`
-among the places of ``counts``.
+Tables that have it are named tuples with the fields ``counts``, ``due`` and ``effects``, and with `EFFECTS` among the
+places of ``counts``.
 """
 
 from __future__ import annotations

@@ -189,8 +189,7 @@ class Notes:
         run: RunTables = self.transport.tables
         place, row, size, vector = note[columns.PLACE], note[columns.ROW], note[columns.SIZE], NOTHING
         if row >= 0:
-            vector = run.pool[row, : (size - self.transport.network.size(0)) // 8].copy()
-            vector.flags.writeable = False
+            vector = self.transport.vector_of(row)
             delivery.release_version(run, row)
         people = int(run.heads[place]), int(run.heads[run.reverse[place]])
         kind = self.kind_of(note[columns.KIND])

@@ -216,6 +216,13 @@ class Transport:
         self.tables.pool[row, : len(vector)] = vector
         return row
 
+    def vector_of(self, row: int) -> NDArray[np.float64]:
+        """A copy of the vector that a version holds, which nobody can write."""
+        width = (int(self.tables.versions.bytes[row]) - self.network.size(0)) // 8
+        vector = self.tables.pool[row, :width].copy()
+        vector.flags.writeable = False
+        return vector
+
     def exchange_start(self, agent: Agent, *, joining: bool) -> None:
         """Tell present neighbours an agent's start, and a joining agent what they sent last, reliably.
 

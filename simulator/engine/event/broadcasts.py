@@ -96,13 +96,11 @@ class EventBroadcasts(EventDriver):
 
     def _message(self, slot: int, row: int) -> Message:
         """What a version says to the agent that has a slot."""
-        run, network = self.transport.tables, self.world.network
+        run = self.transport.tables
         rank, edge = divmod(slot, len(run.heads))
-        size = int(run.versions.bytes[row])
-        vector = run.pool[row, : (size - network.size(0)) // 8].copy()
-        vector.flags.writeable = False
         people = int(run.heads[edge]), int(run.heads[run.reverse[edge]])
         sending = float(run.versions.sent_at[row]), int(run.versions.order[row]), int(run.versions.tick[row])
+        vector, size = self.transport.vector_of(row), int(run.versions.bytes[row])
         return Message(*people, self._kinds[rank], vector, *sending, edge, size)
 
     def _react(self, agent: Agent, message: Message) -> None:

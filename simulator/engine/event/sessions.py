@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, final
 
-import numpy as np
 import simpy
-from numpy.typing import NDArray
 from typing_extensions import override
 
 from ....agents.agent import Agent
@@ -111,23 +109,18 @@ class EventSessions(EventDriver):
     def _accept(self, edge: int) -> None:
         graph = self.world.setting.graph
         callee, back = self.world.agents[int(graph.heads[edge])], int(graph.reverse[edge])
-        reply = self.world.meet("respond", callee, back, self._heard(0, int(graph.tails[edge])))
+        heard = self.transport.vector_of(int(self.tables.counts[columns.ROW]))
+        reply = self.world.meet("respond", callee, back, heard)
         self.tables.counts[columns.ROW] = -1 if reply is None else self.transport.keep(reply)
         self._change(self._carry_on)
 
     def _finish(self, edge: int) -> None:
         graph = self.world.setting.graph
-        caller, vector = self.world.agents[int(graph.tails[edge])], self._heard(1, int(graph.heads[edge]))
+        caller = self.world.agents[int(graph.tails[edge])]
+        vector = self.transport.vector_of(int(self.tables.counts[columns.ROW]))
         self._change(self._carry_on)
         self.world.meet("complete", caller, edge, vector)
         self.count(caller)
-
-    def _heard(self, kind: int, sender: int) -> NDArray[np.float64]:
-        """A copy of the vector that half of an exchange is made with."""
-        width = self.tables.widths[kind, sender]
-        vector = self.transport.tables.pool[self.tables.counts[columns.ROW], :width].copy()
-        vector.flags.writeable = False
-        return vector
 
     # A rule, and what comes of it.
 

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -131,29 +132,40 @@ class Copy:
         self._judge.communicate()
 
     def first_shown(self, mutant: Mutant, cases: range) -> tuple[str, int] | None:
-        """The first engine or form, and world, that show an error.
+        """The first engine or form, and world, that show an error, and show none without it.
+
+        What is not compiled may part from the frozen engine by itself, and then shows nothing.
 
         Raises
         ------
         RuntimeError
             If the planted text is no program.
         """
+        while True:
+            shown = self._first_differing(mutant, cases)
+            if shown is None or self._judged(mutant.rule, shown[:1], range(shown[1], shown[1] + 1)) is None:
+                return shown
+            cases = range(shown[1] + 1, cases.stop)
+
+    def _first_differing(self, mutant: Mutant, cases: range) -> tuple[str, int] | None:
+        """The first engine or form, and world, that differ with an error."""
         file = self.folder / "hushnet" / mutant.file
         before, times = file.read_text(encoding="utf-8"), file.stat()
         file.write_text(mutant.planted(before), encoding="utf-8")
         try:
-            return self._judged(mutant, cases)
+            return self._judged(mutant.rule, mutant.engines, cases)
         finally:
             file.write_text(before, encoding="utf-8")
             os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))  # its bytecode is that of the copy
 
-    def _judged(self, mutant: Mutant, cases: range) -> tuple[str, int] | None:
+    def _judged(self, rule: str, engines: Sequence[str], cases: range) -> tuple[str, int] | None:
+        """The first engine or form, and world, that differ as the files are now."""
         asked, answers = self._judge.stdin, self._judge.stdout
         assert asked, answers
-        print(",".join(mutant.engines), self.sound, cases.start, len(cases), file=asked, flush=True)
+        print(",".join(engines), self.sound, cases.start, len(cases), file=asked, flush=True)
         said, *found = answers.readline().split()  # type: ignore[union-attr]
         if said != "shown":
-            raise RuntimeError(f"{mutant.rule}: what is planted is no program")
+            raise RuntimeError(f"{rule}: what is planted is no program")
         return (found[0], int(found[1])) if found else None
 
 

@@ -48,7 +48,7 @@ def test_every_folder_with_code_is_a_package_that_is_installed():
         for path in (ROOT / folder).rglob("*.py")
     }
     assert set(settings["packages"]) == found == with_code
-    assert settings["package-dir"] == {name: name.removeprefix("hushnet.").replace(".", "/") for name in found}
+    assert settings["package-dir"] == {"hushnet": "."}
 
 
 def test_files_that_are_not_code_are_package_data():
@@ -56,7 +56,7 @@ def test_files_that_are_not_code_are_package_data():
     every = {path for name in FOLDERS for path in (ROOT / name).rglob("*") if path.is_file()}
     files = {path for path in every if "__pycache__" not in path.parts and path.suffix != ".py"}
     data = settings["package-data"]
-    folders = {package: ROOT / settings["package-dir"][package] for package in data}
+    folders = {package: ROOT / package.removeprefix("hushnet.").replace(".", "/") for package in data}
     assert files == {path for package in data for pattern in data[package] for path in folders[package].glob(pattern)}
 
 

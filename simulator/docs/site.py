@@ -22,6 +22,7 @@ INCLUDED = {
     "architecture": "simulator/ARCHITECTURE.md",
     "changelog": "CHANGELOG.md",
     "contributing": "CONTRIBUTING.md",
+    "security": "SECURITY.md",
     "tutorial-first-protocol": "scenarios/tutorials/first-protocol.md",
     "tutorial-comparison": "scenarios/tutorials/comparison-for-a-paper.md",
     "reproduction": "results/reproduction/README.md",
@@ -53,8 +54,13 @@ CONTENTS = {
         "errors",
         "api",
     ),
-    "Gallery and papers": ("gallery", "reproduction", *(name for name in INCLUDED if name.startswith("paper-"))),
-    "Project": ("questions", "cite", "architecture", "contributing", "changelog"),
+    "Gallery and papers": (
+        "gallery",
+        "systems",
+        "reproduction",
+        *(name for name in INCLUDED if name.startswith("paper-")),
+    ),
+    "Project": ("questions", "public", "cite", "architecture", "contributing", "security", "changelog"),
 }
 """Pages by the part of the site that they belong to."""
 CONFIGURATION: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Every system of the papers is named where users look for it: in `hushnet list`, in the README, and in a scenario."""
+"""Every system of the papers is named where users look for it: `hushnet list`, a page of the site, and a scenario."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hushnet.simulator.reproduction.systems import SYSTEMS, present
 
 COUNTS = {"B": 8, "V": 8, "Z": 5, "L": 4, "H": 4}
 EXPECTED = [f"{letter}{k}" for letter, count in COUNTS.items() for k in range(1, count + 1)]
-README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "simulator/docs/pages/systems.md").read_text(encoding="utf-8")
 
 
 def test_all_systems_of_the_papers_are_declared():
@@ -28,8 +28,8 @@ def test_list_names_every_system(capsys):
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=EXPECTED)
-def test_the_readme_says_where_a_system_is(system):
-    assert system.row in README.splitlines()
+def test_a_page_says_where_a_system_is(system):
+    assert system.row in PAGE.splitlines()
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=EXPECTED)

@@ -309,6 +309,8 @@ class Trace(Availability):
     """CSV file with a header line and the columns agent, up_from, up_to (time units)."""
     others: Literal["up", "down"] | None = None
     """State of agents that the file does not list; without it, every agent must be listed."""
+    repeat: Interval | None = None
+    """Time units after which the file begins anew; by default whoever is not up by it is down for good."""
 
     @override
     def timelines(
@@ -329,14 +331,18 @@ class Trace(Availability):
                 raise InputError(f"{line}: {shown(row['agent'])} is not the id of an agent of this task", field=where)
             given = [number(row[column], line, column, where) for column in ("up_from", "up_to")]
             start, end = (round_time(min(time, LONGEST)) for time in given)
-            if not 0 <= start < end:
+            most = LONGEST if self.repeat is None else self.repeat
+            if not 0 <= start < end <= most:
                 raise InputError(
                     f"{line}: up_from {given[0]!r} must be below up_to {given[1]!r}, by 2^-30 or more, and both from 0 "
-                    f"to {LONGEST}",
+                    f"to {most}{'' if self.repeat is None else ' (repeat)'}",
                     field=where,
                 )
             listed[row["agent"]].append((start, end, line))
-        return [self._timeline(name, sorted(listed[str(name)]), file) for name in ids]
+        every = [self._timeline(name, sorted(listed[str(name)]), file) for name in ids]
+        if self.repeat is None:
+            return every
+        return [_repeated(list(own), round_time(self.repeat)) for own in every]
 
     def _timeline(self, name: int | str, intervals: list[tuple[float, float, str]], file: Path) -> Timeline:
         where = ("availability", "path")
@@ -358,3 +364,17 @@ class Trace(Availability):
             points.append((end, False))
             before = end
         return iter(points)
+
+
+def _repeated(changes: list[tuple[float, bool]], period: float) -> Timeline:
+    """Changes that come again after a period, for ever."""
+    within = [(time, up) for time, up in changes if time < period]
+    if len(within) == 1:
+        yield from within
+        return
+    state = None
+    for index in itertools.count():
+        for time, up in within:
+            if up != state:
+                yield index * period + time, up
+                state = up

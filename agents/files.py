@@ -14,8 +14,8 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
@@ -195,7 +195,7 @@ def read_lines(
     what: str = "as text",
     most: int = MOST_BYTES,
     longest: int = LONGEST_LINE,
-) -> Iterator[tuple[int, str]]:
+) -> Generator[tuple[int, str], None, None]:
     """The numbered lines of a text in UTF-8, compressed or not, with their ends, one at a time.
 
     Raises
@@ -223,27 +223,37 @@ def read_lines(
             yield number, line
 
 
-def read_rows(path: Path, columns: tuple[str, ...], field: Field) -> list[tuple[str, dict[str, str]]]:
-    """Rows of a small CSV file as (``path:line``, {column: text}); a wrong header or row is an `InputError`."""
-    lines = read_lines(path, field=field, what="as a CSV file")
-    reader = csv.reader(line for _, line in lines)
-    try:
-        header = [name.strip() for name in next(reader, [])]
-        if sorted(header) != sorted(columns):
-            raise InputError(f"{path}:1: the header {shown(header)} must be {', '.join(columns)}", field=field)
-        rows = []
-        for row in reader:
-            line = f"{path}:{reader.line_num}"
-            if not row:
-                continue
-            if len(row) != len(columns):
-                raise InputError(f"{line}: has {len(row)} values; {len(columns)} are needed", field=field)
-            rows.append((line, dict(zip(header, (cell.strip() for cell in row), strict=True))))
-        return rows
-    except csv.Error as error:
-        raise InputError(
-            f"{path}:{reader.line_num}: cannot be read as a CSV file ({csv_problem(error)})", field=field
-        ) from error
+def read_rows(
+    path: Path, columns: tuple[str, ...], field: Field, *, optional: tuple[str, ...] = ()
+) -> list[tuple[str, dict[str, str]]]:
+    """Rows of a small CSV file as (``path:line``, {column: text}); a wrong header or row is an `InputError`.
+
+    Of the ``optional`` columns, a file has all or none.
+    """
+    with closing(read_lines(path, field=field, what="as a CSV file")) as lines:
+        reader = csv.reader(line for _, line in lines)
+        try:
+            header = [name.strip() for name in next(reader, [])]
+            if optional and set(optional) <= set(header):
+                columns = (*optional, *columns)
+            if sorted(header) != sorted(columns):
+                more = f", or {', '.join((*optional, *columns))}" if optional and optional[0] not in columns else ""
+                raise InputError(
+                    f"{path}:1: the header {shown(header)} must be {', '.join(columns)}{more}", field=field
+                )
+            rows = []
+            for row in reader:
+                line = f"{path}:{reader.line_num}"
+                if not row:
+                    continue
+                if len(row) != len(columns):
+                    raise InputError(f"{line}: has {len(row)} values; {len(columns)} are needed", field=field)
+                rows.append((line, dict(zip(header, (cell.strip() for cell in row), strict=True))))
+            return rows
+        except csv.Error as error:
+            raise InputError(
+                f"{path}:{reader.line_num}: cannot be read as a CSV file ({csv_problem(error)})", field=field
+            ) from error
 
 
 def csv_problem(error: csv.Error) -> str:

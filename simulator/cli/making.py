@@ -115,6 +115,42 @@ def check(
 
 
 @app.command()
+def convert(
+    source: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="A graph, delays, a log of ping, or who was up when.", parser=place),
+    ],
+    to: Annotated[str, typer.Option("--to", metavar="WHAT", help="edges, delays or availability.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Else FILE-WHAT.csv in this folder.", parser=place)
+    ] = None,
+    weight: Annotated[
+        str | None, typer.Option("--weight", metavar="NAME", help="What edges call their weight.")
+    ] = None,
+    undirected: Annotated[
+        bool, typer.Option("--undirected", help="An edge that is listed in one direction counts for both.")
+    ] = False,
+    unit: Annotated[
+        str | None, typer.Option("--unit", metavar="UNIT", help="Of the file's durations: ms, s, h, ...")
+    ] = None,
+    time_unit: Annotated[
+        str, typer.Option("--time-unit", metavar="DURATION", help="What the scenario counts in, such as 80 ms.")
+    ] = "1 s",
+    round_trip: Annotated[
+        bool | None, typer.Option("--round-trip/--one-way", help="What delays are; else as the file says.")
+    ] = None,
+    number: Annotated[bool, typer.Option("--number", help="Call agents 0, 1, 2, ..., as synthetic tasks do.")] = False,
+) -> None:
+    """Turn a file of another program into edges, delays or availability for a scenario, and say what was taken how."""
+    from ..conversion.command import Options
+    from ..conversion.command import convert as convert_file
+
+    options = Options(weight, undirected, unit, time_unit, round_trip, number)
+    for line in convert_file(source, to, out, options):
+        typer.echo(line)
+
+
+@app.command()
 def audit(
     scenario: Where,
     tier: Annotated[

@@ -15,9 +15,9 @@ from typing_extensions import override
 
 from ...agents.compilation import compiled, part
 from ...agents.errors import InputError
-from ...agents.files import beside, read_lines, shown
+from ...agents.files import beside, number, read_lines, read_rows, shown
 from ...agents.kinds import KindOf
-from ...agents.parameters import Id, Interval, Parameters, Rate
+from ...agents.parameters import LONGEST, Id, Interval, Parameters, Rate
 from .randomness import QUANTUM, Draws, Purpose, draw_one, lasting, quantise
 from .rates import Rates, per_agent, rates_of, slowest_of
 
@@ -141,14 +141,18 @@ class PeriodicClock(RenewalClock):
 
 
 class RecordedClock(Clock):
-    """A given order of agents, one wake-up every ``spacing``."""
+    """Given wake-ups.
+
+    Parameters
+    ----------
+    times : sequence of n sequences of float
+        Those of each agent, rising, multiples of 2^-30.
+    """
 
     has_intervals: ClassVar[bool] = False
 
-    def __init__(self, order: Sequence[int], agents: int, spacing: float) -> None:
-        self.times: list[list[float]] = [[] for _ in range(agents)]
-        for position, agent in enumerate(order, start=1):
-            self.times[agent].append(quantise(position * spacing))
+    def __init__(self, times: Sequence[Sequence[float]]) -> None:
+        self.times = times
 
     @override
     def next_time(self, agent: int, tick: int, now: float) -> float:
@@ -357,4 +361,36 @@ class Recorded(ClockModel):
             known.append(position[str(name)])
         if self.path is not None and not known:
             raise InputError(f"{self.path} names no agent; at least one wake-up is needed", field=where)
-        return RecordedClock(known, len(ids), self.spacing)
+        times: list[list[float]] = [[] for _ in ids]
+        for place, agent in enumerate(known, start=1):
+            times[agent].append(quantise(place * self.spacing))
+        return RecordedClock(times)
+
+
+@CLOCKS.register
+class Times(ClockModel):
+    """Wake-ups at given times, from a CSV file with the columns agent, time."""
+
+    has_intervals: ClassVar[bool] = False
+    kind: Literal["times"]
+    path: str = Field(examples=["wake-ups.csv"])
+    """CSV file with a header line and the columns agent, time (time units), in any order; who is not listed never
+    wakes."""
+
+    def build(self, ids: Sequence[int | str], numbers: NDArray[np.uint64], draws: Draws, base: Path | None) -> Clock:
+        """The clock of these agents."""
+        where, position = ("clock", "path"), {str(name): index for index, name in enumerate(ids)}
+        times: list[set[float]] = [set() for _ in ids]
+        for line, row in read_rows(beside(base, self.path), ("agent", "time"), where):
+            if row["agent"] not in position:
+                raise InputError(f"{line}: {shown(row['agent'])} is not the id of an agent of this task", field=where)
+            time = number(row["time"], line, "time", where)
+            if not 0 < time <= LONGEST:
+                raise InputError(f"{line}: time {time!r} must be greater than 0 and at most {LONGEST}", field=where)
+            own = times[position[row["agent"]]]
+            if quantise(time) in own:
+                raise InputError(f"{line}: agent {row['agent']!r} wakes at {time!r} twice", field=where)
+            own.add(quantise(time))
+        if not any(times):
+            raise InputError(f"{self.path} lists no wake-up; at least one is needed", field=where)
+        return RecordedClock([sorted(own) for own in times])

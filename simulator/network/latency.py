@@ -86,6 +86,24 @@ class LinkDelays:
     average: float
 
 
+@dataclass(frozen=True)
+class FileDelays:
+    """Delays that follow from a file.
+
+    Parameters
+    ----------
+    draw : callable
+        ``draw(sender, receivers, uniforms, now)``: the (k,) delays in time units, before rounding, of messages to k
+        receivers that are sent now, from their ends' indices and (k, 3) uniforms; an `InputError` for a link that has
+        none.
+    average : float
+        Mean delay in time units.
+    """
+
+    draw: Callable[[int, NDArray[np.int64], NDArray[np.float64], float], NDArray[np.float64]]
+    average: float
+
+
 class Latency(Parameters, ABC):
     """Delays in time units, drawn for every message or fixed for each link."""
 
@@ -108,6 +126,10 @@ class Latency(Parameters, ABC):
         base : Path or None
             Folder that file names are relative to.
         """
+        return None
+
+    def read(self, ids: Sequence[int | str], base: Path | None) -> FileDelays | None:
+        """Delays that follow from a file in place of `delays`; by default there are none. Parameters as of `links`."""
         return None
 
     @property

@@ -20,6 +20,7 @@ from typing_extensions import override
 from ...agents.compilation import compiled, form_of, part
 from ...agents.kinds import Bare, KindOf
 from ...agents.parameters import Interval, Parameters, Positive
+from . import delay_files  # noqa: F401 - registers its kinds
 from .latency import Constant, LatencyParameters, delay_of
 from .links import UNASKED, Bursts, is_lost, state_now, under_way
 from .randomness import Draws, Purpose, check_transmission, draw_one
@@ -172,6 +173,7 @@ class Network:
     ) -> None:
         self.parameters, self.numbers, self.draws = parameters, numbers, draws
         self._fixed = parameters.latency.links(ids, base)
+        self._read = parameters.latency.read(ids, base)
         self._loss_probabilities = parameters.loss.begin(numbers, draws)
         # Copies whose delay and loss are drawn by laws that compile: each message takes one call.
         law = None if self._fixed is not None else form_of(parameters.latency, "law")
@@ -182,6 +184,10 @@ class Network:
     def check_links(self, tails: NDArray[np.int64], heads: NDArray[np.int64]) -> None:
         """Raise an `InputError` if a link that a run may use has no delay."""
         self.link_delays(tails, heads)
+        if self._read is not None:
+            for sender in np.unique(tails).tolist():
+                receivers = heads[tails == sender]
+                self._read.draw(sender, receivers, np.zeros((len(receivers), 3)), 0.0)
 
     def link_delays(self, tails: NDArray[np.int64], heads: NDArray[np.int64]) -> NDArray[np.float64] | None:
         """(E,) delay of each link before rounding; None where delays are not fixed per link."""
@@ -193,7 +199,7 @@ class Network:
 
     def mean_delay(self, size: int) -> float:
         """Mean delay in time units of a message of this many bytes; of links, over those that have a known one."""
-        delay = self.parameters.latency.average if self._fixed is None else self._fixed.average
+        delay = (self._fixed or self._read or self.parameters.latency).average
         return delay + (size / self.parameters.bandwidth if self.parameters.bandwidth is not None else 0.0)
 
     def attempts(self, sender: int, receivers: NDArray[np.int64], tick: int, kind: int) -> list[int]:
@@ -225,7 +231,7 @@ class Network:
             return _fates_of(*self.draws.key, *ends, tick & 0xFFFFFFFF, transmission, *self._law, own, self._chance)
         uniforms = self.draws.messages(int(self.numbers[sender]), self.numbers[receivers], tick, transmission)
         chances = self._loss_probabilities(sender, receivers, now)
-        return _settled(uniforms, self._delays(sender, receivers, uniforms), own, chances)
+        return _settled(uniforms, self._delays(sender, receivers, uniforms, now), own, chances)
 
     def delay_and_loss(
         self, sender: int, receiver: int, tick: int, transmission: int, now: float, size: int
@@ -239,7 +245,11 @@ class Network:
         ends = self.numbers[sender], self.numbers[receiver]
         return _fate_now(*self.draws.key, *ends, tick & 0xFFFFFFFF, transmission, *self._law, own, self._chance)
 
-    def _delays(self, sender: int, receivers: NDArray[np.int64], uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _delays(
+        self, sender: int, receivers: NDArray[np.int64], uniforms: NDArray[np.float64], now: float
+    ) -> NDArray[np.float64]:
+        if self._read is not None:
+            return self._read.draw(sender, receivers, uniforms, now)
         if self._fixed is None:
             return self.parameters.latency.delays(uniforms)
         return self._fixed.of(np.full(len(receivers), sender), receivers)

@@ -337,7 +337,8 @@ class Metronome(ClockModel):
     beats: int = 40
 
     def build(self, ids, numbers, draws, base):
-        return RecordedClock([beat % len(ids) for beat in range(self.beats)], len(ids), 0.125)
+        every = len(ids)
+        return RecordedClock([[0.125 * (beat + 1) for beat in range(k, self.beats, every)] for k in range(every)])
 
 
 class Wheel(Topology):

@@ -1,0 +1,178 @@
+"""Tables of text as spreadsheets, R, pandas and shell tools write them, as cells with the lines that they stand in."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...agents.errors import InputError
+from ...agents.files import csv_problem, open_text, parse_number, shown
+
+DELIMITERS = {"\t": "tabs", ";": "semicolons", ",": "commas"}
+COMMENTS = "#%"
+ENCODINGS = ("utf-8-sig", "cp1252")
+DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
+USUAL = {
+    "source",
+    "target",
+    "from",
+    "to",
+    "src",
+    "dst",
+    "sender",
+    "receiver",
+    "node",
+    "agent",
+    "client",
+    "start",
+    "end",
+}
+"""Names that columns without numbers usually have."""
+PICKLE = b"\x80"
+"""First byte of a pickle of any protocol in use."""
+
+
+@dataclass
+class Cells:
+    """The cells of a table.
+
+    Parameters
+    ----------
+    path : Path
+    header : list of str or None
+        Names of the columns in lower case; None where the first line has data.
+    rows : list of list of str
+    lines : list of int
+        The line of each row.
+    notes : list of str
+        What was taken for what, in words.
+    """
+
+    path: Path
+    header: list[str] | None
+    rows: list[list[str]]
+    lines: list[int]
+    notes: list[str] = field(default_factory=list)
+
+    def at(self, row: int) -> str:
+        """Return where a row stands, as file:line."""
+        return f"{self.path}:{self.lines[row]}"
+
+    def column(self, names: Sequence[str]) -> int | None:
+        """Return the place of the first column that has one of some names, or begins with one and an underscore."""
+        for name in names:
+            for place, given in enumerate(self.header or ()):
+                if given == name or given.startswith(f"{name}_"):
+                    return place
+        return None
+
+    def number(self, row: int, place: int) -> float:
+        """Return the finite number of a cell; refuse anything else with its line and column."""
+        text = self.rows[row][place]
+        value = parse_number(text)
+        if not abs(value) < float("inf"):
+            name = self.header[place] if self.header else f"column {place + 1}"
+            raise InputError(f"{self.at(row)}: {name} {shown(text)} must be a finite number")
+        return value
+
+
+def read_text(path: Path, notes: list[str]) -> str:
+    """Return the text of a file, unpacked, in UTF-8 or as Windows in western Europe writes it.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is no text.
+    """
+    with open_text(path) as (stream, _):
+        content = stream.read()
+    if content.startswith(PICKLE):
+        line = f"import json, pickle; json.dump(pickle.load(open({str(path)!r}, 'rb')), open('{path.stem}.json', 'w'))"
+        raise InputError(
+            f"{path}: is a pickle, which may run any code when it is opened; if you trust it, turn it into JSON first: "
+            f'python3 -c "{line}"'
+        )
+    if b"\0" in content:
+        raise InputError(f"{path}: is no text (it has bytes of zero); save it as text, such as CSV, first")
+    for encoding in ENCODINGS:
+        try:
+            text = content.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        if encoding != ENCODINGS[0]:
+            notes.append(f"text in {encoding}, not in UTF-8")
+        return text
+    raise InputError(f"{path}: is text neither in UTF-8 nor in cp1252; save it in UTF-8")
+
+
+def read_cells(path: Path) -> Cells:
+    """Read a table of which nothing is known: delimiters, header, names of rows and decimal commas are found out.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is empty.
+    """
+    notes: list[str] = []
+    text = read_text(path, notes)
+    kept = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    kept = [(number, line) for number, line in kept if line.lstrip()[0] not in COMMENTS]
+    if not kept:
+        raise InputError(f"{path}: has no line of data")
+    delimiter = _delimiter([line for _, line in kept[:50]])
+    rows = [_split(path, number, line, delimiter) for number, line in kept]
+    lines = [number for number, _ in kept]
+    notes.append(f"cells between {DELIMITERS.get(delimiter, 'spaces')}")
+    if delimiter != "," and _all(rows, lambda cell: "," not in cell or bool(DECIMAL_COMMA.fullmatch(cell))):
+        if any("," in cell for row in rows for cell in row):
+            notes.append("commas as decimal points")
+        rows = [[cell.replace(",", ".") for cell in row] for row in rows]
+    header = None
+    if len(rows) > 1 and _is_header(rows):
+        header, lines = [cell.strip().lower() for cell in rows.pop(0)], lines[1:]
+        width = Counter(map(len, rows)).most_common(1)[0][0]
+        if len(header) == width - 1 or (header and header[0] == ""):  # names of rows, as R and pandas write them
+            header = header[len(header) - width + 1 :]
+            rows = [row[1:] for row in rows]
+            notes.append("first column as names of rows, which are left out")
+    return Cells(path, header, rows, lines, notes)
+
+
+def _delimiter(lines: Sequence[str]) -> str:
+    """Return the character that parts the cells of all lines, or a blank for any white space."""
+    for delimiter in DELIMITERS:
+        if all(delimiter in line for line in lines):
+            return delimiter
+    return " "
+
+
+def _split(path: Path, number: int, line: str, delimiter: str) -> list[str]:
+    if delimiter == " ":
+        braces = re.search(r"\s(\{.*\})\s*$", line)  # attributes of an edge, as networkx writes them
+        cells = line[: braces.start()].split() if braces else line.split()
+        return [cell.strip('"') for cell in cells] + ([braces[1]] if braces else [])
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter))]
+    except csv.Error as error:
+        raise InputError(f"{path}:{number}: cannot be read as a table ({csv_problem(error)})") from None
+
+
+def _all(rows: Sequence[Sequence[str]], holds: object) -> bool:
+    return all(holds(cell) for row in rows[1:] for cell in row)  # type: ignore[operator]
+
+
+def _is_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Tell whether the first row names columns: by a usual name, or by a word above a column of numbers."""
+    first, others = rows[0], rows[1:]
+    if any(cell.strip().lower() in USUAL for cell in first):
+        return True
+    full = [row for row in others if len(row) >= len(first)]
+    return any(
+        parse_number(cell) != parse_number(cell) and all(parse_number(row[k]) == parse_number(row[k]) for row in full)
+        for k, cell in enumerate(first)
+        if full
+    )

@@ -1,0 +1,157 @@
+"""Delays of other programs: lists by link, matrices of round trips, and logs of ping."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...agents.errors import InputError
+from ...agents.files import parse_number
+from .cells import Cells, read_cells, read_text
+from .edges import SOURCES, TARGETS, is_matrix
+from .units import TimeUnit, unit_in
+
+SENDERS, RECEIVERS = ("sender", *SOURCES, "a"), ("receiver", *TARGETS, "b")
+DELAYS = ("delay", "latency", "owd", "one_way", "oneway")
+ROUND_TRIPS = ("rtt", "round_trip", "roundtrip", "ping", "time")
+PING = re.compile(r"(?:\[(?P<at>\d+\.?\d*)\]\s*)?\d+ bytes from .*time[=<](?P<time>[\d.,]+)\s*(?P<unit>us|ms|s)\b")
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What the numbers of a file stand for.
+
+    Parameters
+    ----------
+    unit : str or None
+        Theirs; by default what the column's name or the log says.
+    round_trip : bool or None
+        Whether they are there and back, and are halved; by default what the column is called says.
+    time : TimeUnit
+        The scenario's.
+    """
+
+    unit: str | None
+    round_trip: bool | None
+    time: TimeUnit
+
+
+@dataclass(frozen=True)
+class Delays:
+    """Delays in time units: of links, or as samples of one distribution.
+
+    Parameters
+    ----------
+    of_links : mapping of (str, str) to float
+        By sender and receiver.
+    samples : list of float
+    missing : int
+        Entries without a measurement, which are left out.
+    """
+
+    of_links: Mapping[tuple[str, str], float]
+    samples: list[float]
+    missing: int = 0
+
+    @property
+    def median(self) -> float:
+        """Middle of all delays."""
+        return statistics.median(self.samples or list(self.of_links.values()))
+
+
+def read_delays(path: Path, meaning: Meaning, notes: list[str]) -> Delays:
+    """Read delays of any form that is known.
+
+    Parameters
+    ----------
+    path : Path
+    meaning : Meaning
+    notes : list of str
+        What the file was taken for is added.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or a number is no delay.
+    """
+    text = read_text(path, [])
+    pings = [found for line in text.splitlines() if (found := PING.search(line))]
+    if pings:
+        notes.insert(0, f"a log of ping with {len(pings)} replies")
+        _say(notes, "as each line says", halved := meaning.round_trip is not False)
+        samples = [meaning.time.of(parse_number(one["time"].replace(",", ".")), one["unit"]) for one in pings]
+        return Delays({}, [sample / 2 if halved else sample for sample in samples])
+    table = read_cells(path)
+    notes += table.notes
+    return _of_matrix(table, meaning, notes) if is_matrix(table) else _of_list(table, meaning, notes)
+
+
+def _say(notes: list[str], unit: str, halved: bool) -> None:
+    notes.append(f"durations in {unit}" if unit in ("ms", "us", "s") else f"durations {unit}")
+    notes.append("round trips, halved for one way" if halved else "one-way delays")
+
+
+def _of_matrix(table: Cells, meaning: Meaning, notes: list[str]) -> Delays:
+    names = table.header or [str(k) for k in range(len(table.rows))]
+    unit, halved = meaning.unit or "ms", meaning.round_trip is not False
+    notes.insert(0, f"a matrix of {len(names)} nodes: a row for each sender; entries below or at 0 were not measured")
+    _say(notes, unit, halved)
+    of_links, missing = {}, 0
+    for i, sender in enumerate(names):
+        for j, receiver in enumerate(names):
+            if i == j:
+                continue
+            value = meaning.time.of(table.number(i, j), unit)
+            if value > 0:
+                of_links[sender, receiver] = value / 2 if halved else value
+            else:
+                missing += 1
+    if not of_links:
+        raise InputError(f"{table.path}: no entry of the matrix is above 0")
+    return Delays(of_links, [], missing)
+
+
+def _of_list(table: Cells, meaning: Meaning, notes: list[str]) -> Delays:
+    first, second = table.column(SENDERS), table.column(RECEIVERS)
+    one_way, there_and_back = table.column(DELAYS), table.column(ROUND_TRIPS)
+    place = one_way if one_way is not None else there_and_back
+    if table.header is None:
+        first, second = (0, 1) if len(table.rows[0]) > 2 else (None, None)
+        place = 2 if first is not None else 0
+    if place is None:
+        raise InputError(
+            f"{table.path}:1: no column of {', '.join(table.header or [])} is called {' or '.join(DELAYS[:2])} or "
+            f"{ROUND_TRIPS[0]}; rename the one that has the delays"
+        )
+    unit = meaning.unit or unit_in(table.header[place] if table.header else "")
+    if unit is None:
+        raise InputError(f"{table.path}: nothing says the unit of its durations; add --unit ms, or what they are")
+    halved = meaning.round_trip if meaning.round_trip is not None else one_way is None and table.header is not None
+    alone = first is None or second is None
+    notes.insert(0, "samples of one distribution" if alone else "a list of links")
+    _say(notes, unit, halved)
+    of_links: dict[tuple[str, str], list[float]] = {}
+    samples: list[float] = []
+    for k, row in enumerate(table.rows):
+        if len(row) <= max(place, first or 0, second or 0):
+            raise InputError(
+                f"{table.at(k)}: has {len(row)} cells; {max(place, first or 0, second or 0) + 1} are needed"
+            )
+        value = meaning.time.of(table.number(k, place), unit) / (2 if halved else 1)
+        if value < 0:
+            raise InputError(f"{table.at(k)}: a delay of {table.rows[k][place]} must be at least 0")
+        if first is None or second is None:
+            samples.append(value)
+        else:
+            of_links.setdefault((row[first], row[second]), []).append(value)
+    several = sum(len(found) > 1 for found in of_links.values())
+    if several:
+        notes.append(f"{several} links with several values, of which the median is taken")
+    middle = {link: statistics.median(found) for link, found in of_links.items()}
+    if middle and not any(link[::-1] in middle for link in middle):
+        notes.append("each link in one direction alone, which is taken for both")
+        middle |= {(receiver, sender): value for (sender, receiver), value in middle.items()}
+    return Delays(middle, samples)

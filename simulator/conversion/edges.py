@@ -1,0 +1,197 @@
+"""Graphs of other programs: GraphML, GML, edge lists, adjacency lists and matrices."""
+
+from __future__ import annotations
+
+import ast
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ...agents.errors import InputError
+from ...agents.files import parse_number, shown
+from .cells import Cells, read_cells, read_text
+
+SOURCES, TARGETS = ("source", "from", "src", "u", "node1", "i"), ("target", "to", "dst", "v", "node2", "j")
+WEIGHTS = ("weight", "w", "value")
+EITHER = "edges have no direction here: add --undirected if each counts for both"
+Edge = tuple[str, str, float, str]
+"""Two ends, a weight, and where it is listed."""
+
+
+def read_edges(path: Path, weight: str | None, notes: list[str], *, either: bool) -> Iterator[Edge]:
+    """Read the edges of a graph as they are listed.
+
+    Parameters
+    ----------
+    path : Path
+        Its suffix names GraphML, GML and adjacency lists; anything else is found out from what it has.
+    weight : str or None
+        Name of the weights; by default one that is usual, and 1 without any.
+    notes : list of str
+        What the file was taken for is added.
+    either : bool
+        Whether edges of a directed graph count for both directions.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or has directions.
+    """
+    kinds = {".graphml": _graphml, ".gml": _gml}
+    suffix = next((one for one in reversed(path.suffixes) if one not in (".gz", ".bz2", ".xz")), "").lower()
+    if suffix in kinds:
+        graph = kinds[suffix](path, notes)
+        yield from _of_networkx(graph, path, weight, notes, either)
+        return
+    table = read_cells(path)
+    notes += table.notes
+    widths = {len(row) for row in table.rows}
+    if suffix == ".adjlist" or (len(widths) > 1 and table.header is None and not _has_attributes(table)):
+        notes.insert(0, "an adjacency list: a node, then its neighbours")
+        for k, (node, *others) in enumerate(table.rows):
+            yield from ((node, other, 1.0, table.at(k)) for other in others)
+    elif is_matrix(table):
+        yield from _of_matrix(table, notes)
+    else:
+        yield from _of_list(table, weight, notes)
+
+
+def is_matrix(table: Cells) -> bool:
+    """Tell whether a table is square and has more than three columns, or numbers alone whose diagonal is zero."""
+    count = len(table.rows)
+    if count < 2 or any(len(row) != count for row in table.rows):
+        return False
+    numbers = [[parse_number(cell) for cell in row] for row in table.rows]
+    return count > 3 or all(row[k] == 0 for k, row in enumerate(numbers))
+
+
+def _has_attributes(table: Cells) -> bool:
+    return any(row[-1].startswith("{") for row in table.rows)
+
+
+def _graphml(path: Path, notes: list[str]) -> Any:
+    import networkx as nx
+
+    text = read_text(path, notes)
+    if "<!DOCTYPE" in text or "<!ENTITY" in text:
+        raise InputError(f"{path}: declares a document type or entities, which GraphML needs none of; delete that part")
+    notes.append("GraphML")
+    try:
+        return nx.read_graphml(io.BytesIO(text.encode()))
+    except Exception as error:  # whatever a parser of XML or networkx raises
+        raise InputError(f"{path}: cannot be read as GraphML ({error})") from None
+
+
+def _gml(path: Path, notes: list[str]) -> Any:
+    import networkx as nx
+
+    notes.append("GML")
+    text = read_text(path, notes)
+    try:
+        return nx.parse_gml(text)
+    except Exception as first:  # without labels, nodes are called by their ids
+        try:
+            return nx.parse_gml(text, label="id")
+        except Exception:
+            raise InputError(f"{path}: cannot be read as GML ({first})") from None
+
+
+def _of_networkx(graph: Any, path: Path, weight: str | None, notes: list[str], either: bool) -> Iterator[Edge]:
+    names = (weight,) if weight else WEIGHTS
+    listed = list(graph.edges(data=True))
+    name = next((one for one in names if listed and all(one in data for *_, data in listed)), None)
+    if weight and name is None:
+        raise InputError(f"{path}: --weight is {weight!r}, which not every edge has")
+    notes.append(f"weights as {name!r}" if name else "no weights: every edge weighs 1")
+    for k, (source, target, data) in enumerate(listed):
+        value = parse_number(str(data[name])) if name else 1.0
+        if graph.is_directed() and not either and not graph.has_edge(target, source):
+            raise InputError(f"{path}: the edge from {source} to {target} has a direction; {EITHER}")
+        yield str(source), str(target), value, f"{path}: edge {k + 1}"
+
+
+def _of_matrix(table: Cells, notes: list[str]) -> Iterator[Edge]:
+    names = table.header or [str(k) for k in range(len(table.rows))]
+    notes.insert(0, f"an adjacency matrix of {len(names)} nodes, whose zeros are no edges")
+    for i in range(len(names)):
+        for j in range(len(names)):
+            value = table.number(i, j)
+            if value:
+                yield names[i], names[j], value, table.at(i)
+
+
+def _of_list(table: Cells, weight: str | None, notes: list[str]) -> Iterator[Edge]:
+    first, second = table.column(SOURCES), table.column(TARGETS)
+    if table.header is None or first is None or second is None:
+        first, second = 0, 1
+    third = table.column((weight,) if weight else WEIGHTS)
+    if weight and third is None:
+        raise InputError(
+            f"{table.path}: --weight is {weight!r}, and the columns are {', '.join(table.header or ['unnamed'])}"
+        )
+    if third is None and table.header is None and len(table.rows[0]) > 2:
+        third = 2
+    notes.insert(
+        0,
+        f"a list of edges: ends in columns {first + 1} and {second + 1}, "
+        f"{f'weight in column {third + 1}' if third is not None else 'no weights: every edge weighs 1'}",
+    )
+    for k, row in enumerate(table.rows):
+        if len(row) <= max(first, second, third or 0):
+            raise InputError(f"{table.at(k)}: has {len(row)} cells; {max(first, second, third or 0) + 1} are needed")
+        value = 1.0
+        if third is not None and row[third].startswith("{"):
+            value = _attribute(row[third], weight, table.at(k))
+        elif third is not None:
+            value = table.number(k, third)
+        yield row[first], row[second], value, table.at(k)
+
+
+def _attribute(text: str, weight: str | None, where: str) -> float:
+    """Return the weight in the attributes of an edge that networkx has written as a dictionary."""
+    try:
+        data = ast.literal_eval(text)
+        names = (weight,) if weight else WEIGHTS
+        return float(next((data[name] for name in names if name in data), 1.0))
+    except (ValueError, SyntaxError, TypeError, AttributeError, MemoryError, RecursionError):
+        raise InputError(f"{where}: {shown(text)} is no dictionary of an edge's attributes") from None
+
+
+def undirected(edges: Iterator[Edge], either: bool) -> dict[tuple[str, str], float]:
+    """Return the weight of each edge once, by its ends in the order in which they were met.
+
+    Parameters
+    ----------
+    edges : iterator of (str, str, float, str)
+    either : bool
+        Whether an edge that is listed in one direction counts for both, also where others are listed in both.
+
+    Raises
+    ------
+    InputError
+        For loops, weights that are not positive, edges with two weights, and where some have a direction.
+    """
+    listed: dict[tuple[str, str], tuple[float, str]] = {}
+    for source, target, weight, where in edges:
+        if source == target:
+            raise InputError(f"{where}: {shown(source)} cannot be its own neighbour; delete this edge")
+        if not 0 < weight < float("inf"):
+            raise InputError(f"{where}: the weight {weight!r} of {source} - {target} must be greater than 0")
+        if (source, target) in listed and listed[source, target][0] != weight:
+            raise InputError(f"{where}: {source} - {target} has another weight in {listed[source, target][1]}")
+        back = listed.get((target, source))
+        if back is not None and back[0] != weight:
+            raise InputError(
+                f"{where}: {source} - {target} weighs {weight!r}, and {back[0]!r} the other way in {back[1]}"
+            )
+        listed[source, target] = weight, where
+    one_way = [edge for edge in listed if edge[::-1] not in listed]
+    if one_way and len(one_way) < len(listed) and not either:
+        where, ends = listed[one_way[0]][1], " - ".join(one_way[0])
+        raise InputError(f"{where}: {ends} is listed in one direction while others are in both; {EITHER}")
+    kept: dict[tuple[str, str], float] = {}
+    for (source, target), (weight, _) in listed.items():
+        if (target, source) not in kept:
+            kept[source, target] = weight
+    return kept

@@ -1,0 +1,74 @@
+"""Durations of other programs in time units of a scenario."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ...agents.errors import InputError
+from ...agents.files import parse_number, shown
+
+SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+"""Seconds of each unit, by its name."""
+WORDS = {
+    "sec": "s",
+    "secs": "s",
+    "seconds": "s",
+    "msec": "ms",
+    "usec": "us",
+    "minutes": "min",
+    "hours": "h",
+    "days": "d",
+}
+
+
+def unit_named(text: str, option: str) -> str:
+    """Return the name of a unit, or refuse it."""
+    name = WORDS.get(text.strip().lower(), text.strip().lower())
+    if name not in SECONDS:
+        raise InputError(f"{option} is {shown(text)}; admissible: {', '.join(SECONDS)}")
+    return name
+
+
+@dataclass(frozen=True)
+class TimeUnit:
+    """A scenario's time unit: so many seconds.
+
+    Parameters
+    ----------
+    words : str
+        As it was given.
+    seconds : float
+        > 0.
+    """
+
+    words: str
+    seconds: float
+
+    @classmethod
+    def read(cls, text: str) -> TimeUnit:
+        """Read ``80 ms``, ``1 s`` or ``h``.
+
+        Raises
+        ------
+        InputError
+            If it is nothing of that kind.
+        """
+        found = re.fullmatch(r"\s*([\d.eE+-]*)\s*([a-z]+)\s*", text)
+        count = parse_number(found[1]) if found and found[1] else 1.0
+        if found is None or not 0 < count < float("inf"):
+            raise InputError(
+                f"--time-unit is {shown(text)}; admissible: a number and {', '.join(SECONDS)}, as in 80 ms"
+            )
+        return cls(text.strip(), count * SECONDS[unit_named(found[2], "--time-unit")])
+
+    def of(self, value: float, unit: str) -> float:
+        """Return a duration of some unit in time units."""
+        return value * SECONDS[unit] / self.seconds
+
+
+def unit_in(name: str) -> str | None:
+    """Return the unit that a column's name ends with, such as ``rtt_ms`` or ``delay (s)``; None without one."""
+    found = re.search(r"[_\s(\[]\(?([a-z]+)[)\]]?$", name.strip().lower())
+    ending = WORDS.get(found[1], found[1]) if found else ""
+    return ending if ending in SECONDS else None

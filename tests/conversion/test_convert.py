@@ -1,0 +1,235 @@
+"""Files as other programs write them become files that scenarios read, or are refused with what mends them."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+
+import networkx as nx
+import pandas as pd
+import pytest
+from hushnet.agents.errors import InputError
+from hushnet.simulator.cli import main
+from hushnet.simulator.conversion.command import Options, convert
+
+
+def converted(tmp_path, content, to, name="theirs.txt", **options):
+    """Rows of the file that is made, and what is said."""
+    source, out = tmp_path / name, tmp_path / "made.csv"
+    source.write_bytes(content if isinstance(content, bytes) else content.encode())
+    said = convert(source, to, out, Options(**options))
+    return [line.split(",") for line in out.read_text().splitlines()[1:]], "\n".join(said)
+
+
+def of_networkx(write, graph):
+    stream = io.BytesIO()
+    write(graph, stream)
+    return stream.getvalue()
+
+
+TRIANGLE = nx.Graph([("a", "b", {"weight": 0.5}), ("b", "c", {"weight": 2.0}), ("c", "a", {"weight": 1.0})])
+PLAIN = nx.Graph([("a", "b"), ("b", "c"), ("c", "a")])
+WEIGHTED = {("a", "b"): "0.5", ("b", "c"): "2", ("a", "c"): "1"}
+EDGES = {
+    "graphml": ("g.graphml", of_networkx(nx.write_graphml, TRIANGLE), WEIGHTED),
+    "gml": ("g.gml", of_networkx(nx.write_gml, TRIANGLE), WEIGHTED),
+    "networkx's edge list with data": ("g.edgelist", of_networkx(nx.write_edgelist, TRIANGLE), WEIGHTED),
+    "networkx's weighted edge list": ("g.txt", of_networkx(nx.write_weighted_edgelist, TRIANGLE), WEIGHTED),
+    "networkx's edge list without data": (
+        "g.txt",
+        of_networkx(lambda g, f: nx.write_edgelist(g, f, data=False), TRIANGLE),
+        dict.fromkeys(WEIGHTED, "1"),
+    ),
+    "networkx's adjacency list": ("g.adjlist", of_networkx(nx.write_adjlist, PLAIN), dict.fromkeys(WEIGHTED, "1")),
+    "pandas": ("g.csv", nx.to_pandas_edgelist(TRIANGLE).to_csv(), WEIGHTED),
+    "both directions": ("g.csv", "src,dst,w\na,b,.5\nb,a,.5\nb,c,2\nc,b,2\na,c,1\nc,a,1\n", WEIGHTED),
+    "R's write.table": ("g.txt", '"from" "to" "weight"\n"1" "a" "b" 0.5\n"2" "b" "c" 2\n"3" "c" "a" 1\n', WEIGHTED),
+    "a spreadsheet in German": ("g.csv", "Quelle;Ziel;Gewicht\na;b;0,5\nb;c;2,0\nc;a;1,0\n", WEIGHTED),
+    "tabs and comments": ("g.tsv", "# made by somebody\na\tb\t0.5\nb\tc\t2\nc\ta\t1\n", WEIGHTED),
+    "a matrix with names": ("m.csv", ",a,b,c\na,0,.5,1\nb,.5,0,2\nc,1,2,0\n", WEIGHTED),
+}
+
+
+@pytest.mark.parametrize("case", EDGES)
+def test_a_graph_of_another_program_has_the_edges_that_it_had(case, tmp_path):
+    name, content, expected = EDGES[case]
+    options = {"weight": "gewicht"} if "German" in case else {}
+    rows, said = converted(tmp_path, content, "edges", name, **options)
+    assert {tuple(sorted(row[:2])): row[2] for row in rows} == expected
+    assert "kind: edge_list" in said
+
+
+def test_a_matrix_without_names_calls_nodes_by_their_place(tmp_path):
+    rows, said = converted(tmp_path, "0 1 0 0\n1 0 2 0\n0 2 0 3\n0 0 3 0\n", "edges")
+    assert rows == [["0", "1", "1"], ["1", "2", "2"], ["2", "3", "3"]]
+    assert "the ids of the scenario's task" not in said
+
+
+def test_agents_that_count_from_one_are_said_to_and_renamed_where_asked_for(tmp_path):
+    content = "1 2\n2 10\n"
+    rows, said = converted(tmp_path, content, "edges")
+    assert rows[0][:2] == ["1", "2"]
+    assert "--number renames them" in said
+    (tmp_path / "made.csv").unlink()
+    assert [row[:2] for row in converted(tmp_path, content, "edges", number=True)[0]] == [["0", "1"], ["1", "2"]]
+
+
+DELAYS = {
+    "src,dst,rtt": ("src,dst,rtt_ms\na,b,80\nb,a,40\n", {}, {("a", "b"): 0.04, ("b", "a"): 0.02}),
+    "one way in seconds": ("sender,receiver,delay\na,b,3\nb,a,1\n", {"unit": "s"}, {("a", "b"): 3, ("b", "a"): 1}),
+    "a list without a header": ("0 1 80\n1 0 40\n", {"unit": "us"}, {("0", "1"): 8e-5, ("1", "0"): 4e-5}),
+    "one direction": ("from,to,latency_ms\na,b,80\n", {}, {("a", "b"): 0.08, ("b", "a"): 0.08}),
+    "a time unit of 80 ms": ("a,b,rtt_ms\nx,y,160\n", {"time_unit": "80 ms"}, {("x", "y"): 1, ("y", "x"): 1}),
+    "several measurements": (
+        "src,dst,rtt_ms\na,b,2\na,b,4\na,b,60\nb,a,2\n",
+        {},
+        {("a", "b"): 0.002, ("b", "a"): 0.001},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DELAYS)
+def test_a_list_of_delays_is_in_time_units_and_one_way(case, tmp_path):
+    content, options, expected = DELAYS[case]
+    rows, said = converted(tmp_path, content, "delays", **options)
+    assert {(row[0], row[1]): float(row[2]) for row in rows} == pytest.approx(expected)
+    assert "kind: matrix" in said
+
+
+def test_a_matrix_of_round_trips_leaves_out_what_was_not_measured(tmp_path):
+    matrix = "0 20 30 -1\n20 0 40 50\n30 40 0 60\n-1 50 60 0\n"
+    rows, said = converted(tmp_path, matrix, "delays")
+    assert len(rows) == 10
+    assert [float(row[2]) for row in rows if row[:2] == ["0", "1"]] == [0.01]
+    assert "2 links without a measurement" in said
+    assert "default: 0.02" in said
+
+
+def test_a_log_of_ping_is_samples_of_half_of_what_it_says(tmp_path):
+    log = (
+        "PING example.org (192.0.2.1) 56(84) bytes of data.\n"
+        "[1700000000.1] 64 bytes from 192.0.2.1: icmp_seq=1 ttl=55 time=12.0 ms\n"
+        "[1700000001.1] 64 bytes from 192.0.2.1: icmp_seq=2 ttl=55 time=14.5 ms\n"
+        "\n--- example.org ping statistics ---\n2 packets transmitted, 2 received, 0% packet loss\n"
+    )
+    rows, said = converted(tmp_path, log, "delays")
+    assert [float(row[0]) for row in rows] == pytest.approx([0.006, 0.00725])
+    assert "kind: empirical" in said
+
+
+FEDSCALE = {"7": {"duration": 100, "active": [0, 60], "inactive": [50, 100], "finish_time": 100, "model": "x"}}
+PRESENCE = {
+    "intervals": (
+        "node,start,end\na,0,10\na,20,30\nb,5,6\n",
+        {"unit": "s"},
+        [("a", 0, 10), ("a", 20, 30), ("b", 5, 6)],
+    ),
+    "intervals with states": (
+        "node;start;end;state\na;0;10;online\na;10;20;offline\nb;1;2;online\n",
+        {"unit": "s"},
+        [("a", 0, 10), ("b", 1, 2)],
+    ),
+    "changes": (
+        "time_h,client,state\n0,a,up\n1,b,up\n2,a,down\n4,b,down\n",
+        {"time_unit": "1 h"},
+        [("a", 0, 2), ("b", 1, 4)],
+    ),
+    "dates": (
+        "device,start,end\na,2026-01-01T00:00:00,2026-01-01T01:00:00\nb,2026-01-01T00:30:00,2026-01-01T00:45:00\n",
+        {"time_unit": "1 min"},
+        [("a", 0, 60), ("b", 30, 45)],
+    ),
+    "intervals that touch": ("agent,up_from,up_to\na,0,5\na,5,9\n", {"unit": "s"}, [("a", 0, 9)]),
+    "FedScale's, as JSON": (json.dumps(FEDSCALE), {"time_unit": "10 s"}, [("7", 0, 5), ("7", 6, 10)]),
+}
+
+
+@pytest.mark.parametrize("case", PRESENCE)
+def test_who_was_up_when_is_a_list_of_intervals_in_time_units(case, tmp_path):
+    content, options, expected = PRESENCE[case]
+    rows, said = converted(tmp_path, content, "availability", **options)
+    assert [(row[0], float(row[1]), float(row[2])) for row in rows] == expected
+    assert "kind: trace" in said
+
+
+REFUSED = {
+    "a pickle": (pickle.dumps(FEDSCALE), "availability", {}, "json.dump(pickle.load"),
+    "bytes": (b"\x00\x01\x02", "edges", {}, "is no text"),
+    "nothing": ("# only a comment\n", "edges", {}, "has no line of data"),
+    "some edges with a direction": ("a b 1\nb a 1\nb c 1\n", "edges", {}, "add --undirected"),
+    "two weights": ("a b 1\nb a 2\n", "edges", {}, "the other way"),
+    "a loop": ("a a 1\na b 1\n", "edges", {}, "cannot be its own neighbour"),
+    "a weight that is no number": ("source,target,weight\na,b,much\n", "edges", {}, "must be a finite number"),
+    "a weight that is not there": ("source,target,weight\na,b,1\n", "edges", {"weight": "strength"}, "--weight"),
+    "no unit": ("src,dst,rtt\na,b,80\n", "delays", {}, "add --unit ms"),
+    "another unit": ("src,dst,rtt\na,b,80\n", "delays", {"unit": "weeks"}, "admissible: ns, us, ms"),
+    "no delay": ("src,dst,bytes\na,b,80\n", "delays", {"unit": "s"}, "rename the one that has the delays"),
+    "an end before its begin": ("node,start,end\na,5,1\n", "availability", {"unit": "s"}, "before it begins"),
+    "a state without a meaning": (
+        "node,time,state\na,5,maybe\n",
+        "availability",
+        {"unit": "s"},
+        "admissible: up, down",
+    ),
+    "another form": ("a b\n", "models", {}, "admissible: edges, delays, availability"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_read_is_refused_with_what_mends_it(case, tmp_path):
+    content, to, options, words = REFUSED[case]
+    with pytest.raises(InputError) as caught:
+        converted(tmp_path, content, to, **options)
+    assert words in str(caught.value)
+    assert not (tmp_path / "made.csv").exists()
+
+
+def test_a_directed_graph_is_refused_until_it_is_said_to_have_no_directions(tmp_path):
+    content = of_networkx(nx.write_graphml, nx.DiGraph([("a", "b"), ("b", "c")]))
+    with pytest.raises(InputError, match="has a direction"):
+        converted(tmp_path, content, "edges", "g.graphml")
+    assert len(converted(tmp_path, content, "edges", "g.graphml", undirected=True)[0]) == 2
+
+
+def test_entities_of_graphml_are_refused(tmp_path):
+    bomb = '<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "a">]><graphml/>'
+    with pytest.raises(InputError, match="declares a document type"):
+        converted(tmp_path, bomb, "edges", "g.graphml")
+
+
+def test_what_stands_there_is_not_replaced(tmp_path):
+    (tmp_path / "made.csv").write_text("mine\n")
+    with pytest.raises(InputError, match="is there, and has something else"):
+        converted(tmp_path, "a b\n", "edges")
+    assert (tmp_path / "made.csv").read_text() == "mine\n"
+
+
+SCENARIO = """
+schema: 1
+scenario: theirs
+task: {kind: mean_estimation, agents: 3}
+topology: {kind: edge_list, path: edges.csv}
+network: {latency: {kind: matrix, path: delays.csv}}
+availability: {kind: trace, path: up.csv, others: up}
+protocols: {model: {kind: model_propagation, alpha: 0.9}}
+stop: {time: 3}
+record: {every: 1.0, metrics: [traffic]}
+"""
+
+
+def test_converted_files_run_from_the_shell(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "g.gml").write_bytes(of_networkx(nx.write_gml, nx.path_graph(3)))
+    (tmp_path / "rtt.txt").write_text("0 80 60\n80 0 20\n60 20 0\n")
+    (tmp_path / "who.csv").write_text("node,start,end\n1,0,1.5\n1,2,3\n")
+    for words in (
+        ["g.gml", "--to", "edges", "--out", "edges.csv"],
+        ["rtt.txt", "--to", "delays", "--out", "delays.csv", "--time-unit", "80 ms"],
+        ["who.csv", "--to", "availability", "--out", "up.csv", "--unit", "s"],
+    ):
+        assert main(["convert", *words]) == 0
+    assert "taken for" in capsys.readouterr().out
+    (tmp_path / "theirs.yaml").write_text(SCENARIO)
+    assert main(["run", "theirs.yaml", "--quiet"]) == 0
+    assert pd.read_parquet(next((tmp_path / "results/theirs").glob("*/trace.parquet")))["vectors"].max() > 0

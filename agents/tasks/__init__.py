@@ -1,4 +1,4 @@
-"""What agents learn from: one file and one registration per task, a class of parameters that builds a `base.Task`.
+"""Learning tasks, one file and one registration each: a class of parameters that builds a `base.Task`.
 
 A task of your own is a file here whose class derives from `registry.TaskKind`, and its import below.
 """

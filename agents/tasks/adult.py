@@ -71,7 +71,7 @@ class Adult(TaskKind):
     """The folder that holds adult.data and adult.test; without it, adult in the data directory."""
 
     def outline(self) -> Outline:
-        """What is known of the task before its data."""
+        """Return the outline of the task, which the parameters alone determine."""
         regularised = self.regularisation == "1/m" or self.regularisation > 0
         tested = self.test_share > 0
         return Outline(
@@ -79,7 +79,7 @@ class Adult(TaskKind):
         )
 
     def extent(self, files: Files | None) -> Extent:
-        """How large the task will be; by the first megabyte of each file, where one may look."""
+        """Estimate the size of the task, from the first megabyte of each file if the files may be read."""
         if files is None:
             return Extent(self.agents, 1, 0)
         heads = [head_of(file, FIELD) for file in self._files(data_directory(files.data_dir), files.base).values()]

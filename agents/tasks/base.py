@@ -1,4 +1,4 @@
-"""What every task hands to the world: data by agent, a loss, a test set and what is publicly known."""
+"""A task as the simulation receives it: data by agent, a loss, a test set and public knowledge about the data."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Task:
         return self.train.features.shape[1]
 
     def shard(self, agent: int) -> Shard:
-        """What an agent holds for training: its rows, or, where features are split, its columns of all rows.
+        """Training data of an agent: its samples, or, where features are split, its columns of all samples.
 
         Read-only, because all runs of a seed share the task.
         """
@@ -88,7 +88,7 @@ class Task:
         return Shard(np.ascontiguousarray(self.train.features[:, self.columns[agent]]), labels).read_only
 
     def called(self, agent: int) -> str:
-        """What sentences about a failure call an agent, by its id; one without rows is said to have none."""
+        """Return the name of an agent in error messages, made of its id; an agent without samples is marked as such."""
         empty = self.columns is None and not self.train.counts[agent]
         return f"agent {self.ids[agent]!r}{' (without rows)' if empty else ''}"
 

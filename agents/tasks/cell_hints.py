@@ -1,4 +1,4 @@
-"""What is probably meant by a cell, a header or a file that cannot be read as it is: advice by what is there.
+"""Hints on the probable meaning of a cell, a header or a file that cannot be read as it is.
 
 There is no hint for what nobody recognises: advice that leads away is worse than none.
 """
@@ -30,7 +30,7 @@ HINTS: tuple[tuple[str, str], ...] = (
 
 
 def about_cell(cell: str, *, categorical: bool) -> str:
-    """What ends a sentence about a cell that is no finite number.
+    """Return the end of an error message about a cell that is no finite number.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def about_cell(cell: str, *, categorical: bool) -> str:
 
 
 def about_header(names: Sequence[str], delimiter: str) -> str:
-    """What the cells of a header line say of a file: another separator, another kind of file; empty for nothing."""
+    """Return a hint from the cells of a header line, at another separator or kind of file; empty if there is none."""
     first = names[0] if names else ""
     if re.match(r"@relation\b|%", first, re.IGNORECASE):
         return "it begins as an ARFF file; save it as CSV, with a header line"

@@ -87,11 +87,11 @@ class CsvTable(TaskKind):
 
     @property
     def of_classes(self) -> bool:
-        """Whether labels are classes, and not numbers."""
+        """True if labels are classes, False if they are numbers."""
         return LOSSES[self.loss].labels == "classes"
 
     def outline(self) -> Outline:
-        """What is known of the task before its data."""
+        """Return the outline of the task, which the parameters alone determine."""
         return Outline(
             self.kind,
             self.loss,
@@ -102,7 +102,7 @@ class CsvTable(TaskKind):
         )
 
     def extent(self, files: Files | None) -> Extent:
-        """How large the task will be; by the first megabyte of the file, where one may look."""
+        """Estimate the size of the task, from the first megabyte of the file if it may be read."""
         agents = self.split.count if self.split is not None else 1
         if files is None:
             return Extent(agents, len(self.features or [""]), 0)
@@ -278,7 +278,7 @@ INDEX = re.compile(r"Unnamed: \d+|index|Index|level_0")
 
 
 def _alike(written: list[str]) -> dict[str, str]:
-    """What each name goes by: where all are numbers, those that are equal are one, by the shortest of them."""
+    """Map each name to itself, or, if all are numbers, to the shortest of the names of an equal number."""
     numbers = _numbers(written)
     if numbers is None:
         return {name: name for name in written}
@@ -289,7 +289,7 @@ def _alike(written: list[str]) -> dict[str, str]:
 
 
 def _is_whole(name: str) -> bool:
-    """Whether an id is written as a whole number that fits into 64 bits."""
+    """True if an id is written as an integer >= 0 that fits into 64 bits."""
     return name.isascii() and name.isdecimal() and len(name) <= 18 and str(int(name)) == name
 
 

@@ -41,7 +41,7 @@ class Dataset:
 
 
 class Found(NamedTuple):
-    """What a data directory holds of one data set."""
+    """Result of looking for one data set in a data directory."""
 
     name: str
     path: Path | None
@@ -121,7 +121,7 @@ def md5(path: Path) -> str:
 
 
 def checksums(files: dict[str, Path], published: dict[str, str | None]) -> dict[str, Any]:
-    """What a manifest says about the files of a data set.
+    """Return the checksums of a data set's files, as manifests record them.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def checksums(files: dict[str, Path], published: dict[str, str | None]) -> dict[
 
 
 def find(data_dir: Path | None) -> list[Found]:
-    """What a data directory holds, one entry a data set in the order of `DATASETS`.
+    """Look for all data sets in a data directory; one result for each, in the order of `DATASETS`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How large a task will be, counted before anything is drawn or read as a whole: enough to refuse what cannot fit."""
+"""Estimates of a task's size, made before anything is drawn or read as a whole: enough to refuse what cannot fit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CELL_BYTES = 65
 
 
 class Files(NamedTuple):
-    """Where files are, for those who may look at them."""
+    """Folders in which a task may look for its files."""
 
     data_dir: Path | None
     """Data directory; None falls back on the environment variable HUSHNET_DATA."""
@@ -27,7 +27,7 @@ class Files(NamedTuple):
 
 @dataclass(frozen=True)
 class Extent:
-    """How large a task will be.
+    """Estimated size of a task.
 
     Parameters
     ----------

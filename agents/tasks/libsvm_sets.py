@@ -62,7 +62,7 @@ class LibsvmSet(TaskKind):
         return self
 
     def outline(self) -> Outline:
-        """What is known of the task before its data."""
+        """Return the outline of the task, which the parameters alone determine."""
         return split_outline(self.dataset, self.loss, self.split)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
@@ -90,7 +90,7 @@ class LibsvmSet(TaskKind):
         )
 
     def extent(self, files: Files | None) -> Extent:
-        """How large the task will be; by lines of the files, where one may look, and else by their least number."""
+        """Estimate the size of the task, from the lines of the files if they may be read, else from a lower bound."""
         agents, dimension = split_size(self.split, self.dimension)
         rows = float(agents) if isinstance(self.split, ByRows) else 1.0
         if files is not None:
@@ -114,7 +114,7 @@ class LibsvmSet(TaskKind):
                     )
 
     def _files(self, data_dir: Path | None, base: Path | None) -> dict[str, Path]:
-        """Where the files of the data set are, by name."""
+        """Return the paths of the data set's files, by file name."""
         known = DATASETS[self.dataset]
         if self.path is not None:
             folder = beside(base, self.path)

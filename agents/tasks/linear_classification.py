@@ -61,7 +61,7 @@ class LinearClassification(TaskKind):
         return self
 
     def outline(self) -> Outline:
-        """What is known of the task before its data."""
+        """Return the outline of the task, which the parameters alone determine."""
         regularised = self.regularisation == "1/m" or self.regularisation > 0
         bounded = tuple(_bounds(self.points, self.dimension))
         return Outline(
@@ -113,7 +113,7 @@ class LinearClassification(TaskKind):
         )
 
     def extent(self, files: Files | None) -> Extent:
-        """How large the task will be."""
+        """Estimate the size of the task from its parameters."""
         rows = sum(self.samples) / 2 + self.test_samples
         point = np.dtype(self.precision).itemsize * self.dimension
         data = self.agents * (rows * (point + 8) + 8 * self.dimension)

@@ -45,11 +45,11 @@ class MeanEstimation(TaskKind):
     """Standard deviation of a point around its moon."""
 
     def outline(self) -> Outline:
-        """What is known of the task before its data."""
+        """Return the outline of the task, which the parameters alone determine."""
         return Outline(self.kind, "squared", "mse", self.agents, profiles=True, regularised=False, bounded=("l1", "l2"))
 
     def extent(self, files: Files | None) -> Extent:
-        """How large the task will be."""
+        """Estimate the size of the task from its parameters."""
         return Extent(self.agents, 1, 2 * 8 * self.agents * (self.samples / 2 + 2), profile=2)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:

@@ -34,11 +34,11 @@ class MovieLens(RatingParameters):
     """The file u.data or the folder that holds it; without it, ml-100k/u.data in the data directory."""
 
     def outline(self) -> Outline:
-        """What is known of the task before its data."""
+        """Return the outline of the task, which the parameters alone determine."""
         return Outline(self.kind, "squared", "rmse", profiles=True, bounded=self.bounded)
 
     def extent(self, files: Files | None) -> Extent:
-        """How large the task will be; by the first megabyte of the file, where one may look."""
+        """Estimate the size of the task, from the first megabyte of the file if it may be read."""
         if files is None:
             return rating_extent(self, 1, 1, 1, 0)
         head = head_of(self._file(data_directory(files.data_dir), files.base), FIELD)

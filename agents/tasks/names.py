@@ -1,4 +1,4 @@
-"""What tasks are called where they are no data that anybody has published."""
+"""Names of tasks that stand in for published data sets."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ OLD = ("synthetic ratings (not MovieLens)",)
 
 
 def is_stand_in(name: str) -> bool:
-    """Whether a task of this name takes the place of a published data set."""
+    """True if a task of this name stands in for a published data set."""
     return name.startswith((STAND_IN, *OLD))

@@ -1,4 +1,4 @@
-"""What a scenario says of its task before any data are drawn or read: enough to refuse what cannot fit it."""
+"""Properties of a task that follow from its scenario alone, before data are drawn or read."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Outline:
     bounded: tuple[str, ...] = ()
 
     def bounds(self, norm: str, radius: float | None = None) -> bool:
-        """Whether rows are bounded in a norm, given that they are clipped to an l2 radius."""
+        """True if feature rows are bounded in a norm, by definition of the data or by clipping to an l2 radius."""
         return norm in self.bounded or "l2" in self.bounded or radius is not None
 
     @property

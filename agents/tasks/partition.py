@@ -52,7 +52,7 @@ def check_split(split: ByRows | ByColumns, rows: int | None, columns: int) -> No
 
 
 def split_outline(kind: str, loss: str, split: ByRows | ByColumns) -> Outline:
-    """What is known of a classification task of common rows, all of which bound their norms."""
+    """Return the outline of a classification task that splits one data set, with rows bounded in l1 and l2 norm."""
     bounded = ("l1", "l2")
     if isinstance(split, ByRows):
         return Outline(kind, loss, agents=split.agents, bounded=bounded)

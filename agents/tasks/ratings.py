@@ -78,7 +78,7 @@ class Ratings:
 
 
 def rating_extent(parameters: RatingParameters, users: int, items: int, ratings: float, read: float) -> Extent:
-    """How large the task of some ratings will be, if drawing or reading them takes so many bytes."""
+    """Estimate the size of a task of ratings, which takes `read` bytes while they are drawn or read."""
     p = parameters.features
     factors = 2 * 8 * max(users, items) * p * p  # systems of equations, and what solves them
     rows = ratings * (2 * 8 * p + 80)

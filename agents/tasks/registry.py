@@ -28,11 +28,11 @@ class TaskKind(Parameters, ABC):
 
     @abstractmethod
     def outline(self) -> Outline:
-        """What is known of the task before its data."""
+        """Return the outline of the task, which the parameters alone determine."""
 
     @abstractmethod
     def extent(self, files: Files | None) -> Extent:
-        """How large the task will be."""
+        """Estimate the size of the task; from the files if their folders are given, else from the parameters alone."""
 
     @abstractmethod
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
@@ -44,6 +44,6 @@ TaskParameters = Annotated[TaskKind, TASKS]
 
 
 def is_published(kind: object) -> bool:
-    """Whether the task of a name reads a published data set; an unknown one does not."""
+    """True if the task of a name reads a published data set; False for an unknown name."""
     found = TASKS.get(kind) if isinstance(kind, str) else None
     return found is not None and issubclass(found, TaskKind) and found.published

@@ -42,7 +42,7 @@ class EpsilonLike(TaskKind):
     """Loss of a score."""
 
     def outline(self) -> Outline:
-        """What is known of the task before its data."""
+        """Return the outline of the task, which the parameters alone determine."""
         return Outline(self.kind, self.loss, agents=self.agents, bounded=("l1", "l2"))
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
@@ -67,7 +67,7 @@ class EpsilonLike(TaskKind):
         )
 
     def extent(self, files: Files | None) -> Extent:
-        """How large the task will be."""
+        """Estimate the size of the task from its parameters."""
         rows = self.agents * (self.samples + self.test_samples)
         return Extent(self.agents, self.dimension, 2 * 8 * rows * (self.dimension + 1))
 
@@ -110,11 +110,11 @@ class GisetteLike(TaskKind):
         return self
 
     def outline(self) -> Outline:
-        """What is known of the task before its data."""
+        """Return the outline of the task, which the parameters alone determine."""
         return split_outline(self.kind, self.loss, self.split)
 
     def extent(self, files: Files | None) -> Extent:
-        """How large the task will be."""
+        """Estimate the size of the task from its parameters."""
         agents, dimension = split_size(self.split, self.dimension)
         return Extent(agents, dimension, 3 * 8 * (self.rows + self.test_rows) * self.dimension)
 

@@ -48,11 +48,11 @@ class SyntheticRatings(RatingParameters):
         return self
 
     def outline(self) -> Outline:
-        """What is known of the task before its data."""
+        """Return the outline of the task, which the parameters alone determine."""
         return Outline(self.kind, "squared", "rmse", self.users, profiles=True, bounded=self.bounded)
 
     def extent(self, files: Files | None) -> Extent:
-        """How large the task will be."""
+        """Estimate the size of the task from its parameters."""
         low, high = self.ratings
         ratings = self.users * (low + (high - low) * SKEW[0] / sum(SKEW))
         drawn = 8 * self.users * self.items  # every user's order of the items

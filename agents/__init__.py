@@ -1,1 +1,1 @@
-"""What a peer is: its data and task, its loss and objective, its inbox and when it is up."""
+"""Parts of a peer: its data and task, its loss and objective, its inbox, and the times at which it is up."""

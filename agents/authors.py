@@ -1,4 +1,4 @@
-"""Where an author's own code is: a file and a line for the sentences that say what is wrong with it."""
+"""Places in a user's own code, a file and a line each, for error messages about it; and guards around such code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def place(file: str, line: int) -> str:
 
 
 def place_of(function: Callable[..., Any]) -> str:
-    """Where a function of an author's begins, below its decorators."""
+    """Return the file and the line at which a user's function begins, below its decorators."""
     code = function.__code__
     lines = range(code.co_firstlineno, code.co_firstlineno + 10)
     below = (line for line in lines if not linecache.getline(code.co_filename, line).lstrip().startswith("@"))
@@ -38,7 +38,7 @@ def place_of(function: Callable[..., Any]) -> str:
 
 
 def is_authors(file: str) -> bool:
-    """Whether a file of code is an author's own: not this package's, and of no library."""
+    """True if a file of code is a user's own, and belongs neither to this package nor to a library."""
     return not file.startswith((*HOUSE, *LIBRARIES, "<")) and not INSTALLED & set(Path(file).parts)
 
 
@@ -59,7 +59,7 @@ def last_place(lines: Iterable[tuple[str, int]]) -> str:
 
 
 def class_place(kind: type) -> str:
-    """Where an author's class has its first method, or empty."""
+    """Return the file and the line of the first method of a user's class; empty if it has none."""
     codes = [getattr(value, "__code__", None) for value in vars(kind).values()]
     first = next((one for one in codes if isinstance(one, CodeType)), None)
     return place(first.co_filename, first.co_firstlineno) if first else ""

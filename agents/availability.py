@@ -1,10 +1,10 @@
-"""When an agent is up: always, on/off, diurnal, from a trace; and when agents join and leave.
+"""Availability of agents (always, on/off, diurnal, from a trace), and the times at which they join and leave.
 
 A down agent neither wakes nor receives; its clock keeps ticking. Every duration is a pure function of the agent's
 id and a period index, so all protocols of a scenario meet the same absences.
 
-Durations and instants are laws that compile (`on_off_length`, `diurnal_time`): the timelines here call them one by one,
-and the batched engine draws the changes of all agents with them (`hushnet.simulator.rules.absences`).
+Durations and instants are drawn by functions that compile (`on_off_length`, `diurnal_time`): the timelines here call
+them one by one, and the batched engine draws the changes of all agents with them (`hushnet.simulator.rules.absences`).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def on_off_length(mean, sigma, shift, u, v):  # pragma: no cover - compiled
 
 @part
 def on_off_rest(mean, sigma, shift, u, v, share):  # pragma: no cover - compiled
-    """What is left of a period that is under way: a uniform share of a length-biased one."""
+    """Remaining length of the period at time 0, before rounding: a uniform share of a length-biased one."""
     if sigma == 0.0:
         return -mean * math.log(u)
     return share * (mean * math.exp(sigma * _normal(u, v) + shift))
@@ -90,7 +90,7 @@ def on_off_rest(mean, sigma, shift, u, v, share):  # pragma: no cover - compiled
 
 @part
 def diurnal_time(period, online, spread, index, u):  # pragma: no cover - compiled
-    """When an agent comes up (even index) or goes down (odd index) in turn, before rounding; index 0 is before 0."""
+    """Time at which an agent comes up (even index) or goes down (odd index), unrounded; index 0 is before time 0."""
     time = float(index // 2 - 1) * period + u * spread * period
     return time + online * period if index % 2 == 1 else time
 
@@ -125,15 +125,16 @@ class Availability(Parameters, ABC):
 
     @property
     def unfailing(self) -> bool:
-        """Whether nobody is ever down between joining and leaving; counts only if the very class defines it.
+        """True if no agent is ever down between joining and leaving.
 
-        See `hushnet.agents.compilation.form_of`.
+        Subclasses do not inherit it, since they may add absences: `hushnet.agents.compilation.form_of` takes it from
+        the very class that defines it alone.
         """
         return False
 
     @property
     def nobody_absent(self) -> bool:
-        """Whether every agent is there and up from beginning to end."""
+        """True if every agent is present and up from beginning to end."""
         return bool(form_of(self, "unfailing")) and self.joins is None and self.leaves is None
 
     @property

@@ -111,7 +111,7 @@ def clip_rows(features: Array, radius: float, norm: Norm = "l2") -> Array:
 
 
 def _plain_norms(rows: Array, norm: Norm) -> Array:
-    """What `numpy.linalg.norm` computes of each row, to the bit, without its detours."""
+    """Norm of each row, equal to that of `numpy.linalg.norm` to the bit, without its overhead."""
     if norm == "l1":
         return np.add.reduce(np.abs(rows), axis=1)
     return np.sqrt(np.add.reduce(rows * rows, axis=1))

@@ -106,7 +106,7 @@ class Compiled:
             return other(*arguments)
 
     def form(self, arguments: Sequence[Any]) -> Any:
-        """What is made for the types of some arguments: looking at these takes longer than a small call."""
+        """Return the function compiled for the types of some arguments; finding the types takes longer than a call."""
         if not is_compiled():
             return self._function
         types = tuple(map(numba.typeof, arguments))
@@ -131,7 +131,7 @@ def part(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 
 def is_compiled() -> bool:
-    """Whether functions are compiled at all: numba is not told to leave them in Python."""
+    """True if functions are compiled: numba's setting DISABLE_JIT, which leaves them in Python, is off."""
     return not _config.DISABLE_JIT
 
 
@@ -195,7 +195,7 @@ def form_of(thing: object, name: str) -> Any:
 
 
 def is_patched(thing: object) -> bool:
-    """Whether somebody has put another method on an object."""
+    """True if a method of an object has been replaced on the object itself."""
     return any(callable(getattr(type(thing), key, None)) for key in getattr(thing, "__dict__", ()))
 
 

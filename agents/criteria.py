@@ -1,6 +1,6 @@
-"""How a task judges predictions on test rows: one registration each, from which metrics of the same name are made.
+"""Criteria for predictions on test samples, one registration each, from which metrics of the same name are made.
 
-A criterion takes the mean of a number per row over an agent's test rows, and may transform this mean.
+A criterion takes the mean of a number per sample over an agent's test samples, and may transform this mean.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _as_it_is(mean: Array) -> Array:
 
 @dataclass(frozen=True)
 class Criterion:
-    """How predictions on test rows are judged.
+    """A criterion for predictions on test samples, such as accuracy.
 
     Parameters
     ----------

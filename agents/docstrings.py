@@ -1,4 +1,4 @@
-"""What stands under the fields of a class, read from its source when somebody asks."""
+"""Docstrings of the fields of a class, read from its source when they are asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong for a user, as one tree; the shell turns each into one sentence and an exit code.
+"""Errors that a user can meet, as one tree; the shell turns each into one sentence and an exit code.
 
 ::
 
@@ -14,7 +14,7 @@
     |-- Inconsistency        70   a number that mathematics rules out: an error of the program's own
     `-- Interrupted           130   somebody pressed Ctrl-C (143: sent SIGTERM)
 
-Whatever else is raised is nobody's plan: exit code 70, one sentence, and its details in a file (`simulator.cli.entry`).
+Whatever else is raised is unexpected: exit code 70, one sentence, and its details in a file (`simulator.cli.entry`).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class FieldError(ValueError):
 
 
 class Interruption(BaseException):
-    """What ends a run from outside, so that no code of an author's catches it as an error of its own."""
+    """Base of exceptions that end a run from outside, which a user's ``except Exception`` does not catch."""
 
 
 INTERRUPTED = (KeyboardInterrupt, Interruption)
@@ -82,7 +82,7 @@ class RunFailure(HushnetError):
 
 
 class Objection(AssertionError):
-    """What somebody who watches a step has against it; it is no failure of the step."""
+    """Base of errors that an observer of a step raises about it, such as a broken contract; the step has not failed."""
 
 
 class StepFailure(RunFailure):
@@ -158,7 +158,7 @@ def words_of(failure: BaseException) -> str:
 
 
 def details_of(failure: BaseException) -> str:
-    """Where an error was raised, and its message, of which at most `MOST_KEPT` characters."""
+    """Return the traceback and the message of an error, the middle left out beyond `MOST_KEPT` characters."""
     try:
         text = "".join(traceback.format_exception(failure))
     except INTERRUPTED:

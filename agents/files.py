@@ -108,7 +108,7 @@ def _in_time(path: Path) -> None:
 
 
 def reason_of(error: Exception) -> str:
-    """Why a file could not be read, without its path, which the sentence around it names."""
+    """Return the reason why a file could not be read, without its path, which the sentence around it names."""
     return getattr(error, "strerror", None) or str(error)
 
 
@@ -257,7 +257,7 @@ def read_rows(
 
 
 def csv_problem(error: csv.Error) -> str:
-    """What is wrong with a row, in words about the file; Python's are partly about how a program opens it."""
+    """Describe the fault of a row in terms of the CSV file, where Python's message is about how a program opens it."""
     if "new-line character" in str(error):
         return "lines end in a carriage return alone; save the file with usual line ends"
     return str(error)
@@ -292,7 +292,7 @@ def shown(value: object) -> str:
 
 
 class _NoFileError(Exception):
-    """What is to be opened is no regular file; the message says what it is."""
+    """Raised if a path that is to be opened is no regular file; the message says what it is."""
 
 
 def _at_once(path: str, flags: int) -> int:

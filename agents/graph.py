@@ -16,7 +16,7 @@ BLOCK = 256
 
 
 def one_way(tail: int, head: int, there: float, back: float) -> InputError:
-    """What is said of two agents whose edge has a direction."""
+    """Return the error about two agents whose edge has different weights in its two directions."""
     return InputError(
         f"makes weight {there:g} from agent {tail} to agent {head} and {back:g} back; messages go both ways along "
         "every edge here, with one weight",

@@ -1,6 +1,6 @@
-"""What agents have heard: per directed edge and message kind, the newest vector by send order.
+"""Vectors that agents have received: per directed edge and message kind, the newest by order of sending.
 
-The slot of the directed edge i -> j holds what i knows of j; so agent i's inbox is a contiguous slice.
+The entry of the directed edge i -> j is what i has received from j; so agent i's inbox is a contiguous slice.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Message:
     tick : int
         Tick of the sender's clock at which it was sent.
     edge : int
-        The receiver's directed edge towards the sender: the inbox slot.
+        The receiver's directed edge towards the sender, whose entry of the inbox it goes to.
     size : int
         Bytes.
     """
@@ -87,5 +87,5 @@ class Inbox:
 
     @cached_property
     def values(self) -> dict[str, Block]:
-        """Per kind, the newest vector of every slot; zeros until something was heard."""
+        """Per kind, the newest vector of every directed edge; zeros until one was received."""
         return {kind: Block(self._edges, width) for kind, width in self._widths.items()}

@@ -128,7 +128,7 @@ class KindOf(Registry[type[Parameters]]):
 
     @property
     def adapter(self) -> TypeAdapter[Any]:
-        """What reads one of them."""
+        """Adapter of pydantic that validates values as one of the registered kinds."""
         if self._adapter is None or self._adapter[0] != self.edition:
             self._adapter = self.edition, TypeAdapter(self.union)
         return self._adapter[1]

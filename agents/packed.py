@@ -74,7 +74,7 @@ def plain_name(file: Path) -> str:
 
 @contextmanager
 def unpacked(stream: io.BufferedReader, path: Path, field: tuple[str | int, ...]) -> Iterator[Any]:
-    """What a stream of a file's bytes holds, decompressed where the file's name ends in one of `READ`.
+    """Open the content of a file's stream of bytes, decompressed if the file's name ends in one of `READ`.
 
     Parameters
     ----------

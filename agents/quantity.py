@@ -1,4 +1,4 @@
-"""What a recorded number measures, so that nobody compares two that are not of one kind."""
+"""Quantities that recorded numbers measure, so that only numbers of one kind are compared."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OWN, AVERAGE, CENTRAL = "every agent's own model", "the agents' average model", 
 
 @dataclass(frozen=True)
 class Quantity:
-    """What a number measures: a function, its scale, the rows that it is taken over, and whose models it judges.
+    """Quantity that a number measures: a function, its scale, the samples it is taken over, and whose models it judges.
 
     Two numbers are of one kind if all of this agrees but the scale, and if they have one `identity`. Where the scale
     alone differs, numbers divided by their `times` are of one scale.
@@ -63,13 +63,13 @@ class Quantity:
         )
 
     def same_function(self, other: Quantity) -> bool:
-        """Whether two numbers are of one kind, up to their scale."""
+        """True if two numbers are of one kind, up to their scale."""
         names = ("rows", "models", "identity")
         mine, theirs = ([getattr(each, name) for name in names] for each in (self, other))
         return mine == theirs and (bool(self.identity) or self.function == other.function)
 
     def same(self, other: Quantity) -> bool:
-        """Whether two numbers are of one kind and one scale."""
+        """True if two numbers are of one kind and of one scale."""
         return self.same_function(other) and self.times == other.times
 
     def as_dict(self) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class Quantity:
 
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> Quantity:
-        """What `as_dict` gave; fields of newer versions are let through."""
+        """Restore a quantity from what `as_dict` returned; fields of newer versions are ignored."""
         return cls(**{field.name: stored[field.name] for field in fields(cls) if field.name in stored})
 
 
@@ -114,7 +114,7 @@ def unlike(metric: str, ours: tuple[str, Quantity | None], theirs: tuple[str, Qu
 
 
 def epsilon_quantity(which: str, delta: float, unit: str, adjacency: str, observer: str) -> Quantity:
-    """What an epsilon measures: at which delta, of what unit, between what neighbours, and against whom."""
+    """Return the quantity of an epsilon: its delta, the unit that it protects, its adjacency and its observer."""
     words = [f"{which} epsilon at delta {delta:.6g}", unit and f"of a {unit}", adjacency]
     words.append(observer and f"against {observer}")
     identity = identified(delta, unit, adjacency, observer)

@@ -1,4 +1,4 @@
-"""What to say about a word that is not admissible: the nearest one that is, and the others."""
+"""Suggestions for a word that is not admissible: the nearest admissible one, and the others."""
 
 from __future__ import annotations
 

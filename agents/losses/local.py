@@ -1,4 +1,4 @@
-"""What a single agent computes with its own shard.
+"""Loss, gradient and smoothness of a single agent, computed from its own shard.
 
 An agent's local objective is L_i(theta) = (1/m_i) sum_k phi(x_k . theta, y_k) + lambda_i |theta|^2 (Bellet et al.
 2018, equation 1), so its gradient carries 2 lambda_i theta and its strong convexity is 2 lambda_i. An agent without

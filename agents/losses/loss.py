@@ -62,7 +62,7 @@ class Loss(ABC):
 
     @property
     def smooth(self) -> bool:
-        """Whether phi' is Lipschitz, so that gradient steps and Newton's method apply."""
+        """True if phi' is Lipschitz, so that gradient steps and Newton's method apply."""
         return math.isfinite(self.curvature)
 
     @property

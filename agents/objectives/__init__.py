@@ -1,1 +1,1 @@
-"""What agents minimise together: global objectives and their exact minimisers."""
+"""Global objectives, which agents minimise together, and their exact minimisers."""

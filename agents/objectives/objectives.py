@@ -52,7 +52,7 @@ class Objective(ABC):
 
     @property
     def quantity(self) -> Quantity:
-        """What its values measure; by default, that they are of one kind with those of an equal fingerprint alone."""
+        """Quantity that its values measure; by default they are comparable only with those of an equal fingerprint."""
         return Quantity(type(self).__name__, "unknown", "training rows", OWN, self.fingerprint)
 
     @abstractmethod
@@ -84,7 +84,7 @@ class Objective(ABC):
         return self.value_and_gradient(models)[1]
 
     def is_minimum(self, models: Models) -> bool:
-        """Whether nothing near some (n, p) models, along their gradient, is lower by more than rounding.
+        """True if no models near the given (n, p) ones, along the gradient, have a value lower by more than rounding.
 
         Steps from far below to far above a Newton step's length are tried, so that it holds for kinked losses as well;
         models that pass are within some 1e-8 of the minimum along it.

@@ -55,7 +55,7 @@ class ProblemParameters(ProtocolParameters):
 
 
 class ConsensusParameters(ProblemParameters):
-    """What the synchronous forms of consensus ADMM have in common; a list gives one value per agent."""
+    """Parameters shared by the synchronous forms of consensus ADMM; a list gives one value per agent."""
 
     penalty: Positive | list[Positive] = 0.5
     """eta_i(1), how much the first round's model is held to its neighbours'."""
@@ -68,7 +68,7 @@ class ConsensusParameters(ProblemParameters):
 
 
 class RoundsOfAdmm(Protocol):
-    """What M-ADMM is with and without noise: the rounds' state, start, objective and invariants."""
+    """Rounds of M-ADMM, with or without noise: their state, start, objective and invariants."""
 
     parameters: ConsensusParameters
     traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, instead="edge_consensus_admm")
@@ -99,7 +99,7 @@ class RoundsOfAdmm(Protocol):
         return self.iteration.local.objective
 
     def invariants(self) -> Declared:
-        """What both ends of an edge add and take away, and that models are those that were told, noise or not."""
+        """Invariants, with or without noise: duals keep their sum, and models are as they were sent."""
         return self.iteration.invariants()
 
 
@@ -182,7 +182,7 @@ class LocalProblem:
 
 
 def release_of_minimiser(me: Any) -> Release:
-    """What a minimiser over an agent's rows reveals, which has no noise."""
+    """Return the release of a minimiser over an agent's samples, which has no noise."""
     if not len(me.data):
         return Release.public(me.agent, me.now, "no data", recipients=len(me.neighbours))
     return Release.plain(me.agent, me.now, "a minimiser over the agent's rows", recipients=len(me.neighbours))

@@ -218,7 +218,7 @@ class CoordinateDescent(Protocol):
         return PublicStart({**self.step_blocks, "model": 0.0 if value is None else value}, told={"model": "model"})
 
     def start(self, me: Any) -> None:
-        """What is public, or the purely local model, or the propagated one."""
+        """Start from public values, from the purely local model or from the propagated one, and send it."""
         if self.first is not None:
             self.first.make(me)
             return
@@ -256,7 +256,7 @@ class CoordinateDescent(Protocol):
 
     @property
     def changes_rows(self) -> bool:
-        """Whether there is a radius."""
+        """True if there is a radius, which samples are clipped to."""
         return self.parameters.radius is not None
 
     def objective(self) -> Objective:
@@ -279,7 +279,7 @@ class CoordinateDescent(Protocol):
 
 
 def assumed_of(confidence: Confidence | Literal["uniform"]) -> tuple[str, ...]:
-    """What confidences take from the data as if it were public."""
+    """Inputs that confidences compute from the data and treat as public."""
     return ("numbers of rows (confidences)",) if confidence in ("count", "relative") else ()
 
 
@@ -293,7 +293,7 @@ def check_smooth(loss: Loss) -> None:
 
 
 def check_public(parameters: CoordinateDescentParameters, *, bounded: bool, task: str) -> bool:
-    """Whether step sizes follow from a public bound on rows; an `InputError` if there is none."""
+    """True if step sizes follow from a public bound on samples; an `InputError` if they should and there is none."""
     public = (parameters.smoothness or ("public" if active(parameters.privacy) else "data")) == "public"
     if public and not bounded:
         raise InputError(

@@ -50,7 +50,7 @@ Array = NDArray[np.float64]
 
 
 class AveragingParameters(ProtocolParameters):
-    """What all forms of decentralised dual averaging have in common."""
+    """Parameters shared by all forms of decentralised dual averaging."""
 
     mu: Positive = 0.0005
     """Strong convexity of the regulariser (mu/2) |x|^2."""
@@ -188,7 +188,7 @@ class DualAveraging(Protocol):
 
 
 class Averaging:
-    """What a step of dual averaging depends on, apart from how agents mix their duals.
+    """Parts of dual averaging that do not depend on how agents mix their duals: noise, clipping and constants.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ class Averaging:
         return shard if radius is None else Shard(clip_rows(shard.features, radius), shard.labels)
 
     def constants(self) -> dict[str, float]:
-        """What `gradient_at` reads beside the parameters."""
+        """Constants that `gradient_at` reads beside the parameters."""
         return {"growth": self.growth}
 
 

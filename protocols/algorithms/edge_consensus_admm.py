@@ -175,7 +175,7 @@ def settle(me: Any, theirs: Array) -> None:
 
 
 def _of_edges(name: str, block: str, sign: float, source: str) -> Invariant:
-    """What a block of one end and of the other, with a sign, add up to: 0 on quiet edges."""
+    """Return the invariant that a block of one end of an edge plus `sign` times the other's is 0 on quiet edges."""
 
     def distance(instant: Instant) -> Array:
         values = instant.edge(block)

@@ -65,11 +65,11 @@ class RangeNoise(PrintedNoise, frozen=True):
 
     @override
     def scaled_to(self, total: Total) -> dict[str, Any]:
-        """What is verified is infinite, and the claim has a limit a round."""
+        """Refuse any total: the verified epsilon is infinite, and the claimed one is limited in each round."""
         raise RuleError(f"cannot be {total.words}: printed noise of this kind has no amount that follows from it")
 
     def release(self, me: Any, *, parties: int, rho: float, ridge: float) -> Release:
-        """What lemma 1 and theorem 3 say about a message of a party, and that nothing of it is proved."""
+        """Return the release of a party's message, as lemma 1 and theorem 3 claim it; nothing of it is proved."""
         sensitivity = 3 / (me.data.features.shape[1] * rho) * (ridge * self.slope + (1 + parties * rho) * self.bound)
         epsilon = math.sqrt(2 * math.log(1.25 / self.round_delta)) * sensitivity / self.scale
         return Release(
@@ -129,7 +129,7 @@ class ClippedScores:
 
     @property
     def sensitivity(self) -> float:
-        """How far clipped scores move at most, whatever changes in the party's data."""
+        """Largest l2 distance that clipped scores move by, whatever changes in the party's data."""
         return 2 * self.bound
 
     @property
@@ -158,7 +158,7 @@ class ClippedScores:
 
 
 class ScoreNoise(StepNoise):
-    """What is drawn for a party's scores: isotropic noise, or noise as printed; the centre draws none.
+    """Noise on a party's scores, isotropic or as printed in the paper; the centre draws none.
 
     Parameters
     ----------

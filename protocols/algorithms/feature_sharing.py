@@ -69,7 +69,7 @@ RESIDUAL = 1e-8
 
 
 class SharingParameters(ProtocolParameters):
-    """What all forms of ADMM sharing have in common."""
+    """Parameters shared by all forms of ADMM sharing."""
 
     rho: Positive = 0.3
     """Penalty of the augmented Lagrangian."""
@@ -175,7 +175,7 @@ class FeatureSharing(Protocol):
                 me.root[: len(root)] = root
 
     def constants(self) -> Constants:
-        """How rounds go, the norm that scores are clipped to, and whether noise is the printed one."""
+        """Constants of a step: rounds of an epoch, norm that scores are clipped to, and 1 if noise is as printed."""
         printed = self.parameters.noise is not None
         return Constants(run={"cycle": self.cycle, "clip": self.scores.bound, "printed": float(printed)})
 

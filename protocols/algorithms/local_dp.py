@@ -109,11 +109,11 @@ class LocalDP(Protocol):
         return NoInvariant("rows are perturbed once, and nothing is exchanged")
 
     def _release(self, me: Any) -> Release:
-        """What an agent's perturbed rows cost."""
+        """Return the release of an agent's perturbed samples, at its present step."""
         return self.release_of(me.agent, me.now, len(me.neighbours))
 
     def release_of(self, agent: int, now: float, recipients: int) -> Release:
-        """What an agent's perturbed rows cost, whoever hears of them when."""
+        """Return the release of an agent's perturbed samples at a time, to a number of recipients."""
         privacy = self.parameters.privacy
         if privacy is None or not active(privacy):
             return Release.plain(agent, now, "the rows without noise")

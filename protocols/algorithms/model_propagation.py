@@ -86,7 +86,7 @@ class ModelPropagationParameters(ProtocolParameters):
 
     @property
     def gossip(self) -> bool:
-        """Whether agents exchange in pairs."""
+        """True if agents exchange in pairs."""
         return not self.closed_form and isinstance(self.schedule, ExchangeSchedule | None)
 
     @property
@@ -183,7 +183,7 @@ class ModelPropagation(Protocol):
         return self.noise.model(self.problem, me.agent, me.data)
 
     def _reserved(self, agent: int, me: Any) -> Release:
-        """What an agent's solitary model reveals."""
+        """Reserve and return the release of an agent's solitary model."""
         recipients = len(self.problem.graph.neighbours(agent))
         if self.problem.task.train.counts[agent] == 0:
             release = Release.public(agent, me.now, "the agent has no data", recipients=recipients)
@@ -207,7 +207,7 @@ class ModelPropagation(Protocol):
         return Constants(agent={"mu_c": self.mu_c})
 
     def release(self, me: Any) -> Release:
-        """What an agent's present model reveals: no more than its solitary model has, where that has noise."""
+        """Return the release of the present model: plain for data without noise, else that of the solitary model."""
         if self.noise is None and len(me.data):
             return Release.plain(me.agent, me.now, "models without noise", recipients=len(me.neighbours))
         return self.releases[me.agent]

@@ -72,9 +72,9 @@ class OutputNoise:
         return Shard(clip_rows(shard.features, self.privacy.clip), shard.labels)
 
     def sensitivities(self, agent: int) -> tuple[float, float]:
-        """How far one example of an agent with data can move its minimiser: as assumed, and as can be proved.
+        """Return the sensitivity of an agent's minimiser to one of its examples, as assumed and as it can be proved.
 
-        Both have what two computed minimisers may be apart beyond the exact ones.
+        Both include the distance of computed minimisers from the exact ones. The agent has data.
         """
         task, privacy = self.task, self.privacy
         strength = int(task.train.counts[agent]) * float(task.regularisation[agent])

@@ -1,4 +1,4 @@
-"""What rounds of perturbed ADMM take as noise, and what they cost in epsilon (Zhang et al. 2018, theorem 4.1)."""
+"""Noise of the rounds of perturbed ADMM, and its cost in epsilon (Zhang et al. 2018, theorem 4.1)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class PerturbedAdmmParameters(ConsensusParameters):
 
 
 class Costs:
-    """What rounds cost, in epsilon: a condition for it, and what is known before alpha is.
+    """Privacy costs of rounds, in epsilon: the condition under which they hold, and their dependence on alpha.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class Costs:
             )
 
     def proved(self, agent: int, number: int, rows: int, degree: int) -> tuple[float, float]:
-        """What a round's noise adds to its verified epsilon per alpha, and what the determinant adds."""
+        """Return the verified epsilon of a round in two parts: of the noise, per alpha, and of the determinant."""
         task, penalty = self.problem.task, self.iteration.penalty(agent, number)
         share, radius = self.parameters.loss_weight / rows, task.bounds.get("l2", math.inf)
         row = share * task.loss.curvature * radius**2
@@ -112,7 +112,7 @@ class Costs:
         return share * radius * task.loss.lipschitz / (penalty * degree), determinant
 
     def claimed(self, agent: int, number: int, rows: int, degree: int) -> tuple[float, float]:
-        """What theorem 4.1 claims of a round: per alpha, and whatever alpha is."""
+        """Return the epsilon that theorem 4.1 claims for a round in two parts: per alpha, and independent of alpha."""
         per_alpha = self.parameters.loss_weight / rows / (self.iteration.penalty(agent, number) * degree)
         return per_alpha, 1.4 * self.problem.task.loss.curvature * per_alpha
 
@@ -140,7 +140,7 @@ class Costs:
         return (claim - least) / math.fsum(each * growth**rank for rank, (each, _) in enumerate(rounds))
 
     def of_rounds(self, agent: int, target: Target) -> Counter[tuple[float, float]]:
-        """How often a round costs ``noise * alpha + determinant``, by those two; none for one that releases nothing.
+        """Count the rounds that cost ``noise * alpha + determinant``, by those two; none if an agent releases nothing.
 
         Raises
         ------

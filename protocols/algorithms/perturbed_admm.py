@@ -186,7 +186,7 @@ class PerturbedAdmm(RoundsOfAdmm):
 
     @property
     def assumed_public(self) -> tuple[str, ...]:
-        """How far local minimisers are from exact ones."""
+        """Inputs treated as public: local minimisers count as exact, though they are solved to a tolerance."""
         return (f"exact local minimisers (solved to a gradient of {self.iteration.local.tolerance:g})",)
 
 
@@ -209,7 +209,7 @@ class RoundNoise(StepNoise):
     @property
     @override
     def growth(self) -> NDArray[np.float64] | None:
-        """How noise scales grow from round to round; None if all rounds cost the same."""
+        """(n,) factors by which noise scales grow from round to round; None if all rounds cost the same."""
         growth = self.protocol.costs.growth
         alike = (growth == 1.0).all() and (self.protocol.iteration.penalty_growth == 1.0).all()
         return None if alike else 1.0 / growth

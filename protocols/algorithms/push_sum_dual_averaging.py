@@ -120,7 +120,7 @@ class PushSumDualAveraging(Protocol):
         return PublicStart({"mass": mass, "put_in": mass})
 
     def constants(self) -> Constants:
-        """What a step reads beside the parameters, and the number of an agent's updates."""
+        """Constants that a step reads beside the parameters, among them the most updates of an agent."""
         limit = self.averaging.limit
         return Constants(run={**self.averaging.constants(), "limit": math.inf if limit is None else float(limit)})
 
@@ -165,15 +165,15 @@ class PushSumDualAveraging(Protocol):
         return lost(slice(None, -1)), lost(slice(-1, None))
 
     def conserved(self, state: State) -> Mapping[str, float]:
-        """How far masses are from what was put in, as shares of it.
+        """Distances of the masses from what was put in, as shares of it.
 
         ``w``, ``z``
-            Agents' masses, and what was given and not taken in yet, against 1 for every agent that has begun, and
+            Agents' masses, and what was given and not yet accumulated, against 1 for every agent that has begun, and
             against all weighted subgradients (largest coordinate, as a share of the sum of absolute values): 0 up to
             rounding whatever is late or lost.
         ``w under way``
-            The part of w that was given and not taken in yet, which is lost for good where the agent that it was given
-            to has left, or takes no more steps.
+            The part of w that was given and not yet accumulated, which is lost for good where the agent that it was
+            given to has left, or takes no more steps.
         """
         under_way, apart = _under_way(state, self.problem.graph), np.abs(_missing(state, self.problem.graph))
         size = np.abs(state.agent["put_in"].rows).sum(axis=0)

@@ -1,4 +1,4 @@
-"""What protocols over split features share: a star whose centre, agent 0, has the labels, and parties with columns."""
+"""Roles in protocols over split features: a star whose centre, agent 0, has the labels, and parties with columns."""
 
 from __future__ import annotations
 

@@ -166,9 +166,9 @@ class WarmStart:
         return self.models[me.agent], self._releases[me.agent]
 
     def left_of(self, privacy: Privacy | None, weights: NDArray[np.float64] | None) -> Privacy | None:
-        """What an amount leaves for later releases, so that all of them together spend it.
+        """Return the privacy of later releases, such that they and the start together spend the given amount.
 
-        By three-way composition (``by: advanced_composition``) that is exact for the agent whose releases compose
+        By three-way composition (``by: advanced_composition``) it is exact for the agent whose releases compose
         worst, otherwise by basic composition.
 
         Parameters
@@ -180,7 +180,7 @@ class WarmStart:
         Raises
         ------
         InputError
-            If it leaves nothing, or the two cannot be counted together.
+            If the start leaves nothing, or the two cannot be counted together.
         """
         if privacy is None or privacy.noiseless:
             return privacy

@@ -1,4 +1,4 @@
-"""What a number of releases cost together: from releases to (epsilon, delta).
+"""Accounting of the joint privacy cost of a number of releases: from releases to (epsilon, delta).
 
 `hushnet.protocols.privacy.composition` has the formulas; here they are applied to what a ledger has counted.
 ``verified`` is the closed form where there is one, and numerical composition of privacy loss distributions elsewhere.
@@ -63,7 +63,7 @@ class _Fields(NamedTuple):
 
 
 class Charge(_Fields):
-    """What a release costs, without saying who made it or when; releases with equal charges are counted together.
+    """Privacy cost of a release, whoever made it and when; releases with equal charges are counted together.
 
     Raises
     ------
@@ -180,7 +180,7 @@ def claimed(histogram: Histogram, delta: float, by: Composition) -> float:
 
 
 def _parts(histogram: Histogram, *, claimed: bool = False) -> Parts | None:
-    """What costs something, counted; None if a release is unprotected."""
+    """Count the releases that cost something; None if one of them is unprotected."""
     counts: dict[Part, int] = {}
     uses: dict[Mechanism, set[Use]] = {}
     for charge, count in histogram.items():

@@ -1,4 +1,4 @@
-"""What a scenario says about privacy: what an agent may spend, and by what noise."""
+"""Privacy parameters of a scenario: the budget of an agent, and the noise on its releases."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Terms(BaseModel, frozen=True):
 
 
 class Budget(Terms, frozen=True):
-    """What an agent may spend by the claimed parameters of its releases."""
+    """Budget that an agent may spend, counted by the claimed parameters of its releases."""
 
     epsilon: Amount
     """Total epsilon, > 0."""
@@ -186,7 +186,7 @@ class Privacy(Terms, frozen=True):
 
     @property
     def noiseless(self) -> bool:
-        """Whether the noise is nil, so that a protocol neither clips nor draws."""
+        """True if there is no noise, so that a protocol neither clips nor draws."""
         return self.multiplier == 0
 
     @property
@@ -199,7 +199,7 @@ class Privacy(Terms, frozen=True):
 
     @property
     def claimed_by(self) -> Composition:
-        """How the claimed epsilon is composed: as the budget says; else verified for a target, and the usual bound."""
+        """Composition of the claimed epsilon: the budget's, verified for a target, and else the noise's usual one."""
         if self.budget is not None:
             return self.budget.by
         if self.target is not None:

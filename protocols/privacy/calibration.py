@@ -1,4 +1,4 @@
-"""How much noise a verified epsilon asks for, where no formula says."""
+"""Calibration of noise to a verified epsilon, where no formula gives it."""
 
 # SciPy comes without types.
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false

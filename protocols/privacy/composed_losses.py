@@ -43,7 +43,7 @@ class Masses:
 
     @classmethod
     def of(cls, pmf: PLDPmf) -> Masses:
-        """What the library made."""
+        """Copy a probability mass function of the library dp-accounting."""
         dense = pmf.to_dense_pmf()
         return cls(int(dense._lower_loss), np.asarray(dense._probs, dtype=np.float64), float(dense._infinity_mass))
 
@@ -91,7 +91,7 @@ class Losses:
 
     @classmethod
     def of(cls, distribution: PrivacyLossDistribution) -> Losses:
-        """What the library made."""
+        """Copy a privacy loss distribution of the library dp-accounting."""
         same = distribution._symmetric
         return cls(Masses.of(distribution._pmf_remove), None if same else Masses.of(distribution._pmf_add))
 

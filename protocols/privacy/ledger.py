@@ -1,8 +1,9 @@
-"""What every agent has released so far, and whether it may release more.
+"""Ledger of the releases of all agents, which refuses those that an agent's budget does not allow.
 
 The ledger counts charges; it composes nothing while the event loop runs. Budget is *reserved* before noise is drawn and
-*committed* at the first send, because a lost message was still heard on the wire. Charging is a filter with fixed noise
-(Rogers, Roth, Ullman, Vadhan 2016): a release that would exceed the budget is refused before it happens.
+*committed* at the first send, because whoever listens on the wire receives even a lost message. Charging is a filter
+with fixed noise (Rogers, Roth, Ullman, Vadhan 2016): a release that would exceed the budget is refused before it
+happens.
 """
 
 # pandas comes without types.
@@ -146,7 +147,7 @@ class Ledger:
         return True
 
     def holds(self, release: Release) -> bool:
-        """Whether a release was reserved or charged, so that sending it again asks for nothing."""
+        """True if a release was reserved or charged, so that it needs no further budget."""
         return release in self._pending or release in self._committed
 
     def commit(self, release: Release, vector: NDArray[np.float64] | None = None) -> bool:
@@ -209,18 +210,18 @@ class Ledger:
 
     @property
     def limited(self) -> bool:
-        """Whether a release may be refused."""
+        """True if a release may be refused, because updates or budget are limited."""
         return self._limited
 
     def affordable(self, agent: int, charges: Sequence[Charge], known: dict[Any, int]) -> int:
-        """How many releases an agent could still reserve: with these charges in turn, and the last one for ever.
+        """Number of releases that an agent could still reserve, with these charges in turn, the last one repeated.
 
         Parameters
         ----------
         agent : int
         charges : sequence of Charge
         known : dict
-            What was found for others with the same charges and the same state, which it is put into.
+            Results for agents with the same charges and the same state, to which this one is added.
 
         Returns
         -------
@@ -260,15 +261,15 @@ class Ledger:
             self._kinds[release.agent] = self._different.setdefault(kinds, kinds)
 
     def units(self, agents: Iterable[int]) -> tuple[str, ...]:
-        """What some agents' releases protect (``record``, ``party``), each once."""
+        """Units that some agents' releases protect (``record``, ``party``), each once."""
         return _distinct(unit for unit, _, _ in self._kinds_of(agents))
 
     def adjacencies(self, agents: Iterable[int]) -> tuple[str, ...]:
-        """When data sets are neighbours for some agents' releases, each once."""
+        """Adjacencies of data sets that some agents' releases hold for, each once."""
         return _distinct(adjacency for _, adjacency, _ in self._kinds_of(agents))
 
     def unverified(self, agents: Iterable[int]) -> tuple[str, ...]:
-        """Why some agents' verified epsilon is infinite, by the reasons that their releases give; empty if none is."""
+        """Reasons why some agents' verified epsilon is infinite; empty if there are none."""
         public = self.strict and self.assumed_public
         inputs = [f"strict, and treated as public: {', '.join(self.assumed_public)}"] if public else []
         agents = list(agents)
@@ -283,7 +284,7 @@ class Ledger:
 
     @property
     def _refuses(self) -> bool:
-        """Whether nothing is verified, because of inputs that are treated as public or of what the protocol says."""
+        """True if nothing is verified, because inputs are treated as public or the protocol's releases are unproved."""
         return bool(self.unproved or (self.strict and self.assumed_public))
 
     def releases(self, agent: int) -> int:
@@ -291,7 +292,7 @@ class Ledger:
         return self._totals[agent]
 
     def histogram(self, agent: int) -> Counter[Charge]:
-        """How often an agent was charged each charge."""
+        """Count how often an agent was charged each charge."""
         counts: Counter[Charge] = Counter()
         for (charge, _), count in self._counts[agent].items():
             counts[charge] += count
@@ -374,7 +375,7 @@ def _charge(*fields: Any) -> Charge:
 
 @lru_cache(maxsize=2**12)
 def _entry(charge: Charge, source: str | None) -> Entry:
-    """What is counted, held once for all agents."""
+    """Return the entry that a charge is counted under, one object for all agents."""
     return charge, source
 
 

@@ -44,7 +44,7 @@ class Part(NamedTuple):
         return noise_of(self.mechanism)
 
     def loss(self, *, replaced: bool = False) -> PrivacyLoss:
-        """What one of them reveals; ``replaced`` accounts for sampling under replace-one."""
+        """Privacy loss of one of the releases; ``replaced`` accounts for sampling under replace-one adjacency."""
         whole = self.noise.loss(self.multiplier, self.dimension)
         return whole if self.sampling == 1 else Sampled(whole, self.sampling, replaced)
 

@@ -1,4 +1,4 @@
-"""What one agent has spent of its budget, in running sums: nothing is composed anew while the event loop runs."""
+"""Meter of the budget that one agent has spent, in running sums: nothing is composed anew while the event loop runs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Meter:
             self.precision += times * max(multiplier, 1e-150) ** -2
 
     def fits(self) -> bool:
-        """Whether what was added is within the budget."""
+        """True if the charges that were added are within the budget."""
         budget = self.budget
         if self.limit and not self.others:
             return self.precision <= self.limit

@@ -1,4 +1,4 @@
-"""How an agent spreads what it may spend over its releases, and the noise of each.
+"""Plans of an agent's releases: the share of each in the budget, and its noise.
 
 Equation map (Bellet, Guerraoui, Taziki, Tommasi 2018): `plan` inverts Theorem 1 (Laplace) and Remark 4 (Gaussian);
 `allocation_weights` is Proposition 2, printed and corrected. Two departures: sensitivities carry the 1/m_i that
@@ -26,7 +26,7 @@ from .mechanisms.registry import edition
 def allocation_weights(
     kind: Allocation, updates: int, *, contraction: float, indices: ArrayLike
 ) -> NDArray[np.float64]:
-    """How an agent spreads epsilon over its releases.
+    """Return the shares of an agent's releases in its epsilon.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def allocation_weights(
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What each of an agent's T releases costs and how noisy it is; all arrays are read-only."""
+    """Privacy cost and noise of each of an agent's T releases; all arrays are read-only."""
 
     epsilons: NDArray[np.float64]
     """(T,) claimed epsilon of each release."""

@@ -1,4 +1,4 @@
-"""What every mechanism can tell about itself.
+"""Base classes of privacy mechanisms: their noise, its density and the privacy loss of a release.
 
 The ledger, the accountant, the calibration of noise, a scenario's parameters and the protocols ask these objects; no
 other place knows what a mechanism's name means.
@@ -66,7 +66,7 @@ class Mechanism(ABC):
 
     @property
     def gaussian(self) -> bool:
-        """Whether its releases equal Gaussian ones."""
+        """True if its releases are equivalent to Gaussian ones."""
         return self.gaussian_multiplier(1.0) is not None
 
 
@@ -94,7 +94,7 @@ class Noise(Mechanism):
 
     @abstractmethod
     def loss(self, multiplier: float, dimension: int = 0) -> PrivacyLoss:
-        """What one release reveals at most, where what one record changes has a `length` of at most 1.
+        """Upper bound on the privacy loss of one release, where the change by one record has a `length` of at most 1.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What every mechanism, shipped or a user's, has to fulfil before anything is verified about it.
+"""Contract that every mechanism, shipped or a user's, has to fulfil before anything is verified about it.
 
 Its draws are compared with its density, its density with its loss, and the loss with what is composed of it: at usual
 scales, multipliers and dimensions, and at those in use. All draws are seeded, so that a mechanism passes always or
@@ -42,7 +42,7 @@ CELL = math.log(2) / 8
 
 
 class Use(NamedTuple):
-    """Where a mechanism is in use."""
+    """Parameters with which a mechanism is used."""
 
     multiplier: float
     """Noise scale over sensitivity, > 0; inf where nothing is revealed."""
@@ -75,7 +75,7 @@ def check_mechanism(mechanism: Noise, uses: Iterable[Use] = ()) -> None:
 
 
 def doubt(mechanism: Noise, uses: Iterable[Use] = ()) -> str:
-    """Why `check_mechanism` does not pass, in one sentence; empty if it does.
+    """Return the reason why `check_mechanism` does not pass, in one sentence; empty if it does.
 
     Each check is made once in a process, by mechanism, scale, multiplier, sampling and dimension.
     """
@@ -83,12 +83,12 @@ def doubt(mechanism: Noise, uses: Iterable[Use] = ()) -> str:
 
 
 def unproved(mechanism: Mechanism, uses: Iterable[Use] = ()) -> str:
-    """Why nothing can be verified about a mechanism's releases; empty if it is shipped or has passed here."""
+    """Return the reason why nothing can be verified about a mechanism's releases; empty if it is shipped or passes."""
     return "" if shipped(mechanism) or not isinstance(mechanism, Noise) else doubt(mechanism, uses)
 
 
 def proved(mechanism: Mechanism, uses: Iterable[Use] = ()) -> bool:
-    """Whether a mechanism is shipped or has passed here."""
+    """True if a mechanism is shipped or passes `check_mechanism`."""
     return not unproved(mechanism, uses)
 
 
@@ -100,7 +100,7 @@ def around(value: float) -> tuple[float, float]:
 
 @cache
 def _said(mechanism: Noise, check: Callable[..., None], *place: float) -> str:
-    """What a check says at one place; empty if it passes."""
+    """Return the sentence by which a check fails at one place; empty if it passes."""
     try:
         check(mechanism, *place)
     except MechanismViolation as violation:

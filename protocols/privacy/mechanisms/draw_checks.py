@@ -309,7 +309,7 @@ def _check_weighed(here: Array, there: Array, levels: Array, where: str) -> None
 
 
 def _symmetric(mechanism: Noise, scale: float, noise: Array) -> bool:
-    """Whether its density is the same when coordinates change places and signs."""
+    """True if the density of a mechanism is the same when coordinates change places and signs."""
     rng = rng_of(11)
     other = noise[:, rng.permutation(noise.shape[1])] * rng.choice([-1.0, 1.0], noise.shape)
     return np.allclose(mechanism.log_density(noise, scale), mechanism.log_density(other, scale), rtol=1e-9, atol=1e-9)

@@ -1,4 +1,4 @@
-"""What one release reveals: the privacy loss between two neighbouring data sets, and what sampling makes of it.
+"""Privacy loss of one release, between two neighbouring data sets, and its amplification by sampling.
 
 A `PrivacyLoss` is that of a pair of distributions (P, Q), by its hockey-stick divergence delta(epsilon) = sup over
 events E of P(E) - e^epsilon Q(E). Where it is put on a grid, it is rounded up: between grid points the curve is
@@ -28,7 +28,7 @@ LARGEST_LOSS = 700.0
 
 
 class LossExtent(NamedTuple):
-    """How far privacy losses reach; it decides the grid that they are put on and nothing else."""
+    """Range of privacy losses, which decides on the grid that they are put on and on nothing else."""
 
     spread: float
     """Standard deviation, roughly."""
@@ -68,7 +68,7 @@ class PrivacyLoss(ABC):
         return float(self.delta(np.array([epsilon]))[0])
 
     def extent(self) -> LossExtent:
-        """How far losses reach; by default where delta falls below 1e-15."""
+        """Range of the losses; by default up to where delta falls below 1e-15."""
         spread = max(2.5 * self._delta(0.0), 1e-6)
         largest = min(spread, self.pure)
         while largest < min(self.pure, LARGEST_LOSS) and self._delta(largest) > 1e-15:

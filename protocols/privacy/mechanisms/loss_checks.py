@@ -128,7 +128,7 @@ def _check_pure(loss: PrivacyLoss, ratio: Array, multiplier: float) -> None:
 
 
 def _check_curve(mechanism: Noise, loss: PrivacyLoss, multiplier: float) -> None:
-    """What is composed is never below the loss: its epsilons, its Gaussian equivalent."""
+    """Check what composition uses of a loss, its epsilons and Gaussian equivalent, against the loss's own deltas."""
     levels = _levels(loss)
     bound = loss.delta(levels)
     require(
@@ -149,7 +149,7 @@ def _check_curve(mechanism: Noise, loss: PrivacyLoss, multiplier: float) -> None
 
 
 def _check_grid(loss: PrivacyLoss, sampling: float, multiplier: float) -> None:
-    """What is composed numerically is never below the loss: its distribution on a grid."""
+    """Check that the distribution on a grid, which is composed numerically, is never below the loss."""
     levels = _levels(loss)
     least = loss.delta(levels) if sampling == 1 else loss._curve(levels, sampling)
     for points in INTERVALS:

@@ -67,12 +67,12 @@ def ship(mechanism: Kind) -> Kind:
 
 
 def edition() -> int:
-    """How often mechanisms were registered: what was computed under another edition may be about other ones."""
+    """Number of registrations so far: results of an earlier edition may concern other mechanisms."""
     return len(_changes)
 
 
 def shipped(mechanism: Mechanism) -> bool:
-    """Whether a mechanism comes with the package."""
+    """True if a mechanism comes with the package."""
     return mechanism.name in _shipped
 
 

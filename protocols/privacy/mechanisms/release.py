@@ -1,4 +1,4 @@
-"""What a message reveals about its sender's data: the release, and the noise that it was given.
+"""Release of a sender's data by a message, and the noise that was added to it.
 
 The noise is *seeded simulation noise*: floating-point samples of a reproducible generator. It is not a sampler for
 deployment, where discrete noise from a cryptographic source is needed (Mironov 2012).
@@ -221,7 +221,7 @@ LogJacobian = Callable[[NDArray[np.float64]], float]
 
 
 class Watcher(Protocol):
-    """Who is told of every noisy value before anybody uses it, and may put another one in its place."""
+    """Observer that receives every noisy value before it is used, and may replace it."""
 
     def noisy(self, release: Release, exact: NDArray[np.float64], noisy: NDArray[np.float64]) -> NDArray[np.float64]:
         """Take note of noise that was added to a value; what is returned is used instead of the sum."""

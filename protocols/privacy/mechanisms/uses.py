@@ -1,4 +1,4 @@
-"""Where users' mechanisms are in use: at which scales, multipliers, samplings and dimensions."""
+"""Uses of users' mechanisms: the scales, multipliers, samplings and dimensions of their releases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EXACT = 64
 
 
 class Uses:
-    """What a ledger was charged for, of mechanisms that do not come with the package, each checked where it is used."""
+    """Uses that a ledger was charged for, of mechanisms outside the package; each is checked as it is used."""
 
     def __init__(self) -> None:
         self._known: dict[str, dict[tuple[float, ...], Use]] = {}
@@ -31,7 +31,7 @@ class Uses:
         known.setdefault((near, use.sampling, use.dimension, around(use.scale)[0]), use)
 
     def doubt(self, name: str) -> str:
-        """Why nothing is verified about a mechanism where it is in use; empty if nothing speaks against it."""
+        """Return the reason why nothing is verified about a mechanism as it is used; empty if there is none."""
         return unproved(mechanism_of(name), self._known.get(name, {}).values())
 
     def doubted(self) -> set[str]:

@@ -76,7 +76,7 @@ class Batch(Record):
         return found
 
     def here_(self) -> Meeting:
-        """What each agent has of the edge over which it meets a neighbour."""
+        """Record of the edge over which each agent meets a neighbour."""
         return Meeting(self, self.passing_["edge"])
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -177,7 +177,7 @@ class BatchPart(Batch):
         return found
 
     def here_(self) -> Any:
-        """What each agent has of the edge over which it meets a neighbour."""
+        """Record of the edge over which each agent meets a neighbour."""
         return MeetingPart(self.whole_.here, self.rows_)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -192,7 +192,7 @@ class BatchPart(Batch):
 
 
 class Meeting:
-    """What each agent of a batch has of the edge over which it meets a neighbour: ``me.here``; copies, to be read.
+    """Record ``me.here`` of the edge over which each agent of a batch meets a neighbour; values are read-only copies.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ class Meeting:
     Attributes
     ----------
     blocks_ : dict of str to (B, width) array
-        What was assigned to blocks that the batch does not have of all edges.
+        Values assigned to blocks that the batch does not hold for all edges.
     """
 
     def __init__(self, me: Batch, edges: Ranks) -> None:

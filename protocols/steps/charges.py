@@ -1,4 +1,4 @@
-"""What planned steps reveal, and what that costs: the same charges as steps make that are made one by one."""
+"""Charges of planned steps for what they release, equal to the charges of steps that are made one by one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLAIN = 1
 
 
 class NotPlanned(Exception):
-    """Why a protocol's steps are made one by one; one sentence."""
+    """Raised if a protocol's steps cannot be planned, but are made one by one; the message is the reason."""
 
 
 class ScaleMismatch(StepFailure):
@@ -37,13 +37,13 @@ class _Unreadable(Exception):
 @final
 @dataclass(frozen=True, slots=True)
 class StagedAgent:
-    """What a release may read of an agent: that of which a planned step's charge is made, after the step.
+    """View of an agent that a release may read when a planned step is charged, which is after the step.
 
     Parameters
     ----------
     agent : int
     now : float
-        When it is charged.
+        Time at which it is charged.
     data : Shard
     neighbours : (degree,) int64
     updates : int
@@ -66,7 +66,7 @@ class StagedAgent:
 
 
 class NoiseColumns:
-    """What planned steps draw and reveal, agent by agent: of one run, or of several side by side.
+    """Noise and plain releases of planned steps, by agent; of one run, or of several side by side.
 
     Attributes
     ----------
@@ -213,7 +213,7 @@ class StepCharges(NoiseColumns):
         return self.protocol.release(StagedAgent(agent, now, *seen, stage))
 
     def started(self, agent: int) -> None:
-        """What an agent's messages reveal does not change after its start, but by its stage.
+        """Note the release of an agent that has started, and what it can afford; later releases differ by stage alone.
 
         Raises
         ------

@@ -106,7 +106,7 @@ def choose_each(generator, places, rows, shares, ranks, starts):  # pragma: no c
 
 @cache
 def disagreement() -> str:
-    """Why kernels do not draw what NumPy's generators do; empty where they do.
+    """Return the reason why kernels draw other numbers than NumPy's generators; empty if they draw the same.
 
     NumPy promises no stream for ever, and what it keeps of a generator's state is its own. So some draws are compared,
     once in a process.

@@ -109,7 +109,7 @@ def _sample(me: Record, ranks: Ranks, starts: Ranks) -> Any:
 
 
 def sample_size(me: Record, rows: Any) -> Any:
-    """How many rows were drawn."""
+    """Number of samples that were drawn; (B, 1) in a batch."""
     return np.diff(ranks_of(me, rows)[1])[:, None] if isinstance(rows, Sample) else len(rows)
 
 
@@ -182,7 +182,7 @@ def choice(me: Record, population: Any, size: int | None = None) -> Any:
 
 
 def _size(size: Any) -> int:
-    """How many numbers are drawn for each agent."""
+    """Number of draws for each agent; 1 if no size is given."""
     count = 1 if size is None else size
     if not isinstance(count, int | np.integer) or count < 0:
         raise ValueError(f"size is {size!r}; admissible: an integer from 0, the same for all agents")

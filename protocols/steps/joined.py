@@ -1,4 +1,4 @@
-"""What the steps of several runs read, where batches of them are made side by side."""
+"""Tables that the steps of several runs read, if their batches are made side by side."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from .tables import StepTables, read_only
 
 
 class Apart(Exception):
-    """Why some runs are not made side by side; one sentence."""
+    """Raised if runs cannot be made side by side; the message is the reason."""
 
 
 @dataclass(frozen=True)
 class JoinedTask:
-    """What steps in batches read of the tasks of several runs.
+    """Parts of the tasks of several runs that steps in batches read.
 
     Parameters
     ----------

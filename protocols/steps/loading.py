@@ -1,4 +1,4 @@
-"""How a batch finds whatever its step names, by name."""
+"""Loaders of the values that a step names, for a batch and for the record of one agent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 def loaders_of(tables: StepTables) -> dict[str, Callable[[Batch], Any]]:
-    """How a batch finds whatever a step may name, by name."""
+    """Return the loaders by which a batch finds the values that a step may name, by name."""
     names, state, graph = tables.names, tables.state, tables.graph
     found: dict[str, Callable[[Batch], Any]] = {
         "degrees_": lambda me: graph.degrees.take(me.agents_),
@@ -59,7 +59,7 @@ def loaders_of(tables: StepTables) -> dict[str, Callable[[Batch], Any]]:
 
 
 def loaders_of_one(tables: StepTables) -> dict[str, Callable[[One], Any]]:
-    """How the record of one agent finds what depends on it, but its blocks of vectors, by name."""
+    """Return the loaders of values that depend on one agent, for its record, by name; blocks of vectors need none."""
     names, graph = tables.names, tables.graph
     found: dict[str, Callable[[One], Any]] = {
         "round": lambda me: me.updates + 1,

@@ -1,4 +1,4 @@
-"""What the record ``me`` of a step has: of one agent, and of a batch of B agents with R edges in all.
+"""Names in the record ``me`` of a step: of one agent, and of a batch of B agents with R edges in all.
 
 In a batch, vectors of agents are rows and their numbers columns; what belongs to edges has a row for each, one agent's
 edges after the other's. Shapes of both stand side by side.
@@ -93,7 +93,7 @@ MESSAGE = "message"
 
 @dataclass(frozen=True)
 class Constants:
-    """What steps read that does not change: public constants, computed once.
+    """Public constants that steps read, computed once.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class Constants:
 
 
 class Names:
-    """What the record of one protocol's steps has, by name.
+    """Names in the record of one protocol's steps, and what each of them stands for.
 
     Parameters
     ----------
@@ -172,15 +172,15 @@ class Names:
 
     @property
     def given(self) -> set[str]:
-        """What the protocol gives beside its blocks: constants and parameters."""
+        """Names that the protocol gives beside its blocks: constants and parameters."""
         return {*self.run, *self.per_agent, *self.per_edge, *self.parameters}
 
     def is_apart(self, message: str) -> bool:
-        """Whether a message differs by neighbour (`MessageKind.addressed`)."""
+        """True if a message differs by neighbour (`MessageKind.addressed`)."""
         return self.layout.messages[self.messages[message]].addressed
 
     def is_number(self, block: str) -> bool:
-        """Whether a block of agents or edges is one number for each, and no vector of a task with one feature."""
+        """True if a block has one number for each agent or edge, and not a vector of a task with one feature."""
         width = {**self.layout.agent, **self.layout.edge}[block]
         return isinstance(width, int | np.integer) and width == 1 and self.protocol.problem.task.dimension > 1
 
@@ -192,7 +192,7 @@ class Names:
 
     @property
     def writable(self) -> set[str]:
-        """What a step may assign."""
+        """Names that a step may assign."""
         return {*self.layout.agent, *self.layout.edge, *self.messages}
 
     def width(self, kind: str, agent: int) -> int:
@@ -206,13 +206,13 @@ class Names:
         return {name: np.array(np.broadcast_to(np.asarray(kind.width), (agents,)), np.int64) for name, kind in kinds}
 
     def is_partial(self, kind: str) -> bool:
-        """Whether some agents send no messages of a kind that others send."""
+        """True if some agents send no messages of a kind that others send."""
         widths = self.sent_widths[kind]
         return bool(widths.any() and not widths.all())
 
     @staticmethod
     def unsent(kind: str) -> str:
-        """What is wrong with a step that sends a message of a kind which its agent has none of."""
+        """Return the error message about a step that sends a message of a kind which its agent does not have."""
         return f"the layout has no message of kind {kind!r} for this agent to send"
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What `perturbed` needs to know of a protocol's noise."""
+"""Noise of a protocol's steps, as the operator `perturbed` draws it."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class StepNoise(ABC):
 
     @property
     def releases_rows_plainly(self) -> bool:
-        """Whether nothing is drawn, and a release is plain for agents that have rows, and public for others."""
+        """True if no noise is drawn, and a release is plain for agents that have samples and public for others."""
         return False
 
     @property
     def dimension(self) -> int:
-        """What its releases declare (`hushnet.protocols.privacy.mechanisms.Release`)."""
+        """Number of coordinates that its releases declare as their `Release.dimension`; 0 for none."""
         return 0
 
     @property

@@ -1,4 +1,4 @@
-"""Which neighbour an agent calls, by a draw and by the weights of its edges."""
+"""Choice of the neighbour that an agent calls, by a random draw and by the weights of its edges."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class Peer(One):
             )
 
     def sent_under_(self) -> Release:
-        """What a message is charged as: without noise if its step was to draw some, and has not."""
+        """Release that a message is charged as: one without noise if its step should have drawn some, and has not."""
         release, protocol = self.source_.release, self.tables_.protocol
         if self.source_.follows and not release.draws:
             return Release.public(self.agent, self.now, POST_PROCESSING, recipients=self.degree)

@@ -1,4 +1,4 @@
-"""Where the record of one agent, whose steps are made when they are due, reads what was heard and draws from."""
+"""Source of received vectors and random draws for the record of one agent, whose steps are made when they are due."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Ranks = NDArray[np.int64]
 
 
 class Purse(Structural):
-    """What pays for releases; `hushnet.protocols.privacy.ledger.Ledger` is one."""
+    """Interface of what pays for releases, such as `hushnet.protocols.privacy.ledger.Ledger`."""
 
     @property
     def limited(self) -> bool:
-        """Whether a release may be refused."""
+        """True if a release may be refused."""
         ...
 
     def reserve(self, release: Release) -> bool:
@@ -46,7 +46,7 @@ class Purse(Structural):
 
 @final
 class PeerSource(StepSource):
-    """What the steps of one agent read beside its blocks, when they are due.
+    """Source of what the steps of one agent, made when they are due, read beside its blocks.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class PeerSource(StepSource):
     Attributes
     ----------
     follows : bool
-        Whether what the step sends was said to follow from what was released and heard before.
+        True if the step has declared that its messages follow from what was released and received before.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class PeerSource(StepSource):
 
     @property
     def release(self) -> Release:
-        """What the step's messages reveal, from when it is first asked for."""
+        """Release of the step's messages, made when it is first asked for."""
         release = self._release
         if release is None:
             self._release = release = self.tables.protocol.release(self._peer())
@@ -111,7 +111,7 @@ class PeerSource(StepSource):
         return self._streams[purpose]
 
     def heard_any(self, kind: str) -> bool:
-        """Whether any neighbour was ever heard with this kind of message."""
+        """True if a message of this kind was ever received from any neighbour."""
         return bool((self.inbox.order[kind][self._slots] >= 0).any())
 
     @override

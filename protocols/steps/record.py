@@ -34,7 +34,7 @@ NO_ACTION = (
 
 
 class Record:
-    """What records of one agent and of a batch have in common, for operators.
+    """Base of the records of one agent and of a batch, as operators use them.
 
     Attributes
     ----------
@@ -98,11 +98,11 @@ class Record:
         return np.ascontiguousarray(np.broadcast_to(given.reshape(-1), (len(self.agents_),)), dtype=np.int64)
 
     def sized_(self, rows: Any, size: int | None) -> Any:
-        """What a step is given of (B, k) values, k = 1 of which stand for one number where no size was asked for."""
+        """Return (B, k) draws in the shape that a step gets: of one agent (k,), or a number if it asked for no size."""
         return rows if self.is_batch_ else rows[0] if size is not None else rows[0, 0]
 
     def given_(self, rows: Array) -> Array:
-        """What a step is given of (B, width) values."""
+        """Return (B, width) values in the shape that a step gets: of one agent (width,)."""
         return rows if self.is_batch_ else rows[0]
 
     def _sent_kind(self, name: str) -> str:
@@ -112,7 +112,7 @@ class Record:
         return kind
 
     def heard_(self, kind: str) -> tuple[Any, Ranks, Ranks, Ranks, Array]:
-        """What a `StepSource` has of what was heard, and (B, width) what stands for the rest."""
+        """Return received vectors as `StepSource.heard_at` does, and (B, width) values that replace missing ones."""
         tables = self.tables_
         if kind not in tables.names.heard_kinds:
             raise ValueError("nothing is heard here but what an exchange hands over")
@@ -192,7 +192,7 @@ class One(Record):
 
     @property
     def degree(self) -> int:
-        """How many neighbours the agent has."""
+        """Number of neighbours of the agent."""
         return self.tables_.degrees[self.agent]
 
     @property

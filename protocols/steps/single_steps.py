@@ -36,14 +36,14 @@ def batched(step: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_batched(step: Callable[..., Any]) -> bool:
-    """Whether a step is marked `batched`."""
+    """True if a step is marked `batched`."""
     return getattr(step, "is_batched", False)
 
 
 def failure_of(
     protocol: Any, agent: int, now: float, updates: int, name: str, error: BaseException | str, also: str = ""
 ) -> StepFailure:
-    """What is said of a step that raised an error, or has not done what it has to: who, when, and the author's line."""
+    """Return the error about a step that raised one or did not do what it has to: agent, time and the author's line."""
     what, where = str(error) if isinstance(error, str) else "", ""
     if isinstance(error, BaseException):
         what = f"{type(error).__name__}: {words_of(error)}"
@@ -58,7 +58,7 @@ def failure_of(
 
 
 def contradiction(protocol: Any, function: Callable[..., Any], what: str) -> StepFailure:
-    """What is said of a `batched` step that has done something else than its protocol declares."""
+    """Return the error about a `batched` step that has done something else than its protocol declares."""
     return StepFailure(
         f"{place_of(function)}: {what}, against what {type(protocol).__name__} declares by sends and most_steps; "
         "declare it, or set decides"

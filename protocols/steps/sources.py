@@ -1,4 +1,4 @@
-"""Where a step's record reads what was heard and draws from."""
+"""Sources from which a step's record reads received vectors and takes random draws."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SAMPLING, OWN = "sampling", "own draws"
 
 
 class StepSource(ABC):
-    """What one step of one agent, or of a batch of agents, reads beside its blocks."""
+    """Source of what one step, of one agent or of a batch of agents, reads beside its blocks."""
 
     @abstractmethod
     def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks, Ranks]:

@@ -1,4 +1,4 @@
-"""What the steps of one run read beside the record of an agent: blocks, constants, rows, and how they are clipped."""
+"""Tables that the steps of one run read beside the record of an agent: blocks, constants, and samples with clipping."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class StepTables:
 
     @cached_property
     def _changed(self) -> list[Shard]:
-        """What the protocol makes of each agent's rows; empty where it leaves all as they are."""
+        """Samples of each agent as the protocol changes them; empty if it leaves all as they are."""
         if self.task.columns is not None or not self.protocol.changes_rows:
             return []
         shards = [self.task.shard(agent) for agent in range(self.task.agents)]
@@ -86,7 +86,7 @@ class StepTables:
 
     @cached_property
     def degrees(self) -> list[int]:
-        """How many neighbours each agent has."""
+        """Number of neighbours of each agent."""
         return self.graph.degrees.tolist()
 
     @cached_property
@@ -113,7 +113,7 @@ class StepTables:
 
     @cached_property
     def views(self) -> dict[str, list[Any]]:
-        """What each agent has of each block: its vector, and the rows of its edges, or a list where widths differ."""
+        """Views of each block by agent: its vector, or the rows of its edges, as a list if widths differ."""
         state, edges = self.state, [self.graph.edges_of(agent) for agent in range(self.graph.agents)]
         found: dict[str, list[Any]] = {
             name: [*map(block.__getitem__, self.ranks)] for name, block in state.agent.items()

@@ -1,1 +1,1 @@
-"""How a peer learns, and what it pays: the plug-in contract and the protocols that ship with hushnet."""
+"""Learning protocols and their privacy: the plug-in contract, and the protocols that ship with hushnet."""

@@ -74,7 +74,7 @@ __all__ = [
 
 
 class ProtocolParameters(Parameters):
-    """What every protocol accepts in a scenario, besides ``like``."""
+    """Parameters that every protocol accepts in a scenario, besides ``like``."""
 
     kind: str
     """Name of the protocol."""
@@ -94,7 +94,7 @@ class ProtocolParameters(Parameters):
 
 
 class Protocol(ABC):
-    """How a peer learns. A subclass is one algorithm; variants are fields of its parameters.
+    """A protocol by which peers learn. A subclass is one algorithm; variants are fields of its parameters.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class Protocol(ABC):
 
     @classmethod
     def traits_for(cls, parameters: Any) -> Traits:
-        """How the engine has to run the protocol with these parameters; override it where a parameter decides."""
+        """Traits of the protocol with these parameters; override it if they depend on a parameter."""
         return cls.traits
 
     @classmethod
@@ -181,11 +181,11 @@ class Protocol(ABC):
 
     @classmethod
     def least_sent(cls, parameters: Any) -> int | None:
-        """How many messages a step sends at least to every neighbour; None if agents may fall silent.
+        """Minimum number of messages that a step sends to every neighbour; None if agents may fall silent.
 
-        A run that would surely go beyond its limit on events by this is refused before it starts. What is said counts
-        for the very class that says it; by default nothing is (None), and agents without neighbours may always fall
-        silent.
+        A run that would surely go beyond its limit on events by this is refused before it starts. The number counts for
+        the very class that defines it, not for subclasses; by default it is None. Agents without neighbours may always
+        fall silent.
         """
         return None
 
@@ -223,30 +223,30 @@ class Protocol(ABC):
 
     @cached_property
     def first(self) -> PublicStart | None:
-        """What `public_start` gives."""
+        """Result of `public_start`, which is asked once."""
         return self.public_start()
 
     @classmethod
     def has_start(cls) -> bool:
-        """Whether it says how agents start, in one way or the other."""
+        """True if the protocol defines the start of agents, by `start` or by `public_start`."""
         return cls.start is not Protocol.start or cls.public_start is not Protocol.public_start
 
     @property
     def starts_at_once(self) -> PublicStart | None:
-        """What all agents start with, if nothing stands in place of what `public_start` says."""
+        """Starts of all agents by `public_start`; None if it gives none, or if another `start` replaces it."""
         kinds = type(self).__mro__
         by_all, by_each = (next(one for one in kinds if name in vars(one)) for name in ("public_start", "start"))
         return self.first if issubclass(by_all, by_each) and not is_patched(self) else None
 
     def constants(self) -> Constants:
-        """What steps read beside blocks, parameters and data; by default nothing more."""
+        """Constants that steps read beside blocks, parameters and data; by default there are none."""
         return Constants()
 
     def release(self, me: Any) -> Release:
-        """What an agent's next message reveals, where its step sends it.
+        """Return the release of an agent's next message, under which its step sends it.
 
-        By default what `step_noise` says; without it, data without noise. It may depend on the agent and on its start,
-        and on what comes later only by `step_noise`.
+        By default it is the release of `step_noise`; without that, one of data without noise. It may depend on the
+        agent and on its start, and on later steps only by `step_noise`.
 
         Parameters
         ----------
@@ -263,14 +263,14 @@ class Protocol(ABC):
 
     @property
     def releases_rows_plainly(self) -> bool:
-        """Whether a release is plain for agents that have rows of the task, and public for others."""
+        """True if a release is plain for agents that have samples of the task, and public for others."""
         own = type(self).release is not Protocol.release or is_patched(self)
         quiet = self.step_noise is None or self.step_noise.releases_rows_plainly
         return quiet and not (own or self.changes_rows or self.problem.task.columns is not None)
 
     @property
     def changes_rows(self) -> bool:
-        """Whether `local_data` gives anything else than it is given."""
+        """True if `local_data` may return other samples than it is given."""
         return type(self).local_data is not Protocol.local_data
 
     @cached_property
@@ -289,7 +289,7 @@ class Protocol(ABC):
 
     @property
     def picks_partners(self) -> bool:
-        """Whether it picks partners in another way than by `partner_law`."""
+        """True if partners are picked in another way than by `partner_law`."""
         return type(self).partner is not Protocol.partner or is_patched(self)
 
     def sends(self) -> Mapping[str, Every]:
@@ -301,11 +301,11 @@ class Protocol(ABC):
         return {}
 
     def most_steps(self) -> float | NDArray[np.float64] | None:
-        """How many steps agents take, or (n,) of each, after which they fall silent; without end by default."""
+        """Number of steps after which agents fall silent, for all or (n,) for each; by default None, for no end."""
         return None
 
     def is_last(self, me: Any) -> bool:
-        """Whether an agent falls silent after the step that it is making, by `most_steps`."""
+        """True if an agent falls silent after the step that it is making, by `most_steps`."""
         most = self._most
         return most is not None and me.updates + 1 >= (most if np.ndim(most) == 0 else most[me.agent])  # type: ignore[index]
 
@@ -344,11 +344,11 @@ class Protocol(ABC):
 
     @property
     def steps(self) -> SingleSteps:
-        """What makes its steps one by one, in a run."""
+        """Steps of the protocol in a run, as they are made one by one."""
         return self._steps
 
     def partner(self, me: Any, uniform: float) -> int:
-        """Which neighbour (its rank in ``me.neighbours``) a pairwise session calls; by default by `partner_law`.
+        """Return the rank in ``me.neighbours`` of the neighbour to call; by default it is drawn by `partner_law`.
 
         Parameters
         ----------
@@ -374,10 +374,10 @@ class Protocol(ABC):
         return None
 
     def invariants(self) -> Declared:
-        """What the protocol keeps whatever is late, lost or absent, or why it keeps nothing.
+        """Invariants of the protocol, which hold whatever is late, lost or absent; or the reason why there are none.
 
-        The recorder looks at it in every run, and a run that breaks it is warned of. By default nothing is said about
-        it, which results remark on.
+        The recorder checks them in every run, and warns of a run that breaks one. By default no reason is given either,
+        and results say so.
         """
         return NoInvariant()
 

@@ -1,4 +1,4 @@
-"""Which protocols there are: shipped ones, installed plug-ins, a user's own file, classes handed to ``run()``."""
+"""Catalogue of protocols: shipped ones, installed plug-ins, those of a user's file, and classes given to ``run()``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a protocol keeps whatever the network does: declared by the protocol, checked by the recorder in every run.
+"""Invariants, which hold whatever the network does: a protocol declares them, and the recorder checks every run.
 
 An invariant is a quantity that is zero, up to rounding, wherever it is said to hold: on edges that are quiet, between
-agents of one round, or always, with what is under way counted. It is no diagnostic: what is nonzero by design where
+agents of one round, or always, with what is in flight counted. It is no diagnostic: what is nonzero by design where
 messages are late or lost belongs into `Protocol.conserved`. A protocol that has none says why (`NoInvariant`).
 """
 
@@ -23,7 +23,7 @@ Told = Callable[[str], tuple[Array, NDArray[np.bool_]]]
 
 
 class Where(Enum):
-    """Where an invariant holds, and is looked at; the value is what results call it."""
+    """Edges or instants at which an invariant holds and is checked; the value is their name in results."""
 
     ALWAYS = "always"
     EQUAL_ROUNDS = "edges whose ends have completed equally many rounds"
@@ -31,7 +31,7 @@ class Where(Enum):
     QUIET_EDGES = "edges without an open session"
 
     def mask(self, instant: Instant) -> NDArray[np.bool_]:
-        """Where it holds at an instant: (E,) bool for edges, otherwise one bool for everybody."""
+        """Return whether it holds at an instant: (E,) bool for edges, otherwise one bool for all agents."""
         if self is Where.EQUAL_ROUNDS:
             return instant.lead == 0
         if self is Where.QUIET_EDGES:
@@ -43,7 +43,7 @@ class Where(Enum):
 
 @dataclass(frozen=True)
 class Instant:
-    """What an invariant may look at; its arrays are read-only.
+    """State of a run at an instant, as invariants may read it; its arrays are read-only.
 
     Parameters
     ----------
@@ -56,10 +56,10 @@ class Instant:
     quiet : (E,) bool
         Directed edges without an open session, in either direction; all of them where there are no sessions.
     zero_start : bool
-        Whether a neighbour that was never heard counts as zeros; as the agent itself otherwise.
+        Whether a neighbour from which nothing was received counts as zeros; as the agent itself otherwise.
     told : callable
-        ``told(kind)`` gives the (n, width) last vector that each agent has told all its neighbours, on its way or
-        lost as it may be, and the (n,) bool whether there is one.
+        ``told(kind)`` gives the (n, width) last vector that each agent has sent to all its neighbours, even if it is in
+        flight or lost, and the (n,) bool whether there is one.
     """
 
     state: State
@@ -114,7 +114,7 @@ class Invariant:
 
 @dataclass(frozen=True)
 class NoInvariant:
-    """Why a protocol has nothing that it keeps.
+    """Declaration that a protocol has no invariant, with the reason.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a protocol lays out: blocks of its agents and edges, and the kinds of messages that they exchange."""
+"""Layout of a protocol: blocks of its agents and edges, and the kinds of messages that they exchange."""
 
 from __future__ import annotations
 

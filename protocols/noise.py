@@ -98,7 +98,7 @@ class GradientNoise(StepNoise):
         return sensitivities[:, None] * np.broadcast_to(rows, (len(counts), rows.shape[1]))
 
     def sensitivities(self, count: int) -> tuple[float, float]:
-        """What the noise is scaled for, and what can be proved, for an agent with `count` examples."""
+        """Return the sensitivity that noise is scaled for and the proved one, for an agent with `count` examples."""
         privacy, lipschitz = self.privacy, self.task.loss.lipschitz
         assert privacy is not None
         if privacy.sensitivity == "clip":
@@ -139,12 +139,12 @@ class GradientNoise(StepNoise):
 
 
 def _varies(own: Plan) -> bool:
-    """Whether an agent's releases are not all alike."""
+    """True if the releases in an agent's plan are not all alike."""
     return any(len(np.unique(each)) > 1 for each in (own.multipliers, own.epsilons, own.deltas))
 
 
 def active(privacy: Privacy | None) -> bool:
-    """Whether there is noise at all."""
+    """True if there is any noise."""
     return privacy is not None and not privacy.noiseless
 
 

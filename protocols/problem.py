@@ -1,4 +1,4 @@
-"""What a protocol is for: the task and the graph."""
+"""Problem that a protocol solves: the task and the graph."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..agents.tasks.base import Task
 
 @dataclass(frozen=True)
 class Problem:
-    """What a protocol may look at while it prepares its public constants.
+    """Task, graph and further inputs that a protocol may read while it prepares its public constants.
 
     Parameters
     ----------

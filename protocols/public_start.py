@@ -43,7 +43,7 @@ class PublicStart:
 
     @property
     def finite(self) -> bool:
-        """Whether all first values are."""
+        """True if all first values are finite."""
         return all(bool(np.isfinite(values).all()) for values in self._values.values())
 
     def make(self, me: Peer) -> None:

@@ -1,4 +1,4 @@
-"""How the scenario may ask for a protocol's steps to be scheduled: asynchronously, or in neighbour-barrier rounds."""
+"""Schedules of steps that a scenario may ask for: asynchronous, exchanges in pairs, or neighbour-barrier rounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a protocol's agents step: the protocol's traits say what it is made for, the scenario may ask for another way."""
+"""Selection of a protocol's schedule: its traits give the default, and the scenario may ask for another one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .schedule import ExchangeSchedule, RoundsSchedule, expanded
 
 
 def exchange_of(traits: Traits, parameters: ProtocolParameters) -> ExchangeSchedule | None:
-    """How a protocol that does not run in rounds exchanges in pairs; None if it does not.
+    """Return the schedule of a protocol's exchanges in pairs, if it does not run in rounds; None without exchanges.
 
     Raises
     ------
@@ -27,7 +27,7 @@ def exchange_of(traits: Traits, parameters: ProtocolParameters) -> ExchangeSched
 
 
 def rounds_of(traits: Traits, parameters: ProtocolParameters) -> RoundsSchedule | None:
-    """How a protocol runs in rounds; None if it does not.
+    """Return the schedule of a protocol's rounds; None if it does not run in rounds.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a protocol can know of a scenario before any data or graph are there, and the rules that many of them share."""
+"""Context of a protocol that its scenario alone determines, before there are data or a graph, and checks of it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def check_star(star: bool) -> None:
 
 
 def check_split(surroundings: Surroundings) -> None:
-    """What protocols of split features need."""
+    """Raise an `InputError` unless features are split and the graph is a star, for protocols of split features."""
     task = surroundings.task
     check_columns(columns=task.columns, loss=task.loss, task=task.kind)
     check_star(surroundings.may_be_star)

@@ -1,4 +1,4 @@
-"""How the engine has to run a protocol."""
+"""Traits of a protocol, by which an engine runs it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Unanswered = Literal["repeat", "give_up"]
 
 @dataclass(frozen=True)
 class Traits:
-    """How the engine has to run a protocol.
+    """Traits of a protocol, by which an engine runs it.
 
     Parameters
     ----------
@@ -21,8 +21,8 @@ class Traits:
         What starts a step: the agent's clock, a complete round of neighbours' messages, or also every arrival
         (``react``).
     inbox : {"latest", "per_round", "every"}
-        What an agent keeps of what it hears: the newest by send order, one per round, or every message until its
-        next step (``me.messages``).
+        What an agent keeps of the messages it receives: the newest by order of sending, one per round, or every one
+        until its next step (``me.messages``).
     exchange : {"broadcast", "pairwise"}
         Whether a step sends to its neighbours or opens a session with one of them (``request``, ``respond``,
         ``complete``).

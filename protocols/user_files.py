@@ -24,7 +24,7 @@ _FILE = re.compile(r"(?P<path>.+\.py):(?P<name>[^\W\d]\w*)")
 
 
 def is_file(spec: str) -> bool:
-    """Whether a name means something in the user's own file, ``./mine.py:Mine``."""
+    """True if a name refers to a class in a user's file, such as ``./mine.py:Mine``."""
     return _FILE.fullmatch(spec) is not None
 
 
@@ -106,7 +106,7 @@ def _failure(error: BaseException, path: Path) -> str:
 
 
 def _moved(name: str) -> str:
-    """Where a module of hushnet is that stands elsewhere than it is looked for; empty if there is none."""
+    """Return a hint at the present name of a module of hushnet that was moved; empty if there is none."""
     house, _, rest = name.partition(".")
     storey, _, rest = rest.partition(".")
     root = Path(__file__).parents[1]

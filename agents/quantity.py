@@ -40,8 +40,8 @@ class Quantity:
     models : str
         Whose it judges, such as `OWN`; empty where no model has a part in it.
     identity : str
-        A hash of everything that the function depends on but for its scale: constants, data, graph. Empty where
-        words say it all.
+        A hash of everything that the function depends on but for its scale: constants, data, graph. Empty if the
+        words of `function` determine it.
     times : float
         How many times the function of this identity the number is, finite and not 0: the number of agents for a sum
         over agents of what the identity takes the mean of.

@@ -1,8 +1,9 @@
 """Invariants, which hold whatever the network does: a protocol declares them, and the recorder checks every run.
 
-An invariant is a quantity that is zero, up to rounding, wherever it is said to hold: on edges that are quiet, between
-agents of one round, or always, with what is in flight counted. It is no diagnostic: what is nonzero by design where
-messages are late or lost belongs into `Protocol.conserved`. A protocol that has none says why (`NoInvariant`).
+An invariant is a quantity that is zero, up to rounding, wherever it is declared to hold: on edges that are quiet,
+between agents of one round, or always, with what is in flight counted. It is no diagnostic: what is nonzero by design
+where messages are late or lost belongs into `Protocol.conserved`. A protocol that has none gives the reason
+(`NoInvariant`).
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ class NoInvariant:
     Parameters
     ----------
     why : str
-        A reason; empty where a protocol has not said anything about it.
+        The reason; empty if the protocol gives none.
     """
 
     why: str = ""

@@ -36,8 +36,8 @@ class Extent:
     dimension : int
         Model dimension p, likewise.
     data : float
-        Bytes of the data at their peak, while they are made, to within a factor of about two; at least, where files
-        decide it that nobody has looked at.
+        Bytes of the data at their peak, while they are made, to within a factor of about two; a lower bound if files
+        decide it that were not read.
     profile : int
         Numbers that similarity graphs compare of an agent.
     around : bool

@@ -57,7 +57,7 @@ class PeerSource(StepSource):
     inbox : Inbox
     ledger : Purse
     shard : Shard
-        The agent's own rows.
+        The agent's own samples.
     stream : callable
         ``stream(purpose, agent, tick)`` gives a random stream.
 

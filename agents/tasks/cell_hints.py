@@ -16,14 +16,14 @@ SEPARATORS = {";": "a semicolon", "\t": "a tab", "|": "a bar"}
 HINTS: tuple[tuple[str, str], ...] = (
     (r"[-+]?\d{1,3}(\.\d{3})+,\d+", "has a decimal comma and points between thousands; write it as 1234.5"),
     (r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", "has commas between thousands; write it without them"),
-    (r"[-+]?\d*,\d+([eE][-+]?\d+)?", "has a decimal comma; write a point"),
+    (r"[-+]?\d*,\d+([eE][-+]?\d+)?", "has a decimal comma; set task.decimal: ','"),
     (r"[-+]?[\d.,]+\s*%", "is a percentage; write a number without the sign"),
     (r"[$€£¥]\s*[-+]?[\d.,]+|[-+]?[\d.,]+\s*[$€£¥]", "is an amount; write a number without the sign"),
     (r"[-+]?(inf|infinity)", "is infinite"),
     (r"\d+(_\d+)+", "has underscores; write it without them"),
     (
         r"\d{4}-\d{2}-\d{2}.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}.*",
-        "looks like a date; write a number, such as days since one",
+        "looks like a date; list its column under task.dates",
     ),
 )
 """Patterns of cells that are no finite numbers, and what each is."""
@@ -41,13 +41,13 @@ def about_cell(cell: str, *, categorical: bool) -> str:
     Examples
     --------
     >>> about_cell("1,5", categorical=True)
-    '; it has a decimal comma; write a point'
+    "; it has a decimal comma; set task.decimal: ','"
     >>> about_cell("blue", categorical=True)
     '; otherwise choose features, or list the column under categorical'
     """
     text = cell.strip()
     if text.lower() in MISSING:
-        return "; it says that a value is missing: fill it in, or leave its row or column out"
+        return "; it says that a value is missing: set task.missing to drop, median or indicator"
     for pattern, said in HINTS:
         if re.fullmatch(pattern, text, re.IGNORECASE):
             return f"; it {said}"

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import csv
 import difflib
-from dataclasses import dataclass
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +16,11 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..files import csv_problem, parse_number, read_lines, shown
-from .cell_hints import about_cell, about_header
+from .cell_hints import MISSING, about_cell, about_header
 
 FIELD = ("task", "path")
+MOST_LINES = 8
+"""Lines that a sentence about a column names beside the first."""
 
 
 @dataclass(frozen=True)
@@ -58,26 +64,68 @@ class Columns:
         cells = self.cells[self.position(name, field)]
         if "" in cells:
             line = self.lines[cells.index("")]
-            remedy = "fill it in, or leave its row or column out"
+            remedy = "fill it in, leave the column out by task.drop, or set task.missing to drop, median or indicator"
             raise InputError(
                 f"{self.file}:{line}: column {name!r} is empty; a value is needed: {remedy}", field=("task", field)
             )
         return cells
 
-    def numbers(self, name: str, field: str) -> NDArray[np.float64]:
-        """(M,) cells of a column as finite numbers."""
+    def missing(self, name: str, field: str) -> NDArray[np.bool_]:
+        """(M,) True for cells of a column that are empty or say that there is no value."""
+        return np.array([cell.lower() in MISSING for cell in self.cells[self.position(name, field)]])
+
+    def kept(self, rows: NDArray[np.bool_]) -> Columns:
+        """The same columns with some of the rows alone."""
+        chosen = np.flatnonzero(rows).tolist()
+        cells = [[column[row] for row in chosen] for column in self.cells]
+        return replace(self, cells=cells, lines=[self.lines[row] for row in chosen])
+
+    def numbers(self, name: str, field: str, parse: Callable[[str], float] = parse_number) -> NDArray[np.float64]:
+        """(M,) cells of a column as finite numbers; the sentence about a wrong one names the lines of the others."""
         cells = self.texts(name, field)
-        values = np.array([parse_number(cell) for cell in cells], dtype=np.float64)
-        wrong = np.flatnonzero(~np.isfinite(values))
-        if len(wrong):
-            row = int(wrong[0])
+        values = np.array([parse(cell) for cell in cells], dtype=np.float64)
+        wrong = np.flatnonzero(~np.isfinite(values)).tolist()
+        if wrong:
+            row, *others = wrong
             remedy = about_cell(cells[row], categorical=field == "features")
+            lines = ", ".join(str(self.lines[other]) for other in others[:MOST_LINES])
+            more = f", and {len(others) - MOST_LINES} more" if len(others) > MOST_LINES else ""
             raise InputError(
                 f"{self.file}:{self.lines[row]}: column {name!r} has {shown(cells[row])}, which must be a finite number"
-                + remedy,
+                + remedy
+                + (f" (as in line{'s' if len(others) > 1 else ''} {lines}{more})" if others else ""),
                 field=("task", field),
             )
         return values
+
+
+def comma_number(text: str) -> float:
+    """The number of a cell with a decimal comma, and points between thousands if at all; NaN if it is none.
+
+    Examples
+    --------
+    >>> comma_number("1.234,5"), comma_number("-2"), comma_number("01.02.2026")
+    (1234.5, -2.0, nan)
+    """
+    if not re.fullmatch(r"\s*[-+]?(\d{1,3}(\.\d{3})+|\d*)(,\d*)?([eE][-+]?\d+)?\s*", text):
+        return math.nan
+    return parse_number(text.replace(".", "").replace(",", "."))
+
+
+def day_of(text: str) -> float:
+    """Days from 1970-01-01 to a date such as 2026-11-28, 2026-11-28T12:00 or 28.11.2026; NaN if it is none.
+
+    Examples
+    --------
+    >>> day_of("1970-01-02"), day_of("03.01.1970"), day_of("1970-01-01T12:00")
+    (1.0, 2.0, 0.5)
+    """
+    german = re.fullmatch(r"(\d{1,2})\.(\d{1,2})\.(\d{4})", text)
+    try:
+        date = datetime(*map(int, reversed(german.groups()))) if german else datetime.fromisoformat(text)
+    except ValueError:
+        return math.nan
+    return (date.replace(tzinfo=date.tzinfo or UTC) - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() / 86400
 
 
 def read_columns(file: Path, delimiter: str = ",") -> Columns:

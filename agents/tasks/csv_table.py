@@ -20,12 +20,12 @@ from pydantic import Field, model_validator
 from ..clipping import norms
 from ..errors import InputError
 from ..files import beside, parse_number
-from ..losses import LOSSES, SmoothLossName
+from ..losses import LOSSES, LossName
 from ..packed import plain_name
 from ..parameters import Positive
 from ..tables import Table
 from .base import Task
-from .csv_reader import FIELD, Columns, read_columns
+from .csv_reader import FIELD, Columns, comma_number, day_of, read_columns
 from .datasets import md5
 from .extent import CELL_BYTES, Extent, Files, distinct, head_of, parsed
 from .outline import Outline
@@ -33,6 +33,8 @@ from .registry import TASKS, TaskKind
 from .splits import SplitParameters, hold_out, inverse_counts
 
 Scaling = Literal["none", "standard", "unit_row", "max_abs"]
+MOST_COLUMNS = 10
+"""Wrong columns that one error names."""
 
 
 @final
@@ -54,13 +56,22 @@ class CsvTable(TaskKind):
     """Feature columns; without it, all but label and agent."""
     categorical: list[str] = Field(default=[])
     """Feature columns that are one-hot encoded, one coordinate for each value in the file; all others are numbers."""
+    drop: list[str] = Field(default=[])
+    """Columns that are left out, such as names and numbers of rows."""
+    missing: Literal["drop", "median", "indicator"] | None = None
+    """What becomes of cells without a value (empty, NA, ?, ...): drop leaves their rows out; median takes the median of
+    the column, or among categories one of its own; indicator takes that, and adds a coordinate that says so."""
+    dates: list[str] = Field(default=[])
+    """Feature columns with dates, such as 2026-11-28 or 28.11.2026, counted in days."""
+    decimal: Literal[".", ","] = "."
+    """What numbers have before their fraction."""
     scaling: Scaling = "none"
     """none; standard: columns to mean 0 and deviation 1; max_abs: columns to [-1, 1]; unit_row: rows to l2 norm 1."""
     intercept: bool = True
     """Append a coordinate of 1 (before rows are scaled, after columns are)."""
     test_share: float = Field(default=0.2, ge=0, lt=1)
     """Share of each agent's rows that is held out for testing."""
-    loss: SmoothLossName = "logistic"
+    loss: LossName = "logistic"
     """Loss of a score."""
     regularisation: Positive | Literal["1/m"] = "1/m"
     """lambda_i: one number for all agents, or 1 over the agent's number of training rows."""
@@ -74,13 +85,20 @@ class CsvTable(TaskKind):
         for column in (self.label, self.agent):
             if column is not None and column in [*(self.features or []), *self.categorical]:
                 raise ValueError(f"{column!r} cannot be a feature: it is the label or agent column")
-        for columns in (self.features or [], self.categorical):
+        for columns in (self.features or [], self.categorical, self.drop, self.dates):
             twice = next((column for column, times in Counter(columns).items() if times > 1), None)
             if twice is not None:
                 raise ValueError(f"names the column {twice!r} twice")
-        stray = set(self.categorical) - set(self.features or self.categorical)
-        if stray:
-            raise ValueError(f"categorical {sorted(stray)} must be among features")
+        for name, columns in (("categorical", self.categorical), ("dates", self.dates)):
+            stray = set(columns) - set(self.features or columns)
+            if stray:
+                raise ValueError(f"{name} {sorted(stray)} must be among features")
+        for column in self.drop:
+            if column in (self.label, self.agent, *(self.features or []), *self.categorical, *self.dates):
+                raise ValueError(f"{column!r} is asked for by another field, and cannot be dropped")
+        both = set(self.categorical) & set(self.dates)
+        if both:
+            raise ValueError(f"{sorted(both)} cannot be both categorical and dates")
         if self.label == self.agent:
             raise ValueError(f"label and agent cannot both be {self.label!r}")
         return self
@@ -110,7 +128,7 @@ class CsvTable(TaskKind):
         names, *rows = parsed(head, self.delimiter) or [[]]
         if self.agent in names:
             agents = distinct(rows, names.index(self.agent))
-        chosen = self.features or [name for name in names if name not in (self.label, self.agent)]
+        chosen = self._chosen(names)
         coded = [distinct(rows, names.index(name)) for name in self.categorical if name in names]
         dimension = len(chosen) - len(coded) + sum(coded) + self.intercept
         each = len(names) * CELL_BYTES + sum(map(len, head.lines)) / max(len(head.lines), 1) + 3 * 8 * dimension
@@ -133,12 +151,14 @@ class CsvTable(TaskKind):
         InputError
             If the file, a column or a cell is not admissible; the message has file, line, column and value.
         """
-        columns = read_columns(beside(base, self.path), self.delimiter)
+        everything = read_columns(beside(base, self.path), self.delimiter)
+        rows, columns = len(everything.lines), self._with_values(everything)
         labels, notes = self._labels(columns)
         owners, ids, unused = self._owners(columns, labels, rng)
         features, names = self._features(columns)
         dealt = owners >= 0
         features, labels, owners = features[dealt], labels[dealt], owners[dealt]
+        unused += rows - len(columns.lines)
         held = hold_out(owners, len(ids), self.test_share, rng=rng)
         features, bounds, public = self._scale(features, ~held)
         counts = np.bincount(owners[~held], minlength=len(ids))
@@ -169,7 +189,7 @@ class CsvTable(TaskKind):
         Where all labels are numbers, those that are equal are one class, however they are written.
         """
         if not self.of_classes:
-            return columns.numbers(self.label, "label"), {}
+            return columns.numbers(self.label, "label", self._number), {}
         texts = columns.texts(self.label, "label")
         written = _ordered(set(texts))
         alike = _numbers(written) or {text: text for text in written}
@@ -204,38 +224,85 @@ class CsvTable(TaskKind):
         return owners, [int(name) for name in names] if whole else names, 0
 
     def _features(self, columns: Columns) -> tuple[NDArray[np.float64], list[str]]:
-        """(M, p) features without intercept and their names."""
-        taken = (self.label, self.agent)
-        chosen = self.features or [name for name in columns.names if name not in taken]
-        for name in self.categorical:
-            columns.position(name, "categorical")
+        """(M, p) features without intercept and their names; one error for all columns that are wrong."""
+        chosen = self._chosen(columns.names)
+        for field in ("categorical", "drop", "dates"):
+            for name in getattr(self, field):
+                columns.position(name, field)
         if not chosen:
             raise InputError(f"{columns.file}:1: has no column left for features", field=("task", "features"))
-        parts, names = [], []
+        parts, names, wrong = [], [], []
         for name in chosen:
-            if name not in self.categorical:
-                parts.append(columns.numbers(name, "features")[:, None])
-                names.append(name)
+            try:
+                part, own = self._coded(columns, name) if name in self.categorical else self._measured(columns, name)
+            except InputError as error:
+                wrong.append(error)
                 continue
-            texts = columns.texts(name, "categorical")
-            values = _ordered(set(texts))
-            parts.append((np.array(texts)[:, None] == np.array(values)[None, :]).astype(np.float64))
-            names.extend(f"{name}={value}" for value in values)
+            parts.append(part)
+            names.extend(own)
+        if wrong:
+            raise InputError("\n".join(map(str, wrong[:MOST_COLUMNS])), field=wrong[0].field)
         return np.concatenate(parts, axis=1), names
+
+    def _chosen(self, names: list[str]) -> list[str]:
+        """Names of the feature columns."""
+        return self.features or [name for name in names if name not in (self.label, self.agent, *self.drop)]
+
+    def _number(self, cell: str) -> float:
+        return parse_number(cell) if self.decimal == "." else comma_number(cell)
+
+    def _with_values(self, columns: Columns) -> Columns:
+        """The rows that are taken: with ``missing: drop``, those with a value in every column that is asked for."""
+        if self.missing != "drop":
+            return columns
+        asked = [self.label, *([self.agent] if self.agent else []), *self._chosen(columns.names)]
+        there = ~np.any([columns.missing(name, "missing") for name in asked], axis=0)
+        if not there.any():
+            raise InputError(f"{columns.file}: no row has a value in every column", field=("task", "missing"))
+        return columns.kept(there)
+
+    def _coded(self, columns: Columns, name: str) -> tuple[NDArray[np.float64], list[str]]:
+        """(M, k) a coordinate for each value of a categorical column, and their names."""
+        if self.missing in ("median", "indicator"):
+            rank, none = columns.position(name, "categorical"), columns.missing(name, "categorical")
+            texts = ["missing" if gone else cell for cell, gone in zip(columns.cells[rank], none, strict=True)]
+        else:
+            texts = columns.texts(name, "categorical")
+        values = _ordered(set(texts))
+        coded = (np.array(texts)[:, None] == np.array(values)[None, :]).astype(np.float64)
+        return coded, [f"{name}={value}" for value in values]
+
+    def _measured(self, columns: Columns, name: str) -> tuple[NDArray[np.float64], list[str]]:
+        """(M, 1) a column of numbers or dates; with an indicator (M, 2) if values are missing."""
+        parse = day_of if name in self.dates else self._number
+        gone = columns.missing(name, "features") if self.missing in ("median", "indicator") else np.zeros(0, dtype=bool)
+        if not gone.any():
+            return columns.numbers(name, "features", parse)[:, None], [name]
+        if gone.all():
+            raise InputError(
+                f"{columns.file}: column {name!r} has no value at all; leave it out by task.drop",
+                field=("task", "drop"),
+            )
+        values = np.empty(len(gone))
+        values[~gone] = columns.kept(~gone).numbers(name, "features", parse)
+        values[gone] = np.median(values[~gone])
+        if self.missing == "median":
+            return values[:, None], [name]
+        return np.stack([values, gone.astype(np.float64)], axis=1), [name, f"{name} is missing"]
 
     def _doubts(self, columns: Columns) -> list[str]:
         """Sentences about columns that are read as they are asked to be, and are probably not meant so."""
         found, rows = [], len(columns.lines)
         for name in self.categorical:
-            values = len(set(columns.texts(name, "categorical")))
+            values = len(set(columns.cells[columns.position(name, "categorical")]))
             if values > 1 and values == rows:
                 found.append(f"the categorical column {name!r} has another value in each of its {rows} rows")
-        for name in self.features or columns.names:
-            if name in (self.label, self.agent, *self.categorical):
+        for name in self._chosen(columns.names):
+            if name in self.categorical:
                 continue
-            if INDEX.fullmatch(name) and [parse_number(cell) for cell in columns.texts(name, "features")] == list(
-                range(rows)
-            ):
+            if INDEX.fullmatch(name) and [
+                parse_number(cell) for cell in columns.cells[columns.position(name, "features")]
+            ] == list(range(rows)):
                 found.append(
                     f"the column {name!r} counts the rows, as an index that pandas writes; leave it out of features"
                 )
@@ -268,6 +335,8 @@ class CsvTable(TaskKind):
             inputs.append("mean and deviation of each feature column, from all agents' training rows")
         if self.scaling == "max_abs":
             inputs.append("largest absolute value of each feature column, from all agents' training rows")
+        if self.missing in ("median", "indicator"):
+            inputs.append("medians of columns with missing values, from all agents' rows, and which columns have some")
         if self.categorical:
             inputs.append(f"values that occur in the categorical columns {', '.join(self.categorical)}")
         return tuple(inputs)

@@ -122,10 +122,24 @@ def new_scenario(
     latency: Annotated[str | None, typer.Option("--latency", metavar="KIND", help="Likewise.")] = None,
     loss: Annotated[str | None, typer.Option("--loss", metavar="KIND", help="Likewise.")] = None,
     availability: Annotated[str | None, typer.Option("--availability", metavar="KIND", help="Likewise.")] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="FILE", help="A table of your own is the task.", parser=place)
+    ] = None,
+    label: Annotated[str | None, typer.Option("--label", metavar="COLUMN", help="The table's label.")] = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", metavar="COLUMN", help="Who owns a row; else rows are dealt out.")
+    ] = None,
 ) -> None:
     """Write NAME.yaml, a scenario that runs, with every other field and its default as a comment."""
+    from ...agents.errors import InputError
     from ..shell.new_scenario import write_scenario
+    from ..shell.own_table import own_table
 
+    if (data is None) != (label is None) or (agent is not None and data is None) or (data is not None and task):
+        raise InputError("a table of your own is given by --data FILE --label COLUMN [--agent COLUMN], without --task")
+    own = own_table(data, folder, agent=agent, label=label) if data is not None and label is not None else None
+    for note in own.notes if own is not None else ():
+        typer.echo(note)
     kinds = {
         "task": task,
         "topology": topology,
@@ -134,4 +148,4 @@ def new_scenario(
         "loss": loss,
         "availability": availability,
     }
-    typer.echo(f"wrote {write_scenario(name, folder, kinds=kinds, among=parts_of(protocols) or ())}")
+    typer.echo(f"wrote {write_scenario(name, folder, kinds=kinds, among=parts_of(protocols) or (), own=own)}")

@@ -142,10 +142,10 @@ def convert(
     number: Annotated[bool, typer.Option("--number", help="Call agents 0, 1, 2, ..., as synthetic tasks do.")] = False,
 ) -> None:
     """Turn a file of another program into edges, delays or availability for a scenario, and say what was taken how."""
-    from ..conversion.command import Options
+    from ..conversion.command import FileMeaning
     from ..conversion.command import convert as convert_file
 
-    options = Options(weight, undirected, unit, time_unit, round_trip, number)
+    options = FileMeaning(weight, undirected, unit, time_unit, round_trip, number)
     for line in convert_file(source, to, out, options):
         typer.echo(line)
 

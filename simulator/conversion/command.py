@@ -21,7 +21,7 @@ TARGETS = ("edges", "delays", "availability")
 
 
 @dataclass(frozen=True)
-class Options:
+class FileMeaning:
     """What the command line says of a file.
 
     Parameters
@@ -76,7 +76,7 @@ class Converted:
         return out.getvalue()
 
 
-def convert(source: Path, to: str, out: Path | None, options: Options) -> list[str]:
+def convert(source: Path, to: str, out: Path | None, options: FileMeaning) -> list[str]:
     """Write a scenario's form of a file beside it, and return in words what was taken for what.
 
     Parameters
@@ -86,7 +86,7 @@ def convert(source: Path, to: str, out: Path | None, options: Options) -> list[s
         Of `TARGETS`.
     out : Path or None
         Where to; by default the source's name and what it became, in the present folder.
-    options : Options
+    options : FileMeaning
 
     Raises
     ------
@@ -109,7 +109,7 @@ def convert(source: Path, to: str, out: Path | None, options: Options) -> list[s
     return [*said, *_of_agents(made, options), f"{out}: {len(made.rows)} rows; in a scenario: {made.field.format(out)}"]
 
 
-def _of_agents(made: Converted, options: Options) -> list[str]:
+def _of_agents(made: Converted, options: FileMeaning) -> list[str]:
     names = made.agents
     if not names or options.number or {*names} == {str(k) for k in range(len(names))}:
         return []
@@ -135,7 +135,7 @@ def _rank(name: str) -> tuple[float, str]:
     return (value, "") if value == value else (0.0, name)
 
 
-def _edges(source: Path, options: Options, notes: list[str]) -> Converted:
+def _edges(source: Path, options: FileMeaning, notes: list[str]) -> Converted:
     listed = read_edges(source, options.weight, notes, either=options.undirected)
     kept = undirected(listed, options.undirected)
     if not kept:
@@ -146,7 +146,7 @@ def _edges(source: Path, options: Options, notes: list[str]) -> Converted:
     )
 
 
-def _delays(source: Path, options: Options, notes: list[str]) -> Converted:
+def _delays(source: Path, options: FileMeaning, notes: list[str]) -> Converted:
     time = TimeUnit.read(options.time_unit)
     unit = None if options.unit is None else unit_named(options.unit, "--unit")
     found = read_delays(source, Meaning(unit, options.round_trip, time), notes)
@@ -163,7 +163,7 @@ def _delays(source: Path, options: Options, notes: list[str]) -> Converted:
     return Converted(("sender", "receiver", "delay"), rows, _names(found.of_links), field)
 
 
-def _availability(source: Path, options: Options, notes: list[str]) -> Converted:
+def _availability(source: Path, options: FileMeaning, notes: list[str]) -> Converted:
     time = TimeUnit.read(options.time_unit)
     unit = None if options.unit is None else unit_named(options.unit, "--unit")
     found = read_presence(source, unit, time, notes)

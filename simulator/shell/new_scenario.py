@@ -15,6 +15,7 @@ from ..language.described import SECTIONS, Described, described, kinds_in, proto
 from ..language.loading import load
 from ..language.yaml_source import read_text
 from ..storage.files import write_text, writing
+from .own_table import OwnTable
 
 USUAL = {
     "task": "linear_classification",
@@ -47,7 +48,12 @@ figures:
 
 
 def write_scenario(
-    name: str, folder: Path, *, kinds: Mapping[str, str | None] | None = None, among: Sequence[str] = ()
+    name: str,
+    folder: Path,
+    *,
+    kinds: Mapping[str, str | None] | None = None,
+    among: Sequence[str] = (),
+    own: OwnTable | None = None,
 ) -> Path:
     """Write a scenario, and make sure that it can be read.
 
@@ -60,6 +66,8 @@ def write_scenario(
         A kind for a list of `hushnet.simulator.language.described.SECTIONS`, where it is not the usual one.
     among : sequence of str
         Kinds of protocols; purely local agents and coordinate descent by default.
+    own : OwnTable, optional
+        A table of the user's that is the task.
 
     Raises
     ------
@@ -74,7 +82,9 @@ def write_scenario(
     if path.exists():
         raise InputError(f"{path}: is there already; choose another name, or remove it first")
     given = {section: kind for section, kind in (kinds or {}).items() if kind is not None}
-    content = scenario_text(name, kinds=given, among=among)
+    if own is not None:
+        given = {"topology": own.topology, **given, "task": "csv"}
+    content = scenario_text(name, kinds=given, among=among, own=own)
     if "topology" not in given and _refusal(content) is not None:
         # Agents of this task have no profiles to be like one another in.
         content = scenario_text(name, kinds={**given, "topology": "ring"}, among=among)
@@ -97,7 +107,9 @@ def _refusal(content: str) -> InputError | None:
     return None
 
 
-def scenario_text(name: str, *, kinds: Mapping[str, str] | None = None, among: Sequence[str] = ()) -> str:
+def scenario_text(
+    name: str, *, kinds: Mapping[str, str] | None = None, among: Sequence[str] = (), own: OwnTable | None = None
+) -> str:
     """The file's text; see `write_scenario`."""
     chosen = {section: (kinds or {}).get(section, usual) for section, usual in USUAL.items()}
     lines = [HEAD.format(name=name, file=f"{name}.yaml", task=chosen["task"])]
@@ -110,7 +122,8 @@ def scenario_text(name: str, *, kinds: Mapping[str, str] | None = None, among: S
         if section == "loss" and section not in (kinds or {}):
             network += ["  # loss: 0  # in [0, 1); the share of messages that are lost"]
             continue
-        block = [f"{section}:", *(f"  {line}" for line in fields(known[kind], kind))]
+        given = own.lines if own is not None and section == "task" else fields(known[kind], kind)
+        block = [f"{section}:", *(f"  {line}" for line in given)]
         (network if within else lines).extend(f"  {line}" if within else line for line in block)
     lines += ["network:", *network, "protocols:"]
     for kind in among or ("local", "coordinate_descent"):

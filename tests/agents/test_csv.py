@@ -241,3 +241,66 @@ def test_dirichlet_without_classes_is_refused(tmp_path):
 def test_contradictory_fields_are_refused(tmp_path, fields):
     with pytest.raises(ValidationError):
         build(tmp_path, **fields)
+
+
+HOLES = "town,size,colour,sold\nA,1,red,0\nA,,blue,1\nB,3,NA,0\nB,8,red,1\n"
+
+
+def of_holes(folder, **fields):
+    task = build(folder, HOLES, test_share=0.0, intercept=False, categorical=["colour"], **fields)
+    return task, task.train.features.tolist()
+
+
+def test_rows_with_missing_values_are_left_out_where_that_is_asked_for(tmp_path):
+    task, rows = of_holes(tmp_path, missing="drop")
+    assert rows == [[1, 1], [8, 1]]
+    assert task.notes["rows_left_out"] == 2
+
+
+def test_missing_values_are_medians_and_a_category_of_their_own(tmp_path):
+    task, rows = of_holes(tmp_path, missing="median")
+    assert task.notes["features"] == ["size", "colour=blue", "colour=missing", "colour=red"]
+    assert rows == [[1, 0, 0, 1], [3, 1, 0, 0], [3, 0, 1, 0], [8, 0, 0, 1]]
+    assert any("medians of columns" in what for what in task.assumed_public)
+
+
+def test_a_coordinate_says_where_a_value_is_missing(tmp_path):
+    task, rows = of_holes(tmp_path, missing="indicator")
+    assert task.notes["features"][:2] == ["size", "size is missing"]
+    assert [row[:2] for row in rows] == [[1, 0], [3, 1], [3, 0], [8, 0]]
+
+
+def test_columns_without_a_value_and_files_without_a_whole_row_are_refused(tmp_path):
+    assert "has no value at all" in str(refused(tmp_path, "town,x,sold\nA,?,0\nB,,1\n", missing="median"))
+    assert "no row has a value in every column" in str(refused(tmp_path, "town,x,sold\nA,?,0\nB,,1\n", missing="drop"))
+
+
+def test_columns_that_are_dropped_are_no_features(tmp_path):
+    task = build(tmp_path, drop=["rooms"], test_share=0.0, intercept=False)
+    assert task.notes["features"] == ["area"]
+    assert refused(tmp_path, drop=["room"]).field == ("task", "drop")
+    with pytest.raises(ValidationError, match="cannot be dropped"):
+        build(tmp_path, drop=["sold"])
+
+
+def test_a_spreadsheets_decimal_commas_and_dates_are_numbers(tmp_path):
+    text = "town;price;since;sold\nA;1.234,5;02.01.1970;0\nB;2,25;1970-01-03;1\n"
+    task = build(tmp_path, text, delimiter=";", decimal=",", dates=["since"], test_share=0.0, intercept=False)
+    assert task.train.features.tolist() == [[1234.5, 1], [2.25, 2]]
+    assert "'soon', which must be" in str(
+        refused(tmp_path, "town,since,sold\nA,soon,0\nB,1970-01-01,1\n", dates=["since"])
+    )
+
+
+def test_all_columns_that_are_wrong_are_told_at_once_with_their_lines(tmp_path):
+    text = "town,x,y,sold\nA,one,1,0\nB,two,2,1\nB,3,?,1\n"
+    with pytest.raises(InputError) as caught:
+        build(tmp_path, text)
+    first, second = str(caught.value).splitlines()
+    assert first.startswith(f"{tmp_path}/data.csv:2: column 'x' has 'one'")
+    assert first.endswith("(as in line 3)")
+    assert second.startswith(f"{tmp_path}/data.csv:4: column 'y' has '?'")
+
+
+def test_any_loss_that_fits_the_labels_may_be_taken(tmp_path):
+    assert build(tmp_path, loss="hinge").loss.name == "hinge"

@@ -11,14 +11,14 @@ import pandas as pd
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.cli import main
-from hushnet.simulator.conversion.command import Options, convert
+from hushnet.simulator.conversion.command import FileMeaning, convert
 
 
 def converted(tmp_path, content, to, name="theirs.txt", **options):
     """Rows of the file that is made, and what is said."""
     source, out = tmp_path / name, tmp_path / "made.csv"
     source.write_bytes(content if isinstance(content, bytes) else content.encode())
-    said = convert(source, to, out, Options(**options))
+    said = convert(source, to, out, FileMeaning(**options))
     return [line.split(",") for line in out.read_text().splitlines()[1:]], "\n".join(said)
 
 

@@ -119,3 +119,48 @@ def test_what_is_not_admissible_is_said_and_nothing_is_lost(tmp_path, capsys):
     assert main(["new", "scenario", "mine", "--dir", str(tmp_path)]) == 2
     assert (tmp_path / "mine.yaml").read_text() == "mine"
     assert set(USUAL) == set(SECTIONS)
+
+
+TABLE = (
+    "Patient;Klinik;Alter;Gewicht;Befund;Aufnahme;Folge\n"
+    "p-a1;Nord;61;70,5;rot;01.02.2026;ja\n"
+    "p-b2;Sued;54;;blau;03.02.2026;nein\n"
+    "p-c3;West;43;81,25;rot;04.02.2026;nein\n"
+    "p-d4;Nord;38;77,0;blau;05.02.2026;nein\n"
+    "p-e5;Sued;49;66,5;rot;06.02.2026;ja\n"
+    "p-f6;West;72;59,0;blau;07.02.2026;ja\n"
+)
+
+
+def test_a_table_of_ones_own_becomes_a_scenario_that_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = TABLE.splitlines()
+    more = [row.replace("p-", f"q{k}-") for k in range(8) for row in rows[1:]]
+    (tmp_path / "kliniken.csv").write_text("\n".join([*rows, *more]) + "\n")
+    words = ["new", "scenario", "mine", "--data", "kliniken.csv", "--agent", "Klinik", "--label", "Folge"]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "categories: Befund" in said
+    assert "dates: Aufnahme" in said
+    assert "Patient" in said
+    task = load(tmp_path / "mine.yaml").scenario.task
+    assert (task.delimiter, task.decimal, task.missing, task.drop) == (";", ",", "drop", ["Patient"])
+    assert main(["run", "mine.yaml", "--quiet", "--set", "stop.time=2", "--seeds", "1"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--data", "t.csv"], "--data FILE --label COLUMN"),
+        (["--agent", "a"], "--data FILE --label COLUMN"),
+        (["--data", "t.csv", "--label", "y", "--task", "adult"], "without --task"),
+        (["--data", "t.csv", "--label", "z"], "there is no column 'z'"),
+        (["--data", "t.csv", "--label", "name"], "a label has two classes, or numbers"),
+    ],
+)
+def test_a_table_that_cannot_be_a_task_is_refused(tmp_path, monkeypatch, capsys, words, complaint):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("name,x,y\na,1,0\nb,2,1\nc,3,1\n")
+    assert main(["new", "scenario", "mine", *words]) == 2
+    assert complaint in capsys.readouterr().err
+    assert not (tmp_path / "mine.yaml").exists()

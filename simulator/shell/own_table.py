@@ -1,0 +1,155 @@
+"""What the header and the cells of a user's own table say of the task that it could be."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...agents.errors import InputError
+from ...agents.files import parse_number, read_lines
+from ...agents.tasks.csv_reader import Columns, comma_number, day_of, read_columns
+
+DELIMITERS = ",;\t|"
+MOST_VALUES = 20
+"""Different texts of a column that is taken for one of categories."""
+
+
+@dataclass(frozen=True)
+class OwnTable:
+    """A task of the kind csv, as the lines of a scenario, and what was taken for what.
+
+    Parameters
+    ----------
+    lines : tuple of str
+        Of the section ``task``.
+    topology : str
+        Kind of a graph that its agents fit into.
+    notes : tuple of str
+        In words.
+    """
+
+    lines: tuple[str, ...]
+    topology: str
+    notes: tuple[str, ...]
+
+
+def own_table(path: Path, folder: Path, *, agent: str | None, label: str) -> OwnTable:
+    """Look at a table and say how a scenario would read it.
+
+    Parameters
+    ----------
+    path : Path
+        A CSV file with a header line.
+    folder : Path
+        Of the scenario.
+    agent : str or None
+        Column that names the agent of each row; without one, rows are dealt to ten agents.
+    label : str
+        Column of the label.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, a column is not there, or labels are neither two classes nor numbers.
+    """
+    columns = read_columns(path, delimiter_of(path))
+    for name, field in ((label, "label"), (agent, "agent")):
+        if name is not None:
+            columns.position(name, field)
+    comma = _has_decimal_commas(columns)
+    texts: list[str] = []
+    dates, gone, some_missing = [], [], False
+    for name in columns.names:
+        if name in (label, agent):
+            continue
+        missing = columns.missing(name, "features").tolist()
+        cells = [
+            cell
+            for cell, none in zip(columns.cells[columns.position(name, "features")], missing, strict=True)
+            if not none
+        ]
+        some_missing |= any(missing)
+        if not cells or (len(cells) > MOST_VALUES and len({*cells}) == len(cells) and not _are_numbers(cells, comma)):
+            gone.append(name)
+        elif _are_numbers(cells, comma):
+            continue
+        elif all(math.isfinite(day_of(cell)) for cell in cells):
+            dates.append(name)
+        elif len({*cells}) <= MOST_VALUES:
+            texts.append(name)
+        else:
+            gone.append(name)
+    some_missing |= any(columns.missing(name, "features").any() for name in (label, agent) if name is not None)
+    given = {
+        "path": _quoted(os.path.relpath(path, folder)),
+        "label": _quoted(label),
+        **({"agent": _quoted(agent)} if agent is not None else {"split": "{kind: even, agents: 10}"}),
+        **{
+            field: f"[{', '.join(map(_quoted, names))}]"
+            for field, names in (("categorical", texts), ("dates", dates), ("drop", gone))
+            if names
+        },
+        **({"missing": "drop"} if some_missing else {}),
+        **({"delimiter": _quoted(columns.delimiter)} if columns.delimiter != "," else {}),
+        **({"decimal": '","'} if comma else {}),
+        "scaling": "standard",
+        "loss": _loss(columns, label, comma),
+    }
+    notes = [f"{path}: {len(columns.lines)} rows, {len(columns.names)} columns"]
+    for words, names in (
+        ("categories", texts),
+        ("dates", dates),
+        ("left out (no values, or too many that differ)", gone),
+    ):
+        if names:
+            notes.append(f"{words}: {', '.join(names)}")
+    if some_missing:
+        notes.append("rows with missing values are left out; task.missing may be median or indicator")
+    agents = 10 if agent is None else len({*columns.cells[columns.position(agent, "agent")]})
+    lines = ("kind: csv", *(f"{name}: {value}" for name, value in given.items()))
+    return OwnTable(lines, "ring" if agents > 2 else "complete", tuple(notes))
+
+
+def delimiter_of(path: Path) -> str:
+    """Return what separates the cells of a header line."""
+    header = next((line for _, line in read_lines(path)), "")
+    return max(DELIMITERS, key=header.count)
+
+
+def _has_decimal_commas(columns: Columns) -> bool:
+    """Tell whether more cells would be numbers with a decimal comma than with a point."""
+    cells = [cell for column in columns.cells for cell in column]
+    return columns.delimiter != "," and sum("," in cell and _is_number(cell, True) for cell in cells) > sum(
+        "." in cell and _is_number(cell, False) for cell in cells
+    )
+
+
+def _is_number(cell: str, comma: bool) -> bool:
+    return math.isfinite(comma_number(cell) if comma else parse_number(cell))
+
+
+def _are_numbers(cells: list[str], comma: bool) -> bool:
+    return all(_is_number(cell, comma) for cell in cells)
+
+
+def _loss(columns: Columns, label: str, comma: bool) -> str:
+    missing = columns.missing(label, "label").tolist()
+    cells = [
+        cell for cell, none in zip(columns.cells[columns.position(label, "label")], missing, strict=True) if not none
+    ]
+    values = {*cells}
+    if len(values) == 2:
+        return "logistic"
+    if _are_numbers(cells, comma) and len(values) > 2:
+        return "squared"
+    raise InputError(
+        f"{columns.file}: column {label!r} has {len(values)} distinct values; a label has two classes, or numbers",
+        field=("task", "label"),
+    )
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

@@ -32,7 +32,7 @@ from .timed_event import At
 
 
 class Driver(ABC):
-    """What makes the agents of a world step.
+    """Driver of a world, which makes its agents step.
 
     Parameters
     ----------
@@ -42,9 +42,9 @@ class Driver(ABC):
     Attributes
     ----------
     engine : str
-        What kind of engine this is.
+        Name of the engine.
     form : StepForm
-        In which form it has steps made.
+        Form in which steps are made.
     """
 
     engine: str
@@ -237,7 +237,7 @@ class Driver(ABC):
 
 
 def _original(error: HushnetError) -> HushnetError:
-    """What was raised first: SimPy re-raises, from process to process, copies that have lost their fields."""
+    """Return the error that was raised first: SimPy re-raises, from process to process, copies without its fields."""
     while isinstance(error.__cause__, type(error)):
         error = error.__cause__
     return error

@@ -1,4 +1,4 @@
-"""What a step in Python reads from the tables of rounds and writes to them, on every engine."""
+"""Reads and writes of the tables of rounds by steps in Python, on every engine."""
 
 from __future__ import annotations
 
@@ -97,11 +97,11 @@ class RoundState:
 
     @property
     def nothing(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """What `charge` gives where a step said nothing."""
+        """Empty result of `charge`, for a step that sent nothing."""
         return np.empty((0, 4), dtype=np.int64), np.empty(0, dtype=np.int64)
 
     def complaint(self) -> str:
-        """Who waits for whom, in the earliest round that cannot begin: all others follow from it."""
+        """Describe which agent waits for which in the earliest round that cannot begin: all others follow from it."""
         run, made, world = self.transport.tables, self.tables, self.world
         waiting = np.flatnonzero(made.agents[:, columns.WAITS])
         agent = int(waiting[np.argmin(run.agents.ticks[waiting])])

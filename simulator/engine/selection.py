@@ -35,10 +35,10 @@ class Engine(ABC):
 
     @abstractmethod
     def driver(self, world: World) -> Driver:
-        """What makes the agents of a world step."""
+        """Return the driver that makes a world's agents step."""
 
     def prepare(self, world: World) -> Driver:
-        """What will run a world that was not run yet; the world says from now on which engine that is."""
+        """Return the driver of a world that was not run yet, and name the engine in the world."""
         driver = self.driver(world)
         world.engine = f"{driver.engine}, {self.why}" if self.why else driver.engine
         world.form = driver.form
@@ -95,7 +95,7 @@ class BatchedEngine(Engine):
 
     @override
     def driver(self, world: World) -> Driver:
-        """What makes the agents of a world step; raises `NotPlanned` where that is to be done by the event engine."""
+        """Return the batched driver of a world; raises `NotPlanned` where the event engine has to make its steps."""
         why = declined(world)
         if why is not None:
             raise refusal(world, why)
@@ -146,7 +146,7 @@ def engine_for(name: Name, world: World, *, debug: bool = False, short: bool = F
 
 
 def declined(world: World) -> str | None:
-    """Why the batched engine cannot run a world; None if it can, whatever the protocol."""
+    """Reason why the batched engine cannot run a world, whatever the protocol; None if it can."""
     try:
         forms_of(world.setting.network, world.clock)
     except InputError as error:
@@ -155,7 +155,7 @@ def declined(world: World) -> str | None:
 
 
 def refusal(world: World, why: str) -> InputError:
-    """What is said where the batched engine is asked for and cannot run a world."""
+    """Error for a world that the batched engine was asked to run and cannot."""
     return InputError(
         f"{world.protocol.parameters.kind!r} cannot run on the batched engine: {why}; use engine: auto",
         field=("engine",),

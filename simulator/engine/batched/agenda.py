@@ -26,7 +26,7 @@ TIME, KEY, LOAD, COLUMNS = range(4)
 
 
 class Agenda(NamedTuple):
-    """What is to happen.
+    """Event queue of a window: a heap of events, ordered by time, priority and number.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ def with_room(agenda: Agenda, events: int) -> Agenda:
 
 @rule
 def room_left(agenda: Agenda):
-    """How many more events there is room for."""
+    """Number of events that still fit into the queue."""
     return len(agenda.heap) - agenda.size[ON_HEAP]
 
 
@@ -132,7 +132,7 @@ def add_changes(agenda: Agenda, times: Any, whats: Any, agents: Any):  # pragma:
 
 @rule
 def subject_of(load: int):
-    """Whom an event is about."""
+    """Index of what an event is about: an agent, a directed edge, a copy or a record."""
     return (load >> 3) & ((1 << 30) - 1)
 
 

@@ -1,4 +1,4 @@
-"""When agents are up, as arrays in which lazy deliveries look."""
+"""Up and down times of agents, as arrays that deferred deliveries search."""
 
 from __future__ import annotations
 

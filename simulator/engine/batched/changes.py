@@ -1,4 +1,4 @@
-"""When agents come up and go down: changes of availability in order, drawn as far ahead as a window needs them."""
+"""Changes of agents' availability, in order, drawn as far ahead as a window needs them."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Changes(ABC):
 
     @abstractmethod
     def _upcoming(self) -> float:
-        """When the first change happens that was not handed out; infinite if there is none."""
+        """Time of the first change that was not returned yet; infinite if there is none."""
 
 
 @final

@@ -40,7 +40,7 @@ from .planning import planned_steps
 
 
 class Pause(Enum):
-    """How to go on after a window."""
+    """Action to take after a window."""
 
     WAIT = "let SimPy's events come first"
     GO_ON = "run the next window"
@@ -128,11 +128,11 @@ class BatchedDriver(Driver):
         env.process(self._pump())
 
     def follow(self, timelines: Sequence[Timeline]) -> AvailabilityArrays:
-        """What lazy deliveries know of when agents are up."""
+        """Return the agents' up and down times as arrays, for deferred deliveries."""
         return AvailabilityArrays(self.changes_of(timelines), self.transport.tables)
 
     def changes_of(self, timelines: Sequence[Timeline]) -> Changes:
-        """When the agents of these timelines come up and go down, drawn compiled where that is possible."""
+        """Return the changes of availability of these timelines, drawn by compiled code where that is possible."""
         world, setting = self.world, self.world.setting
         look = lambda: world.effort.look(self.world.now)  # noqa: E731
         return changes_of(setting.availability, setting.draws, world.numbers, timelines, look)
@@ -160,7 +160,7 @@ class BatchedDriver(Driver):
 
     @override
     def ready(self, agent: Agent) -> None:
-        """What was charged for the start is no longer there for steps."""
+        """Compute the number of steps that an agent can still afford after the charge for its start."""
         self.planned.charges.started(agent.index)
 
     @override
@@ -170,7 +170,7 @@ class BatchedDriver(Driver):
 
     @override
     def settle(self, *, final: bool) -> None:
-        """What a step sends without delay arrives after the record or the end that the step itself brings about."""
+        """Deliver what is due; what a step sends without delay arrives after the record or end that it causes."""
         if self.presence is None:
             return
         self.planned.make()

@@ -54,7 +54,7 @@ check."""
 
 @part(_nrt=False)
 def is_over(tables: SessionTables, load: int):  # pragma: no cover - compiled
-    """Whether an event is a timer of a session that was closed meanwhile."""
+    """True if an event is a timer of a session that has been closed since it was set."""
     return load & 7 == PATIENCE and tables.sessions[subject_of(load), TICK] != load >> 33
 
 

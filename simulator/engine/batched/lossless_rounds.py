@@ -1,4 +1,4 @@
-"""What agents in lossless rounds wait for, and the copies under way between them, compiled.
+"""Lock-step rounds, compiled: the messages that each agent waits for, and the copies in flight between agents.
 
 Agent i's k-th round begins at B_i(k), the later of its own step of round k - 1 and of the arrivals of all neighbours'
 messages of round k - 1, and ends an interval of its clock later. So an agent's ends follow from its neighbours' by

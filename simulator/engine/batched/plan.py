@@ -106,7 +106,7 @@ def empty_plan(agents: int, ports: int, steps: int, reads: int, slots: int = 0) 
 
 @part(_nrt=False)
 def is_due(plan: StepPlan, port: int, agent: int, updates: int):  # pragma: no cover - compiled
-    """Whether an agent sends through a port at its next step."""
+    """True if an agent sends through a port at its next step."""
     period = plan.period[port, agent]
     return period > 0 and updates % period == plan.phase[port, agent]
 
@@ -161,13 +161,13 @@ def add_half(
 
 @part(_nrt=False)
 def fits(plan: StepPlan, reads: int):  # pragma: no cover - compiled
-    """Whether a step with so many reads and writes fits into the plan."""
+    """True if a step with this number of reads and writes fits into the plan."""
     return plan.counts[STEPS] < len(plan.steps) and plan.counts[READS] + reads <= len(plan.reads)
 
 
 @part(_nrt=False)
 def has_to_end(plan: StepPlan):  # pragma: no cover - compiled
-    """Whether the step that was planned last ends the run."""
+    """True if the run ends with the step that was planned last."""
     return plan.counts[TOTAL] == plan.counts[EXACT]
 
 

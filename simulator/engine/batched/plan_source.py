@@ -1,4 +1,4 @@
-"""What planned steps read and draw: versions that their plan names, and streams at their own tick."""
+"""Inputs and random draws of planned steps: the versions that a plan names, and streams at each step's own tick."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class PlannedSource(StepSource):
     Attributes
     ----------
     agents : (B,) int64
-        Of the steps.
+        The agents that make the steps.
     plan : StepPlan
     run : RunTables
-        Where versions are.
+        Tables that hold the versions.
     tables : StepTables
     charges : NoiseColumns
     """

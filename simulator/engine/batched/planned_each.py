@@ -63,7 +63,7 @@ class StepsInTurn(PlannedSteps):
             plain[:w] = self._plain[:w]
 
     def _given(self, w: int, phase: int) -> tuple[Any, ...]:
-        """What half of an exchange is called with: the neighbour's rank, and what it has said."""
+        """Arguments of half of an exchange: the neighbour's rank and, after a request, the vector received from it."""
         step, graph = self.source.window[w], self.tables.graph
         edge = int(step["edge"])
         partner = edge - int(graph.offsets[step["agent"]])

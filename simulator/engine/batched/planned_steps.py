@@ -39,7 +39,7 @@ most so many steps. Longer plans have wider batches, but what these read no long
 
 
 class StepMaker(ABC):
-    """What makes the steps of a plan: of one run, or of several side by side.
+    """Maker of the steps of a plan, which may be of one run or of several side by side.
 
     Attributes
     ----------
@@ -48,13 +48,13 @@ class StepMaker(ABC):
     source : PlanSource
     plan : StepPlan
     ports : (k, PORT_COLUMNS) int64
-        What a step sends.
+        Ports through which a step sends, one for each kind of message.
     pairs : bool
         Whether steps are halves of exchanges.
     functions : list of callable
         The step, or the halves of an exchange.
     kinds : int
-        Of messages that steps read.
+        Number of kinds of messages that steps read.
     private : bool
         Whether noise protects data, so that nothing ends a run but what is sent.
     limited : bool
@@ -74,18 +74,18 @@ class StepMaker(ABC):
 
     @property
     def names(self) -> Names:
-        """What the record of a step has."""
+        """Names of all that a step's record holds: blocks, constants and messages."""
         return self.tables.names
 
     @property
     @abstractmethod
     def run(self) -> Any:
-        """Where versions are."""
+        """Tables of the run, or of the runs, which hold the versions."""
 
     @property
     @abstractmethod
     def noise(self) -> NoiseColumns:
-        """What steps draw and reveal."""
+        """Noise that steps draw, and the privacy cost of what they release."""
 
     @abstractmethod
     def _make(self, total: int, plain: NDArray[np.bool_]) -> None:
@@ -203,12 +203,12 @@ class PlannedSteps(StepMaker):
 
     @property
     def waiting(self) -> bool:
-        """Whether any planned step is still to be made."""
+        """True if planned steps are still to be made."""
         return bool(self.plan.counts[STEPS])
 
     @property
     def is_full(self) -> bool:
-        """Whether the next step might not fit into the plan, or what it writes among the versions."""
+        """True if the next step might not fit into the plan, or its versions into the tables."""
         plan, free = self.plan, self.world.transport.tables.counts[FREE_ROWS]
         steps, reads = len(plan.steps) - plan.counts[STEPS], len(plan.reads) - plan.counts[READS]
         return bool(steps == 0 or reads < self.most_reads or free < len(self.rows))

@@ -1,4 +1,4 @@
-"""Whether the steps of a run can be planned, and what makes them."""
+"""Choice of the maker of a run's planned steps, or the reason why its steps cannot be planned."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .planned_steps import PlannedSteps
 
 
 def planned_steps(world: World) -> PlannedSteps:
-    """What makes a world's planned steps.
+    """Return the maker of a world's planned steps.
 
     Raises
     ------

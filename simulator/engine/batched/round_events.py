@@ -52,7 +52,7 @@ repeated more often than there are draws for it."""
 def has_room(
     run: RunTables, tables: RoundTables, agenda: Agenda, plan: StepPlan, room: Any, most: int
 ):  # pragma: no cover - compiled
-    """Whether whatever the next event brings about fits in."""
+    """True if there is room for everything that the next event brings about."""
     return (
         run.counts[FREE_ROWS] > most
         and fits(plan, room + most)

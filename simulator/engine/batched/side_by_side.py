@@ -151,7 +151,7 @@ class StepsSideBySide(BatchMaker):
 
 
 class _Versions:
-    """What is kept of the versions of all runs, one run's after the other's, by name."""
+    """Versions of all runs, one run's after the other's, by the name of their field."""
 
     def __init__(self, parts: Sequence[StepsInBatches]) -> None:
         self._parts = parts
@@ -207,7 +207,7 @@ def run_side_by_side(drivers: Sequence[Driver]) -> None:
 
 
 def _planned(driver: Driver) -> StepsInBatches:
-    """What makes the steps of a run that ends at a time and is read at times; raises `Apart` otherwise."""
+    """Return the maker of steps of a run that ends at a time and is read at times; raises `Apart` otherwise."""
     planned = driver.planned if isinstance(driver, BatchedDriver) else None
     if not isinstance(planned, StepsInBatches):
         raise Apart("their steps are not made in batches")

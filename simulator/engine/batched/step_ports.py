@@ -1,4 +1,4 @@
-"""What planned steps send through, what is declared of them, and which of them fit into one batch."""
+"""Ports through which planned steps send, protocols' declarations, and groups of agents that fit into one batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHORT = 4096
 
 
 def finite(values: Array | list[Array]) -> bool:
-    """Whether all numbers are; a sum of them or of their squares is, then, unless it overflows."""
+    """True if all numbers are finite; a finite sum of them, or of their squares, proves it unless it overflows."""
     if isinstance(values, list):  # edges of one agent that differ in width
         return all(map(finite, values))
     flat = values.reshape(-1)
@@ -30,12 +30,12 @@ def finite(values: Array | list[Array]) -> bool:
 
 
 def ports_of(tables: StepTables, world: World, *, pairs: bool) -> Ranks:
-    """What a step sends through: a port for each kind.
+    """Return the ports through which a step sends, one for each kind of message.
 
     Raises
     ------
     NotPlanned
-        For layouts that plans do not know.
+        If the messages have a layout that plans do not support.
     """
     names = tables.names
     kinds = ("request", "reply") if pairs else tuple(names.messages.values())

@@ -17,7 +17,7 @@ def order_heap(run: RunTables) -> None:
 
 @part(_nrt=False)
 def precedes(time: float, agent: int, other_time: float, other: int):  # pragma: no cover - compiled
-    """Whether a wake-up comes before another one."""
+    """True if a wake-up comes before another one: it is earlier, or its agent has the smaller index."""
     return time < other_time or (time == other_time and agent < other)
 
 

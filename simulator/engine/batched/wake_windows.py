@@ -1,4 +1,4 @@
-"""What compiled windows of wake-ups have in common, whether they are asynchronous steps or ends of rounds."""
+"""Driver of compiled windows of wake-ups, which are asynchronous steps or ends of rounds."""
 
 from __future__ import annotations
 

@@ -108,20 +108,20 @@ def end_wake(run: RunTables):  # pragma: no cover - compiled
 
 @part(_nrt=False)
 def is_event(run: RunTables, agent: int, now: float):  # pragma: no cover - compiled
-    """Whether a wake-up counts as an event: not once its agent has fallen silent, or is gone for good."""
+    """True if a wake-up counts as an event: its agent has neither fallen silent nor gone for good."""
     return not run.agents.silent[agent] and now < run.agents.gone_from[agent]
 
 
 @part(_nrt=False)
 def has_note_room(run: RunTables, degree: int):  # pragma: no cover - compiled
-    """Whether notes of a step, of what it sends, and of everything that is under way fit in."""
+    """True if there is room for the notes of a step, of what it sends, and of all copies in flight."""
     under_way = len(run.nodes) - run.counts[FREE_NODES]
     return len(run.notes) - run.counts[NOTES] > degree + under_way
 
 
 @part(_nrt=False)
 def rows_needed(run: RunTables, agent: int, ports: Any):  # pragma: no cover - compiled
-    """How many versions a step of an agent writes."""
+    """Number of versions that a step of an agent writes."""
     needed, degree = 0, run.offsets[agent + 1] - run.offsets[agent]
     for port in range(len(ports)):
         needed += degree if ports[port, ADDRESSED] else 1
@@ -165,7 +165,7 @@ def plan_step(
 
 @part(_nrt=False)
 def is_counted(said: int):  # pragma: no cover - compiled
-    """Whether a planned step counts: not one at which its agent has fallen silent without a word."""
+    """True if a planned step counts: one at which its agent falls silent without sending anything does not."""
     return said & (SILENT | UNSAID) != (SILENT | UNSAID)
 
 
@@ -250,6 +250,6 @@ def run_window(
 
 @part(_nrt=False)
 def has_room(run: RunTables, plan: StepPlan, agent: int, ports: Any):  # pragma: no cover - compiled
-    """Whether a step of an agent fits into the plan, and its versions into the pool."""
+    """True if a step of an agent fits into the plan, and its versions into the pool."""
     needed, degree = rows_needed(run, agent, ports), run.offsets[agent + 1] - run.offsets[agent]
     return run.counts[FREE_ROWS] >= needed and fits(plan, degree * kinds_of(run) + needed)

@@ -95,7 +95,7 @@ class EventBroadcasts(EventDriver):
             self._react(agent, message)
 
     def _message(self, slot: int, row: int) -> Message:
-        """What a version says to the agent that has a slot."""
+        """Return a version as the message that the receiver of a channel (directed edge and kind) gets."""
         run = self.transport.tables
         rank, edge = divmod(slot, len(run.heads))
         people = int(run.heads[edge]), int(run.heads[run.reverse[edge]])

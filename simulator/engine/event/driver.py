@@ -136,7 +136,7 @@ class EventDriver(Driver):
                 self.wake(agent)
 
     def is_awake(self, agent: Agent) -> bool:
-        """Whether an agent steps at its ticks now: it is present and up, and has not fallen silent."""
+        """True if an agent steps at its ticks now: it is present and up, and has not fallen silent."""
         return agent.up and not agent.silent and bool(self.world.agents.present[agent.index])
 
     def wake(self, agent: Agent) -> None:
@@ -163,7 +163,7 @@ class EventDriver(Driver):
         self.check_limits(agent)
 
     def is_up(self, _run: Any, agent: int, _time: float, _after: bool) -> bool:
-        """Whether an agent is present and up at this instant, in place of `hushnet.simulator.rules.lazy.is_up`."""
+        """True if an agent is present and up at this instant, in place of `hushnet.simulator.rules.lazy.is_up`."""
         one = self.world.agents[agent]
         return one.up and bool(self.world.agents.present[agent])
 

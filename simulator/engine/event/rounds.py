@@ -148,7 +148,7 @@ class EventRounds(EventDriver):
         return result
 
     def _is_full(self, counts: Any, made: Any) -> bool:
-        """Whether the next event's version, records and copies may not fit in."""
+        """True if there may be no room for the next event's version, records and copies."""
         return counts[tallies.FREE_ROWS] < 2 or min(made[FREE_RECORDS], made[FREE_COPIES]) < self.state.room
 
     def _heed(self, counts: Any) -> None:

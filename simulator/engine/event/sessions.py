@@ -47,7 +47,7 @@ class EventSessions(EventDriver):
         return self.world.sessions
 
     def busy(self, edge: int) -> bool:
-        """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
+        """True if the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
         return self._busy(self.transport.plain, self.views(self.world.sessions), edge)
 
     def _gone(self, _mail: Any, agent: int, _now: float) -> bool:

@@ -1,4 +1,4 @@
-"""What a run has done and taken so far, held against its limits.
+"""Events, processor time and memory that a run has used so far, and their limits.
 
 Events are counted alike on both engines: wake-ups of agents' clocks (also of an agent that is down, until it has left,
 is down for good or has fallen silent), copies of messages sent over a link (also repeats, acknowledgements and copies
@@ -6,10 +6,9 @@ that are lost), and timers that found something to look after. Arrivals are not 
 are absences, record instants and what is exchanged reliably at the start. A run that has had as many as it may ends
 before the next wake-up, timer or reaction.
 
-Processor time and memory are looked at now and then, so a run may go a little beyond them; where it ends depends on the
+Processor time and memory are polled now and then, so a run may go a little beyond them; where it ends depends on the
 machine, but nothing that it has recorded until then does. A single step that goes on for long beyond the processor time
-is interrupted (`hushnet.simulator.world.overdue`); its memory, and steps without Python, are looked at when they are
-over.
+is interrupted (`hushnet.simulator.world.overdue`); its memory, and steps without Python, are polled when they are over.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def memory_limit(limits: Limits) -> int:
 
 
 def raised(reached: Mapping[str, Any], limits: Limits) -> bool:
-    """Whether a limit that a run once reached admits more by now, so that the run is worth another attempt.
+    """True if a limit that a run once reached admits more by now, so that the run is worth another attempt.
 
     Parameters
     ----------
@@ -60,7 +59,7 @@ class Effort:
     ids : sequence of int or str
         The agents' ids.
     events : callable
-        How many events there were.
+        Returns the number of events so far.
 
     Attributes
     ----------
@@ -164,7 +163,7 @@ class Effort:
             )
 
     def too_long(self, now: float) -> LimitReached:
-        """What to say of a run that has had its processor time, between two steps or within one."""
+        """Error of a run that has used up its processor time, between two steps or within one."""
         return LimitReached(
             f"at time {now:.6g}: took {self.seconds:,.1f} s of processor time, and limits.seconds admits "
             f"{self.limits.seconds:g}; raise it, or stop earlier",

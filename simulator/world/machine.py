@@ -1,4 +1,4 @@
-"""What a process may have of this machine: memory, and one thread for the sums of libraries."""
+"""Memory that this machine leaves to a process, and a limit of one thread on numerical libraries."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Notes:
 
     @property
     def told(self) -> bool:
-        """Whether somebody is told of every single event, in order."""
+        """True if an observer is notified of every single event, in order."""
         return self._world is not None and self._book is None
 
     def begin(self, world: World, *, empty: str = "", late: bool = False) -> None:
@@ -154,7 +154,7 @@ class Notes:
         self.telling = None
 
     def _taken(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """What is in the buffer, which is empty then."""
+        """Return the notes in the buffer, which is empty then."""
         run = self.transport.tables
         count = int(run.counts[tallies.NOTES])
         run.counts[tallies.NOTES] = 0

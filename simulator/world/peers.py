@@ -11,7 +11,7 @@ from ...protocols.base import Peer
 
 @final
 class Peers:
-    """What each agent has at its steps, by its index.
+    """Records with which the agents make their steps, by the agent's index.
 
     Parameters
     ----------

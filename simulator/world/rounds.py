@@ -74,14 +74,14 @@ def with_room(tables: RoundTables, room: int) -> RoundTables:
 
 
 def planned(stop: Stop, agents: int) -> int | None:
-    """How many rounds of single agents a run is to have; None if it ends by something else."""
+    """Number of rounds of single agents that a run is to have; None if it ends by something else."""
     asked = [] if stop.activations is None else [stop.activations]
     asked += [] if stop.updates is None else [stop.updates * agents]
     return min(asked, default=None)
 
 
 def counted(tables: RoundTables | None, *, finished: int, planned: int | None) -> dict[str, int]:
-    """What became of rounds, for a run's totals; without tables nothing is lost, begun without all, or repeated."""
+    """Counts of rounds for a run's totals; without tables nothing is lost, begun without all messages, or repeated."""
     return {
         "rounds_finished": finished,
         **({} if planned is None else {"rounds_planned": planned}),
@@ -104,14 +104,14 @@ def durations(setting: Setting, layout: Layout, network: Network, parameters: Ro
 
 
 def repeats(parameters: RoundsSchedule, *, unfailing: bool) -> bool:
-    """Whether messages are acknowledged, and repeated until they are; unfailing if none is lost and nobody is down."""
+    """True if messages are acknowledged, and repeated until they are; unfailing if none is lost and nobody is down."""
     if parameters.resend_after == "never" or parameters.patience is not None:
         return False
     return parameters.resend_after is not None or not unfailing
 
 
 def addressed(graph: Graph, agent: int, sents: Sequence[Sent]) -> dict[int, list[Sent]]:
-    """What of a step's messages goes to each neighbour, by edge.
+    """Return a step's messages by the directed edge on which they go to a neighbour.
 
     Raises
     ------

@@ -38,12 +38,12 @@ def check_exchange(protocol: Protocol, traits: Traits, layout: Layout) -> None:
 
 
 def callers_repeat(traits: Traits, layout: Layout) -> bool:
-    """Whether callers repeat a request until it is answered, or give up."""
+    """True if callers repeat a request until it is answered; False if they give up."""
     return (traits.unanswered or ("repeat" if layout.edge else "give_up")) == "repeat"
 
 
 def patience(layout: Layout, network: Network, parameters: ExchangeSchedule, *, repeat: bool) -> float:
-    """How long a caller waits before it repeats its request or gives up; a positive multiple of 2^-30."""
+    """Time that a caller waits before it repeats its request or gives up; a positive multiple of 2^-30."""
     widths = [np.max(layout.messages[kind].width) for kind in (REQUEST, REPLY)]
     resend_after = 1 + sum(network.mean_delay(network.size(int(width))) for width in widths)
     waits = parameters.resend_after or resend_after if repeat else parameters.timeout or 5 * resend_after
@@ -82,7 +82,7 @@ def session_tables(
 
 
 def counted(tables: SessionTables) -> dict[str, int]:
-    """What became of the sessions of a run; see `hushnet.simulator.tables.sessions.COUNTED`."""
+    """Counts of sessions by their outcome, for a run's totals; see `hushnet.simulator.tables.sessions.COUNTED`."""
     return {f"sessions_{name}": int(tables.counts[place]) for name, place in columns.COUNTED.items()}
 
 

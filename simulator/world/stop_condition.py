@@ -1,4 +1,4 @@
-"""When a run ends: once it has come as far as it was to, once nobody can ever step again, or beyond a limit."""
+"""Stop condition of a run: it has come as far as it was to, nobody can ever step again, or a limit was passed."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Tally:
 
     @property
     def conserved(self) -> bool:
-        """Whether every unit sent has exactly one fate."""
+        """True if everything that was sent was delivered, lost or dropped, or is in flight."""
         return self.sent == self.delivered + self.lost + self.dropped + self.in_flight
 
 
@@ -42,5 +42,5 @@ class Traffic:
 
     @property
     def conserved(self) -> bool:
-        """Whether links and bytes are both conserved."""
+        """True if both copies and bytes are conserved."""
         return self.links.conserved and self.bytes.conserved

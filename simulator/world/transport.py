@@ -116,7 +116,7 @@ class Transport:
 
     @property
     def traffic(self) -> Traffic:
-        """What was sent so far and became of it, as the tables have it now."""
+        """Counts of messages and bytes so far, as the tables have them: sent, delivered, lost, dropped, in flight."""
         counts, traffic = self.tables.counts.tolist(), self._traffic
         traffic.messages, traffic.vectors = counts[tallies.MESSAGES], counts[tallies.VECTORS]
         traffic.overtaken = counts[tallies.OVERTAKEN]
@@ -145,11 +145,11 @@ class Transport:
             self.remember(agent, sent, -1)
 
     def _goes_into_mail(self, start: Sent) -> bool:
-        """Whether the only message of a start is kept in the tables; it is one of the first kind then."""
+        """True if the only message of a start is kept in the tables; it is one of the first kind then."""
         return self.keeps_starts(start.kind) and start.to is None and start.release.free
 
     def keeps_starts(self, kind: str) -> bool:
-        """Whether a start that tells all neighbours a message of this kind is kept in the tables, if it is free."""
+        """True if a start that sends all neighbours a message of this kind is kept in the tables, if it is free."""
         in_mail = self.tables.constants[PLANNED] != 0.0 and not self.sessions
         return in_mail and self._ranks[kind] == 0 and not self.layout.messages[kind].addressed
 

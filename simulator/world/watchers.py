@@ -1,4 +1,4 @@
-"""Who may look at a run: recorders at their instants, observers at every single event, a watch at every step.
+"""Interfaces to look at a run: recorders at their instants, observers at every single event, a watch at every step.
 
 Recorders and observers change nothing. A `Watch` may put other values in the place of noisy ones and of what is sent:
 that is how one run is forced along the transcript of another (`hushnet.simulator.contract.transcript`).
@@ -24,17 +24,17 @@ Phase = Literal["start", "step", "react", "request", "respond", "complete"]
 
 
 class Sampler(Structural):
-    """What the world calls at record instants; it must not change anything."""
+    """Sampler of a world, called at record instants; it must not change anything."""
 
     def sample(self, world: World, *, final: bool) -> None:
         """Measure the world as it is now."""
 
 
 class Observer(Structural):
-    """What the world tells about every single event, in order of time and on every engine; for tests and debugging.
+    """Observer of every single event, in order of time and on every engine; for tests and debugging.
 
     `World.now` is the time of the event. The rest of the world is as it was then only when an agent steps, and what a
-    planned step owns has changed already; the batched engine tells of messages at the end of a window, which lasts
+    planned step owns has changed already; the batched engine reports messages at the end of a window, which lasts
     until the next step. `hushnet.simulator.world.notes.Notebook` is for observers that want no single messages.
     """
 
@@ -49,7 +49,7 @@ class Observer(Structural):
 
 
 class Watch(Watcher, Structural):
-    """What sees every random stream, every draw of noise, and every step before anything of it leaves.
+    """Monitor of every random stream, every draw of noise, and every step before anything of it leaves.
 
     Steps are then made one by one.
 

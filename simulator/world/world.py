@@ -192,7 +192,7 @@ class World:
 
     @property
     def traffic(self) -> Traffic:
-        """What was sent so far, and what became of it."""
+        """Counts of what was sent so far: delivered, lost, dropped or in flight."""
         return self.transport.traffic
 
     @property
@@ -208,7 +208,7 @@ class World:
 
     @property
     def counted(self) -> dict[str, int]:
-        """What became of sessions or rounds, for a run's totals."""
+        """Counts of sessions or rounds by their outcome, for a run's totals."""
         if self.in_rounds:
             planned = rounds.planned(self.setting.stop, len(self.agents))
             return rounds.counted(self.rounds, finished=self.activations, planned=planned)
@@ -235,7 +235,7 @@ class World:
 
     @property
     def ended(self) -> str:
-        """Why the run is over; empty until then."""
+        """Reason why the run is over; empty until then."""
         return self.stop_condition.why
 
     @property
@@ -254,7 +254,7 @@ class World:
         return np.array(self.layout.roles) == self.protocol.protects
 
     def _come(self, agent: int) -> tuple[int, int]:
-        """How far an agent has come that steps without Python: its clock's last tick, and its steps."""
+        """Progress of an agent that steps without Python: its clock's last tick, and its number of steps."""
         tables = self.transport.tables
         return int(tables.agents.ticks[agent]), int(tables.agents.updates[agent])
 
@@ -373,7 +373,7 @@ class World:
             self.effort.look(self.now)
 
     def starts_together(self, start: PublicStart) -> bool:
-        """Whether what a start tells is one vector of the same width from everybody, which the tables keep."""
+        """True if a start sends one vector of the same width from every agent, which the tables keep."""
         told = [(self.layout.messages[kind].width, self.state.agent[block]) for kind, block in start.told.items()]
         fits = all(block.uniform and np.ndim(width) == 0 and width == block.width for width, block in told)
         return start.finite and fits and all(map(self.transport.keeps_starts, start.told))
@@ -407,7 +407,7 @@ class World:
 
 
 def finite(values: NDArray[np.float64]) -> bool:
-    """Whether all numbers are; the sum of squares is, then, unless it overflows."""
+    """True if all numbers are finite; a finite sum of squares proves it unless it overflows."""
     return math.isfinite(np.vdot(values, values)) or bool(np.isfinite(values).all())
 
 

@@ -1,4 +1,4 @@
-"""When agents come up and go down in turn: the same draws as the timelines of `hushnet.agents.availability`."""
+"""Changes of availability, compiled: the same draws as the timelines of `hushnet.agents.availability`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AVAILABILITY = int(Purpose.AVAILABILITY)
 
 @rule
 def following_change(law: Any, key: Any, number: int, index: int, up: bool, now: float):
-    """When an agent that is up, or down, since ``now`` changes next; ``index`` is the number of that change."""
+    """Time of the next change, of this ``index``, of an agent that is up, or down, since ``now``."""
     u, v, _ = draw_one(key[0], key[1], number, 0, 0 if law.code == DIURNAL else index, AVAILABILITY, 0)
     if law.code == DIURNAL:
         return np.rint(diurnal_time(law.up, law.online, law.down, index, u) / QUANTUM) * QUANTUM
@@ -33,7 +33,7 @@ def following_change(law: Any, key: Any, number: int, index: int, up: bool, now:
 
 @rule
 def first_change(law: Any, key: Any, number: int):
-    """Whether an agent is up at time 0; when it changes first, and the number of that change."""
+    """Return whether an agent is up at time 0, the time of its first change, and the number of that change."""
     if law.code == DIURNAL:
         index, time = 0, following_change(law, key, number, 0, False, 0.0)
         while time <= 0.0:

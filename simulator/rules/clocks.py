@@ -1,4 +1,4 @@
-"""When agents step, and what a step counts as."""
+"""Rules of clocks: the times of agents' steps, and the counting of steps."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def end_clock(run: RunTables, agent: int):
 
 @rule
 def used_up(run: RunTables):
-    """Whether somebody has to look at the run's limits before its next wake-up or timer."""
+    """True if the run's limits have to be polled before its next wake-up or timer."""
     return run.counts[WAKES] + run.counts[SENT] >= run.constants[EVENTS_BEFORE_LOOK]
 
 
@@ -69,7 +69,7 @@ def count_step(run: RunTables, agent: int):
 
 @rule
 def is_news(run: RunTables, agent: int, row: int, width: int):
-    """Whether a version differs from the last one that its sender was charged for: the same bytes again are free."""
+    """True if a version differs from the last one that its sender was charged for: the same bytes again are free."""
     old = run.agents.paid[agent]
     if old < 0 or run.versions.bytes[row] != run.versions.bytes[old]:
         return True

@@ -123,14 +123,14 @@ def loss_chance(run: RunTables, sender: int, edge: int, now: float):
 
 @rule
 def transfer_time(constants: Any, size: Any):
-    """How long the bytes of a copy take; where bandwidth is unlimited, no time, and no division."""
+    """Time that the bytes of a copy take; where bandwidth is unlimited, no time, and no division."""
     bandwidth = constants[BANDWIDTH]
     return 0.0 if bandwidth == math.inf else size / bandwidth
 
 
 @rule
 def time_under_way(run: RunTables, edge: int, size: Any, u: float, v: float):
-    """How long a copy is under way that is not lost, from its two uniforms."""
+    """Time that a copy which is not lost is in flight, from its two uniforms."""
     constants = run.constants
     code = int(constants[DELAY_CODE])
     if code == PER_LINK:
@@ -168,13 +168,13 @@ def draw_copies(run: RunTables, sender: int, edges: Any, tick: int, transmission
 
 @rule
 def drawn_copy(run: RunTables, place: int):
-    """What `draw_copies` has drawn for a copy."""
+    """Return the three uniforms that `draw_copies` has drawn for a copy."""
     return run.copy_draws[0, place], run.copy_draws[1, place], run.copy_draws[2, place]
 
 
 @rule
 def fate_drawn(run: RunTables, sender: int, edge: int, uniforms: Any, size: Any, now: float):
-    """How long a copy is under way by its three uniforms, infinite if it is lost.
+    """Time that a copy is in flight by its three uniforms, infinite if it is lost.
 
     The delay of one that is lost is only drawn where somebody observes.
     """
@@ -191,7 +191,7 @@ def fate_drawn(run: RunTables, sender: int, edge: int, uniforms: Any, size: Any,
 
 @rule
 def fate(run: RunTables, sender: int, edge: int, tick: int, transmission: int, size: Any, now: float):
-    """How long a copy is under way, infinite if it is lost: the law of the network, in its compiled form."""
+    """Time that a copy is in flight, infinite if it is lost: the network's delay and loss in their compiled form."""
     return fate_drawn(run, sender, edge, uniforms_of(run, sender, edge, tick, transmission), size, now)
 
 

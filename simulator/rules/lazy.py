@@ -35,7 +35,7 @@ EVER = 2**62
 
 @rule
 def is_up(run: RunTables, agent: int, time: float, after: Any):
-    """Whether an agent is present and up, just before the changes at ``time`` or just after them."""
+    """True if an agent is present and up, just before the changes at ``time`` or just after them."""
     join, leave = run.agents.joins[agent], run.agents.leaves[agent]
     if leave <= join or time > leave or join > time:
         return False
@@ -73,7 +73,7 @@ def up_since(run: RunTables, agent: int, now: float):
 
 @part(_nrt=False)
 def kinds_of(run: RunTables):  # pragma: no cover - compiled
-    """How many kinds of messages have slots; none without links."""
+    """Number of kinds of messages that have channels; 0 without links."""
     return len(run.slots) // len(run.heads) if len(run.heads) else 0
 
 

@@ -203,13 +203,13 @@ def say_all(run: RunTables, tables: RoundTables, agent: int, said: Any, edges: A
 
 @rule
 def is_whole(tables: RoundTables, head: int):
-    """Whether everything of a round is held."""
+    """True if all messages of a round are held."""
     return tables.records[head][HELD_PARTS] == tables.records[head][PARTS]
 
 
 @rule
 def holds(tables: RoundTables, slot: int, number: int):
-    """Whether a round of a neighbour, or the last one before it, is here or was shown."""
+    """True if all messages of a neighbour's round are held or were shown, or its last round was before it."""
     link = tables.links[slot]
     if number <= link[SHOWN] or 0 <= link[LAST] < number:
         return True

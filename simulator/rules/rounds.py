@@ -111,7 +111,7 @@ def end_rounds(run: RunTables, tables: RoundTables, agent: int):
 
 @rule
 def holds_all(run: RunTables, tables: RoundTables, agent: int):
-    """Whether an agent holds what its next round needs of every neighbour."""
+    """True if an agent holds what its next round needs of every neighbour."""
     number = run.agents.ticks[agent] + 1
     for slot in range(run.offsets[agent], run.offsets[agent + 1]):
         if not holds(tables, slot, number):
@@ -152,7 +152,7 @@ def stop_waiting(tables: RoundTables, agent: int):
 
 @rule
 def queue_while_down(tables: RoundTables, agent: int, item: int):
-    """Whether something has to wait until an agent is up; it is queued then, in order."""
+    """Queue an item until an agent is up, in order; return False if the agent is up, or gone for good."""
     down = tables.agents[agent]
     if down[IS_UP] or down[IS_GONE]:
         return False
@@ -208,7 +208,7 @@ def on_arrival(run: RunTables, tables: RoundTables, place: int):
 
 @rule
 def is_repeated(run: RunTables, tables: RoundTables, record: int):
-    """Whether a message whose time has come is repeated now."""
+    """True if a message whose time to be repeated has come is repeated now."""
     sent = tables.records[record]
     sender, receiver = run.heads[sent[ON_SLOT]], run.heads[run.reverse[sent[ON_SLOT]]]
     gone = tables.agents[sender][IS_GONE] or tables.agents[receiver][IS_GONE]
@@ -217,7 +217,7 @@ def is_repeated(run: RunTables, tables: RoundTables, record: int):
 
 @rule
 def counts_as_event(run: RunTables, tables: RoundTables, what: int, subject: int, serial: int):
-    """Whether what is about to happen counts against the run's limits: steps, patience that is over, and repeats."""
+    """True if an event counts against the run's limits: a step, patience that is over, or a repeat."""
     agents = tables.agents
     if what == ROUND_END:
         return agents[subject][IS_UP] != 0 and agents[subject][IS_GONE] == 0

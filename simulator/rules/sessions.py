@@ -96,14 +96,14 @@ def tail_of(run: RunTables, edge: int):
 
 @rule
 def gone(run: RunTables, agent: int, now: float):
-    """Whether an agent has left, or is down, for good; just after the changes at ``now``."""
+    """True if an agent has left, or is down, for good; just after the changes at ``now``."""
     leave = run.agents.leaves[agent]
     return now >= run.agents.gone_from[agent] or (leave < math.inf and now >= max(leave, run.agents.joins[agent]))
 
 
 @rule
 def busy(run: RunTables, tables: SessionTables, edge: int):
-    """Whether the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
+    """True if the tail of a directed edge knows of an open session there: one that it opened, or accepted."""
     other = tables.sessions[run.reverse[edge]]
     return tables.sessions[edge][TICK] >= 0 or (other[TICK] >= 0 and other[ANSWER] >= 0)
 
@@ -215,7 +215,7 @@ def check_vectors(run: RunTables, tables: SessionTables):
 
 @rule
 def is_hopeless(run: RunTables, tables: SessionTables, edge: int):
-    """Whether no answer can come any more, because either end has left for good."""
+    """True if no answer can come any more, because either end has left for good."""
     now = tables.times[NOW]
     if gone(run, tail_of(run, edge), now):
         return True
@@ -224,7 +224,7 @@ def is_hopeless(run: RunTables, tables: SessionTables, edge: int):
 
 @rule
 def is_outranked(run: RunTables, tables: SessionTables, edge: int):
-    """Whether the callee has a session of its own open on the edge that wins against this one."""
+    """True if the callee has a session of its own open on the edge that wins against this one."""
     return tables.sessions[run.reverse[edge]][TICK] >= 0 and run.heads[edge] < tail_of(run, edge)
 
 
@@ -247,7 +247,7 @@ def look_after(run: RunTables, tables: SessionTables, edge: int):
 
 @rule
 def free_edges(run: RunTables, tables: SessionTables, agent: int):
-    """Whether an agent has an edge that is not busy; it falls silent once all of its neighbours are gone for good."""
+    """True if an agent has an edge that is not busy; it falls silent once all of its neighbours are gone for good."""
     now, first, last = tables.times[NOW], run.offsets[agent], run.offsets[agent + 1]
     anybody = free = False
     for edge in range(first, last):
@@ -313,7 +313,7 @@ def follow_up(run: RunTables, tables: SessionTables):
 
 @rule
 def carry_on(run: RunTables, tables: SessionTables):
-    """What follows from half of an exchange: a session is opened, or its request answered; whether a step was made."""
+    """Open the session, or answer the request, for which half of an exchange was made; return if a step was made."""
     phase, edge, row = tables.counts[PHASE], tables.counts[EDGE], tables.counts[ROW]
     tables.counts[PHASE] = 0
     if phase == REQUESTING:

@@ -1,4 +1,4 @@
-"""What all agents have said at their starts, compiled: versions of it, and who is told of them."""
+"""Messages that all agents send at their starts, compiled: their versions, and their receivers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .lazy import tell
 
 @compiled(_nrt=False)
 def keep_starts(run: RunTables, agents: Any, vectors: Any, now: float, size: Any):  # pragma: no cover - compiled
-    """Keep a version of what each of some agents has said at its start; there must be room for them.
+    """Keep a version of what each of some agents sends at its start; there must be room for them.
 
     Parameters
     ----------
     agents : (k,) int64
     vectors : (n, width) float64
-        What each agent says, in a message of the first kind and of this size.
+        What each agent sends, in a message of the first kind and of this size.
     """
     for agent in agents:
         row = take_row(run, now, 0, -1, size)
@@ -30,7 +30,7 @@ def keep_starts(run: RunTables, agents: Any, vectors: Any, now: float, size: Any
 
 @compiled(_nrt=False)
 def tell_starts(run: RunTables, agents: Any, present: Any):  # pragma: no cover - compiled
-    """Tell present neighbours what some agents have said at their starts, reliably and at once; how many are told."""
+    """Send present neighbours the starts of some agents, reliably and at once; return the number of copies."""
     before = run.counts[ORDER]
     for agent in agents:
         for edge in range(run.offsets[agent], run.offsets[agent + 1]):

@@ -1,4 +1,4 @@
-"""What a transition asks its driver for: a buffer, written in order and then emptied.
+"""Buffer of the effects that a transition asks its driver for, written in order and then emptied.
 
 Tables that have it are named tuples with the fields ``counts``, ``due`` and ``effects``, and with `EFFECTS` among the
 places of ``counts``.

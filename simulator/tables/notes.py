@@ -1,4 +1,4 @@
-"""What rules note for observers: a buffer of `hushnet.simulator.tables.run.RunTables`, written and then emptied."""
+"""Buffer of notes that rules write for observers, in `hushnet.simulator.tables.run.RunTables`, emptied when read."""
 
 from __future__ import annotations
 

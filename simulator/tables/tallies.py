@@ -1,4 +1,4 @@
-"""Where compiled code keeps its counts: places in `hushnet.simulator.tables.run.RunTables.counts`."""
+"""Places of compiled code's counts in `hushnet.simulator.tables.run.RunTables.counts`."""
 
 from __future__ import annotations
 

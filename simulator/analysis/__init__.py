@@ -1,1 +1,1 @@
-"""What saved runs come to: collections, aggregates, targets and the summary."""
+"""Analysis of saved runs: collections, aggregates, targets and the summary."""

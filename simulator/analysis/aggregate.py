@@ -99,7 +99,7 @@ def share_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float
 
 
 def wins(mine: ArrayLike, theirs: ArrayLike, *, more_is_better: bool) -> NDArray[np.float64]:
-    """Whether each value beats the other of its pair: 1, or 0, or one half for a tie.
+    """Score each value against the other of its pair: 1 if it is better, 0 if it is worse, or one half for a tie.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ def with_baselines(collection: Collection) -> list[str]:
 
 
 def measure_of(metric: str) -> str:
-    """What a trivial prediction of a metric is measured by: of an objective it is the gap."""
+    """Name of the number that measures a trivial prediction of a metric: of an objective it is the gap."""
     return f"{metric} gap" if own_name(metric) == "objective" else metric
 
 

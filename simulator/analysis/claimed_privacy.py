@@ -1,4 +1,4 @@
-"""What private runs claim, beside what was verified of it."""
+"""Privacy claims of private runs, beside what was verified of them."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ EPSILON, DELTA = "\N{GREEK SMALL LETTER EPSILON}", "\N{GREEK SMALL LETTER DELTA}
 
 @dataclass(frozen=True)
 class ClaimedPrivacy:
-    """What a protocol's runs claim and what was verified, over all its runs.
+    """Claimed and verified epsilons of a protocol, over all its runs.
 
     Parameters
     ----------
     claimed, verified, delta : tuple of float
         Smallest and largest; empty where it was not computed.
     flagged, runs : int
-        Runs whose claim is below what was verified, of how many.
+        Number of runs whose claim is below what was verified, and number of all runs.
     assumed_public : tuple of str
         Inputs that are computed from private data and were treated as public.
     mechanism : str
     because : tuple of str
-        Why nothing could be verified, where that is so.
+        Reasons why nothing could be verified, where that is so.
     unprotected : tuple of str
         What is not protected although the protocol has noise: ``role: reason``.
     contract : tuple of str
-        What the protocol's privacy contract came to: what was replayed, or why not.
+        Results of the protocol's privacy contract: what was replayed, or why not.
     verified_by : tuple of str
-        What the verified epsilons rest on: ``construction``, of shipped protocols, or ``replay``, of a user's own.
+        Basis of the verified epsilons: ``construction``, of shipped protocols, or ``replay``, of custom ones.
     unverified : int
         Runs without a verified epsilon.
     """
@@ -54,7 +54,7 @@ class ClaimedPrivacy:
 
     @property
     def details(self) -> str:
-        """What stands beside the two numbers: why one is infinite, who is not protected, what was assumed public."""
+        """Text beside the two numbers: why one is infinite, who is not protected, what was assumed public."""
         parts = [f"verified by {strength}" for strength in self.verified_by]
         parts += [f"not verified{self._share(self.unverified)} because {reason}" for reason in self.because]
         parts += [f"not protected: {who}" for who in self.unprotected]
@@ -116,12 +116,12 @@ def claim_of(manifests: Iterable[dict[str, Any]]) -> ClaimedPrivacy | None:
 
 
 def replayed_elsewhere(manifest: Mapping[str, Any]) -> bool:
-    """Whether a run's protocol was replayed at other points of the sweep alone, so that its epsilon is not known."""
+    """True if a run's protocol was replayed at other points of the sweep alone, so that its epsilon is not known."""
     return (manifest.get("contract") or {}).get("status") == "elsewhere"
 
 
 def briefly(contracts: Iterable[str]) -> list[str]:
-    """What contracts came to at the points of a sweep, shorter: one replay that passed stands for all that did.
+    """Shorten the results of contracts at the points of a sweep: one replay that passed stands for all that did.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def briefly(contracts: Iterable[str]) -> list[str]:
 
 
 def is_flagged(entry: dict[str, Any]) -> bool:
-    """Whether a manifest's privacy entry claims less than was verified."""
+    """True if a manifest's privacy entry claims less than was verified."""
     claimed, verified = entry.get("claimed"), entry.get("verified")
     below = claimed is not None and verified is not None and float(claimed) < float(verified)
     return below if entry.get("flagged") is None else bool(entry["flagged"])
@@ -155,7 +155,7 @@ def _span(values: tuple[float, ...], digits: int = 3) -> str:
 
 
 def epsilon_text(value: float, digits: int = 3) -> str:
-    """How an epsilon is written; a dash for one that is not known."""
+    """Text of an epsilon; a dash for one that is not known."""
     if math.isnan(value):
         return "\N{EN DASH}"
     return "\N{INFINITY}" if math.isinf(value) else f"{value:.{digits}g}"

@@ -1,4 +1,4 @@
-"""Which recorded numbers are of one kind, asked by everything that holds two protocols against each other.
+"""Comparability of recorded numbers: which of them are of one kind, for all comparisons of two protocols.
 
 Every run's manifest says under ``measures`` what each of its metrics measures (`hushnet.agents.quantity.Quantity`).
 At the same seed and grid point two protocols' numbers are of one kind if their function, rows, judged models and
@@ -30,7 +30,7 @@ class Incomparable(InputError):
 
 
 def quantity_of(manifest: Mapping[str, Any], metric: str) -> Quantity | None:
-    """What a run's metric measures; None where neither is said nor can be derived."""
+    """Quantity that a run's metric measures; None where the manifest neither states it nor lets it be derived."""
     stored = (manifest.get("measures") or {}).get(metric)
     return Quantity.read(stored) if stored else _derived(manifest, metric)
 
@@ -55,7 +55,7 @@ def _derived(manifest: Mapping[str, Any], metric: str) -> Quantity | None:
 
 
 def relation(ours: Quantity | None, theirs: Quantity | None, *, metric: str) -> Relation:
-    """How two numbers of a metric stand to each other.
+    """Relation of two numbers of a metric: same, scaled, different or unknown.
 
     Without a word about either, only an objective is doubtful: other metrics have one meaning.
     """
@@ -70,7 +70,7 @@ def relation(ours: Quantity | None, theirs: Quantity | None, *, metric: str) -> 
 
 @dataclass(frozen=True)
 class Ruling:
-    """What is known about the numbers of one metric in a collection.
+    """Comparability of the numbers of one metric in a collection.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class RecordedRuns(Protocol):
 
 
 class Kinds:
-    """What the metrics of a collection's runs measure.
+    """Quantities that the metrics of a collection's runs measure.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class Kinds:
         return found
 
     def ruling(self, metric: str) -> Ruling:
-        """What is known about the numbers of a metric."""
+        """Return the comparability of the numbers of a metric."""
         if metric not in self._rulings:
             self._rulings[metric] = self._ruled(metric)
         return self._rulings[metric]
@@ -161,7 +161,7 @@ class Kinds:
                 raise Incomparable(self._why(metric, key, wanted[0]))
 
     def changes_along(self, metric: str, axis: str) -> bool:
-        """Whether some protocol's metric is another function at other values of a swept parameter, at the same seed."""
+        """True if some protocol's metric is another function at other values of a swept parameter, at the same seed."""
         for protocol in self._with(metric):
             first: dict[tuple[Any, ...], Quantity] = {}
             for (seed, grid), (_, manifest) in self._places[protocol].items():

@@ -92,7 +92,7 @@ class Collection:
 
     @cached_property
     def kinds(self) -> Kinds:
-        """What its metrics measure, and which protocols' numbers are of one kind."""
+        """Quantities that its metrics measure, with the protocols whose numbers are of one kind."""
         return Kinds(self)
 
     @cached_property
@@ -103,7 +103,7 @@ class Collection:
 
     @property
     def started_with_vectors(self) -> bool:
-        """Whether some run exchanged vectors before its start."""
+        """True if some run exchanged vectors before its start."""
         return any(count > 0 for count in self.start_vectors.values())
 
     @cached_property
@@ -147,7 +147,7 @@ def load_all(root: Path) -> Collection:
 
 
 def no_run(root: Path) -> InputError:
-    """What is said of a folder of results without a run: that it is none, or does not exist."""
+    """Error for a folder of results that holds no complete run, is no folder, or does not exist."""
     wrong = "holds no complete run" if root.is_dir() else "is no folder" if root.exists() else "does not exist"
     return InputError(f"{root}: {wrong}; give a folder results/<scenario> of hushnet run")
 

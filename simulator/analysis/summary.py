@@ -1,4 +1,4 @@
-"""What an experiment came to: one row per protocol and grid point, and every privacy claim beside its check."""
+"""Summary of an experiment: one row per protocol and grid point, and every privacy claim beside its check."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def summarise(collection: Collection) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class TrivialRow:
-    """What a trivial prediction comes to, where that is one number.
+    """Row of the summary with the values of a trivial prediction.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def _remarks(collection: Collection) -> list[tuple[str, bool]]:
 
 
 def column_of(metric: str, statistic: str) -> str:
-    """How a metric's final value is called in tables."""
+    """Name of the column that holds a metric's final value in tables."""
     return f"{metric} {statistic}" if statistic in ("gap", "worst") else metric
 
 
@@ -193,7 +193,7 @@ def held_against_each_other(collection: Collection) -> list[str]:
 
 
 def uncovered(collection: Collection) -> list[str]:
-    """What the epsilons of private runs do not cover, a sentence each; with whom it is true of, if not of all."""
+    """Sentences about what the epsilons of private runs do not cover, with the protocols concerned if not all are."""
     found: dict[str, dict[str, None]] = {}
     private = [manifest for manifest in collection.manifests if manifest.get("privacy")]
     for manifest in private:
@@ -229,7 +229,7 @@ def _broken(label: str, name: str, entries: Sequence[dict[str, Any]], runs: int)
 
 
 def _contracts(manifests: Iterable[dict[str, Any]]) -> Iterable[tuple[str, str]]:
-    """What the privacy contract of a user's own protocol came to, each once, with a mark if that proves nothing."""
+    """Results of the privacy contracts of custom protocols, each once, with a mark if it proves nothing."""
     found = [manifest["contract"] for manifest in manifests if manifest.get("contract")]
     own = briefly(contract["text"] for contract in found if contract["status"] != "shipped")
     return [(text, "" if text.startswith(PASSED) else f"{MARK} ") for text in own]

@@ -1,4 +1,4 @@
-"""When a run has got there, and how well it did on the way: the place of a target on an axis, the area under a curve.
+"""Targets of runs: the place on an axis where a run meets one, and the area under its curve on the way.
 
 A target is a mapping: ``{metric: objective, share: 0.9}`` asks that the objective's gap to its optimum has shrunk by
 this share of its value at the start; ``{metric: accuracy, level: 0.85}`` asks that a metric meets a level;
@@ -48,7 +48,7 @@ def describe(target: Mapping[str, Any]) -> str:
 
 
 def reached(collection: Collection, target: Mapping[str, Any] | None, x: str) -> Frame:
-    """Where on an axis every run first meets a target.
+    """Return the place on an axis at which every run first meets a target.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def _curves(collection: Collection, metric: str, statistic: str, x: str) -> Fram
 
 
 def _common_starts(collection: Collection, first: Any) -> Any:
-    """What every run's gap is measured against, by run."""
+    """Value at the start against which every run's gap is measured, by run."""
     measuring = {
         run
         for run, manifest in zip(collection.runs, collection.manifests, strict=True)

@@ -1,1 +1,1 @@
-"""When and where: clocks, latency, loss and topology, drawn from named streams."""
+"""Clocks, latency, loss and topology, drawn from named streams."""

@@ -1,4 +1,4 @@
-"""When agents join and leave, come up and go down: drawn once, the same for every protocol."""
+"""Times at which agents join and leave, come up and go down: drawn once, the same for every protocol."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def check_rounds(availability: Availability, *, intervals: bool, kind: str) -> N
 
 
 def churn(setting: Setting, numbers: Sequence[int]) -> tuple[list[float], list[float], list[Timeline]]:
-    """When each agent joins and leaves, and its up and down times.
+    """Draw the times at which each agent joins and leaves, and its up and down times.
 
     Parameters
     ----------

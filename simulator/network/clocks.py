@@ -1,4 +1,4 @@
-"""When agents wake: Poisson clocks, periodic clocks with jitter, or a recorded order of agents."""
+"""Clocks that wake agents: Poisson clocks, periodic clocks with jitter, or a recorded order of agents."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ class Wakes(NamedTuple):
 
 
 class ClockModel(Parameters, ABC):
-    """When agents wake, of which a scenario chooses one by ``kind``."""
+    """Kind of clock that wakes agents, of which a scenario chooses one by ``kind``."""
 
     has_intervals: ClassVar[bool] = True
     """That of the clocks that it builds, see `Clock.has_intervals`."""

@@ -65,7 +65,7 @@ class EdgeList(Topology):
 
 
 class _Row(NamedTuple):
-    """Where an edge is listed, and with which weight."""
+    """Line of the file that lists an edge, and the edge's weight."""
 
     line: str
     weight: float

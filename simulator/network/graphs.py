@@ -1,4 +1,4 @@
-"""What every topology has in common: a graph, packed and checked, and numbers about it."""
+"""Base of all topologies: a graph, packed and checked, and numbers about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a message takes: distributions of delays, and fixed delays per link.
+"""Latency of messages: distributions of delays, and fixed delays per link.
 
 Each distribution is scaled by its mean, so scaling the mean scales every single delay. Both engines call `delay_of`.
 """

@@ -18,16 +18,16 @@ from .network import NetworkParameters
 
 
 class CompiledLaws(NamedTuple):
-    """What compiled windows know of a network and its clocks.
+    """Compiled forms of a network's delays and losses, and of its clocks.
 
     Attributes
     ----------
     law : Law
-        Of delays.
+        Distribution of delays.
     chance : float
         Probability that a copy is lost, where it is one number.
     bursts : Bursts
-        Of links that are good and bad in turn; zeros where they are not.
+        Parameters of links that are good and bad in turn; zeros where they are not.
     clock : ClockForm
     """
 
@@ -71,5 +71,5 @@ def delays_and_losses(network: NetworkParameters) -> tuple[Law, float, Bursts]:
 
 
 def _kind(thing: Any) -> str:
-    """What a scenario calls something, or the name of its class."""
+    """Name of a thing's kind in a scenario, or else of its class."""
     return str(getattr(thing, "kind", type(thing).__name__))

@@ -1,4 +1,4 @@
-"""What becomes of a copy on its link, once for both engines: how long it is under way, and whether it is lost.
+"""Delay and loss of a copy on its link, defined once for both engines.
 
 Links that are good and bad in turn (Gilbert 1960, Elliott 1963) are advanced as far as they are asked about.
 """
@@ -22,13 +22,13 @@ UNASKED = 0, 0, 0.0
 
 @part
 def under_way(delay, own):  # pragma: no cover - compiled
-    """How long a copy is under way, in time units: its link's delay, and ``own``, what its bytes take."""
+    """Time that a copy is in flight, in time units: its link's delay, and ``own``, the time that its bytes take."""
     return lasting(delay + own)
 
 
 @part
 def is_lost(uniforms, chance):  # pragma: no cover - compiled
-    """Whether a copy is lost, by its uniform; a greater chance only adds losses."""
+    """True if a copy is lost, by its uniform; a greater chance only adds losses."""
     return uniforms < chance
 
 

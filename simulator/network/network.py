@@ -36,11 +36,11 @@ LossProbabilities = Callable[[int, NDArray[np.int64], float], NDArray[np.float64
 
 
 class LossModel(Parameters, ABC):
-    """How messages are lost on links."""
+    """Model of the loss of messages on links."""
 
     @property
     def lossless(self) -> bool:
-        """Whether no message is ever lost; counts only if the very class defines it (`form_of`)."""
+        """True if no message is ever lost; counts only if the very class defines it (`form_of`)."""
         return False
 
     @property
@@ -144,7 +144,7 @@ class NetworkParameters(Parameters):
 
     @property
     def lossless(self) -> bool:
-        """Whether no message is ever lost on its way."""
+        """True if no message is ever lost on its way."""
         return bool(form_of(self.loss, "lossless"))
 
 
@@ -203,7 +203,7 @@ class Network:
         return delay + (size / self.parameters.bandwidth if self.parameters.bandwidth is not None else 0.0)
 
     def attempts(self, sender: int, receivers: NDArray[np.int64], tick: int, kind: int) -> list[int]:
-        """How many messages of the kind of this rank each receiver was sent before within this tick; counts these."""
+        """Number of earlier messages of this kind, by rank, to each receiver within this tick; counts these, too."""
         last, made = self._attempts.get(sender, (None, {}))
         if last != tick:
             made = {}
@@ -269,7 +269,7 @@ def _settled(uniforms, delays, own, chances):  # pragma: no cover - compiled
 def _fate_of_one(
     key0, key1, sender, receiver, tick, transmission, code, first, second, own, chance
 ):  # pragma: no cover
-    """How long one copy is under way, and whether it is lost."""
+    """Return the time that one copy is in flight, and whether it is lost."""
     u, v, uniforms = draw_one(key0, key1, sender, receiver, tick, MESSAGE, transmission)
     return under_way(delay_of(code, first, second, u, v), own), is_lost(uniforms, chance)
 

@@ -36,7 +36,7 @@ BEYOND = LONGEST + QUANTUM
 
 
 class Purpose(IntEnum):
-    """What a counter-based draw is for; one byte of the counter."""
+    """Purpose of a counter-based draw; one byte of the counter."""
 
     CLOCK = 1
     CLOCK_RATE = 2

@@ -1,4 +1,4 @@
-"""What the runs of one seed have in common."""
+"""Setting that the runs of one seed have in common, with their stop condition and limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .randomness import Draws
 
 @dataclass(frozen=True)
 class Stop:
-    """When a run ends: at the first limit that is reached.
+    """Stop condition of a run, which ends at the first limit that is reached.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Stop:
     updates : int, optional
         Steps of every agent.
     epochs : float, optional
-        Passes over the training rows; what one takes, the protocol says.
+        Passes over the training samples; the protocol states the length of one.
     """
 
     time: float | None = None
@@ -57,7 +57,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run may do and take at most before it ends as ``limited``, with what was recorded until then.
+    """Limits of what a run may do and take before it ends as ``limited``, with what was recorded until then.
 
     Reactions are those to messages, and only if they say something: without delays a chain of them may never end.
 
@@ -118,5 +118,5 @@ class Setting:
 
     @property
     def always_up(self) -> bool:
-        """Whether nobody is ever down between joining and leaving."""
+        """True if no agent is ever down between joining and leaving."""
         return bool(form_of(self.availability, "unfailing"))

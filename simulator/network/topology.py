@@ -1,4 +1,4 @@
-"""Who talks to whom: classical random graphs; similarity graphs and edge lists have files of their own."""
+"""Topologies drawn as classical random graphs; similarity graphs and edge lists have files of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run costs: the axes that curves, frontiers and targets count on, and what they are called."""
+"""Costs of a run: the axes that curves, frontiers and targets count on, and their labels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TO_TARGET: Mapping[str, str] = {f"{axis}_to_target": axis for axis in COSTS}
 
 
 def _to_target(label: str) -> str:
-    """What an axis is called up to the target."""
+    """Label of an axis, up to the target."""
     counted, comma, with_start = label.partition(",")
     return f"{counted} to target{comma}{with_start}"
 

@@ -50,15 +50,15 @@ def size_bins(samples: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]
 
 
 def models_judged(task: Task) -> str:
-    """Whose models a number over rows is about."""
+    """Models that a number over samples judges: every agent's own, or the model of one agent."""
     return OWN if task.columns is None else CENTRAL
 
 
 def trivial(task: Task) -> dict[str, float]:
-    """What trivial predictions come to, by name: mean over the agents with test rows.
+    """Values of trivial predictions, by name: mean over the agents with test samples.
 
-    Of classes ``majority class`` (of all training rows) and ``own majority class`` (of every agent's); of real labels
-    the zero model, ``overall mean`` and ``own mean``. Nothing where there are no test rows.
+    For classes these are ``majority class`` (of all training samples) and ``own majority class`` (of every agent's);
+    for real labels the zero model, ``overall mean`` and ``own mean``. Empty where there are no test samples.
     """
     criterion, table = CRITERIA[task.metric], task.test
     if not len(table.labels):

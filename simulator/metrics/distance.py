@@ -1,4 +1,4 @@
-"""How far models are from the minimiser of the protocol's own objective."""
+"""Distance of models from the minimiser of the protocol's own objective."""
 
 from __future__ import annotations
 

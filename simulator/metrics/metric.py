@@ -31,7 +31,7 @@ ANY: Range = (-math.inf, math.inf)
 
 @dataclass(frozen=True)
 class Reading:
-    """What a metric may look at, at a record instant; it changes nothing.
+    """View of a run that metrics read at a record instant; it changes nothing.
 
     Parameters
     ----------
@@ -40,11 +40,11 @@ class Reading:
     models : (n, p) float64 or None
         Read-only; None where the protocol has none.
     delta : float
-        Where epsilon is read.
+        Probability delta at which epsilon is read.
     dear : bool
-        Whether metrics are read that take long: at the samples 1, 2, 4, 8, ... and at the end.
+        Whether expensive metrics are read: at the samples 1, 2, 4, 8, ... and at the end.
     kept : dict
-        What metrics keep between the samples of a run, by their names.
+        Values that metrics keep between the samples of a run, by their names.
     """
 
     world: Any
@@ -149,7 +149,7 @@ class Metric:
 
     @property
     def asked(self) -> str:
-        """What ``record.metrics`` calls it."""
+        """Name of the metric in ``record.metrics``."""
         return self.asked_as or self.name
 
     @property
@@ -181,7 +181,7 @@ def metric_of(name: str) -> Metric | None:
 
 
 def recordable() -> dict[str, tuple[str, ...]]:
-    """What ``record.metrics`` may name, and the metrics that each writes to the trace."""
+    """Return the names that ``record.metrics`` may list, and the metrics that each writes to the trace."""
     found: dict[str, tuple[str, ...]] = {}
     for metric in METRICS.values():
         found[metric.asked] = (*found.get(metric.asked, ()), metric.name)
@@ -207,7 +207,7 @@ def of_learning(names: Iterable[str]) -> list[str]:
 
 
 def more_is_better(name: str) -> bool | None:
-    """Whether more of a metric is better; None for a user's own, of which nothing is known."""
+    """True if more of a metric is better, False if less is; None where that is not known, as of a custom metric."""
     metric = metric_of(name)
     return None if metric is None or metric.better is None else metric.better == "more"
 

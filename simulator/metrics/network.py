@@ -1,4 +1,4 @@
-"""What the network did with messages, how old agents' knowledge is, how far they came, and what sums were kept."""
+"""Metrics of messages, of the age of what agents know of each other, of their steps, and of conserved sums."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .metric import Metric, Reading, Rows, quantile, register
 
 
 def traffic(reading: Reading) -> Rows:
-    """What became of the messages so far."""
+    """Number of messages so far that were sent, delivered, lost or dropped, are in flight, or were overtaken."""
     counts = reading.world.traffic
     links = counts.links
     yield "sent", links.sent
@@ -39,7 +39,7 @@ def ages(world: Any) -> NDArray[np.float64]:
 
 
 def age(reading: Reading) -> Rows:
-    """How old is what agents know of their neighbours, over all links that were ever heard."""
+    """Age of what agents know of their neighbours, over all links on which anything was received."""
     every = ages(reading.world)
     heard = every[~np.isnan(every)]
     if len(heard):
@@ -58,7 +58,7 @@ def mean_ages(reading: Reading) -> NDArray[np.float64]:
 
 
 def updates(reading: Reading) -> Rows:
-    """How many steps agents have completed."""
+    """Number of steps that agents have completed."""
     counts = reading.world.updates
     yield "mean", counts.mean()
     yield "min", counts.min()
@@ -66,7 +66,7 @@ def updates(reading: Reading) -> Rows:
 
 
 def conserved(reading: Reading) -> Rows:
-    """How far the protocol's sums are from what they should keep."""
+    """Distance of the protocol's sums from the values that they should keep."""
     yield from reading.world.protocol.conserved(reading.world.state).items()
 
 

@@ -1,4 +1,4 @@
-"""What the rows of a run's trace are, and between which of them it met its target."""
+"""Rows of a run's trace, and the window between the records where the run met its target."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is measured of a run, at instants of its own, and never changes it."""
+"""Measurement of a run, at instants of its own, without changing the run."""

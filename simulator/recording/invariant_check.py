@@ -1,4 +1,4 @@
-"""Whether a run keeps what its protocol says that it keeps; looked at when something is recorded, changing nothing."""
+"""Check of the invariants that a protocol declares, made when something is recorded, without changing the run."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class Watched:
-    """What became of one invariant in a run.
+    """Result of checking one invariant in a run, so far.
 
     Parameters
     ----------
     invariant : Invariant
     checked : int
-        Instants at which it was looked at, somewhere.
+        Number of instants at which it was checked, for some agents or edges.
     scale : float
         The largest of its scales so far.
     worst : float
@@ -57,7 +57,7 @@ class Watched:
             self.first = {"time": now, "agents": _agents(instant, np.where(mask, distances, 0.0), ids)}
 
     def report(self) -> dict[str, Any]:
-        """What the manifest says."""
+        """Return the manifest's entry about this invariant."""
         invariant = self.invariant
         return {
             "name": invariant.name,
@@ -109,12 +109,12 @@ class InvariantCheck:
                 watched.look(instant, world.now, world.setting.task.ids)
 
     def report(self) -> list[dict[str, Any]]:
-        """What became of every invariant, for the manifest."""
+        """Return the manifest's entries about all invariants."""
         return [watched.report() for watched in self._watched]
 
 
 def _agents(instant: Instant, distances: NDArray[np.float64], ids: Sequence[int | str]) -> list[str]:
-    """Whom the largest distance is about: an agent, the two ends of an edge, or nobody in particular."""
+    """Ids of those whose distance is largest: an agent, the two ends of an edge, or nobody in particular."""
     place = int(np.argmax(np.where(np.isnan(distances), math.inf, distances)))
     if distances.shape == (instant.graph.agents,):
         return [str(ids[place])]

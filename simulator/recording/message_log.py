@@ -1,4 +1,4 @@
-"""Who sent what when: a few agents' messages, steps and absences over a short window, for teaching and debugging.
+"""Log of a few agents' messages, steps and absences over a short window, for teaching and debugging.
 
 The log looks on while engines note single events, and changes nothing.
 """

@@ -45,6 +45,6 @@ def number_of(value: Any, metric: str, statistic: str, made_by: Callable[..., An
 
 
 def _place(function: Callable[..., Any]) -> str:
-    """Where a function stands, with a colon; nothing where it has no source, as what is written in C has none."""
+    """File and line of a function's source, with a colon; empty where it has none, such as that of a function in C."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return "" if code is None else f"{place(code.co_filename, code.co_firstlineno)}: "

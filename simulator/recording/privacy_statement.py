@@ -1,4 +1,4 @@
-"""What a run claims about its agents' privacy, what was verified, and why the two differ."""
+"""Statement of what a run claims about its agents' privacy, what was verified, and why the two differ."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNSEEN = (
 
 
 def not_covered(*, model_released: bool, replayed: bool) -> list[str]:
-    """What the epsilon of a run does not cover.
+    """List what the epsilon of a run does not cover.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def not_covered(*, model_released: bool, replayed: bool) -> list[str]:
 def privacy_statement(
     world: World, verified_by: Literal["construction", "replay"]
 ) -> tuple[dict[str, Any] | None, list[str]]:
-    """What a run claims and what can be verified, for its worst agent, and warnings about it.
+    """Return what a run claims and what can be verified, for its worst agent, and warnings about it.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def privacy_statement(
 
 
 def _unprotected(world: World, protected: NDArray[np.bool_]) -> dict[str, list[str]]:
-    """What agents outside the protected role reveal without noise, by role."""
+    """List by role what agents outside the protected role reveal without noise."""
     roles = world.layout.roles
     assert roles is not None
     found: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""What every metric of a run measures: declared here once, and kept in its manifest under ``measures``."""
+"""Quantities that a run's metrics measure: declared here once, and kept in its manifest under ``measures``."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ Quantities = Mapping[str, Quantity]
 def quantities(
     reading: Reading, metrics: Iterable[Metric], own: Mapping[str, Callable[..., Any]], objective: Objective | None
 ) -> dict[str, Quantity]:
-    """What the metrics of a run measure, by their names in the trace.
+    """Return the quantities that the metrics of a run measure, by the metrics' names in the trace.
 
     Parameters
     ----------
     reading : Reading
     metrics : iterable of Metric
-        That are recorded.
+        The recorded metrics.
     own : mapping of str to callable
-        A user's own.
+        Custom metrics, by name.
     objective : Objective or None
-        What is measured as objective.
+        The objective that is measured.
     """
     of_objective = None if objective is None else objective.quantity
     known = ((m.name, m.quantity(reading) if m.compute is not None else of_objective) for m in metrics)

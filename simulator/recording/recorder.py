@@ -1,4 +1,4 @@
-"""What is measured over time: tidy rows, computed from read-only views, never changing a run."""
+"""Recorder of metrics over time, in tidy rows; they are computed from read-only views and never change a run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EXPLOSION = 1e6
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a metric may look at; every array is read-only.
+    """Snapshot of a run, for a metric to read; every array is read-only.
 
     Parameters
     ----------
@@ -166,14 +166,14 @@ class Recorder:
         return found
 
     def measures(self, world: World) -> dict[str, dict[str, Any]]:
-        """What the recorded metrics measure, by name, for the manifest."""
+        """Return the quantities that the recorded metrics measure, by name, for the manifest."""
         objective = None if self._reading is None else self._reading.objective
         reading = self._look(world, final=True)
         found = quantities(reading, self._asked, self.own, objective)
         return {name: quantity.as_dict() for name, quantity in found.items()}
 
     def baselines(self, world: World) -> dict[str, dict[str, float]]:
-        """What predictions without learning come to, by metric and name; of the objective the gap of the zero model."""
+        """Values of predictions without learning, by metric and name; of the objective the gap of the zero model."""
         task = world.setting.task
         known = [metric for metric in self._asked if metric.baselines and _concerns(metric, task)]
         found = {metric.name: dict(metric.baselines(task)) for metric in known if metric.baselines}
@@ -208,7 +208,7 @@ class Recorder:
         return frame
 
     def _look(self, world: World, *, final: bool) -> Reading:
-        """What metrics may look at now."""
+        """Return the view of the run that metrics may read now."""
         models = world.protocol.models(world.state)
         if models is not None:
             models = models.view()
@@ -323,7 +323,7 @@ class Recorder:
 
 
 def _concerns(metric: Metric, task: Task) -> bool:
-    """Whether a metric is one of this task: what tasks are judged by is of those alone that are."""
+    """True if a metric concerns this task: of the criteria by which tasks are judged, only the task's own does."""
     return not metric.criterion or metric.name == task.metric
 
 

@@ -1,4 +1,4 @@
-"""What may be imported: public modules and their names, told from docstrings by Sphinx's autodoc."""
+"""Public modules and their names, documented from docstrings by Sphinx's autodoc."""
 
 from __future__ import annotations
 

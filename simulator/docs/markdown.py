@@ -56,12 +56,12 @@ def prose(docstring: str) -> str:
 
 
 def _ends(lines: Sequence[str], place: int) -> bool:
-    """Whether a rule is a table's last."""
+    """True if a rule is the last one of a table."""
     return _RULE.fullmatch(lines[place]) is not None and (place + 1 == len(lines) or not lines[place + 1].strip())
 
 
 def _goes_on(lines: Sequence[str], place: int) -> bool:
-    """Whether a blank line stands between two that are indented."""
+    """True if a blank line stands between two lines that are indented."""
     return not lines[place].strip() and place + 1 < len(lines) and lines[place + 1].startswith("    ")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def setup(app: Any) -> dict[str, Any]:
-    """What Sphinx calls."""
+    """Register the extension; Sphinx calls this function."""
     app.connect("autodoc-process-docstring", escaped)
     return {"parallel_read_safe": True}
 

@@ -124,7 +124,7 @@ def _steps(world: World) -> str:
 
 
 def _reveals(world: World, experiment: Experiment, run: Run) -> str:
-    """What a run without noise and the private ones of the shipped scenarios were seen to reveal."""
+    """Text about what a run without noise, and the private runs of the shipped scenarios, were observed to reveal."""
     kind = experiment.loaded.scenario.protocols[run.protocol].kind
     lines = [
         "Observed in small runs, of which every message was noted.\n",
@@ -149,7 +149,7 @@ def _anchor(experiment: Experiment) -> str:
 
 
 def _told(title: str, found: Observed) -> list[str]:
-    """What was seen, as a table, and how often agents were charged."""
+    """Table of what was observed, and the number of releases that agents were charged for."""
     counts = " to ".join(map(str, sorted({min(found.charged), max(found.charged)})))
     told = f"In {found.steps} steps of all agents, each was charged for {counts} release{'s' * (counts != '1')}."
     if not found.rows:

@@ -90,7 +90,7 @@ def _parts(model: type[BaseModel], seen: set[type[BaseModel]] | None = None) -> 
 
 
 def _name_of(model: type[BaseModel]) -> str:
-    """How a part is called on the page: by the fields that hold it, or by its kind."""
+    """Name of a part on the page: that of its class without ``Parameters``."""
     return f"`{model.__name__.removesuffix('Parameters')}`"
 
 

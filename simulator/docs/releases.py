@@ -1,4 +1,4 @@
-"""What protocols reveal, as a run shows it: every message of a small world, and what each was released as.
+"""Releases of protocols, as a run shows them: every message of a small world, and what each was released as.
 
 Nothing of this is taken from what a protocol says of itself: its agents run, on the event engine, and a
 `hushnet.simulator.contract.transcript.Recording` notes what leaves them and the noise behind it.
@@ -62,7 +62,7 @@ class SeenRelease:
 
 @dataclass(frozen=True)
 class Observed:
-    """What a run has revealed.
+    """Releases that a run was observed to make.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Observed:
 
 
 def observed(experiment: Experiment, run: Run) -> Observed:
-    """What the first steps of a run reveal.
+    """Observe what the first steps of a run reveal.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def _numbers(count: int | None) -> str:
 
 
 def released_as(release: Release) -> str:
-    """What a release says that it reveals, in words."""
+    """Describe in words what a release says that it reveals."""
     because = f": {release.reason}" if release.reason else ""
     if release.free:
         return f"public, costs nothing{because}"

@@ -1,4 +1,4 @@
-"""When and where: the event loop, clocks, network and topology, scenarios, recording, results and the shell.
+"""Simulator of agents on a network: event loop, clocks, topology, scenarios, recording, results and the shell.
 
 From Python: ``run(scenario) -> Result`` and ``load(results) -> DataFrame``. They are imported when they are first used,
 so that ``hushnet --help`` is quick.

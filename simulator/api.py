@@ -1,4 +1,4 @@
-"""What Python users need: run a scenario, hold its results, load those of earlier runs."""
+"""Python interface: run a scenario, hold its results, load those of earlier runs."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class Result:
 
     @property
     def folder(self) -> Path:
-        """Where all of it is."""
+        """Folder that holds the results."""
         assert self.collection.root is not None
         return self.collection.root
 
     @property
     def trace(self) -> Frame:
-        """What was recorded over time, see `load`."""
+        """Trace of all runs: the metrics recorded over time, as `load` describes them."""
         return self.collection.trace
 
     @property
@@ -123,7 +123,7 @@ class Result:
         return redraw(self.folder, out=out, collection=self.collection, only=only or None, style=asked)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the table of final means, and the scenario's figures."""
+        """Return the HTML that a notebook shows: the table of final means, and the scenario's figures."""
         from html import escape
 
         figures = self.figures() if self.collection.index.get("figures") else None

@@ -1,4 +1,4 @@
-"""What a reviewer needs to run an experiment again and to hold its numbers against the claims, in one file."""
+"""Bundle of an experiment in one file: what a reviewer needs to run it again and to check its numbers."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def _place(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def same_tables(results: Path, expected: Path) -> tuple[int, int]:
-    """How many of the tables that a bundle names are there, byte by byte, and how many it names."""
+    """Count a bundle's tables: those that are there with the same bytes, and all that it names."""
     there = tables(results)
     known = set(there.astype(str).itertuples(index=False, name=None))
     wanted = read_rows_of(expected, list(there.columns), "as a table of checksums")
@@ -214,7 +214,7 @@ def _check_whole(collection: Collection, results: Path) -> None:
 def _texts(
     collection: Collection, origin: Mapping[str, bytes], place: str, absent: list[dict[str, Any]]
 ) -> dict[str, str]:
-    """What a bundle has besides the origin, by name."""
+    """Texts that a bundle holds besides the files of the origin, by file name."""
     trust = " --trust-code" if any(name.endswith(".py") for name in origin) else ""
     run = f"hushnet run {place}scenario.yaml --out {RESULTS} --quiet{trust}"
     table = claims(collection, run)
@@ -252,7 +252,7 @@ def _readme(collection: Collection, names: list[str], count: int, place: str, ab
 
 
 def _is_published(collection: Collection) -> bool:
-    """Whether a task's data are a published data set."""
+    """True if a task's data are a published data set."""
     tasks = [(manifest.get("scenario") or {}).get("task") or {} for manifest in collection.manifests]
     return any(is_published(task.get("kind")) for task in tasks)
 

@@ -24,7 +24,7 @@ app.add_typer(new, name="new")
 
 
 def names_of(of: str) -> Callable[[str], list[str]]:
-    """What a shell may complete a word to; imported only where somebody presses the key."""
+    """Return a function that completes words in a shell; it imports their names only when a completion is asked for."""
 
     def complete(incomplete: str) -> list[str]:
         from ..shell.completion import names
@@ -116,7 +116,7 @@ def processes_of(jobs: str) -> int | Literal["auto"]:
 
 
 def number_of(jobs: int | Literal["auto"]) -> int:
-    """How many processes that are on this machine."""
+    """Number of processes that ``--jobs`` stands for on this machine."""
     if jobs != "auto":
         return jobs
     from dask.system import cpu_count

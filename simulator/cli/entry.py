@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _plainly_warned() -> Iterator[None]:
-    """What is warned of for people is a sentence, without the line of code that says it."""
+    """Write warnings that are meant for people as one sentence, without the line of code that raises them."""
     usual = warnings.formatwarning
 
     def plain(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> str:
@@ -131,7 +131,7 @@ def _interrupted(message: str = "interrupted") -> int:
 
 
 def _may_start_threads() -> bool:
-    """Whether a limit on processes and threads leaves room for one; where it does not, libraries fail in many ways."""
+    """True if a limit on processes and threads leaves room for one; where it does not, libraries fail in many ways."""
     try:
         threading.Thread(target=int).start()
     except RuntimeError:

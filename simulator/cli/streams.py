@@ -1,4 +1,4 @@
-"""What hushnet needs of the program that calls it: streams that take what is said, and a backend that draws to files.
+"""Adapters to the program that calls hushnet: streams that take any text, and a backend that draws to files.
 
 Another program's environment is no reason to fail: letters that an output cannot hold are replaced by plain forms, a
 closed output takes nothing, and what a notebook asks of matplotlib concerns its own windows.

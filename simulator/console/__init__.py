@@ -1,4 +1,4 @@
-"""What ``hushnet run`` shows: progress, summary, warnings, and where everything is."""
+"""Output of ``hushnet run``: progress, summary, warnings, and the places of all files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run_scenario(
     verbose: bool = False,
     **changes: Any,
 ) -> None:
-    """What ``hushnet run`` does: run with a progress bar, draw the figures, print the summary.
+    """Run a scenario as ``hushnet run`` does: with a progress bar, the figures and the summary.
 
     Parameters
     ----------

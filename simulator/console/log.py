@@ -1,4 +1,4 @@
-"""What happens to every run, a line each: in ``RESULTS/run.log``, and on the screen where somebody asks for it.
+"""Log of all runs, a line each: in ``RESULTS/run.log``, and on the screen where somebody asks for it.
 
 The lines go through Python's `logging`, as the logger ``hushnet``, for whoever collects them elsewhere. The file is
 none of the results: it has times of day, and no run, figure or bundle reads it.

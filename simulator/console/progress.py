@@ -83,7 +83,7 @@ def perform_visibly(
 
 
 class _Left(ProgressColumn):
-    """How much longer it takes, in words; between two runs the time goes by."""
+    """Progress column with the time that is left, in words; it decreases between two runs."""
 
     max_refresh = 0.5
 

@@ -17,7 +17,7 @@ SESSIONS = {
 
 
 def engines(manifests: Sequence[dict[str, Any]]) -> str:
-    """Which engine ran and why; by protocol where they differ."""
+    """Name of the engine that ran, with the reason; by protocol where engines differ."""
     ran: dict[str, list[str]] = {}
     for manifest in manifests:
         labels = ran.setdefault(_engine(manifest), [])
@@ -35,7 +35,7 @@ def _engine(manifest: dict[str, Any]) -> str:
 
 
 def fates(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What became of pairwise sessions, and of rounds that did not all go as planned: a line per protocol, all runs."""
+    """Counts of pairwise sessions, and of rounds that did not all go as planned: a line per protocol, for all runs."""
     sums: dict[str, Counter[str]] = {}
     for manifest in manifests:
         sums.setdefault(manifest["label"], Counter()).update(manifest.get("totals") or {})
@@ -56,7 +56,7 @@ def fates(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def source_line(task: Mapping[str, Any]) -> str | None:
-    """Where a task's data come from, and their checksum or that there is none; None for what was not published."""
+    """Source of a task's data, and their checksum or that there is none; None for data that were not published."""
     notes = task["notes"]
     if "as_published" not in notes and "not_verified" not in notes:
         return None

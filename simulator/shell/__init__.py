@@ -1,1 +1,1 @@
-"""What the shell answers about the language itself: lists of names, and what each of them means."""
+"""Answers of the shell about the language itself: lists of names, and the meaning of each name."""

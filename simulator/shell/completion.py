@@ -1,4 +1,4 @@
-"""What a shell may complete a word to; ``hushnet --install-completion`` sets it up."""
+"""Completion of words in a shell; ``hushnet --install-completion`` sets it up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``hushnet check --data-dir`` adds: data, graphs and files are read as for a run, and nothing is run."""
+"""Check of ``hushnet check --data-dir``: data, graphs and files are read as for a run, and nothing is run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a name in a scenario means: ``hushnet explain task.adult``, ``explain cd``, ``explain record``."""
+"""Explanations of names in a scenario: ``hushnet explain task.adult``, ``explain cd``, ``explain record``."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def topics() -> dict[str, Callable[[], str]]:
 
 
 def explain(asked: str) -> str:
-    """What a name means, as text.
+    """Return the explanation of a name, as text.
 
     Parameters
     ----------

@@ -99,7 +99,7 @@ def write_scenario(
 
 
 def _refusal(content: str) -> InputError | None:
-    """Why a scenario cannot be run; None if it can."""
+    """Return the error with which a scenario is refused; None if it can be run."""
     try:
         load(read_text(content, "it").data)
     except InputError as error:

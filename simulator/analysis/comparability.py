@@ -1,9 +1,9 @@
 """Comparability of recorded numbers: which of them are of one kind, for all comparisons of two protocols.
 
-Every run's manifest says under ``measures`` what each of its metrics measures (`hushnet.agents.quantity.Quantity`).
+Every run's manifest lists under ``measures`` what each of its metrics measures (`hushnet.agents.quantity.Quantity`).
 At the same seed and grid point two protocols' numbers are of one kind if their function, rows, judged models and
 identity agree. Where the scale alone differs, `hushnet.simulator.analysis.aggregate` reads all of them as means, and
-says so. Of runs that do not say what they measure, as those of older versions, it is derived as far as that goes.
+reports it. For runs of older versions, whose manifests have no ``measures``, the quantity is derived where possible.
 """
 
 from __future__ import annotations

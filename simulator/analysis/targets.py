@@ -78,13 +78,14 @@ def reached(collection: Collection, target: Mapping[str, Any] | None, x: str) ->
 
     Notes
     -----
-    Nothing is interpolated. Where the scenario has this target, runs were looked at closely after every activation
+    Nothing is interpolated. Where the scenario has this target, runs were measured after every activation
     between the two records in question (`hushnet.simulator.experiment.hits`), and a place is that of the very step
     which met it; otherwise it is late by at most the distance of two records. Where all protocols are measured by
     the objective of one of them (``record.objective_of``), the level that a share asks for is that of this
-    protocol's start with the same seed at the same grid point, so that it is the same for all; otherwise a run is held
-    against its own start. A share of the accuracy is held against the last one of the protocol that it is of, with the
-    same seed at the same grid point. A user's own metric has to rise to the level where it starts below, else to fall.
+    protocol's start with the same seed at the same grid point, so that it is the same for all; otherwise a run is
+    compared with its own start. A share of the accuracy is compared with the final accuracy of the protocol that ``of``
+    names, with the same seed at the same grid point. A custom metric has to rise to the level where it starts below it,
+    else to fall.
     """
     target = target_of(collection, target)
     places, level, _ = _met(collection.looked_closely, target, x)

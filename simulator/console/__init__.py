@@ -47,7 +47,7 @@ def run_scenario(
     options : RunOptions, optional
         As the scenario was read.
     progress, dry_run, verbose : bool
-        Whether there is a bar; whether it is only said what would be run; whether there is a line for every run.
+        Whether to show a bar; whether only to print what would be run; whether to print a line for every run.
     **changes
         Fields of `RunOptions` that differ.
 
@@ -57,7 +57,7 @@ def run_scenario(
         At the end, if a run diverged, stalled, went beyond a limit or failed; everything that was recorded is kept,
         drawn and summarised.
     Interrupted
-        If somebody pressed Ctrl-C; it says how to go on.
+        If somebody pressed Ctrl-C; the message says how to go on.
     """
     console = Console()
     options = replace(options or RunOptions(), **changes)

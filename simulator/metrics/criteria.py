@@ -58,7 +58,7 @@ def trivial(task: Task) -> dict[str, float]:
     """Values of trivial predictions, by name: mean over the agents with test samples.
 
     For classes these are ``majority class`` (of all training samples) and ``own majority class`` (of every agent's);
-    for real labels the zero model, ``overall mean`` and ``own mean``. Empty where there are no test samples.
+    for real-valued labels the zero model, ``overall mean`` and ``own mean``. Empty where there are no test samples.
     """
     criterion, table = CRITERIA[task.metric], task.test
     if not len(table.labels):

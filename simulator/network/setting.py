@@ -59,7 +59,8 @@ class Stop:
 class Limits:
     """Limits of what a run may do and take before it ends as ``limited``, with what was recorded until then.
 
-    Reactions are those to messages, and only if they say something: without delays a chain of them may never end.
+    Reactions are steps made on the arrival of a message, and count only if they send something: without delays a
+    chain of them may never end.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ def not_covered(*, model_released: bool, replayed: bool) -> list[str]:
     model_released : bool
         Whether the models that are judged follow from what was released.
     replayed : bool
-        Whether it rests on a replay, being that of a user's own protocol.
+        Whether it rests on a replay, as that of a custom protocol does.
     """
     return [TABLES, *([] if model_released else [KEPT]), SHARED_NOISE, *([UNSEEN] if replayed else [])]
 

@@ -2,7 +2,7 @@
 
 Events are counted alike on both engines: wake-ups of agents' clocks (also of an agent that is down, until it has left,
 is down for good or has fallen silent), copies of messages sent over a link (also repeats, acknowledgements and copies
-that are lost), and timers that found something to look after. Arrivals are not counted beside the copies, and neither
+that are lost), and timers that found something to do. Arrivals are not counted beside the copies, and neither
 are absences, record instants and what is exchanged reliably at the start. A run that has had as many as it may ends
 before the next wake-up, timer or reaction.
 

@@ -8,7 +8,7 @@ message of a barrier sets the end of the round that follows, on the heap of wake
 Of what an agent holds of a neighbour, two rounds suffice beside the one that its inbox shows: a step of round k has
 read round k - 1 of every neighbour, so a neighbour that is in round k + 1 has read round k of the agent, and neighbours
 are never more than one round apart. Barriers that are being waited for, and copies that are not shown yet, are
-therefore told apart by the parity of their round.
+therefore distinguished by the parity of their round.
 
 A copy is shown after it has arrived, so that nothing has to be known of arrivals but their maximum, and at record
 instants how many are still to come. A neighbour that has fallen silent is no longer expected. An agent that has fallen

@@ -23,28 +23,27 @@ def digest(rows: Iterable[Any]) -> str:
     return blake2s(repr(list(rows)).encode(), digest_size=8).hexdigest()
 
 
-def sound_digests(cases: Iterable[int]) -> list[list[str]]:
+def sound_digests(cases: Iterable[int]) -> dict[int, list[str]]:
     """Of each world, digests of the frozen engine's rows: all, and those of declared steps, observed and not."""
     from . import declared
-    from .compare import SEED, unobserved
+    from .compare import unobserved
     from .engine import build
-    from .worlds import world
+    from .rare_worlds import world_of
 
-    found = []
+    found = {}
     for case in cases:
-        rows = build.run(world(SEED, case))
-        stated = declared.run(declared.declared(world(SEED, case)))
-        found.append([digest(rows), digest(stated), digest(unobserved(stated))])
+        rows = build.run(world_of(case))
+        stated = declared.run(declared.declared(world_of(case)))
+        found[case] = [digest(rows), digest(stated), digest(unobserved(stated))]
     return found
 
 
 def differs(case: int, engine: str, sound: list[str]) -> bool:
     """Whether an engine or form parts from the frozen engine in a world; whatever is raised is a difference."""
     from . import declared, product, steps
-    from .compare import SEED
-    from .worlds import world
+    from .rare_worlds import world_of
 
-    description = world(SEED, case)
+    description = world_of(case)
     try:
         if engine not in steps.FORMS:
             return digest(product.run(description)) != sound[0]
@@ -65,18 +64,18 @@ def _end(*_: Any) -> None:
     raise _Endless
 
 
-def judge(engines: str, sound: str, first: str, cases: str) -> str:
+def judge(engines: str, sound: str, *cases: str) -> str:
     """The first engine and world that differ, in words; empty if none does."""
     from hushnet.protocols.steps import draw_kernels
 
     # What is not compiled may round otherwise, but draws the same noise.
     draw_kernels.disagreement = str  # type: ignore[assignment]
-    known: list[list[str]] = json.loads(Path(sound).read_text(encoding="utf-8"))
+    known: dict[str, list[str]] = json.loads(Path(sound).read_text(encoding="utf-8"))
     signal.signal(signal.SIGVTALRM, _end)
-    for case in range(int(first), int(first) + int(cases)):
+    for case in cases:
         for engine in engines.split(","):
             signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
-            if differs(case, engine, known[case]):
+            if differs(int(case), engine, known[case]):
                 return f"{engine} {case}"
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     return ""

@@ -24,6 +24,7 @@ from typing import Any
 
 from .compare import WORLDS
 from .judging import sound_digests
+from .rare_worlds import FIRST
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -32,6 +33,10 @@ PACKAGE = ("agents", "protocols", "scenarios", "simulator")
 NEEDED = ("__init__.py", "oracles")
 """Of the tests, what comparing takes."""
 EVERY = ("event", "planned", "batches")
+RARE = 200
+"""Rare worlds that are tried."""
+TRIED = (*range(WORLDS), *range(FIRST, FIRST + RARE))
+"""Numbers of the worlds that are tried."""
 ENGINES = {"simulator/engine/event/": ("event",), "simulator/engine/batched/": ("planned", "batches"), "": EVERY}
 """By the beginning of a file's name, which engines and forms run it."""
 
@@ -131,7 +136,7 @@ class Copy:
     def __exit__(self, *_: Any) -> None:
         self._judge.communicate()
 
-    def first_shown(self, mutant: Mutant, cases: range) -> tuple[str, int] | None:
+    def first_shown(self, mutant: Mutant, cases: Sequence[int]) -> tuple[str, int] | None:
         """The first engine or form, and world, that show an error, and show none without it.
 
         What is not compiled may part from the frozen engine by itself, and then shows nothing.
@@ -143,11 +148,11 @@ class Copy:
         """
         while True:
             shown = self._first_differing(mutant, cases)
-            if shown is None or self._judged(mutant.rule, shown[:1], range(shown[1], shown[1] + 1)) is None:
+            if shown is None or self._judged(mutant.rule, shown[:1], [shown[1]]) is None:
                 return shown
-            cases = range(shown[1] + 1, cases.stop)
+            cases = cases[cases.index(shown[1]) + 1 :]
 
-    def _first_differing(self, mutant: Mutant, cases: range) -> tuple[str, int] | None:
+    def _first_differing(self, mutant: Mutant, cases: Sequence[int]) -> tuple[str, int] | None:
         """The first engine or form, and world, that differ with an error."""
         file = self.folder / "hushnet" / mutant.file
         before, times = file.read_text(encoding="utf-8"), file.stat()
@@ -158,26 +163,26 @@ class Copy:
             file.write_text(before, encoding="utf-8")
             os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))  # its bytecode is that of the copy
 
-    def _judged(self, rule: str, engines: Sequence[str], cases: range) -> tuple[str, int] | None:
+    def _judged(self, rule: str, engines: Sequence[str], cases: Sequence[int]) -> tuple[str, int] | None:
         """The first engine or form, and world, that differ as the files are now."""
         asked, answers = self._judge.stdin, self._judge.stdout
         assert asked, answers
-        print(",".join(engines), self.sound, cases.start, len(cases), file=asked, flush=True)
+        print(",".join(engines), self.sound, *cases, file=asked, flush=True)
         said, *found = answers.readline().split()  # type: ignore[union-attr]
         if said != "shown":
             raise RuntimeError(f"{rule}: what is planted is no program")
         return (found[0], int(found[1])) if found else None
 
 
-def renew(*, jobs: int = 2, cases: int = WORLDS, again: bool = False) -> int:
+def renew(*, jobs: int = 2, cases: Sequence[int] = TRIED, again: bool = False) -> int:
     """Plant every error whose world is not known, or that does not show there any more, and write down which shows it.
 
     Parameters
     ----------
     jobs : int
         Processes at once.
-    cases : int
-        Worlds that are tried.
+    cases : sequence of int
+        Worlds that are tried, by their numbers.
     again : bool
         Whether those that no world has shown are tried again.
     """
@@ -185,20 +190,22 @@ def renew(*, jobs: int = 2, cases: int = WORLDS, again: bool = False) -> int:
     found: dict[str, tuple[str, int] | None] = {}
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool, ExitStack() as stack:
         sound, copies = Path(folder) / "sound.json", SimpleQueue[Copy]()
-        sound.write_text(json.dumps(sound_digests(range(cases))), encoding="utf-8")
+        sound.write_text(
+            json.dumps(sound_digests({*cases, *(shown[1] for shown in known.values() if shown)})), encoding="utf-8"
+        )
         for job in range(jobs):
             copies.put(stack.enter_context(Copy(Path(folder) / str(job), sound)))
 
         def plant(mutant: Mutant) -> tuple[Mutant, tuple[str, int] | None]:
             before, copy = known.get(mutant.rule), copies.get()
             try:
-                if before is not None and before[1] < cases:
-                    shown = copy.first_shown(mutant, range(before[1], before[1] + 1))
+                if before is not None:
+                    shown = copy.first_shown(mutant, [before[1]])
                     if shown is not None:
                         return mutant, shown
                 elif mutant.rule in known and not again:
                     return mutant, None
-                return mutant, copy.first_shown(mutant, range(cases))
+                return mutant, copy.first_shown(mutant, cases)
             finally:
                 copies.put(copy)
 
@@ -214,11 +221,13 @@ def renew(*, jobs: int = 2, cases: int = WORLDS, again: bool = False) -> int:
 def results(every: list[Mutant], found: dict[str, tuple[str, int] | None]) -> str:
     """The page that says what was found."""
     caught = [shown[1] for shown in found.values() if shown is not None]
+    rare = sum(case >= FIRST for case in caught)
     lines = [
         "# Errors planted in the project's rules, and which world shows them",
         "",
-        f"`python -m tests.oracles --mutants`: {len(caught)} of {len(found)} are caught by the {WORLDS} worlds of the",
-        f"frozen engine, {sum(case < 30 for case in caught)} of them within 30 worlds. Not caught:",
+        f"`python -m tests.oracles --mutants`: {len(caught)} of {len(found)} are caught by worlds of the frozen",
+        f"engine, {sum(case < 30 for case in caught)} of them within 30 worlds, and {rare}",
+        "in rare ones (`rare_worlds.py`, from 10,000 on). Not caught:",
         "",
         *[f"- {one.rule} (`{one.file}`): {one.excuse}" for one in every if found[one.rule] is None],
         "",

@@ -16,12 +16,12 @@ def world_of(case: int) -> Description:
 
 
 def rare(case: int) -> Description:
-    """The description of a rare world: of even cases calm rounds, of odd ones changes at the instants of wake-ups."""
+    """The description of a rare world: by turns calm rounds, broadcasts, and exchanges with changes at one instant."""
     chance = Chance(SEED + 1, case)
-    wanted = _in_rounds if case % 2 == 0 else _by_broadcast
+    wanted, make = ((_in_rounds, _calm), (_by_broadcast, _at_one_instant), (_in_pairs, _at_one_instant))[case % 3]
     tried = (world(SEED, 100_000 + 100 * case + k) for k in range(100))
     described = next(one for one in tried if wanted(one))
-    (_calm if case % 2 == 0 else _at_one_instant)(described, chance)
+    make(described, chance)
     return described
 
 
@@ -31,6 +31,10 @@ def _in_rounds(described: Description) -> bool:
 
 def _by_broadcast(described: Description) -> bool:
     return described["protocol"]["name"] == "talk" and not _in_rounds(described)
+
+
+def _in_pairs(described: Description) -> bool:
+    return described["protocol"]["name"] == "trade"
 
 
 def _calm(described: Description, chance: Chance) -> None:
@@ -72,7 +76,10 @@ def _at_one_instant(described: Description, chance: Chance) -> None:
         described["availability"] = {"kind": kind, "up": up, "others": "up", **around}
     else:
         described["availability"] = {"kind": kind, **around}
-    if chance.odds(0.5):
+    if chance.odds(0.5) and _by_broadcast(described):
         described["protocol"]["silent"] = {"after": chance.whole(0, 4), "words": True, "every": chance.pick(1, 2, 3)}
+    if _in_pairs(described):
+        wait = chance.pick(1.0, 2.0)
+        described["schedule"] = {"kind": "exchange", "resend_after": wait, "timeout": 2 * wait}
     described["protocol"]["noise"] = None
     described["stop"] = chance.pick({"time": 10.0}, {"time": 10.0, "updates": 6}, {"updates": 8, "time": 40.0})

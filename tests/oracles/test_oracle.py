@@ -4,6 +4,7 @@ import pytest
 
 from . import compare, planted, product, steps
 from .engine import build
+from .rare_worlds import rare
 from .worlds import world
 
 LOGGED = compare.logged_digests()
@@ -13,6 +14,10 @@ EVENT = range(40)
 SEED = compare.SEED
 PLANNED = [*range(20), 105]
 """Worlds whose steps are planned; in the last one a start tells more than it is charged for."""
+
+
+RARE = [*range(6), 121]
+"""Rare worlds; in the last one the run ends by a departure, at the instant at which messages arrive."""
 
 
 def frozen_parts_from_log(cases):
@@ -53,6 +58,17 @@ def test_the_event_engine_is_the_frozen_one_in_all_worlds():
 @pytest.mark.parametrize("form", steps.FORMS)
 def test_planned_steps_read_send_and_are_charged_as_if_they_were_made_one_by_one(form):
     assert parts(PLANNED, form) == []
+
+
+@pytest.mark.parametrize("form", ["event", *steps.FORMS])
+def test_rare_worlds_are_those_of_the_frozen_engine(form):
+    assert [found for case in RARE if (found := compare.compare(rare(case), form))] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["event", *steps.FORMS])
+def test_all_rare_worlds_are_those_of_the_frozen_engine(form):
+    assert [found for case in range(200) if (found := compare.compare(rare(case), form))] == []
 
 
 @pytest.mark.slow

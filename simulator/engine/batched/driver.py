@@ -166,7 +166,9 @@ class BatchedDriver(Driver):
     @override
     def turn(self, agent: Agent) -> None:
         """Turn an agent off for good; only leaving is an event."""
-        self.transport.tables.agents.silent[agent.index] = True
+        run = self.transport.tables
+        run.agents.silent[agent.index] = True
+        run.counts[tallies.BARRIER] = run.counts[tallies.ORDER]  # what steps so far have sent arrives before
 
     @override
     def settle(self, *, final: bool) -> None:

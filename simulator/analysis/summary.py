@@ -111,7 +111,7 @@ def print_summary(collection: Collection, console: Console) -> None:
             table.width = least if least > console.width else None
             console.print(table, crop=False)
             break
-    for line, loud in _remarks(collection):
+    for line, loud in remarks(collection):
         console.print(Text(line, style="bold red" if loud else "dim"))
 
 
@@ -151,35 +151,33 @@ def _table(collection: Collection, between: str) -> Table:
     return table
 
 
-def _remarks(collection: Collection) -> list[tuple[str, bool]]:
-    """Sentences below the table, each with whether it is loud."""
-    remarks = [(f"{MARK} {said}" if loud else said, loud) for said, loud in unbeaten(set_apart(collection))]
-    remarks += [(f"{MARK} {said}", True) for said in collection.kinds.sentences(held_against_each_other(collection))]
+def remarks(collection: Collection) -> list[tuple[str, bool]]:
+    """Return the sentences below the table, each with whether it is loud."""
+    found = [(f"{MARK} {said}" if loud else said, loud) for said, loud in unbeaten(set_apart(collection))]
+    found += [(f"{MARK} {said}", True) for said in collection.kinds.sentences(held_against_each_other(collection))]
     for protocol, label in collection.labels.items():
         manifests = [manifest for manifest in collection.manifests if manifest["protocol"] == protocol]
         stopped = [str(manifest.get("status")) for manifest in manifests if manifest.get("status") != "complete"]
         if stopped:
             kinds = ", ".join(dict.fromkeys(stopped))
             sentence = f"{MARK} {label}: {len(stopped)} of {len(manifests)} runs did not reach their end ({kinds})"
-            remarks.append((f"{sentence} and are left out of the means.", True))
-        remarks += [(f"{MARK} {sentence}", True) for sentence in broken_invariants(label, manifests)]
+            found.append((f"{sentence} and are left out of the means.", True))
+        found += [(f"{MARK} {sentence}", True) for sentence in broken_invariants(label, manifests)]
         if any(manifest.get("no_invariant") == "" for manifest in manifests):
-            remarks.append((f"{label} declares no invariant, so nothing that it should keep was checked.", False))
+            found.append((f"{label} declares no invariant, so nothing that it should keep was checked.", False))
         claim = claim_of(manifests)
         if claim is None:
-            remarks += [
-                (f"{mark}{label}: privacy contract {text}.", bool(mark)) for text, mark in _contracts(manifests)
-            ]
+            found += [(f"{mark}{label}: privacy contract {text}.", bool(mark)) for text, mark in _contracts(manifests)]
             continue
         if claim.flagged:
-            remarks.append((f"{MARK} {label}: {claim.text.removeprefix(MARK).strip()}; {claim.details}.", True))
+            found.append((f"{MARK} {label}: {claim.text.removeprefix(MARK).strip()}; {claim.details}.", True))
         else:
-            remarks.append((f"{label} {claim.text}; {claim.details}.", False))
-    remarks += [(sentence, False) for sentence in uncovered(collection)]
+            found.append((f"{label} {claim.text}; {claim.details}.", False))
+    found += [(sentence, False) for sentence in uncovered(collection)]
     if collection.missing:
         total = len(collection.missing) + len(collection.runs)
-        remarks.append((f"{MARK} {len(collection.missing)} of {total} runs have not been finished.", True))
-    return remarks
+        found.append((f"{MARK} {len(collection.missing)} of {total} runs have not been finished.", True))
+    return found
 
 
 def column_of(metric: str, statistic: str) -> str:

@@ -22,6 +22,7 @@ from ..language.loading import LoadedScenario, locate
 from ..limits.objectives import check_stand_ins
 from ..network.graphs import graph_line
 from ..storage.store import Store
+from .brief import print_brief
 from .log import begin, logged
 from .progress import perform_visibly
 from .words import engines, fates, source_line
@@ -81,7 +82,7 @@ def run_scenario(
         raise Interrupted(str(stop) or "interrupted") from stop
     if Store(experiment.folder).index().get("runs"):
         try:
-            _conclude(experiment, console)
+            _conclude(experiment, console, verbose=verbose)
         except InputError as error:
             if not failures:
                 raise
@@ -99,36 +100,43 @@ def worst(failures: Sequence[HushnetError]) -> HushnetError:
     return type(gravest)("\n".join(lines))
 
 
-def _conclude(experiment: Experiment, console: Console) -> None:
+def _conclude(experiment: Experiment, console: Console, *, verbose: bool) -> None:
     collection = results.load_all(experiment.folder)
-    print_summary(collection, console)
-    for line, loud in sentences(collection.index["tuning"]) if collection.index.get("tuning") else ():
-        text, style = (f"warning: {line}", "yellow") if loud else (line, None)
-        _say(console, text, style)
-    _say(console, f"engine: {engines(collection.manifests)}")
-    central = dict.fromkeys(manifest["label"] for manifest in collection.manifests if manifest.get("central"))
-    if central:
-        _say(console, f"computed centrally: {', '.join(central)}")
-    for line in dict.fromkeys(graph_line(manifest["topology"]) for manifest in collection.manifests):
-        _say(console, line)
-    for line in dict.fromkeys(filter(None, (source_line(manifest["task"]) for manifest in collection.manifests))):
-        _say(console, line)
-    for line in fates(collection.manifests):
-        _say(console, line)
-    warnings = dict.fromkeys(text for manifest in collection.manifests for text in manifest.get("warnings", []))
-    for text in warnings:
-        _say(console, f"warning: {text}", "yellow")
+    warnings = list(dict.fromkeys(text for manifest in collection.manifests for text in manifest.get("warnings", [])))
+    tuned = sentences(collection.index["tuning"]) if collection.index.get("tuning") else ()
+    if verbose:
+        _tell_all(collection, console, [line for line, loud in tuned if not loud])
+        for text in [*(line for line, loud in tuned if loud), *warnings]:
+            _say(console, f"warning: {text}", "yellow")
+    else:
+        print_brief(collection, [*(line for line, loud in tuned if loud), *warnings], console)
     _say(console, f"results: {experiment.folder}")
     # Last, for a figure that cannot be drawn ends the command, unless the runs had nothing for it.
     files, refused = _figures(experiment, collection)
-    for path in files:
-        if path.suffix == ".png":
-            _say(console, f"figure: {path}")
+    drawn = [path.name for path in files if path.suffix == ".png"]
+    if drawn:
+        _say(console, f"figure{'' if len(drawn) == 1 else 's'}: {experiment.folder / 'figures'}: {', '.join(drawn)}")
     for error in refused:
         if isinstance(error, NothingRecorded):
             _say(console, f"warning: {error}", "yellow")
     if wrong := [str(error) for error in refused if not isinstance(error, NothingRecorded)]:
         raise InputError("\n".join(wrong), field=("figures",))
+
+
+def _tell_all(collection: Collection, console: Console, tuned: Sequence[str]) -> None:
+    """Print everything that is known of an experiment's runs but warnings."""
+    print_summary(collection, console)
+    central = dict.fromkeys(manifest["label"] for manifest in collection.manifests if manifest.get("central"))
+    lines = [
+        *tuned,
+        f"engine: {engines(collection.manifests)}",
+        *([f"computed centrally: {', '.join(central)}"] if central else []),
+        *dict.fromkeys(graph_line(manifest["topology"]) for manifest in collection.manifests),
+        *dict.fromkeys(filter(None, (source_line(manifest["task"]) for manifest in collection.manifests))),
+        *fates(collection.manifests),
+    ]
+    for line in lines:
+        _say(console, line)
 
 
 def _say(console: Console, text: str, style: str | None = None) -> None:

@@ -1,0 +1,58 @@
+"""What `hushnet run` prints at its end: an answer, a table, and what to act on, in 80 columns."""
+
+from __future__ import annotations
+
+import pytest
+from hushnet.simulator.cli import main
+
+WORDS = ["run", "quickstart", "--quiet", "--set", "stop.time=4", "--set", "task.agents=30"]
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory):
+    """What is printed by verbosity and number of seeds."""
+    folder = tmp_path_factory.mktemp("brief")
+
+    def printed(capsys, monkeypatch, *words):
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("COLUMNS", "80")
+        capsys.readouterr()
+        assert main([*WORDS, *words]) == 0
+        return capsys.readouterr().out.splitlines()
+
+    return printed
+
+
+def test_a_summary_fits_a_terminal(said, capsys, monkeypatch):
+    lines = [line for line in said(capsys, monkeypatch, "--seeds", "3") if line.strip()]
+    assert len(lines) <= 22
+    assert max(map(len, lines)) <= 80
+    assert lines[0].startswith("By final accuracy")
+    assert any(line.startswith("without learning: ") for line in lines)
+    assert sum(line.startswith("warning: ") for line in lines) <= 3
+    assert lines[-1].startswith("figures: results/quickstart/figures: accuracy.png")
+
+
+def test_what_a_summary_leaves_out_is_there_where_it_is_asked_for(said, capsys, monkeypatch):
+    brief = "\n".join(said(capsys, monkeypatch, "--seeds", "3"))
+    whole = "\n".join(said(capsys, monkeypatch, "--seeds", "3", "--verbose"))
+    assert "--verbose" in brief
+    for words in ("assumed public", "No epsilon covers", "engine: ", "graph: "):
+        assert words not in brief
+        assert words in whole.replace("\n", " ")
+
+
+def test_two_runs_have_no_interval(said, capsys, monkeypatch):
+    lines = said(capsys, monkeypatch, "--seeds", "2")
+    assert "too few for intervals" in "\n".join(lines)
+    assert not any("\N{PLUS-MINUS SIGN}" in line for line in lines)
+
+
+def test_a_claim_below_what_is_verified_is_said_in_a_summary(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    words = ["--quiet", "--seeds", "2", "--set", "stop.time=3", "--set", "task.agents=30"]
+    assert main(["run", "bellet2018-fig2a", *words]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "private" in printed
+    assert "below" in printed or "verified" in printed

@@ -28,17 +28,23 @@ WIDTH = 100
 """Characters of a line."""
 
 
+def parts() -> dict[str, type[BaseModel]]:
+    """Everything with fields, by its full name, such as ``task.adult``, ``record`` or ``protocol.local``."""
+    found: dict[str, type[BaseModel]] = {"scenario": Scenario}
+    for name, info in Scenario.model_fields.items():
+        key, held = info.alias or name, models(info)
+        if len(held) == 1 and key not in SECTIONS:
+            found[key] = held[0]
+    for section in SECTIONS:
+        found.update({f"{section}.{kind}": model for kind, model in kinds_in(section).items()})
+    return found
+
+
 def topics() -> dict[str, Callable[[], str]]:
     """Everything that can be explained, by its full name, such as ``task.adult`` or ``metric.accuracy``."""
-    found: dict[str, Callable[[], str]] = {"scenario": lambda: _part("scenario", Scenario)}
-    for name, info in Scenario.model_fields.items():
-        key = info.alias or name
-        held = models(info)
-        if len(held) == 1 and key not in SECTIONS:
-            found[key] = lambda key=key, model=held[0]: _part(key, model)
-    for section in SECTIONS:
-        for kind, model in kinds_in(section).items():
-            found[f"{section}.{kind}"] = lambda name=f"{section}.{kind}", model=model: _part(name, model)
+    found: dict[str, Callable[[], str]] = {
+        name: lambda name=name, model=model: _part(name, model) for name, model in parts().items()
+    }
     for name in catalog.names():
         found[f"protocol.{name}"] = lambda name=name: _protocol(name)
     for name in METRICS:
@@ -48,14 +54,25 @@ def topics() -> dict[str, Callable[[], str]]:
     return found
 
 
+def _field(asked: str) -> str | None:
+    """Return the explanation of one field, such as ``task.csv.features``; None if no part has it."""
+    part, _, name = asked.rpartition(".")
+    known = {**parts(), **{f"protocol.{kind}": catalog.resolve(kind).Parameters for kind in catalog.names()}}
+    found = [part] if part in known else matches(part, known) if part else []
+    if len(found) != 1:
+        return None
+    lines = [line for field in described(known[found[0]]) if field.name == name for line in _lines(field)]
+    return "\n".join([f"{found[0]}.{name}", "", *lines]) if lines else None
+
+
 def explain(asked: str) -> str:
     """Return the explanation of a name, as text.
 
     Parameters
     ----------
     asked : str
-        A name of `topics`, its last part where that is enough (``adult``), its beginning, or the first letters of its
-        words (``cd`` for ``coordinate_descent``).
+        A name of `topics`, or a field behind one (``task.csv.features``); of either its last part where that is enough
+        (``adult``), its beginning, or the first letters of its words (``cd`` for ``coordinate_descent``).
 
     Raises
     ------
@@ -66,6 +83,9 @@ def explain(asked: str) -> str:
     found = [asked] if asked in known else matches(asked, known)
     if len(found) == 1:
         return known[found[0]]().replace("``", "`")  # docstrings mark code as pages do
+    field = _field(asked)
+    if field is not None:
+        return field
     if found:
         raise InputError(f"{asked} may be {listed(found)}; give one of them")
     near = nearest(asked, [*known, *(name.rpartition(".")[2] for name in known)])

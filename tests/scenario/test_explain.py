@@ -84,3 +84,19 @@ def test_a_name_that_nothing_has_is_refused_with_a_sentence(capsys):
 
 def test_code_is_marked_once_in_a_terminal():
     assert [name for name in topics() if "``" in explain(name)] == []
+
+
+@pytest.mark.parametrize(
+    "asked", ["record.messages", "task.csv.features", "csv.features", "cd.mu", "latency.gamma.shape"]
+)
+def test_a_field_is_explained_behind_what_has_it(asked):
+    text = explain(asked)
+    name, _, rest = text.partition("\n")
+    assert name.rpartition(".")[2] == asked.rpartition(".")[2]
+    assert f"\n  {asked.rpartition('.')[2]}\n" in rest
+    assert "fields:" not in rest
+
+
+def test_a_field_that_is_not_there_is_refused():
+    with pytest.raises(InputError, match="nothing is called"):
+        explain("task.csv.colour")

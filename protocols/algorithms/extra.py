@@ -1,0 +1,49 @@
+"""EXTRA, an exact first-order algorithm (Shi, Ling, Wu, Yin 2015, algorithm 1), with W~ = (I + W) / 2.
+
+==========  ============================================================================================
+equation    here
+==========  ============================================================================================
+step 1      x_i(1) = sum_j w_ij x_j(0) - alpha grad f_i(x_i(0)), x_i(0) = 0
+(2.13)      x(k+2) = (I + W) x(k+1) - W~ x(k) - alpha (grad f(x(k+1)) - grad f(x(k)))
+==========  ============================================================================================
+
+All that belongs to step -1 is zero, with which (2.13) gives step 1, too. A step has one gradient and one mixing: those
+of the step before are kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from ..invariants import Declared, told_is_kept
+from ..steps import batched, mixed
+from .gradient_rounds import GradientRounds, GradientRoundsParameters, gradient
+
+
+class ExtraParameters(GradientRoundsParameters):
+    """EXTRA: decentralised gradient descent corrected by the step before, which ends in the exact minimum."""
+
+    kind: Literal["extra"]
+
+
+class Extra(GradientRounds):
+    """EXTRA, in rounds; see the module's docstring."""
+
+    Parameters = ExtraParameters
+    own: ClassVar[tuple[str, ...]] = ("gradient", "half")
+
+    @staticmethod
+    @batched
+    def step(me: Any) -> None:
+        """Equation (2.13)."""
+        model, combined = me.sent, mixed(me, me.sent, me.mixing)
+        found = gradient(me, model)
+        following = model + combined - me.half - me.step_size * (found - me.gradient)
+        me.half = (model + combined) / 2
+        me.gradient = found
+        me.model = me.sent = following
+        me.message = me.sent
+
+    def invariants(self) -> Declared:
+        """Agents go on from what they have sent."""
+        return (told_is_kept("sent", "sent", "Shi et al. 2015, (2.13): what is mixed is what was sent"),)

@@ -1,0 +1,82 @@
+"""Parts of protocols in which agents of a round mix vectors by a doubly stochastic matrix and go along their gradients.
+
+Agents minimise F(x) = (1/n) sum_i f_i(x), f_i(x) = (1/m_i) sum_k phi(x . x_ik, y_ik) + (mu/2) |x|^2. W has Metropolis's
+weights, w_ij = 1 / (1 + max(degree i, degree j)).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from ...agents.blocks import State
+from ...agents.objectives.objectives import Objective
+from ...agents.objectives.pooled_objective import PooledObjective
+from ...agents.parameters import NotNegative, Positive, Size
+from ..base import Layout, MessageKind, Protocol, ProtocolParameters, PublicStart, Traits
+from ..steps import Constants, draw_rows, loss_gradient, mixing_weights
+
+Array = NDArray[np.float64]
+
+
+class GradientRoundsParameters(ProtocolParameters):
+    """Parameters of all protocols that mix and go along gradients."""
+
+    step_size: Positive = 0.1
+    """Step size alpha."""
+    mu: NotNegative = 0.01
+    """Strong convexity of the regulariser (mu/2) |x|^2."""
+    batch: Size | None = None
+    """Rows that are drawn for a gradient, without replacement; all of an agent's by default."""
+
+
+class GradientRounds(Protocol):
+    """Protocol whose agents send one vector a round, from models that are zero at first.
+
+    Attributes
+    ----------
+    sent_vectors : int
+        Model-sized vectors of a message.
+    own : tuple of str
+        Blocks of an agent beside ``model`` and ``sent``, as wide as a model.
+    """
+
+    parameters: GradientRoundsParameters
+    traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True)
+    sent_vectors: ClassVar[int] = 1
+    own: ClassVar[tuple[str, ...]] = ()
+
+    def prepare(self) -> None:
+        """Compute the mixing weights."""
+        self.weights = mixing_weights(self.problem.graph, "metropolis")
+
+    def layout(self) -> Layout:
+        """The model, the last message and what else the protocol keeps; one broadcast kind."""
+        p = self.problem.task.dimension
+        blocks = {"model": p, "sent": self.sent_vectors * p, **dict.fromkeys(self.own, p)}
+        return Layout(agent=blocks, messages={"sent": MessageKind(self.sent_vectors * p, vectors=self.sent_vectors)})
+
+    def public_start(self) -> PublicStart:
+        """Everything is zero before the first round, and known to be."""
+        return PublicStart()
+
+    def constants(self) -> Constants:
+        """Mixing weights of edges."""
+        return Constants(edge={"mixing": self.weights})
+
+    @override
+    def models(self, state: State) -> Array:
+        return state.agent["model"].rows
+
+    def objective(self) -> Objective:
+        """F at the average of the agents' models."""
+        return PooledObjective.mean_of_agents(self.problem.task, self.parameters.mu)
+
+
+def gradient(me: Any, model: Array) -> Array:
+    """Gradient of f_i at a model, over all rows or those that are drawn; without rows the regulariser's."""
+    rows = None if me.batch is None else draw_rows(me, me.batch)
+    return loss_gradient(me, model, rows) + me.mu * model

@@ -1,0 +1,160 @@
+"""D-SGD, gradient tracking, EXTRA and NIDS against loops over matrices, their limits and what losses do to them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hushnet.agents.availability import Always
+from hushnet.protocols.algorithms.decentralised_sgd import DecentralisedSGD
+from hushnet.protocols.algorithms.extra import Extra
+from hushnet.protocols.algorithms.gradient_tracking import GradientTracking
+from hushnet.protocols.algorithms.nids import Nids
+from hushnet.protocols.steps import mixing_weights
+from hushnet.simulator.contract import check_contract
+from hushnet.simulator.contract.bench import protocol_parameters, small_graph, small_task
+from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
+from hushnet.simulator.network.clocks import Poisson
+from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.world.world import World
+
+from ..engine.driving import drive, prepared
+
+ALPHA, MU = 0.2, 0.05
+PROTOCOLS = {
+    "combine_then_adapt": (DecentralisedSGD, {"order": "combine_then_adapt"}),
+    "adapt_then_combine": (DecentralisedSGD, {"order": "adapt_then_combine"}),
+    "gradient_tracking": (GradientTracking, {}),
+    "extra": (Extra, {}),
+    "nids": (Nids, {}),
+}
+EXACT = ("gradient_tracking", "extra", "nids")
+
+
+def run(name, rounds, *, engine=None, network=None, alpha=ALPHA):
+    protocol, fields = PROTOCOLS[name]
+    task, graph = small_task(agents=6), small_graph(6)
+    setting = Setting(
+        task=task,
+        graph=graph,
+        clock=Poisson(kind="poisson"),
+        network=NetworkParameters.model_validate(network or {}),
+        availability=Always(kind="always"),
+        stop=Stop(updates=rounds),
+        draws=Draws(3),
+    )
+    parameters = protocol_parameters(protocol, {"step_size": alpha, "mu": MU, **fields})
+    world = World(setting, protocol, parameters)
+    driver = prepared(world, engine or EventEngine())
+    found = {}
+    if engine is None:
+        make = world.protocol.steps.make
+
+        def watched(phase, me):
+            make(phase, me)
+            if phase == "step":
+                found[me.agent, me.updates + 1] = me.model.copy()
+
+        world.protocol.steps.make = watched
+    drive(driver)
+    return world, found
+
+
+def models(name, rounds, **fields):
+    """(n, p) models of all agents after so many rounds, whoever is ahead."""
+    _, found = run(name, rounds, **fields)
+    return np.array([found[agent, rounds] for agent in range(6)])
+
+
+def by_matrices(name, rounds, alpha=ALPHA):
+    """Models after so many rounds, by the papers' iterations for all agents at once."""
+    task, graph = small_task(agents=6), small_graph(6)
+    n = task.agents
+    mixing = np.zeros((n, n))
+    mixing[graph.tails, graph.heads] = mixing_weights(graph, "metropolis")
+    mixing += np.diag(1 - mixing.sum(axis=1))
+
+    def gradients(models):
+        found = MU * models
+        for i in range(n):
+            shard = task.train.shard(i)
+            if len(shard):
+                slopes = task.loss.slope(shard.features @ models[i], shard.labels)
+                found[i] += slopes @ shard.features / len(shard)
+        return found
+
+    x = np.zeros((n, task.dimension))
+    if name == "combine_then_adapt":
+        for _ in range(rounds):
+            x = mixing @ x - alpha * gradients(x)
+    elif name == "adapt_then_combine":
+        for _ in range(rounds - 1):  # its first step has nothing to mix
+            x = mixing @ (x - alpha * gradients(x))
+    elif name == "gradient_tracking":
+        y = gradients(x)
+        for _ in range(rounds - 1):
+            following = mixing @ x - alpha * y
+            x, y = following, mixing @ y + gradients(following) - gradients(x)
+    elif name == "extra":
+        before, x = x, mixing @ x - alpha * gradients(x)
+        half = (np.eye(n) + mixing) / 2
+        for _ in range(rounds - 1):
+            step = alpha * (gradients(x) - gradients(before))
+            before, x = x, x + mixing @ x - half @ before - step
+    else:
+        half = (np.eye(n) + mixing) / 2
+        before, x = x, x - alpha * gradients(x)
+        for _ in range(rounds - 2):
+            step = alpha * (gradients(x) - gradients(before))
+            before, x = x, half @ (2 * x - before - step)
+    return x
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("rounds", [1, 2, 3, 25])
+def test_lossless_rounds_are_the_papers_iteration(name, rounds):
+    if name == "nids" and rounds == 1:
+        pytest.skip("NIDS has x(1) after its second step")
+    found = models(name, rounds, network={"latency": {"kind": "exponential", "mean": 0.7}})
+    np.testing.assert_allclose(found, by_matrices(name, rounds), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_both_engines_have_the_same_bits(name):
+    (one, _), (other, _) = run(name, 12), run(name, 12, engine=BatchedEngine())
+    assert other.engine.startswith("batched (steps in batches")
+    assert one.state.agent["model"].rows.tobytes() == other.state.agent["model"].rows.tobytes()
+
+
+def distance(name, rounds, alpha=0.5, **fields):
+    """Largest distance of an agent's model to the minimum of F."""
+    world, _ = run(name, rounds, alpha=alpha, engine=BatchedEngine(), **fields)
+    best, _ = world.protocol.objective().minimise()
+    return float(np.abs(world.state.agent["model"].rows - best).max())
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_exact_methods_end_in_the_minimum_at_a_linear_rate(name):
+    distances = [distance(name, rounds) for rounds in (100, 300, 900)]
+    assert distances[2] < 1e-6
+    assert distances[1] < 0.3 * distances[0]
+
+
+@pytest.mark.parametrize("order", ["combine_then_adapt", "adapt_then_combine"])
+def test_decentralised_sgd_ends_near_the_minimum_and_nearer_with_smaller_steps(order):
+    large, small = distance(order, 1500, 0.5), distance(order, 6000, 0.1)
+    assert 1e-4 < small < large / 3
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_losses_and_late_messages_change_no_round_that_is_repeated(name):
+    network = {"loss": 0.3, "latency": {"kind": "exponential", "mean": 1.0}}
+    assert models(name, 30, network=network).tobytes() == models(name, 30).tobytes()
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_the_contract_holds(name):
+    protocol, fields = PROTOCOLS[name]
+    check_contract(protocol, fields)
+    check_contract(protocol, {**fields, "batch": 2})

@@ -19,6 +19,7 @@ GROUP = "hushnet.protocols"
 """Entry point group of installed plug-ins: ``my_protocol = "my_package.module:MyProtocol"``."""
 
 PROTOCOLS: dict[str, str] = {
+    "ad_psgd": ".ad_psgd:AdPsgd",
     "collaborative_admm": ".collaborative_admm:CollaborativeAdmm",
     "consensus_admm": ".consensus_admm:ConsensusAdmm",
     "coordinate_descent": ".coordinate_descent:CoordinateDescent",

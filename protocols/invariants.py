@@ -157,6 +157,26 @@ def told_is_kept(kind: str, block: str, source: str) -> Invariant:
     return Invariant(f"{block} told", distance, scale, tolerance=EXACTLY, source=source)
 
 
+def of_edges(name: str, block: str, sign: float, source: str) -> Invariant:
+    """Return the invariant that a block of one end of an edge plus `sign` times the other's is 0 on quiet edges.
+
+    Parameters
+    ----------
+    name, block : str
+    sign : float
+        1 for blocks that cancel, -1 for blocks that are equal.
+    source : str
+        Paper and equation.
+    """
+
+    def distance(instant: Instant) -> Array:
+        values = instant.edge(block)
+        return by_row(values + sign * values[instant.graph.reverse])
+
+    scale = lambda instant: largest(instant.edge(block))  # noqa: E731
+    return Invariant(name, distance, scale, where=Where.QUIET_EDGES, tolerance=EXACTLY, source=source)
+
+
 def ahead_by_one(instant: Instant) -> NDArray[np.int64]:
     """Directed edges whose tail has completed one round more than its head."""
     return np.flatnonzero(instant.lead == 1)

@@ -15,6 +15,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from pydantic import model_validator
+
+from ...agents.errors import FieldError
+from ...agents.parameters import Size
 from ..base import Traits
 from ..invariants import Declared, told_is_kept
 from ..steps import batched, mixed
@@ -27,6 +31,14 @@ class DecentralisedSGDParameters(GradientRoundsParameters):
     kind: Literal["decentralised_sgd"]
     order: Literal["combine_then_adapt", "adapt_then_combine"] = "combine_then_adapt"
     """Whether a gradient step follows the mixing (Lian et al. 2017), or comes before it (Sayed 2014)."""
+    local_steps: Size = 1
+    """Gradient steps between two mixings, with adapt_then_combine: local SGD (Stich 2019) over a graph."""
+
+    @model_validator(mode="after")
+    def _mixed_between(self) -> DecentralisedSGDParameters:
+        if self.local_steps > 1 and self.order == "combine_then_adapt":
+            raise FieldError("is for order: adapt_then_combine", "local_steps")
+        return self
 
 
 class DecentralisedSGD(GradientRounds):
@@ -45,7 +57,9 @@ class DecentralisedSGD(GradientRounds):
             me.model = me.sent = combined - me.step_size * gradient(me, me.model)
         else:
             me.model = combined
-            me.sent = combined - me.step_size * gradient(me, combined)
+            for _ in range(me.local_steps):
+                combined = combined - me.step_size * gradient(me, combined)
+            me.sent = combined
         me.message = me.sent
 
     def invariants(self) -> Declared:

@@ -39,7 +39,7 @@ from ...agents.blocks import State
 from ...agents.objectives.objectives import Objective
 from ...agents.parameters import Positive
 from ..base import Layout, MessageKind, Protocol, Traits
-from ..invariants import EXACTLY, Declared, Instant, Invariant, Where, by_row, largest
+from ..invariants import Declared, of_edges
 from ..privacy.mechanisms import Release
 from ..steps import Constants, batched, minimised, segment_sum
 from ..surroundings import Surroundings, check_newton
@@ -135,9 +135,9 @@ class EdgeConsensusAdmm(Protocol):
     def invariants(self) -> Declared:
         """Both ends of a quiet edge have made the same sessions, with one z_e and opposite duals."""
         return (
-            _of_edges("sessions of an edge", "met", -1.0, "every session is made once at each end"),
-            _of_edges("model of an edge", "between", -1.0, "Iutzeler et al. 2013: z_e is common to both ends"),
-            _of_edges("duals of an edge", "dual", 1.0, "Iutzeler et al. 2013: lambda_ij + lambda_ji = 0"),
+            of_edges("sessions of an edge", "met", -1.0, "every session is made once at each end"),
+            of_edges("model of an edge", "between", -1.0, "Iutzeler et al. 2013: z_e is common to both ends"),
+            of_edges("duals of an edge", "dual", 1.0, "Iutzeler et al. 2013: lambda_ij + lambda_ji = 0"),
         )
 
     def conserved(self, state: State) -> Mapping[str, float]:
@@ -172,14 +172,3 @@ def settle(me: Any, theirs: Array) -> None:
     here.between = 0.5 * (here.offered + theirs)
     here.dual = here.dual + 0.5 * me.penalty * (here.offered - theirs)
     here.met = here.met + 1.0
-
-
-def _of_edges(name: str, block: str, sign: float, source: str) -> Invariant:
-    """Return the invariant that a block of one end of an edge plus `sign` times the other's is 0 on quiet edges."""
-
-    def distance(instant: Instant) -> Array:
-        values = instant.edge(block)
-        return by_row(values + sign * values[instant.graph.reverse])
-
-    scale = lambda instant: largest(instant.edge(block))  # noqa: E731
-    return Invariant(name, distance, scale, where=Where.QUIET_EDGES, tolerance=EXACTLY, source=source)

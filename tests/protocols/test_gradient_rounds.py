@@ -18,6 +18,7 @@ from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.randomness import Draws
 from hushnet.simulator.network.setting import Setting, Stop
 from hushnet.simulator.world.world import World
+from pydantic import ValidationError
 
 from ..engine.driving import drive, prepared
 
@@ -25,6 +26,7 @@ ALPHA, MU = 0.2, 0.05
 PROTOCOLS = {
     "combine_then_adapt": (DecentralisedSGD, {"order": "combine_then_adapt"}),
     "adapt_then_combine": (DecentralisedSGD, {"order": "adapt_then_combine"}),
+    "local_sgd": (DecentralisedSGD, {"order": "adapt_then_combine", "local_steps": 3}),
     "gradient_tracking": (GradientTracking, {}),
     "extra": (Extra, {}),
     "nids": (Nids, {}),
@@ -88,9 +90,11 @@ def by_matrices(name, rounds, alpha=ALPHA):
     if name == "combine_then_adapt":
         for _ in range(rounds):
             x = mixing @ x - alpha * gradients(x)
-    elif name == "adapt_then_combine":
+    elif name in ("adapt_then_combine", "local_sgd"):
         for _ in range(rounds - 1):  # its first step has nothing to mix
-            x = mixing @ (x - alpha * gradients(x))
+            for _ in range(3 if name == "local_sgd" else 1):
+                x = x - alpha * gradients(x)
+            x = mixing @ x
     elif name == "gradient_tracking":
         y = gradients(x)
         for _ in range(rounds - 1):
@@ -158,3 +162,8 @@ def test_the_contract_holds(name):
     protocol, fields = PROTOCOLS[name]
     check_contract(protocol, fields)
     check_contract(protocol, {**fields, "batch": 2})
+
+
+def test_local_steps_before_the_gradient_are_refused():
+    with pytest.raises(ValidationError, match="adapt_then_combine"):
+        protocol_parameters(DecentralisedSGD, {"local_steps": 2})

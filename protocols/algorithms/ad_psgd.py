@@ -1,0 +1,89 @@
+"""Asynchronous decentralised parallel SGD (Lian, Zhang, Zhang, Liu 2018, algorithm 1).
+
+=========  ==============================================================================================
+line       here
+=========  ==============================================================================================
+3, 4       ``request``: the caller's gradient at its present model, which is sent to a random neighbour
+6          ``respond`` and ``complete``: both ends go to the mean of what they have told each other
+7          ``complete``: the caller goes along its gradient, which by then is as old as the exchange
+=========  ==============================================================================================
+
+The averaging of the paper is atomic. Here a caller may have changed by the time of the reply, so each end adds half of
+the difference of the two models that were sent: what one gains the other loses, and the mean of all models moves by
+gradients alone, however late an answer is. `push_sum_dual_averaging` needs no answers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from typing_extensions import override
+
+from ...agents.blocks import State
+from ...agents.objectives.objectives import Objective
+from ...agents.objectives.pooled_objective import PooledObjective
+from ..base import Layout, MessageKind, Protocol, PublicStart, Traits
+from ..invariants import Declared, of_edges
+from ..steps import batched
+from .gradient_rounds import Array, GradientRoundsParameters, gradient
+
+
+class AdPsgdParameters(GradientRoundsParameters):
+    """Asynchronous decentralised parallel SGD: average with a random neighbour, and go along the own gradient."""
+
+    kind: Literal["ad_psgd"]
+
+
+class AdPsgd(Protocol):
+    """AD-PSGD, in pairs; see the module's docstring."""
+
+    Parameters = AdPsgdParameters
+    parameters: AdPsgdParameters
+    traits = Traits(exchange="pairwise", unanswered="repeat")
+
+    def layout(self) -> Layout:
+        """The model; of an edge the gradient and model of a call, and what the agent has gained over the edge."""
+        p = self.problem.task.dimension
+        edge = {"asked": p, "gradient": p, "gained": p}
+        return Layout(agent={"model": p}, edge=edge, messages={"request": MessageKind(p), "reply": MessageKind(p)})
+
+    def public_start(self) -> PublicStart:
+        """Everything is zero, and known to be."""
+        return PublicStart()
+
+    @staticmethod
+    @batched
+    def request(me: Any) -> None:
+        """Lines 3 and 4: the gradient at the model that is sent."""
+        me.here.asked = me.model
+        me.here.gradient = gradient(me, me.model)
+        me.message = me.model
+
+    @staticmethod
+    @batched
+    def respond(me: Any, heard: Array) -> None:
+        """Line 6 at the callee."""
+        half = (heard - me.model) / 2
+        me.message = me.model
+        me.here.gained = me.here.gained + half
+        me.model = me.model + half
+
+    @staticmethod
+    @batched
+    def complete(me: Any, heard: Array) -> None:
+        """Lines 6 and 7 at the caller."""
+        half = (heard - me.here.asked) / 2
+        me.here.gained = me.here.gained + half
+        me.model = me.model + half - me.step_size * me.here.gradient
+
+    @override
+    def models(self, state: State) -> Array:
+        return state.agent["model"].rows
+
+    def objective(self) -> Objective:
+        """F at the average of the agents' models."""
+        return PooledObjective.mean_of_agents(self.problem.task, self.parameters.mu)
+
+    def invariants(self) -> Declared:
+        """What one end of an edge has gained, the other has lost: the mean moves by gradients alone."""
+        return (of_edges("gained over an edge", "gained", 1.0, "Lian et al. 2018, line 6: averaging keeps the mean"),)

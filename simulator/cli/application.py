@@ -93,8 +93,6 @@ def loaded_scenario(
     from ..language.loading import load, locate
 
     read = load(scenario, overrides=assignments or (), trust_code=trust_code, seeds=seeds, quick=quick)
-    for hint in read.hints:
-        typer.echo(f"warning: {hint}", err=True)
     try:
         yield read
     except InputError as error:

@@ -35,7 +35,7 @@ def not_shared(pairs: Iterable[Pair]) -> list[str]:
 
 
 def _said(part: Any) -> Any:
-    """What a part of a scenario says, without fields that are not set: an older version did not know them all."""
+    """What a part of a scenario says, without fields that are not set."""
     if isinstance(part, Mapping):
         return {key: _said(value) for key, value in part.items() if value is not None}
     return part

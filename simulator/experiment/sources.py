@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from ...agents.errors import InputError
 from ...agents.files import beside, read_bytes
 from ...protocols.user_files import path_of
-from ..language.spellings import respelled
 from ..language.yaml_source import MAX_BYTES, read_file
 from ..metrics import recordable
 from ..storage.files import checksum, file_checksum, json_text, own_bytes, put_folder, read_json, writing, yaml_text
@@ -131,7 +130,7 @@ def _written(name: str, data: Any) -> str:
     """The scenario's text, if that is what was run, else as YAML with what was changed."""
     path = Path(name)
     try:
-        if path.is_file() and respelled(read_file(path).data) == data:
+        if path.is_file() and read_file(path).data == data:
             return read_bytes(path, most=MAX_BYTES).decode()
     except InputError:
         pass  # a file of this name is none of ours

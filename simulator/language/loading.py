@@ -90,8 +90,6 @@ class LoadedScenario:
         What is to be tried before the points are run, see `hushnet.simulator.experiment.tuning`.
     tuning : mapping, optional
         What was tried and chosen for these points; see `hushnet.simulator.experiment.tuning`.
-    hints : tuple of str
-        A sentence for every old spelling that was read as what it means today.
     """
 
     scenario: Scenario
@@ -100,7 +98,6 @@ class LoadedScenario:
     code: Code
     trials: tuple[GridPoint, ...] = ()
     tuning: Mapping[str, Any] | None = None
-    hints: tuple[str, ...] = ()
 
     @property
     def base(self) -> Path:
@@ -147,11 +144,7 @@ def load(
     if not isinstance(written.data, Mapping):
         raise InputError(f"{written.where(())}: must be a mapping with the fields of a scenario")
     code = Code(base, trust_code, dict(extra or {}))
-    written, hints = transforms.modernised(written)
-    assigned, more = transforms.modernised(
-        _assigned(transforms.quickened(written) if quick else written, overrides, seeds)
-    )
-    loaded = replace(_loaded(assigned, code), hints=(*hints, *more))
+    loaded = _loaded(_assigned(transforms.quickened(written) if quick else written, overrides, seeds), code)
     if loaded.scenario.quick and not quick:
         _loaded(transforms.quickened(written), code)  # so that its errors show before somebody asks for it
     return loaded

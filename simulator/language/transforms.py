@@ -1,16 +1,14 @@
-"""What happens to a scenario before validation: old words, ``--set``, ``quick``, ``like``, sweeps and tuning."""
+"""What happens to a scenario before validation: ``--set``, ``quick``, ``like``, sweeps and tuning."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from math import prod
 from typing import Any
 
 from ...agents.errors import InputError
 from ...agents.suggestions import listed, suggestion
-from .spellings import respelled
 from .sweeps import Axis, expand
 from .yaml_source import Keys, Source, dotted, read_text, show
 
@@ -26,17 +24,6 @@ MOST_SET = 1_000
 """Fields that a point of a grid, a trial or a quick version sets."""
 LONGEST = 2_000
 """Characters of a sentence."""
-
-
-def modernised(source: Source) -> tuple[Source, list[str]]:
-    """A scenario in today's words, and a hint for every old one: where it is, and what it is called now."""
-    hints: list[str] = []
-
-    def hint(keys: Keys, old: str, new: str) -> None:
-        hints.append(sentence(source, keys, f"is called {new!r} now and read as that; write {new}", value=old))
-
-    data = respelled(source.data, hint)
-    return replace(source, data=data) if hints else source, hints
 
 
 def override(source: Source, assignments: Sequence[str]) -> Source:

@@ -28,7 +28,7 @@ from .files import (
     read_arrow,
     read_json,
 )  # fmt: skip
-from .run_folder import TRACE_SCHEMA, modern
+from .run_folder import TRACE_SCHEMA
 
 NAMES = ("trace", "agents")
 ROWS = 50_000
@@ -86,7 +86,7 @@ def tables(name: str, entries: Sequence[Entry]) -> Iterator[pa.Table]:
     schema = _schema(name, entries)
     for row, entry in enumerate(entries):
         path = entry.folder / f"{name}.parquet"
-        table = modern(read_arrow(path, entry.checksums.get(path.name)))
+        table = read_arrow(path, entry.checksums.get(path.name))
         absent = [column for column in TRACE_SCHEMA.names if column not in table.column_names]
         if name == "trace" and absent:
             raise InputError(f"{path}: is no trace, it lacks the columns {', '.join(absent)}")
@@ -130,7 +130,7 @@ def read(folder: Path, name: str, entries: Sequence[Entry]) -> Iterator[tuple[st
     if _whole(folder, entries):
         with open_table(folder / f"{name}.parquet") as file:
             for column in file.schema_arrow.names:
-                table = modern(file.read(columns=[column], use_threads=False))
+                table = file.read(columns=[column], use_threads=False)
                 yield table.column_names[0], table.column(0)
     else:
         table = pa.concat_tables(_groups(tables(name, entries)))
@@ -157,7 +157,7 @@ def _schema(name: str, entries: Sequence[Entry]) -> pa.Schema:
 
 def _schema_of(path: Path) -> pa.Schema:
     with open_table(path) as file:
-        return modern(file.schema_arrow.empty_table()).schema
+        return file.schema_arrow
 
 
 def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:

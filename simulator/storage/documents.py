@@ -1,6 +1,6 @@
 """What ``index.json`` and manifests have to look like before anybody relies on them: typed, lenient in what is more.
 
-Results of older and newer versions have other fields beside these, which are let through. What stands under a known
+Other fields beside these are let through. What stands under a known
 name has the type that readers expect; otherwise the file is damaged, or somebody else's, and one sentence says so.
 """
 

@@ -16,10 +16,8 @@ from typing import Any, Literal
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...agents.errors import InputError
-from ..language.spellings import METRICS, may_be_old, respelled
 from .documents import check_checksums, check_manifest
 from .files import checksum, file_checksum, json_text, own_bytes, parquet, put_folder, read_arrow, read_json
 
@@ -111,7 +109,7 @@ def state(folder: Path) -> State:
 
 
 def read_manifest(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """The manifest as it was given, in today's words, and the checksums of the tables' files by name.
+    """The manifest as it was given, and the checksums of the tables' files by name.
 
     Raises
     ------
@@ -130,11 +128,11 @@ def read_manifest(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
     manifest = check_manifest(manifest, path)
     if isinstance(manifest.get("privacy"), dict):
         manifest["privacy"] = {key: _finite_or_not(value) for key, value in manifest["privacy"].items()}
-    return respelled(manifest) if may_be_old(text) else manifest, checksums
+    return manifest, checksums
 
 
 def read_run(folder: Path) -> RunResult:
-    """Read a run back, in today's words.
+    """Read a run back.
 
     Raises
     ------
@@ -144,19 +142,8 @@ def read_run(folder: Path) -> RunResult:
     manifest, checksums = read_manifest(folder)
     names = dict.fromkeys([*TABLES, *(name.removesuffix(".parquet") for name in checksums)])
     files = {name: f"{name}.parquet" for name in names}
-    tables = {name: modern(read_arrow(folder / file, checksums.get(file))).to_pandas() for name, file in files.items()}
+    tables = {name: read_arrow(folder / file, checksums.get(file)).to_pandas() for name, file in files.items()}
     return RunResult(manifest, *(tables.pop(name) for name in TABLES), extras=tables)
-
-
-def modern(table: pa.Table) -> pa.Table:
-    """A table with today's names of metrics, see `hushnet.simulator.language.spellings`."""
-    table = table.rename_columns([METRICS.get(name, name) for name in table.column_names])
-    if "metric" not in table.column_names:
-        return table
-    column = table["metric"]
-    for old, new in METRICS.items():
-        column = pc.if_else(pc.equal(column, old), new, column)  # pyright: ignore[reportAttributeAccessIssue]
-    return table.set_column(table.column_names.index("metric"), "metric", column)
 
 
 def _signed(text: str) -> str:

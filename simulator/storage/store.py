@@ -31,7 +31,6 @@ from typing import Any
 from ...agents.errors import InputError
 from ...agents.graph import Graph
 from ...agents.scratch import STRAY
-from ..language.spellings import respelled
 from . import dataset, ownership, run_folder
 from .dataset import Entry
 from .documents import check_index
@@ -266,7 +265,7 @@ class Store:
             put_file(text.encode(), self.root / "index.json", within=self.root)
 
     def index(self) -> dict[str, Any]:
-        """What `write_index` wrote, in today's words; empty if it was never called.
+        """What `write_index` wrote; empty if it was never called.
 
         Raises
         ------
@@ -274,7 +273,7 @@ class Store:
             If it is damaged, or somebody else's.
         """
         path = self.root / "index.json"
-        return check_index(respelled(read_json(path)), path) if path.exists() else {}
+        return check_index(read_json(path), path) if path.exists() else {}
 
     def entries(self, *, whole: bool = True) -> list[Entry]:
         """The runs of the index that are there, in its order; every run that is there where there is no index.

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...agents.errors import InputError
+from .documents import DatasetOrigin, read_document
 from .files import (
     PARQUET,
     checksum,
@@ -26,7 +27,6 @@ from .files import (
     open_table,
     put_folder,
     read_arrow,
-    read_json,
 )  # fmt: skip
 from .run_folder import TRACE_SCHEMA
 
@@ -198,19 +198,13 @@ def _key(entries: Iterable[Entry]) -> str:
     return checksum(json_text(parts, indent=None, sort_keys=False).encode())
 
 
-def _made_of(folder: Path) -> str | None:
-    try:
-        return read_json(folder / "dataset.json").get("made_of")
-    except InputError:
-        return None
-
-
 def _whole(folder: Path, entries: Sequence[Entry]) -> bool:
     no_links(folder, folder.parent)
-    if _made_of(folder) != _key(entries):
-        return False
-    checksums = read_json(folder / "dataset.json").get("checksums", {})
-    if not isinstance(checksums, dict):
+    try:
+        about = read_document(DatasetOrigin, folder / "dataset.json")
+    except InputError:
         return False
     files = {f"{name}.parquet": folder / f"{name}.parquet" for name in NAMES}
-    return all(path.is_file() and file_checksum(path) == checksums.get(name) for name, path in files.items())
+    return about["made_of"] == _key(entries) and all(
+        path.is_file() and file_checksum(path) == about["checksums"].get(name) for name, path in files.items()
+    )

@@ -18,8 +18,8 @@ import pandas as pd
 import pyarrow as pa
 
 from ...agents.errors import InputError
-from .documents import check_checksums, check_manifest
-from .files import checksum, file_checksum, json_text, own_bytes, parquet, put_folder, read_arrow, read_json
+from .documents import Manifest, checked, read_document
+from .files import checksum, file_checksum, json_text, own_bytes, parquet, put_folder, read_arrow
 
 State = Literal["absent", "damaged", "complete"]
 
@@ -75,7 +75,7 @@ def write_run(result: RunResult, folder: Path) -> None:
         If a further table has a name that is no name or is taken, or if the manifest could not be read again.
     """
     try:
-        check_manifest(json.loads(json_text(result.manifest, indent=None)), folder / "manifest.json")
+        checked(Manifest, json.loads(json_text(result.manifest, indent=None)), folder / "manifest.json")
     except InputError as error:
         raise ValueError(f"its manifest could not be read again: {error.__cause__ or error}") from error
     for name in result.extras:
@@ -117,17 +117,10 @@ def read_manifest(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
         If it is missing, unreadable or not as it was written.
     """
     path = folder / "manifest.json"
-    manifest = read_json(path)
-    checksums = manifest.pop("checksums", {})
-    if not isinstance(checksums, dict):
-        raise InputError(f"{path}: is damaged, it is not the manifest of a run; run the scenario again")
-    text = own_bytes(path).decode()
+    manifest = read_document(Manifest, path)
+    checksums, text = manifest.pop("checksums", {}), own_bytes(path).decode()
     if checksums.pop("manifest", None) is not None and _signed(text) != text:
         raise InputError(f"{path}: is damaged, its checksum is not its own; run the scenario again")
-    check_checksums(checksums, path)
-    manifest = check_manifest(manifest, path)
-    if isinstance(manifest.get("privacy"), dict):
-        manifest["privacy"] = {key: _finite_or_not(value) for key, value in manifest["privacy"].items()}
     return manifest, checksums
 
 
@@ -150,7 +143,3 @@ def _signed(text: str) -> str:
     """A manifest's text with its own checksum in its place; keys are sorted, so ``checksums`` come first."""
     bare = _OWN.sub(r'\1""', text, count=1)
     return bare.replace('"manifest": ""', f'"manifest": "{checksum(bare.encode())}"', 1)
-
-
-def _finite_or_not(value: Any) -> Any:
-    return float(value) if value in ("inf", "-inf", "nan") else value

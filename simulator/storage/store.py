@@ -33,8 +33,8 @@ from ...agents.graph import Graph
 from ...agents.scratch import STRAY
 from . import dataset, ownership, run_folder
 from .dataset import Entry
-from .documents import check_index
-from .files import Frame, json_text, no_links, parquet, put_file, read_json, read_table, remove, sync, writing
+from .documents import Index, read_document
+from .files import Frame, json_text, no_links, parquet, put_file, read_table, remove, sync, writing
 from .provenance import edges, edges_hash
 from .run_folder import RunResult, State
 from .sharing import Shared
@@ -273,7 +273,7 @@ class Store:
             If it is damaged, or somebody else's.
         """
         path = self.root / "index.json"
-        return check_index(read_json(path), path) if path.exists() else {}
+        return read_document(Index, path) if path.exists() else {}
 
     def entries(self, *, whole: bool = True) -> list[Entry]:
         """The runs of the index that are there, in its order; every run that is there where there is no index.

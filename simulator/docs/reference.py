@@ -117,7 +117,7 @@ def _metrics() -> str:
             metric.words,
             {"more": "more", "less": "less", None: ""}[metric.better],
             ", ".join(metric.statistics),
-            code(metric.asked),
+            ", ".join(map(code, filter(None, (name, metric.group)))),
         )
         for name, metric in METRICS.items()
     )

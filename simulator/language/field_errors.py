@@ -121,14 +121,13 @@ def sentences(found: Sequence[ScenarioError], source: Source, family: Family) ->
     lines: dict[str, None] = {}
     more: set[tuple[Keys, str]] = set()
     for error in found:
-        origin = _origin(error.keys, family)
-        if (origin is not None and (origin, error.identity[1]) in told) or _told_above(error, source, family, told):
+        if _told_above(error, source, family, told):
             continue
         if len(lines) >= MOST_SAID:
             more.add(error.identity)
             continue
-        parent = None if origin is None else str(origin[1])
-        place = None if origin is None else source.where((*error.keys[:2], "like"))
+        parent = _origin(error.keys, source, family)
+        place = None if parent is None else source.where((*error.keys[:2], "like"))
         message = error.message if isinstance(error.message, str) else error.message()
         lines[sentence(source, error.keys, message, value=error.value, parent=parent, place=place)] = None
     return [*lines, *([f"{source.name}: and {len(more):,} more"] if more else [])]
@@ -143,11 +142,16 @@ def _told_above(error: ScenarioError, source: Source, family: Family, told: set[
     return any((("protocols", name, *keys[2:]), error.identity[1]) in told for name in above)
 
 
-def _origin(keys: Keys, family: Family) -> Keys | None:
-    for length in range(len(keys), 2, -1):
-        if keys[:length] in family.inherited:
-            return (*family.inherited[keys[:length]], *keys[length:])
-    return None
+def _origin(keys: Keys, source: Source, family: Family) -> str | None:
+    """The entry that another one inherited a part from, or the nearest part around it; None if it is its own."""
+    if keys[:1] != ("protocols",) or len(keys) < 3:
+        return None
+    complete = Source("", {"protocols": family.entries})
+    name = str(keys[1])
+    part = next((keys[2:length] for length in range(len(keys), 2, -1) if complete.value(keys[:length]) is not ...), ())
+    writers = (name, *family.ancestors(name))
+    first = next((one for one in writers if part and source.value(("protocols", one, *part)) is not ...), name)
+    return None if first == name else first
 
 
 def _finding(detail: Any, data: Any) -> _Finding:

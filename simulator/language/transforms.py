@@ -194,8 +194,7 @@ def locate(error: InputError, source: Source) -> str:
     """
     if not error.field:
         return str(error)
-    value = source.value(error.field)
-    return sentence(source, error.field, str(error), value=... if isinstance(value, Mapping | list) else value)
+    return sentence(source, error.field, str(error), value=source.scalar(error.field))
 
 
 def sentence(

@@ -79,7 +79,7 @@ def _set(source: Source, path: str, value: Any, place: str, *, said: str) -> Sou
     """Set what a path stands for; ``said`` begins the sentence about one that has no place in the scenario."""
     try:
         paths = expand(path)
-    except ValueError as error:
+    except InputError as error:
         raise InputError(f"{said}: {error}") from error
     protocols = source.data.get("protocols")
     for each in paths:

@@ -110,7 +110,7 @@ def axes(sweep: Mapping[str, Sequence[Any] | Range | Geometric | Together]) -> l
         where = ("sweep", name)
         if isinstance(given, Together):
             _check_name(name)
-            columns = {(*where, "zip", path): values_of(values) for path, values in given.zip.items()}
+            columns: dict[Keys, list[Any]] = {(*where, "zip", path): values_of(own) for path, own in given.zip.items()}
             found.append(_axis(name, where, columns, given.labels))
         else:
             found.append(_axis(name, where, {where: values_of(given)}, None))

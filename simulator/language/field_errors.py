@@ -13,8 +13,7 @@ from pydantic import BaseModel, ValidationError
 from ...agents.suggestions import listed, nearest, suggestion
 from . import admissible
 from .inheritance import MOST_SAID, Family
-from .transforms import sentence
-from .yaml_source import Keys, Source, has, show
+from .yaml_source import Keys, Source, dotted, has, show
 
 _MISMATCHES = {
     "bool_type",
@@ -50,6 +49,8 @@ _LIMITS = {
 
 
 MISSING = "is missing"
+LONGEST = 2_000
+"""Characters of a sentence."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,37 @@ def field_errors(error: ValidationError, model: Any, data: Any, prefix: Keys = (
         one = _field_error(finding, model, data, prefix)
         found.setdefault(one.identity, one)
     return list(found.values())
+
+
+def sentence(
+    source: Source, keys: Keys, message: str, *, value: Any = ..., parent: str | None = None, place: str | None = None
+) -> str:
+    """``file:line: path = value: message``; a ``--set`` already names path and value.
+
+    Parameters
+    ----------
+    source : Source
+    keys : Keys
+    message : str
+    value : any
+        Shown unless it is ``...``.
+    parent : str, optional
+        The entry that the part was inherited from.
+    place : str, optional
+        By default where the source has the part.
+    """
+    place = place or source.where(keys, value=value is not ...)
+    # Where there is no scenario to point into, such as in `hushnet plot`, sentences begin with the field themselves.
+    message = " ".join(message.split()).rstrip(".").removeprefix(f"{dotted(keys)}: ")
+    given = "" if value is ... else f" = {show(value)}"
+    origin = "" if parent is None else f" (inherited from {parent})"
+    named = "" if not keys or place.startswith(f"--set {dotted(keys)}=") else f"{_cut(dotted(keys))}{given}{origin}: "
+    text = f"{place}: {named}{message}"
+    return _cut(text, LONGEST)
+
+
+def _cut(text: str, most: int = 200) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def sentences(found: Sequence[ScenarioError], source: Source, family: Family) -> list[str]:

@@ -15,6 +15,7 @@ from ...agents.suggestions import suggestion
 from ...protocols.base import Protocol
 from . import transforms
 from .checking import Checker, Code
+from .field_errors import sentence
 from .points import GridPoint, at_budget, points, trials
 from .scenario import Scenario
 from .trials import trial_seeds
@@ -130,15 +131,16 @@ def tuned(loaded: LoadedScenario, choices: Sequence[Mapping[str, Mapping[str, An
 
 
 def locate(error: InputError, loaded: LoadedScenario | Source) -> str:
-    """An error's sentence, with file, line, path and value of the field that it names."""
-    return transforms.locate(error, loaded.source if isinstance(loaded, LoadedScenario) else loaded)
+    """An error's sentence, with file, line, path and value of the field that it names; without one it says all."""
+    source = loaded.source if isinstance(loaded, LoadedScenario) else loaded
+    return sentence(source, error.field, str(error), value=source.scalar(error.field)) if error.field else str(error)
 
 
 def locate_at(error: InputError, loaded: LoadedScenario, point: GridPoint) -> str:
     """`locate`, with the values that a point of the sweep has."""
     for values, variant in transforms.grid(loaded.source, loaded.scenario.axes()):
         if all(point.values.get(axis) == value for axis, value in values.items()):
-            return transforms.locate(error, variant)
+            return locate(error, variant)
     return locate(error, loaded)
 
 

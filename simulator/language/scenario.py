@@ -22,7 +22,7 @@ from ...agents.tasks import TaskParameters
 from ...protocols.base import ProtocolParameters
 from ...protocols.user_files import is_file
 from ..metrics import recordable
-from ..metrics.metric import statistics, traced_by
+from ..metrics.metric import traced_by
 from ..network.clocks import ClockParameters, Poisson
 from ..network.network import NetworkParameters
 from ..network.topology import TopologyParameters
@@ -242,7 +242,6 @@ class Scenario(Parameters):
             protocols=list(self.protocols),
             seeds=[seed for seed, *_ in self.seed_pairs()],
             messages=None if self.record.messages is None else self.record.messages.between,
-            statistics=statistics(),
         )
 
     def _check_protocols(self) -> None:

@@ -8,9 +8,9 @@ from math import prod
 from typing import Any
 
 from ...agents.errors import InputError
-from ...agents.suggestions import listed, suggestion
+from ...agents.suggestions import require, suggestion
 from .sweeps import Axis, expand
-from .yaml_source import Keys, Source, dotted, read_text, show
+from .yaml_source import Keys, Source, read_text
 
 SWEEPABLE = ("task", "topology", "clock", "network", "availability", "protocols", "stop", "record", "engine")
 """Parts of a scenario that a sweep may vary."""
@@ -22,8 +22,6 @@ MAX_SETTINGS = 1_000_000
 """Settings that all points of a grid may make together."""
 MOST_SET = 1_000
 """Fields that a point of a grid, a trial or a quick version sets."""
-LONGEST = 2_000
-"""Characters of a sentence."""
 
 
 def override(source: Source, assignments: Sequence[str]) -> Source:
@@ -84,11 +82,8 @@ def _set(source: Source, path: str, value: Any, place: str, *, said: str) -> Sou
     protocols = source.data.get("protocols")
     for each in paths:
         keys = _keys(each)
-        if keys[0] == "protocols" and len(keys) > 2 and isinstance(protocols, Mapping) and keys[1] not in protocols:
-            wrong = str(keys[1])
-            raise InputError(
-                f"{said}: unknown protocol {wrong!r}{suggestion(wrong, protocols)} admissible: {listed(protocols)}"
-            )
+        if keys[0] == "protocols" and len(keys) > 2 and isinstance(protocols, Mapping):
+            require(str(keys[1]), protocols, f"{said}: unknown protocol {keys[1]!r}", ())
         source = _with_value(source, keys, value, place)
     return source
 
@@ -152,9 +147,7 @@ def _check_swept(source: Source, path: str, field: Keys) -> None:
     known = source.data["protocols"]
     if len(keys) < 2:
         raise InputError("names no field of a protocol, such as protocols.KEY.label", field=field)
-    if keys[1] not in known:
-        said = f"unknown protocol {keys[1]!r}{suggestion(keys[1], known)} admissible: {listed(known)}"
-        raise InputError(said, field=field)
+    require(keys[1], known, f"unknown protocol {keys[1]!r}", field)
     if len(keys) < 3:
         raise InputError(f"is a whole protocol; name a field of it, such as {path}.label", field=field)
 
@@ -181,48 +174,3 @@ def chosen(source: Source, choices: Mapping[str, Mapping[str, Any]], scaled: Map
         noted = [*(before if isinstance(before, list) else []), *values]
         source = source.with_value(("protocols", key, "tuned"), list(dict.fromkeys(noted)), source.where(("tune",)))
     return source
-
-
-def locate(error: InputError, source: Source) -> str:
-    """An error's sentence with the place, path and value of its field.
-
-    Parameters
-    ----------
-    error : InputError
-        With a ``field``; without one its message already says everything.
-    source : Source
-    """
-    if not error.field:
-        return str(error)
-    return sentence(source, error.field, str(error), value=source.scalar(error.field))
-
-
-def sentence(
-    source: Source, keys: Keys, message: str, *, value: Any = ..., parent: str | None = None, place: str | None = None
-) -> str:
-    """``file:line: path = value: message``; a ``--set`` already names path and value.
-
-    Parameters
-    ----------
-    source : Source
-    keys : Keys
-    message : str
-    value : any
-        Shown unless it is ``...``.
-    parent : str, optional
-        The entry that the part was inherited from.
-    place : str, optional
-        By default where the source has the part.
-    """
-    place = place or source.where(keys, value=value is not ...)
-    # Where there is no scenario to point into, such as in `hushnet plot`, sentences begin with the field themselves.
-    message = " ".join(message.split()).rstrip(".").removeprefix(f"{dotted(keys)}: ")
-    given = "" if value is ... else f" = {show(value)}"
-    origin = "" if parent is None else f" (inherited from {parent})"
-    named = "" if not keys or place.startswith(f"--set {dotted(keys)}=") else f"{_cut(dotted(keys))}{given}{origin}: "
-    text = f"{place}: {named}{message}"
-    return _cut(text, LONGEST)
-
-
-def _cut(text: str, most: int = 200) -> str:
-    return text if len(text) <= most else f"{text[: most - 3]}..."

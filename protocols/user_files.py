@@ -18,8 +18,6 @@ from ..agents.suggestions import listed, suggestion
 MOST_CODE = 2**24
 """Bytes of a file with a user's code."""
 
-STOREYS = "agents", "protocols", "simulator"
-
 _FILE = re.compile(r"(?P<path>.+\.py):(?P<name>[^\W\d]\w*)")
 
 
@@ -101,17 +99,4 @@ def _failure(error: BaseException, path: Path) -> str:
         own, frames = path.resolve(), traceback.extract_tb(error.__traceback__)
         line = next((frame.lineno for frame in reversed(frames) if Path(frame.filename).resolve() == own), None)
     what = error.msg if isinstance(error, SyntaxError) else words_of(error)
-    hint = _moved(error.name or "") if isinstance(error, ModuleNotFoundError) else ""
-    return f"{path}:{line or 1} raises {type(error).__name__}: {what}{hint}"
-
-
-def _moved(name: str) -> str:
-    """Return a hint at the present name of a module of hushnet that was moved; empty if there is none."""
-    house, _, rest = name.partition(".")
-    storey, _, rest = rest.partition(".")
-    root = Path(__file__).parents[1]
-    if house != __name__.partition(".")[0] or storey not in STOREYS or not rest:
-        return ""
-    found = sorted((root / storey).rglob(f"{rest.rpartition('.')[2]}.py"))
-    names = [".".join((house, *one.relative_to(root).with_suffix("").parts)) for one in found]
-    return f"; it is {' or '.join(names)} now" if names else ""
+    return f"{path}:{line or 1} raises {type(error).__name__}: {what}"

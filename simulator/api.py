@@ -162,7 +162,7 @@ def run(
     metrics : mapping of str to callable, optional
         Your own metrics: functions of a `hushnet.simulator.recording.recorder.Snapshot` that give a number, or numbers
         by name. Runs with them are always run anew. Targets and figures know metrics that the scenario names:
-        ``./file.py:function``.
+        ``./file.py:name`` of a function, or of a `hushnet.simulator.metrics.Metric`.
     out, data_dir : Path or str, optional
         Folder of the results, ``results/<scenario>`` by default; folder of the data sets.
     seeds : int, optional

@@ -26,7 +26,6 @@ SMOKE = frozenset(
         "privacy/test_budget.py",
         "privacy/test_ledger.py",
         "privacy/test_mechanisms.py",
-        "results/test_old_spellings.py",
         "scenario/test_figure_parameters.py",
         "scenario/test_invented_kinds.py",
         "scenario/test_mistakes.py",

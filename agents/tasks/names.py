@@ -5,10 +5,7 @@ from __future__ import annotations
 STAND_IN = "synthetic stand-in for"
 """How the name of every task begins that takes the place of a published data set."""
 
-OLD = ("synthetic ratings (not MovieLens)",)
-"""Names of such tasks in results of earlier versions."""
-
 
 def is_stand_in(name: str) -> bool:
     """True if a task of this name stands in for a published data set."""
-    return name.startswith((STAND_IN, *OLD))
+    return name.startswith(STAND_IN)

@@ -184,14 +184,8 @@ def function_in(kind: type, name: str) -> Callable[..., Any] | None:
 
 ARGUMENTS = {"step": ("me",), "react": ("me", "message"), "request": ("me", "partner")}
 """What step functions are called with; all others with what was heard beside it, and batched ones without partner."""
-FORMER = {
-    "wake": "step(me)",
-    "receive": "react(me, message)",
-    "make_request": "request(me, partner)",
-    "make_response": "respond(me, partner, heard)",
-    "complete_exchange": "complete(me, partner, heard)",
-}
-"""Methods that steps were once made by, and what stands in their place."""
+VIEWED = ("start", "wake", "receive", "make_request", "make_response", "complete_exchange")
+"""Methods on a view and a way out."""
 
 
 def bound(protocol: Any, name: str) -> Callable[..., Any] | None:
@@ -213,20 +207,20 @@ def bound(protocol: Any, name: str) -> Callable[..., Any] | None:
 
 
 def check_form(kind: type) -> None:
-    """Refuse a protocol that is still written with views.
+    """Refuse a protocol that is written with views.
 
     Raises
     ------
     InputError
-        With what stands in their place, and the line.
+        With what to write, and the line.
     """
-    for name, now in FORMER.items():
-        found = function_in(kind, name)
-        if found is not None:
-            raise InputError(f"{place_of(found)}: {name}(self, view, ...) is {now} now; see docs/howto-steps")
-    start: Any = function_in(kind, "start")
-    if "out" in inspect.signature(start).parameters:
-        raise InputError(f"{place_of(start)}: start(self, view, out) is start(self, me) now; see docs/howto-steps")
+    for found in (function_in(kind, name) for name in VIEWED):
+        if found is not None and "view" in inspect.signature(found).parameters:
+            raise InputError(
+                f"{place_of(found)}: methods on view and out are functions of me: start(self, me), step(me), "
+                "react(me, message), request(me, partner), respond and complete(me, partner, heard); "
+                "see docs/howto-steps"
+            )
 
 
 def check_arguments(name: str, function: Callable[..., Any]) -> None:

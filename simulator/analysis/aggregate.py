@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from ...agents.errors import InputError
-from ..language.spellings import METRICS
 from ..storage.files import Frame
 from .results import Collection
 
@@ -27,7 +26,7 @@ CURVE_AXES = ("time", *COUNTS, *WITH_START, "updates", "epochs")
 PREFERRED = ("gap", "value", "mean", "worst")
 """Statistics of a metric that stand for it where the one asked for, or none, is recorded."""
 
-ALIASES = {"gap": "objective", "epsilon": "epsilon_verified", **METRICS}
+ALIASES = {"gap": "objective", "epsilon": "epsilon_verified"}
 
 
 class NothingRecorded(InputError):

@@ -19,8 +19,6 @@ from .aggregate import final_values, mean_interval, resolve
 from .apart import own_name
 from .results import Collection
 
-NO_BASELINES = "Runs of an older hushnet do not say what constant predictions come to, so nothing stands beside them."
-
 
 def baselines(collection: Collection, metric: str) -> Frame:
     """Trivial predictions of a metric: a row per run that recorded it, a column per name, NaN where it does not say."""
@@ -89,9 +87,6 @@ def unbeaten(collection: Collection) -> list[tuple[str, bool]]:
     A protocol beats the best one of its grid point if the whole 95 % interval of its lead, over the same runs, is
     above 0.
     """
-    if not any(manifest.get("baselines") for manifest in collection.manifests):
-        older = not any("baselines" in manifest for manifest in collection.manifests)
-        return [(NO_BASELINES, False)] if older else []  # today's runs say it even of metrics that have none
     return [said for metric in with_baselines(collection) for said in _unbeaten(collection, metric)]
 
 

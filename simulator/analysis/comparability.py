@@ -3,7 +3,7 @@
 Every run's manifest lists under ``measures`` what each of its metrics measures (`hushnet.agents.quantity.Quantity`).
 At the same seed and grid point two protocols' numbers are of one kind if their function, rows, judged models and
 identity agree. Where the scale alone differs, `hushnet.simulator.analysis.aggregate` reads all of them as means, and
-reports it. For runs of older versions, whose manifests have no ``measures``, the quantity is derived where possible.
+reports it.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from ...agents.errors import InputError
-from ...agents.quantity import Quantity, epsilon_quantity, identified, unlike
-from ..storage.files import Frame, json_text
+from ...agents.quantity import Quantity, unlike
+from ..storage.files import Frame
 
 Relation = Literal["same", "scaled", "unknown", "different"]
-DERIVED = "derived "
-"""What begins an identity that was made from an older run's manifest."""
 
 EPSILON = "epsilon_"
-NOT_SAID = "runs do not say what it measures, as those of an older hushnet do not"
+NOT_SAID = "runs do not say what it measures"
 
 
 class Incomparable(InputError):
@@ -30,28 +28,9 @@ class Incomparable(InputError):
 
 
 def quantity_of(manifest: Mapping[str, Any], metric: str) -> Quantity | None:
-    """Quantity that a run's metric measures; None where the manifest neither states it nor lets it be derived."""
+    """Quantity that a run's metric measures; None where its manifest does not state it."""
     stored = (manifest.get("measures") or {}).get(metric)
-    return Quantity.read(stored) if stored else _derived(manifest, metric)
-
-
-def _derived(manifest: Mapping[str, Any], metric: str) -> Quantity | None:
-    """The same of a run whose manifest does not say."""
-    if metric == "objective":
-        scenario = manifest.get("scenario") or {}
-        key = (scenario.get("record") or {}).get("objective_of")
-        if key is None:
-            return None
-        given = (scenario.get("protocols") or {}).get(key)
-        parts = (manifest.get("data"), json_text(given, indent=None), json_text(scenario.get("topology"), indent=None))
-        return Quantity(f"objective of {key}", "unknown", identity=DERIVED + identified(*parts))
-    if metric.startswith(EPSILON) and manifest.get("privacy"):
-        privacy = manifest["privacy"]
-        unit, adjacency = (" and ".join(privacy.get(name) or ()) for name in ("unit", "adjacency"))
-        if any(privacy.get(name) for name in ("unit", "adjacency", "observer")):
-            delta, observer = float(privacy.get("delta") or 0.0), str(privacy.get("observer") or "")
-            return epsilon_quantity(metric.removeprefix(EPSILON), delta, unit, adjacency, observer)
-    return None
+    return Quantity.read(stored) if stored else None
 
 
 def relation(ours: Quantity | None, theirs: Quantity | None, *, metric: str) -> Relation:
@@ -63,8 +42,6 @@ def relation(ours: Quantity | None, theirs: Quantity | None, *, metric: str) -> 
         return "unknown" if metric == "objective" else "same"
     if ours.same_function(theirs):
         return "same" if ours.times == theirs.times else "scaled"
-    if any(each.identity.startswith(DERIVED) for each in (ours, theirs)):
-        return "unknown"
     return "different"
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import typer
 
 if TYPE_CHECKING:
+    from importlib.metadata import Distribution
+
     from ..language.loading import LoadedScenario
 
 app = typer.Typer(
@@ -69,10 +74,21 @@ TrustCode = Annotated[bool, typer.Option("--trust-code", help="Run Python files 
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from importlib.metadata import distribution
 
-        typer.echo(f"hushnet {version('hushnet')}")
+        installed, here = distribution("hushnet"), Path(__file__).resolve().parents[2]
+        there = _place_of(installed)
+        where = f" from {here}, not the installed {installed.version} of {there}" if here != there else ""
+        typer.echo(f"hushnet{where or f' {installed.version}'}")
         raise typer.Exit
+
+
+def _place_of(installed: Distribution) -> Path:
+    """The folder that an installed hushnet is imported from: of an editable one its clone."""
+    told = json.loads(installed.read_text("direct_url.json") or "{}")
+    if told.get("dir_info", {}).get("editable"):
+        return Path(url2pathname(urlsplit(told["url"]).path)).resolve()
+    return Path(str(installed.locate_file("hushnet"))).resolve()
 
 
 @app.callback()
@@ -93,8 +109,6 @@ def loaded_scenario(
     from ..language.loading import load, locate
 
     read = load(scenario, overrides=assignments or (), trust_code=trust_code, seeds=seeds, quick=quick)
-    for hint in read.hints:
-        typer.echo(f"warning: {hint}", err=True)
     try:
         yield read
     except InputError as error:

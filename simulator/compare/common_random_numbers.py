@@ -29,16 +29,9 @@ def not_shared(pairs: Iterable[Pair]) -> list[str]:
             if ours.get(part) != theirs.get(part):
                 found.setdefault(words, []).extend(_versions(part, ours, theirs))
         for part in SHARED:
-            if _said(ours["scenario"].get(part)) != _said(theirs["scenario"].get(part)):
+            if ours["scenario"].get(part) != theirs["scenario"].get(part):
                 found.setdefault(f"the scenario's {part}", [])
     return [words + (f": {', '.join(dict.fromkeys(named))}" if named else "") for words, named in found.items()]
-
-
-def _said(part: Any) -> Any:
-    """What a part of a scenario says, without fields that are not set: an older version did not know them all."""
-    if isinstance(part, Mapping):
-        return {key: _said(value) for key, value in part.items() if value is not None}
-    return part
 
 
 def _versions(part: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:

@@ -117,7 +117,7 @@ def _metrics() -> str:
             metric.words,
             {"more": "more", "less": "less", None: ""}[metric.better],
             ", ".join(metric.statistics),
-            code(metric.asked),
+            ", ".join(map(code, filter(None, (name, metric.group)))),
         )
         for name, metric in METRICS.items()
     )
@@ -125,7 +125,8 @@ def _metrics() -> str:
         [
             "# Metrics\n",
             "What a run records, and what figures, targets and comparisons may ask for. A number of your own is a "
-            "function of a snapshot, named as `./mine.py:function`.\n",
+            "function of a snapshot, named as `./mine.py:function`; a `Metric` there, with its label, unit and "
+            "direction, is named likewise.\n",
             table(("metric", "what it is", "better", "statistics", "recorded by `record.metrics`"), rows),
             *(_metric(name) for name in METRICS),
         ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
@@ -48,8 +47,6 @@ def run(source: Path | str | Mapping[str, Any], options: RunOptions | None = Non
     """
     options = replace(options or RunOptions(), **changes)
     loaded = options.load(source)
-    for hint in loaded.hints:
-        warnings.warn(hint, FutureWarning, stacklevel=3)  # at the caller of `hushnet.simulator.run`
     experiment = options.experiment(loaded)
     with hire(options.jobs, options.scheduler) as workers:
         failures = perform(experiment, workers=workers, **shown_progress(experiment, processes_of(options.jobs)))

@@ -22,6 +22,7 @@ from ...agents.tasks.datasets import data_directory
 from ...agents.tasks.extent import Files
 from ...agents.tasks.splits import validation_part
 from ...protocols.base import Problem, Protocol, ProtocolParameters
+from ...protocols.user_files import is_file
 from ..contract.verdict import SHIPPED, Verdict
 from ..engine.selection import Engine, Name, engine_for
 from ..language.loading import GridPoint, LoadedScenario
@@ -297,7 +298,7 @@ class Experiment:
         """A hash of the user's own code that a run executes; found once, where the code is at home."""
         record, protocols = run.point.scenario.record, run.point.scenario.protocols
         kinds = [protocols[key].kind for key in (run.protocol, record.objective_of) if key is not None]
-        own = [name for name in record.metrics or [] if name not in recordable()]
+        own = [name for name in record.metrics or [] if is_file(name)]
         key = (*kinds, *own)
         if key not in self._sources:
             code = self.loaded.code
@@ -376,10 +377,11 @@ class Experiment:
                     "hold some out, or record other metrics",
                     field=("record", "metrics", rank),
                 )
-        own = {name: self.loaded.code.metric(name) for name in names if name not in recordable()}
+        files = {name: self.loaded.code.metric(name) for name in names if is_file(name)}
+        known = recordable()
         return Recorder(
-            [name for name in names if name in recordable()],
-            own={**own, **self.metrics},
+            [name for name in names if name in known],
+            own={**{name: own for name, own in files.items() if name not in known}, **self.metrics},
             objective=self._common_objective(run),
             cache_dir=self.folder / ".cache" / numerics(),
             protocol=run.protocol,

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...agents.errors import InputError
 from ...agents.files import beside, read_bytes
-from ...protocols.user_files import path_of
-from ..language.spellings import respelled
+from ...protocols.user_files import is_file, path_of
 from ..language.yaml_source import MAX_BYTES, read_file
-from ..metrics import recordable
-from ..storage.files import checksum, file_checksum, json_text, own_bytes, put_folder, read_json, writing, yaml_text
+from ..storage.documents import LeftOut, read_document
+from ..storage.files import checksum, file_checksum, json_text, own_bytes, put_folder, writing, yaml_text
 from ..storage.provenance import files_of, named_paths, published_paths
 from ..storage.user_code import source_files
 
@@ -76,15 +75,7 @@ def kept_files(folder: Path) -> dict[str, bytes]:
 def left_out(folder: Path) -> list[dict[str, Any]]:
     """What an origin says that it has no copy of: ``path`` as the scenario gives it, ``why``, ``at`` and ``sha256``."""
     path = folder / LEFT_OUT
-    entries = read_json(path).get("files", []) if path.exists() else []
-    if not isinstance(entries, list):
-        raise InputError(f"{path}: is damaged, it does not list files; run the scenario again")
-    # Before there were reasons, a path was all.
-    found = [{"path": entry, "at": entry, "why": OUTSIDE} if isinstance(entry, str) else entry for entry in entries]
-    for entry in found:
-        if not (isinstance(entry, dict) and all(isinstance(entry.get(name), str) for name in ("path", "at", "why"))):
-            raise InputError(f"{path}: is damaged, it does not list files; run the scenario again")
-    return found
+    return read_document(LeftOut, path)["files"] if path.exists() else []
 
 
 def brought(folder: Path, value: Any) -> Any:
@@ -131,7 +122,7 @@ def _written(name: str, data: Any) -> str:
     """The scenario's text, if that is what was run, else as YAML with what was changed."""
     path = Path(name)
     try:
-        if path.is_file() and respelled(read_file(path).data) == data:
+        if path.is_file() and read_file(path).data == data:
             return read_bytes(path, most=MAX_BYTES).decode()
     except InputError:
         pass  # a file of this name is none of ours
@@ -198,7 +189,7 @@ def _code(experiment: Experiment) -> dict[str, Path]:
     code = loaded.code
     kinds = dict.fromkeys(protocol.kind for scenario in scenarios for protocol in scenario.protocols.values())
     metrics = dict.fromkeys(name for scenario in scenarios for name in scenario.record.metrics or [])
-    own = [code.metric(name) for name in metrics if name not in recordable()]
+    own = [code.metric(name) for name in metrics if is_file(name)]
     named = code.files([*kinds, *metrics])
     files = source_files([*map(code.protocol, kinds), *own, *experiment.metrics.values(), *named])
     spelled = {beside(loaded.base, path).resolve(): path for path in map(path_of, [*kinds, *metrics]) if path}

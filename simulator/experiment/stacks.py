@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from ...agents.authors import contained
 from ...agents.errors import INTERRUPTED
-from ..metrics.metric import recordable
+from ...protocols.user_files import is_file
 from ..world.world import World
 from .execute import execute_together
 from .plan import Experiment, PlannedRun
@@ -86,7 +86,7 @@ def _alike(experiment: Experiment, planned: PlannedRun) -> str | None:
     parameters, record, stop = scenario.protocols[run.protocol], scenario.record, scenario.stop
     if planned.window is not None or experiment.engine_name(run) == "event" or not _is_proved(experiment, planned):
         return None
-    own = {*(record.metrics or ())} - recordable().keys()  # may remember what they have seen
+    own = any(map(is_file, record.metrics or ()))  # may remember what they have seen
     if own or experiment.metrics or record.activations or record.messages is not None:
         return None
     if [*stop.model_dump(exclude_none=True)] != ["time"]:

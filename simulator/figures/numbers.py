@@ -67,6 +67,15 @@ class Plot:
     single: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
     within: Range = ANY
 
+    def __post_init__(self) -> None:
+        absent = [name for name in ("mean", "low", "high", "n") if name not in self.points]
+        if absent and not self.note:
+            raise InputError(
+                f"figures: the numbers of {self.kind!r} have no column {', '.join(absent)}; give them one, or a note "
+                "that says what the marks are",
+                field=("figures",),
+            )
+
     @property
     def ends(self) -> NDArray[np.float64]:
         """(rows, 2) ends of the intervals that are drawn; NaN where none is."""

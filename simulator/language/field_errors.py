@@ -13,8 +13,7 @@ from pydantic import BaseModel, ValidationError
 from ...agents.suggestions import listed, nearest, suggestion
 from . import admissible
 from .inheritance import MOST_SAID, Family
-from .transforms import sentence
-from .yaml_source import Keys, Source, has, show
+from .yaml_source import Keys, Source, dotted, has, show
 
 _MISMATCHES = {
     "bool_type",
@@ -50,6 +49,8 @@ _LIMITS = {
 
 
 MISSING = "is missing"
+LONGEST = 2_000
+"""Characters of a sentence."""
 
 
 @dataclass(frozen=True)
@@ -115,20 +116,50 @@ def field_errors(error: ValidationError, model: Any, data: Any, prefix: Keys = (
     return list(found.values())
 
 
+def sentence(
+    source: Source, keys: Keys, message: str, *, value: Any = ..., parent: str | None = None, place: str | None = None
+) -> str:
+    """``file:line: path = value: message``; a ``--set`` already names path and value.
+
+    Parameters
+    ----------
+    source : Source
+    keys : Keys
+    message : str
+    value : any
+        Shown unless it is ``...``.
+    parent : str, optional
+        The entry that the part was inherited from.
+    place : str, optional
+        By default where the source has the part.
+    """
+    place = place or source.where(keys, value=value is not ...)
+    # Where there is no scenario to point into, such as in `hushnet plot`, sentences begin with the field themselves.
+    message = " ".join(message.split()).rstrip(".").removeprefix(f"{dotted(keys)}: ")
+    given = "" if value is ... else f" = {show(value)}"
+    origin = "" if parent is None else f" (inherited from {parent})"
+    named = "" if not keys or place.startswith(f"--set {dotted(keys)}=") else f"{_cut(dotted(keys))}{given}{origin}: "
+    text = f"{place}: {named}{message}"
+    return _cut(text, LONGEST)
+
+
+def _cut(text: str, most: int = 200) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
 def sentences(found: Sequence[ScenarioError], source: Source, family: Family) -> list[str]:
     """One sentence for each of the first errors; one that was inherited is told once, where it was written."""
     told = {error.identity for error in found}
     lines: dict[str, None] = {}
     more: set[tuple[Keys, str]] = set()
     for error in found:
-        origin = _origin(error.keys, family)
-        if (origin is not None and (origin, error.identity[1]) in told) or _told_above(error, source, family, told):
+        if _told_above(error, source, family, told):
             continue
         if len(lines) >= MOST_SAID:
             more.add(error.identity)
             continue
-        parent = None if origin is None else str(origin[1])
-        place = None if origin is None else source.where((*error.keys[:2], "like"))
+        parent = _origin(error.keys, source, family)
+        place = None if parent is None else source.where((*error.keys[:2], "like"))
         message = error.message if isinstance(error.message, str) else error.message()
         lines[sentence(source, error.keys, message, value=error.value, parent=parent, place=place)] = None
     return [*lines, *([f"{source.name}: and {len(more):,} more"] if more else [])]
@@ -143,11 +174,16 @@ def _told_above(error: ScenarioError, source: Source, family: Family, told: set[
     return any((("protocols", name, *keys[2:]), error.identity[1]) in told for name in above)
 
 
-def _origin(keys: Keys, family: Family) -> Keys | None:
-    for length in range(len(keys), 2, -1):
-        if keys[:length] in family.inherited:
-            return (*family.inherited[keys[:length]], *keys[length:])
-    return None
+def _origin(keys: Keys, source: Source, family: Family) -> str | None:
+    """The entry that another one inherited a part from, or the nearest part around it; None if it is its own."""
+    if keys[:1] != ("protocols",) or len(keys) < 3:
+        return None
+    complete = Source("", {"protocols": family.entries})
+    name = str(keys[1])
+    part = next((keys[2:length] for length in range(len(keys), 2, -1) if complete.value(keys[:length]) is not ...), ())
+    writers = (name, *family.ancestors(name))
+    first = next((one for one in writers if part and source.value(("protocols", one, *part)) is not ...), name)
+    return None if first == name else first
 
 
 def _finding(detail: Any, data: Any) -> _Finding:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -15,7 +15,7 @@ from ...agents.suggestions import listed, require
 from ...protocols.user_files import is_file
 from ..metrics import METRICS, more_is_better
 from ..metrics.costs import TO_TARGET
-from ..metrics.metric import names_of
+from ..metrics.metric import names_of, statistics
 from .figure_kinds import FIGURE_KINDS, SWEPT, FigureKind, asked, kind_asked_by, named_kinds
 from .figure_style import FigureStyle
 from .names import Name
@@ -153,19 +153,18 @@ def kind_of(kind: str | None, x: str, rows: str | None = None) -> str:
 def check_figures(
     figures: Sequence[Figure],
     *,
-    metrics: Iterable[str],
+    metrics: Sequence[str],
     swept: Sequence[str],
     protocols: Sequence[str],
     seeds: Sequence[int],
     messages: Sequence[float] | None,
-    statistics: Mapping[str, Sequence[str]],
 ) -> None:
     """Raise an `InputError` with its place if a figure asks for what the experiment will not have.
 
     Parameters
     ----------
     figures : sequence of Figure
-    metrics : iterable of str
+    metrics : sequence of str
         Metrics that the trace will have.
     swept, protocols : sequence of str
         Names of the sweep; keys of the protocols.
@@ -173,34 +172,30 @@ def check_figures(
         Labels of the repetitions.
     messages : sequence of float, optional
         Between which times runs keep messages one by one.
-    statistics : mapping of str to sequence of str
-        Statistics of those metrics of which they are known.
     """
-    metrics = list(metrics)
-    names = Counter(figure.name for figure in figures)
+    names, known = Counter(figure.name for figure in figures), statistics()
     for number, figure in enumerate(figures):
-        _check(figure, ("figures", number), metrics, list(swept), list(protocols))
-        _check_statistic(figure, statistics, ("figures", number, "statistic"))
+        where, kind = ("figures", number), FIGURE_KINDS[figure.drawn_as]
+        _check(figure, kind, where, metrics, swept, protocols)
+        shown = not kind.per_run and (not isinstance(figure.facet, list) or figure.y in figure.facet)
+        usual = figure.statistic in ("", "mean") or figure.statistic.startswith(BIN)
+        if shown and not usual and figure.y in known:
+            require(figure.statistic, known[figure.y], "is not recorded", (*where, "statistic"))
         if figure.style is not None:
-            check_style(figure.style, swept, ("figures", number, "style"))
+            check_style(figure.style, swept, (*where, "style"))
         if figure.seed is not None and figure.seed not in seeds:
-            few = listed([str(seed) for seed in seeds])
-            raise InputError(f"is the seed of no run; admissible: {few}", field=("figures", number, "seed"))
-        of_messages = FIGURE_KINDS[figure.drawn_as].shows == "messages"
-        if of_messages and messages is not None and figure.between is not None:
-            _check_window(figure.between, messages, ("figures", number, "between"))
-        if of_messages and messages is None:
-            wanted = "record: {messages: {agents: 4, between: [0, 5]}}, or other agents and times"
-            raise InputError(f"a {figure.drawn_as} needs {wanted}", field=("figures", number, "kind"))
+            raise InputError(f"is the seed of no run; admissible: {listed(seeds)}", field=(*where, "seed"))
+        if kind.shows == "messages":
+            if messages is None:
+                wanted = "record: {messages: {agents: 4, between: [0, 5]}}, or other agents and times"
+                raise InputError(f"a {kind.name} needs {wanted}", field=(*where, "kind"))
+            first, last = figure.between or messages
+            if first > messages[1] or last < messages[0]:
+                span = f"{messages[0]:g} to {messages[1]:g}"
+                wrong = f"messages are kept from time {span} (record.messages.between)"
+                raise InputError(wrong, field=(*where, "between"))
         if figure.name is not None and names[figure.name] > 1:
-            raise InputError(f"the name {figure.name!r} is used twice", field=("figures", number, "name"))
-
-
-def _check_window(asked: Sequence[float], kept: Sequence[float], where: tuple[str | int, ...]) -> None:
-    """Refuse times of which no message is kept."""
-    if asked[0] > kept[1] or asked[1] < kept[0]:
-        span = f"{kept[0]:g} to {kept[1]:g}"
-        raise InputError(f"messages are kept from time {span} (record.messages.between)", field=where)
+            raise InputError(f"the name {figure.name!r} is used twice", field=(*where, "name"))
 
 
 def check_style(style: FigureStyle, swept: Sequence[str], where: tuple[str | int, ...]) -> None:
@@ -211,17 +206,23 @@ def check_style(style: FigureStyle, swept: Sequence[str], where: tuple[str | int
 
 
 def _check(
-    figure: Figure, where: tuple[str | int, ...], metrics: list[str], swept: list[str], protocols: list[str]
+    figure: Figure,
+    kind: FigureKind,
+    where: tuple[str | int, ...],
+    metrics: Sequence[str],
+    swept: Sequence[str],
+    protocols: Sequence[str],
 ) -> None:
-    kind = FIGURE_KINDS[figure.drawn_as]
-    known = [*metrics, *TO_TARGET] if kind.shows == "metric or target" else metrics
+    known = [*metrics, *TO_TARGET] if kind.shows == "metric or target" else list(metrics)
     if kind.shows == "agents":
         recorded = [name for name in metrics if name in per_agent()]
         known = list(dict.fromkeys([*recorded, *per_agent(always=True)]))
     if kind.shows == "messages":
         known = ["messages"]
     require(figure.y, known, "metric is not recorded", (*where, "y"))
-    require(figure.x, _axes(kind, swept, explicit=figure.kind is not None), "unknown axis", (*where, "x"))
+    # A figure that names no kind may have on its x axis what would ask for another.
+    axes = kind.axes(swept) if figure.kind is not None or SWEPT not in kind.asked_by else asked(swept)
+    require(figure.x, axes, "unknown axis", (*where, "x"))
     if figure.wins and figure.y not in TO_TARGET and more_is_better(figure.y) is None:
         raise InputError("wins needs a metric of which more, or less, is better", field=(*where, "y"))
     if figure.rows is not None:
@@ -238,17 +239,3 @@ def _check(
         require(figure.baseline, protocols, "unknown protocol", (*where, "baseline"))
     for rank, key in enumerate(figure.protocols or []):
         require(key, protocols, "unknown protocol", (*where, "protocols", rank))
-
-
-def _check_statistic(figure: Figure, statistics: Mapping[str, Sequence[str]], where: tuple[str | int, ...]) -> None:
-    shown = not FIGURE_KINDS[figure.drawn_as].per_run and (
-        not isinstance(figure.facet, list) or figure.y in figure.facet
-    )
-    usual = figure.statistic in ("", "mean") or figure.statistic.startswith(BIN)
-    if shown and not usual and figure.y in statistics:
-        require(figure.statistic, statistics[figure.y], "is not recorded", where)
-
-
-def _axes(kind: FigureKind, swept: list[str], *, explicit: bool) -> list[str]:
-    """What a figure of a kind may have on its x axis; one of no given kind also what would ask for another."""
-    return kind.axes(swept) if explicit or SWEPT not in kind.asked_by else asked(swept)

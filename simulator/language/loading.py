@@ -2,77 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import resources
 from math import prod
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from pydantic import ValidationError
-
-from ...agents.authors import author_place, class_place
-from ...agents.errors import INTERRUPTED, InputError, words_of
+from ...agents.errors import InputError
 from ...agents.files import at_home, read_bytes
-from ...agents.suggestions import listed, suggestion
-from ...protocols import catalog
-from ...protocols.base import Protocol, ProtocolParameters
-from ...protocols.schedule_selection import check_schedule
-from ...protocols.user_files import is_file, load_module, load_object
-from ..metrics import recordable
-from . import inheritance, transforms
-from .admissible import kinds_of
-from .field_errors import ScenarioError, field_errors, sentences, without_kind
-from .fitting import check_fit, check_kept, check_protocols
-from .points import Checker, GridPoint, at_budget, points, trials, tuned_points
+from ...agents.suggestions import suggestion
+from ...protocols.base import Protocol
+from . import transforms
+from .checking import Checker, Code
+from .field_errors import sentence
+from .points import GridPoint, at_budget, points, trials
 from .scenario import Scenario
 from .trials import trial_seeds
 from .yaml_source import Source, from_mapping, read_file
 
 MAX_RUNS = 1_000_000
 """Runs that one experiment may have, tuning included."""
-
-
-@dataclass(frozen=True)
-class Code:
-    """Where protocols and metrics that are not shipped come from.
-
-    Parameters
-    ----------
-    base : Path
-        Folder that file names are relative to.
-    trust_code : bool
-        Whether files that the scenario names may be run.
-    extra : mapping of str to type
-        Protocol classes handed over from Python.
-    """
-
-    base: Path = Path()
-    trust_code: bool = False
-    extra: Mapping[str, type[Protocol]] = field(default_factory=dict)
-
-    def protocol(self, kind: str) -> type[Protocol]:
-        """The class of a ``kind``; see `catalog.resolve`."""
-        return catalog.resolve(kind, trust_code=self.trust_code, base=self.base, extra=self.extra)
-
-    @cached_property
-    def known(self) -> list[str]:
-        """What a scenario may give as ``kind``, in words; to ask who is installed takes a tenth of a second."""
-        return [*catalog.names(self.extra), "./file.py:Class"]
-
-    def files(self, names: Iterable[str]) -> list[ModuleType]:
-        """The user's own files among the names of protocols and metrics, whatever they define or pass on."""
-        own = [name for name in names if name not in self.extra and is_file(name)]
-        return [load_module(name, trust_code=self.trust_code, base=self.base) for name in own]
-
-    def metric(self, name: str) -> Callable[..., Any]:
-        """A user's own metric, ``./file.py:function``."""
-        function = load_object(name, trust_code=self.trust_code, base=self.base)
-        if not callable(function):
-            raise InputError(f"{name} is not a function")
-        return function
 
 
 @dataclass(frozen=True)
@@ -90,8 +40,6 @@ class LoadedScenario:
         What is to be tried before the points are run, see `hushnet.simulator.experiment.tuning`.
     tuning : mapping, optional
         What was tried and chosen for these points; see `hushnet.simulator.experiment.tuning`.
-    hints : tuple of str
-        A sentence for every old spelling that was read as what it means today.
     """
 
     scenario: Scenario
@@ -100,7 +48,6 @@ class LoadedScenario:
     code: Code
     trials: tuple[GridPoint, ...] = ()
     tuning: Mapping[str, Any] | None = None
-    hints: tuple[str, ...] = ()
 
     @property
     def base(self) -> Path:
@@ -147,11 +94,7 @@ def load(
     if not isinstance(written.data, Mapping):
         raise InputError(f"{written.where(())}: must be a mapping with the fields of a scenario")
     code = Code(base, trust_code, dict(extra or {}))
-    written, hints = transforms.modernised(written)
-    assigned, more = transforms.modernised(
-        _assigned(transforms.quickened(written) if quick else written, overrides, seeds)
-    )
-    loaded = replace(_loaded(assigned, code), hints=(*hints, *more))
+    loaded = _loaded(_assigned(transforms.quickened(written) if quick else written, overrides, seeds), code)
     if loaded.scenario.quick and not quick:
         _loaded(transforms.quickened(written), code)  # so that its errors show before somebody asks for it
     return loaded
@@ -163,16 +106,12 @@ def _assigned(source: Source, overrides: Sequence[str], seeds: int | None) -> So
 
 
 def _loaded(written: Source, code: Code) -> LoadedScenario:
-    scenario = _checked(written, code)
+    checker = Checker(code, written)
     try:
-        checker = _checker(scenario, code)
-        _check_runs(scenario)
-        found = tuple(points(written, checker))
-        tried = tuple(trials(written, checker))
-        _check_metrics(scenario, code)
+        _check_runs(checker.scenario)
+        return LoadedScenario(checker.scenario, tuple(points(checker)), written, code, tuple(trials(checker)))
     except InputError as error:
         raise InputError(locate(error, written)) from error
-    return LoadedScenario(scenario, found, written, code, tried)
 
 
 def tuned(loaded: LoadedScenario, choices: Sequence[Mapping[str, Mapping[str, Any]]]) -> LoadedScenario:
@@ -184,27 +123,25 @@ def tuned(loaded: LoadedScenario, choices: Sequence[Mapping[str, Mapping[str, An
     choices : sequence of mapping
         For each grid point, or once for all: values by field, by the protocol's key.
     """
-    source, scenario = loaded.source, loaded.scenario
-    if len(choices) == 1:
-        source = transforms.chosen(source, choices[0], at_budget(scenario))
-        scenario = _checked(source, loaded.code)
-    checker = _checker(scenario, loaded.code)
-    found = points(source, checker) if len(choices) == 1 else tuned_points(source, checker, choices)
-    return replace(loaded, scenario=scenario, points=tuple(found))
+    if len(choices) > 1:
+        return replace(loaded, points=tuple(points(Checker(loaded.code, loaded.source), choices)))
+    source = transforms.chosen(loaded.source, choices[0], at_budget(loaded.scenario))
+    checker = Checker(loaded.code, source)
+    return replace(loaded, scenario=checker.scenario, points=tuple(points(checker)))
 
 
 def locate(error: InputError, loaded: LoadedScenario | Source) -> str:
-    """An error's sentence, with file, line, path and value of the field that it names."""
-    return transforms.locate(error, loaded.source if isinstance(loaded, LoadedScenario) else loaded)
+    """An error's sentence, with file, line, path and value of the field that it names; without one it says all."""
+    source = loaded.source if isinstance(loaded, LoadedScenario) else loaded
+    return sentence(source, error.field, str(error), value=source.scalar(error.field)) if error.field else str(error)
 
 
 def locate_at(error: InputError, loaded: LoadedScenario, point: GridPoint) -> str:
     """`locate`, with the values that a point of the sweep has."""
-    axes = loaded.scenario.axes() if loaded.scenario.sweep else []
-    values = {axis.name: point.values.get(axis.name) for axis in axes}
-    variants = transforms.grid(loaded.source, axes) if axes else iter(())
-    variant = next((variant for found, variant in variants if found == values), loaded.source)
-    return transforms.locate(error, variant)
+    for values, variant in transforms.grid(loaded.source, loaded.scenario.axes()):
+        if all(point.values.get(axis) == value for axis, value in values.items()):
+            return locate(error, variant)
+    return locate(error, loaded)
 
 
 def find(source: Path | str) -> Path:
@@ -239,114 +176,6 @@ def opening_comment(path: Path) -> str:
     return first.lstrip("# ") if first.startswith("#") else ""
 
 
-def _checked(source: Source, code: Code) -> Scenario:
-    data = dict(source.data)
-    found: list[ScenarioError] = []
-    family = inheritance.Family()
-    if isinstance(data.get("protocols"), Mapping):
-        family = inheritance.inherit(data["protocols"])
-        found += [_as_field_error(error, source) for error in family.errors]
-        data["protocols"] = {key: _protocol(key, entry, code, found) for key, entry in family.entries.items()}
-        for key in source.data["protocols"]:
-            data["protocols"].setdefault(key, ProtocolParameters(kind="unknown"))
-    try:
-        scenario = Scenario.model_validate(data)
-    except ValidationError as error:
-        found = [*field_errors(error, Scenario, data), *found]
-    except InputError as error:
-        found = found or [_as_field_error(error, source)]
-    else:
-        if not found:
-            try:
-                _fits(scenario, scenario.protocols, code)
-            except InputError as error:
-                raise InputError(locate(error, source)) from error
-            return scenario
-    raise InputError("\n".join(sentences(found, source, family)))
-
-
-def _protocol(key: str, entry: Any, code: Code, found: list[ScenarioError]) -> ProtocolParameters:
-    """Validate one protocol's entry with its own class; after an error something harmless stands for it.
-
-    Parameters
-    ----------
-    key : str
-    entry : any
-    code : Code
-    found : list of ScenarioError
-        Takes what is wrong.
-    """
-    where = ("protocols", key)
-    placeholder = ProtocolParameters(kind="unknown", label=f"\0{key}")
-    if not isinstance(entry, Mapping):
-        found.append(ScenarioError(where, inheritance.ENTRY, entry))
-        return placeholder
-    kind = entry.get("kind")
-    if not isinstance(kind, str):
-        if kind is None:
-            missing = f"is missing; admissible: {listed(code.known)}"
-            found.append(without_kind(where, entry, lambda: missing, ("kind", "like")))
-        else:
-            wrong = f"must be the name of a protocol; admissible: {listed(code.known)}"
-            found.append(ScenarioError((*where, "kind"), wrong, kind))
-        return placeholder
-    if len(found) > inheritance.MOST_SAID and kind not in code.known and not is_file(kind):
-        found.append(ScenarioError((*where, "kind"), "unknown protocol", kind))  # one of those that are only counted
-        return placeholder
-    try:
-        protocol = code.protocol(kind)
-        model = protocol.Parameters
-    except InputError as error:
-        found.append(ScenarioError((*where, "kind"), str(error), kind))
-        return placeholder
-    # A class that is found by its file may be a copy of a shipped one, with that one's literal kind.
-    named = kinds_of(model)
-    accepted = dict(entry) if not named or kind in named else {**entry, "kind": named[0]}
-    try:
-        parameters = model.model_validate(accepted).model_copy(update={"kind": kind})
-        check_schedule(protocol.traits_for(parameters), parameters)
-        check_kept(parameters)
-        return parameters
-    except ValidationError as error:
-        found += field_errors(error, model, accepted, where)
-    except InputError as error:
-        found.append(ScenarioError((*where, *error.field), str(error), _at(accepted, error.field)))
-    except INTERRUPTED:
-        raise
-    except BaseException as error:  # whatever an author's validators, defaults and traits raise
-        place = author_place(error) or class_place(protocol)
-        found.append(ScenarioError(where, f"{place}: {type(error).__name__}: {words_of(error)}", ...))
-    return placeholder
-
-
-def _at(value: Any, field: Sequence[str | int]) -> Any:
-    """The value of a field as it was written; ``...`` where nothing short was."""
-    for part in field:
-        value = value.get(part, ...) if isinstance(value, Mapping) else ...
-    return ... if isinstance(value, Mapping | list) else value
-
-
-def _as_field_error(error: InputError, source: Source) -> ScenarioError:
-    value = source.value(error.field)
-    return ScenarioError(error.field, str(error), ... if isinstance(value, Mapping | list) else value)
-
-
-def _checker(scenario: Scenario, code: Code) -> Checker:
-    """What checks the points of a scenario that is valid as a whole."""
-
-    def protocol(key: str, entry: Any) -> ProtocolParameters | None:
-        found: list[ScenarioError] = []
-        made = _protocol(key, entry, code, found)
-        return None if found else made
-
-    return Checker(scenario, lambda variant: _checked(variant, code), protocol, partial(_fits, code=code))
-
-
-def _fits(scenario: Scenario, protocols: Iterable[str], code: Code) -> None:
-    check_fit(scenario)
-    check_protocols(scenario, [(key, code.protocol(scenario.protocols[key].kind)) for key in protocols])
-
-
 def _check_runs(scenario: Scenario) -> None:
     """Refuse an experiment that has more runs than anybody could keep."""
     places, protocols = prod(len(axis.places) for axis in scenario.axes()), len(scenario.protocols)
@@ -360,12 +189,3 @@ def _check_runs(scenario: Scenario) -> None:
             f"{scenario.repetitions:,} seeds); at most {MAX_RUNS:,} are admissible",
             field=("sweep",) if scenario.sweep else ("seeds",),
         )
-
-
-def _check_metrics(scenario: Scenario, code: Code) -> None:
-    for rank, name in enumerate(scenario.record.metrics or []):
-        if name not in recordable():
-            try:
-                code.metric(name)
-            except InputError as error:
-                raise InputError(str(error), field=("record", "metrics", rank)) from error

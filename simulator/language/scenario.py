@@ -22,7 +22,7 @@ from ...agents.tasks import TaskParameters
 from ...protocols.base import ProtocolParameters
 from ...protocols.user_files import is_file
 from ..metrics import recordable
-from ..metrics.metric import statistics
+from ..metrics.metric import traced_by
 from ..network.clocks import ClockParameters, Poisson
 from ..network.network import NetworkParameters
 from ..network.topology import TopologyParameters
@@ -119,7 +119,8 @@ class RecordParameters(Parameters):
     @field_validator("metrics")
     @classmethod
     def _each_once(cls, metrics: list[str] | None) -> list[str] | None:
-        if metrics and len(set(metrics)) < len(metrics):
+        traced = traced_by(metrics or [])
+        if len(set(traced)) < len(traced):
             raise ValueError("names a metric twice")
         return metrics
 
@@ -209,36 +210,25 @@ class Scenario(Parameters):
     @model_validator(mode="after")
     def _consistent(self) -> Scenario:
         self._check_seeds()
-        if self.debug and self.engine == "batched":
-            raise InputError("makes steps one by one, and engine: batched plans; leave engine out", field=("debug",))
         swept = self.axes()
         if self.tune is not None:
             check_tuning(self.tune, self.protocols, swept, self.seed_pairs(), self.traced())
-        self._check_protocols()
-        self._check_samples()
-        self._check_shown()
+        self.check_parts()
         return self
 
-    def check_changed(self, fields: set[str]) -> None:
-        """Check a copy of a valid scenario in which some fields were changed, as far as these matter.
-
-        Parameters
-        ----------
-        fields : set of str
+    def check_parts(self) -> None:
+        """Check whether parts fit each other that a point of the sweep may have changed.
 
         Raises
         ------
         InputError
-            If they do not fit the rest.
+            If they do not.
         """
-        if "protocols" in fields:
-            self._check_protocols()
-        if fields & {"record", "stop"}:
-            self._check_samples()
-        if "record" in fields:
-            self._check_protocols()
-        if fields & {"record", "seeds", "task", "validation"}:
-            self._check_shown()
+        if self.debug and self.engine == "batched":
+            raise InputError("makes steps one by one, and engine: batched plans; leave engine out", field=("debug",))
+        self._check_protocols()
+        self._check_samples()
+        self._check_shown()
 
     def _check_shown(self) -> None:
         """Target and figures ask for what there will be."""
@@ -252,7 +242,6 @@ class Scenario(Parameters):
             protocols=list(self.protocols),
             seeds=[seed for seed, *_ in self.seed_pairs()],
             messages=None if self.record.messages is None else self.record.messages.between,
-            statistics=statistics(),
         )
 
     def _check_protocols(self) -> None:
@@ -309,8 +298,7 @@ class Scenario(Parameters):
 
     def traced(self) -> list[str]:
         """Metrics that the trace will have."""
-        known = recordable()
-        return [traced for name in self.measured() for traced in known.get(name, (name,))]
+        return traced_by(self.measured())
 
     def axes(self) -> list[Axis]:
         """The axes of the sweep, in order."""

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from ...agents.errors import InputError
@@ -68,12 +69,18 @@ class Axis:
     settings: list[tuple[SweptField, ...]]
 
 
-def expand(path: str) -> list[str]:
+def expand(path: str, field: Keys = ()) -> list[str]:
     """The paths that a path with several protocols in braces stands for.
+
+    Parameters
+    ----------
+    path : str
+    field : Keys
+        Where it is written.
 
     Raises
     ------
-    ValueError
+    InputError
         If braces stand for something else, or list nothing.
 
     Examples
@@ -86,7 +93,7 @@ def expand(path: str) -> list[str]:
     match = _SEVERAL.fullmatch(path)
     keys = [key.strip() for key in match["keys"].split(",")] if match else []
     if match is None or not all(keys) or len(set(keys)) < len(keys) or "{" in match["rest"]:
-        raise ValueError("braces must list different protocols, as in protocols.{cd,admm}.mu")
+        raise InputError("braces must list different protocols, as in protocols.{cd,admm}.mu", field=field)
     return [f"protocols.{key}.{match['rest']}" for key in keys]
 
 
@@ -98,51 +105,43 @@ def axes(sweep: Mapping[str, Sequence[Any] | Range | Geometric | Together]) -> l
     InputError
         If two of its parts do not fit together, with the field to change.
     """
-    found = [
-        _together(name, entry) if isinstance(entry, Together) else _single(name, entry) for name, entry in sweep.items()
-    ]
+    found = []
+    for name, given in sweep.items():
+        where = ("sweep", name)
+        if isinstance(given, Together):
+            _check_name(name)
+            columns: dict[Keys, list[Any]] = {(*where, "zip", path): values_of(own) for path, own in given.zip.items()}
+            found.append(_axis(name, where, columns, given.labels))
+        else:
+            found.append(_axis(name, where, {where: values_of(given)}, None))
     _check_overlap(found)
     return found
 
 
-def _single(path: str, given: Sequence[Any] | Range | Geometric) -> Axis:
-    where, values = ("sweep", path), values_of(given)
-    paths = _expanded(path, where)
-    settings = [tuple(SweptField(each, value, (*where, rank)) for each in paths) for rank, value in enumerate(values)]
-    return Axis(path, _places(values, where), settings)
+def _check_name(name: str) -> None:
+    """Refuse a name of fields that move together which is a column of the results, or could be a path."""
+    wrong = "is a column of the results; choose another name" if name in RESERVED else ""
+    if not name or set(name) & set(".{}"):
+        wrong = "needs a name without dots and braces"
+    if wrong:
+        raise InputError(f"{wrong} for what moves together, such as latency", field=("sweep", name))
 
 
-def _together(name: str, given: Together) -> Axis:
-    where = ("sweep", name)
-    if not name or set(name) & set(".{}") or name in RESERVED:
-        wrong = (
-            "is a column of the results; choose another name"
-            if name in RESERVED
-            else "needs a name without dots and braces"
-        )
-        raise InputError(f"{wrong} for what moves together, such as latency", field=where)
-    columns = {path: values_of(values) for path, values in given.zip.items()}
-    (first, *_), count = columns.values(), len(next(iter(columns.values())))
-    for path, values in columns.items():
-        if len(values) != count:
-            raise InputError(
-                f"has {len(values)} values, and {next(iter(columns))} has {count}; all move together",
-                field=(*where, "zip", path),
-            )
-    labels = given.labels
-    if labels is not None and len(labels) != count:
-        raise InputError(f"has {len(labels)} entries for {count} values", field=(*where, "labels"))
-    paths = {path: _expanded(path, (*where, "zip", path)) for path in columns}
+def _axis(name: str, where: Keys, columns: Mapping[Keys, list[Any]], labels: list[Any] | None) -> Axis:
+    """An axis of values by where they are written, which ends in the path that they set."""
+    (first, values), *_ = columns.items()
+    for column, others in columns.items():
+        if len(others) != len(values):
+            said = f"has {len(others)} values, and {first[-1]} has {len(values)}; all move together"
+            raise InputError(said, field=column)
+    if labels is not None and len(labels) != len(values):
+        raise InputError(f"has {len(labels)} entries for {len(values)} values", field=(*where, "labels"))
+    paths = {column: expand(str(column[-1]), column) for column in columns}
     settings = [
-        tuple(
-            SweptField(each, values[rank], (*where, "zip", path, rank))
-            for path, values in columns.items()
-            for each in paths[path]
-        )
-        for rank in range(count)
+        tuple(SweptField(path, own[rank], (*column, rank)) for column, own in columns.items() for path in paths[column])
+        for rank in range(len(values))
     ]
-    place = (*where, "labels") if labels is not None else (*where, "zip", next(iter(columns)))
-    return Axis(name, _places(first if labels is None else labels, place), settings)
+    return Axis(name, _places(values, first) if labels is None else _places(labels, (*where, "labels")), settings)
 
 
 def _places(values: Sequence[Any], where: Keys) -> list[Any]:
@@ -169,38 +168,26 @@ def check_different(values: Sequence[Any], where: Keys, hint: str = "") -> None:
             seen[key] = text
 
 
-def _expanded(path: str, where: Keys) -> list[str]:
-    try:
-        return expand(path)
-    except ValueError as error:
-        raise InputError(str(error), field=where) from error
-
-
 def _check_overlap(found: Sequence[Axis]) -> None:
     """No two settings of a grid point may be about the same field."""
-    taken = Taken()
-    for axis in found:
-        for setting in axis.settings[0]:
-            other = taken.take(setting.path, axis.name)
-            if other is not None:
-                path, name = other
-                by = "" if name == axis.name else f" by {name}"
-                raise InputError(f"{setting.path} is set twice: {path} is also set{by}", field=("sweep", axis.name))
+    settings = [(setting.path, axis.name) for axis in found for setting in axis.settings[0]]
+    pair = clash([path for path, _ in settings])
+    if pair is not None:
+        (path, name), (other, axis) = (settings[rank] for rank in pair)
+        by = "" if name == axis else f" by {name}"
+        raise InputError(f"{other} is set twice: {path} is also set{by}", field=("sweep", axis))
 
 
-class Taken:
-    """Paths that are set, each by somebody; two of which one leads to the other are about the same field."""
+def clash(paths: Sequence[str]) -> tuple[int, int] | None:
+    """The ranks of two paths about the same field, of which one leads to the other; None if there are none.
 
-    def __init__(self) -> None:
-        self._above: dict[tuple[str, ...], tuple[str, str]] = {}
-        self._exact: dict[tuple[str, ...], tuple[str, str]] = {}
-
-    def take(self, path: str, name: str) -> tuple[str, str] | None:
-        """Take a path in somebody's name; the path that is in its way and its owner if there is one."""
-        keys = tuple(path.split("."))
-        parts = [keys[:length] for length in range(1, len(keys) + 1)]
-        other = next((self._exact[part] for part in parts if part in self._exact), self._above.get(keys))
-        if other is None:
-            self._exact[keys] = path, name
-            self._above.update(dict.fromkeys(parts, (path, name)))
-        return other
+    Examples
+    --------
+    >>> clash(["network.latency", "network.loss", "network.latency.mean"])
+    (0, 2)
+    """
+    ordered = sorted((path.split("."), rank) for rank, path in enumerate(paths))
+    for (keys, one), (others, two) in pairwise(ordered):
+        if others[: len(keys)] == keys:  # whatever stands between the two is below the first as well
+            return min(one, two), max(one, two)
+    return None

@@ -1,18 +1,16 @@
-"""What happens to a scenario before validation: old words, ``--set``, ``quick``, ``like``, sweeps and tuning."""
+"""What happens to a scenario before validation: ``--set``, ``quick``, ``like``, sweeps and tuning."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from math import prod
 from typing import Any
 
 from ...agents.errors import InputError
-from ...agents.suggestions import listed, suggestion
-from .spellings import respelled
+from ...agents.suggestions import require, suggestion
 from .sweeps import Axis, expand
-from .yaml_source import Keys, Source, dotted, read_text, show
+from .yaml_source import Keys, Source, read_text
 
 SWEEPABLE = ("task", "topology", "clock", "network", "availability", "protocols", "stop", "record", "engine")
 """Parts of a scenario that a sweep may vary."""
@@ -24,19 +22,6 @@ MAX_SETTINGS = 1_000_000
 """Settings that all points of a grid may make together."""
 MOST_SET = 1_000
 """Fields that a point of a grid, a trial or a quick version sets."""
-LONGEST = 2_000
-"""Characters of a sentence."""
-
-
-def modernised(source: Source) -> tuple[Source, list[str]]:
-    """A scenario in today's words, and a hint for every old one: where it is, and what it is called now."""
-    hints: list[str] = []
-
-    def hint(keys: Keys, old: str, new: str) -> None:
-        hints.append(sentence(source, keys, f"is called {new!r} now and read as that; write {new}", value=old))
-
-    data = respelled(source.data, hint)
-    return replace(source, data=data) if hints else source, hints
 
 
 def override(source: Source, assignments: Sequence[str]) -> Source:
@@ -92,16 +77,13 @@ def _set(source: Source, path: str, value: Any, place: str, *, said: str) -> Sou
     """Set what a path stands for; ``said`` begins the sentence about one that has no place in the scenario."""
     try:
         paths = expand(path)
-    except ValueError as error:
+    except InputError as error:
         raise InputError(f"{said}: {error}") from error
     protocols = source.data.get("protocols")
     for each in paths:
         keys = _keys(each)
-        if keys[0] == "protocols" and len(keys) > 2 and isinstance(protocols, Mapping) and keys[1] not in protocols:
-            wrong = str(keys[1])
-            raise InputError(
-                f"{said}: unknown protocol {wrong!r}{suggestion(wrong, protocols)} admissible: {listed(protocols)}"
-            )
+        if keys[0] == "protocols" and len(keys) > 2 and isinstance(protocols, Mapping):
+            require(str(keys[1]), protocols, f"{said}: unknown protocol {keys[1]!r}", ())
         source = _with_value(source, keys, value, place)
     return source
 
@@ -165,9 +147,7 @@ def _check_swept(source: Source, path: str, field: Keys) -> None:
     known = source.data["protocols"]
     if len(keys) < 2:
         raise InputError("names no field of a protocol, such as protocols.KEY.label", field=field)
-    if keys[1] not in known:
-        said = f"unknown protocol {keys[1]!r}{suggestion(keys[1], known)} admissible: {listed(known)}"
-        raise InputError(said, field=field)
+    require(keys[1], known, f"unknown protocol {keys[1]!r}", field)
     if len(keys) < 3:
         raise InputError(f"is a whole protocol; name a field of it, such as {path}.label", field=field)
 
@@ -194,49 +174,3 @@ def chosen(source: Source, choices: Mapping[str, Mapping[str, Any]], scaled: Map
         noted = [*(before if isinstance(before, list) else []), *values]
         source = source.with_value(("protocols", key, "tuned"), list(dict.fromkeys(noted)), source.where(("tune",)))
     return source
-
-
-def locate(error: InputError, source: Source) -> str:
-    """An error's sentence with the place, path and value of its field.
-
-    Parameters
-    ----------
-    error : InputError
-        With a ``field``; without one its message already says everything.
-    source : Source
-    """
-    if not error.field:
-        return str(error)
-    value = source.value(error.field)
-    return sentence(source, error.field, str(error), value=... if isinstance(value, Mapping | list) else value)
-
-
-def sentence(
-    source: Source, keys: Keys, message: str, *, value: Any = ..., parent: str | None = None, place: str | None = None
-) -> str:
-    """``file:line: path = value: message``; a ``--set`` already names path and value.
-
-    Parameters
-    ----------
-    source : Source
-    keys : Keys
-    message : str
-    value : any
-        Shown unless it is ``...``.
-    parent : str, optional
-        The entry that the part was inherited from.
-    place : str, optional
-        By default where the source has the part.
-    """
-    place = place or source.where(keys, value=value is not ...)
-    # Where there is no scenario to point into, such as in `hushnet plot`, sentences begin with the field themselves.
-    message = " ".join(message.split()).rstrip(".").removeprefix(f"{dotted(keys)}: ")
-    given = "" if value is ... else f" = {show(value)}"
-    origin = "" if parent is None else f" (inherited from {parent})"
-    named = "" if not keys or place.startswith(f"--set {dotted(keys)}=") else f"{_cut(dotted(keys))}{given}{origin}: "
-    text = f"{place}: {named}{message}"
-    return _cut(text, LONGEST)
-
-
-def _cut(text: str, most: int = 200) -> str:
-    return text if len(text) <= most else f"{text[: most - 3]}..."

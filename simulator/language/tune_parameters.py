@@ -18,7 +18,7 @@ from ..metrics.metric import names_of
 from .equal_budget import check_budget
 from .names import MAX_SEEDS, Count, Seed
 from .sweep_parameters import Values, values_of
-from .sweeps import Axis, Taken, check_different
+from .sweeps import Axis, check_different, clash
 
 VALIDATION = "validation"
 """The task's own measure, on rows that are held out of the agents' training rows."""
@@ -116,18 +116,18 @@ def check_tuning(
 
 
 def _check_paths(tune: TuneParameters, protocols: Sequence[str], swept: Sequence[Axis]) -> None:
-    taken = Taken()
-    for axis in swept:
-        for setting in axis.settings[0]:
-            taken.take(setting.path, axis.name)
     for path in tune.over:
         field, (key, _, rest) = ("tune", "over", path), path.partition(".")
         require(key, protocols, f"unknown protocol {key!r}", field)
         if not all(rest.split(".")) or rest.partition(".")[0] in FIXED:
             raise InputError(f"must be a protocol and one of its fields, such as {key}.step_size", field=field)
-        other = taken.take(f"protocols.{path}", path)
-        if other is not None:
-            raise InputError(f"protocols.{path} is set twice: {other[0]} is also swept or tuned", field=field)
+    paths = [setting.path for axis in swept for setting in axis.settings[0]]
+    paths += [f"protocols.{path}" for path in tune.over]
+    pair = clash(paths)
+    if pair is not None:
+        other, path = (paths[rank] for rank in pair)
+        wrong = f"{path} is set twice: {other} is also swept or tuned"
+        raise InputError(wrong, field=("tune", "over", path.removeprefix("protocols.")))
 
 
 def _check_trials(tune: TuneParameters) -> None:

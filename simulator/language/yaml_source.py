@@ -7,7 +7,7 @@ is built from it: aliases, anchors, tags, a second document, deep nesting, dupli
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,13 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import (
     AliasEvent,
     CollectionEndEvent,
+    CollectionStartEvent,
     DocumentStartEvent,
     Event,
     MappingStartEvent,
-    NodeEvent,
     ScalarEvent,
     SequenceStartEvent,
+    StreamEndEvent,
 )
 from ruamel.yaml.nodes import ScalarNode
 
@@ -45,7 +46,7 @@ _UNPRINTABLE = re.compile(
 U+2069): a label would be shown as another one, and its neighbours, too."""
 
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
-"""A character beyond U+FFFF in two halves."""
+"""A character beyond U+FFFF in two halves: JSON writes each as two escapes, such as ``\\ud83d\\ude00``."""
 
 _NUMBERS = {
     "int": re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"),
@@ -95,6 +96,11 @@ class Source:
                 return ...
             value = value[key]
         return value
+
+    def scalar(self, keys: Keys) -> Any:
+        """What is written at some keys, if it is short enough to be shown; else ``...``."""
+        value = self.value(keys)
+        return ... if isinstance(value, Mapping | list) else value
 
     def with_value(self, keys: Keys, value: Any, place: str) -> Source:
         """The same source with one part set or replaced; missing mappings on the way are made.
@@ -175,8 +181,7 @@ def read_text(text: str, name: str, *, numbered: bool = True) -> Source:
     unprintable = _UNPRINTABLE.search(text)
     if unprintable:
         line = text.count("\n", 0, unprintable.start()) + 1
-        where = f"{name}:{line}" if numbered else name
-        raise InputError(f"{where}: the character U+{ord(unprintable[0]):04X} is not allowed in a scenario")
+        _check_printable(text, f"{name}:{line}" if numbered else name)
     return _Reader(name, numbered).read(text)
 
 
@@ -212,43 +217,37 @@ def _plain(value: Any, keys: Keys, name: str) -> Any:
         value = value.tolist()
     if isinstance(value, list | tuple):
         return [_plain(each, (*keys, rank), name) for rank, each in enumerate(value)]
-    unprintable = _UNPRINTABLE.search(value) if isinstance(value, str) else None
-    if unprintable:
-        where = f"{name}: {dotted(keys)}" if keys else name
-        raise InputError(f"{where}: the character U+{ord(unprintable[0]):04X} is not allowed in a scenario")
+    if isinstance(value, str):
+        _check_printable(value, f"{name}: {dotted(keys)}" if keys else name)
     return value
 
 
-def _joined(text: str) -> str:
-    r"""A text whose characters beyond U+FFFF are whole: JSON writes each as two escapes, such as ``\ud83d\ude00``."""
-    return _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
-
-
-class _Frame:
-    """A mapping or list that is being filled."""
-
-    def __init__(self, container: dict[str, Any] | list[Any], keys: Keys) -> None:
-        self.container, self.keys = container, keys
-        self.key: str | None = None
-        self.key_line = 0
+def _check_printable(text: str, where: str) -> None:
+    unprintable = _UNPRINTABLE.search(text)
+    if unprintable:
+        raise InputError(f"{where}: the character U+{ord(unprintable[0]):04X} is not allowed in a scenario")
 
 
 class _Reader:
-    """Turns events into data, one frame per open mapping or list."""
+    """Turns events into data, from the outside inwards."""
 
     def __init__(self, name: str, numbered: bool) -> None:
         self.name, self.numbered = name, numbered
         self.yaml = YAML(typ="safe", pure=True)
-        self.frames = [_Frame([], ())]
+        self.events: Iterator[Event] = iter(())
         self.places: dict[Keys, tuple[str, str]] = {}
-        self.documents = self.values = 0
-        self.line = 1
+        self.values, self.line = 0, 1
 
     def read(self, text: str) -> Source:
+        self.events, data = iter(self.yaml.parse(text)), ...
         try:
-            for event in self.yaml.parse(text):
-                self.line = event.start_mark.line + 1
-                self._take(event, self.line)
+            while not isinstance(event := self._next(), StreamEndEvent):
+                if isinstance(event, DocumentStartEvent):
+                    if data is not ...:
+                        raise self._error(self.line, "a second document starts here; a scenario is a single document")
+                    if event.version not in (None, (1, 2)) or event.tags:
+                        raise self._error(self.line, "directives are not allowed; a scenario is plain YAML 1.2")
+                    data = self._value(self._next(), (), None)
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             problem = str(error.problem or error.context)
@@ -262,9 +261,14 @@ class _Reader:
             raise self._error(self.line, "is not valid YAML: an escape or a number cannot be read") from error
         except YAMLError as error:
             raise self._error(1, f"is not valid YAML: {' '.join(str(error).split())}") from error
-        if not self.frames[0].container:
+        if data is ...:
             raise self._error(1, "is empty")
-        return Source(self.name, next(iter(self.frames[0].container)), self.places)
+        return Source(self.name, data, self.places)
+
+    def _next(self) -> Event:
+        event = next(self.events)
+        self.line = event.start_mark.line + 1
+        return event
 
     def _place(self, line: int) -> str:
         return f"{self.name}:{line}" if self.numbered else self.name
@@ -272,66 +276,51 @@ class _Reader:
     def _error(self, line: int, sentence: str) -> InputError:
         return InputError(f"{self._place(line)}: {sentence}")
 
-    def _take(self, event: Event, line: int) -> None:
-        if isinstance(event, DocumentStartEvent):
-            self.documents += 1
-            if self.documents > 1:
-                raise self._error(line, "a second document starts here; a scenario is a single document")
-            if event.version not in (None, (1, 2)) or event.tags:
-                raise self._error(line, "directives are not allowed; a scenario is plain YAML 1.2")
-        elif isinstance(event, NodeEvent):
-            self._refuse_references(event, line)
-            if isinstance(event, ScalarEvent):
-                self._add(self._scalar(event, line), line)
-            elif isinstance(event, MappingStartEvent | SequenceStartEvent):
-                self._open({} if isinstance(event, MappingStartEvent) else [], line)
-        elif isinstance(event, CollectionEndEvent):
-            self.frames.pop()
+    def _value(self, event: Event, keys: Keys, key_line: int | None) -> Any:
+        """The value that begins with an event, at some keys; a value of a mapping has its key's line."""
+        line = self.line
+        self._admit(event, line)
+        if isinstance(event, CollectionStartEvent) and len(keys) >= MAX_DEPTH:
+            raise self._error(line, f"is nested more than {MAX_DEPTH} levels deep")
+        value = self._scalar(event, line) if isinstance(event, ScalarEvent) else None
+        # The parser places a value that is left out at whatever comes next.
+        here = line if key_line is None or value is not None or isinstance(event, CollectionStartEvent) else key_line
+        self.places[keys] = (self._place(key_line or line), self._place(here))
+        if isinstance(event, SequenceStartEvent):
+            value = []
+            while not isinstance(event := self._next(), CollectionEndEvent):
+                value.append(self._value(event, (*keys, len(value)), None))
+        elif isinstance(event, MappingStartEvent):
+            value = {}
+            while not isinstance(event := self._next(), CollectionEndEvent):
+                line, key = self.line, self._key(event, keys, value)
+                value[key] = self._value(self._next(), (*keys, key), line)
+        return value
 
-    def _refuse_references(self, event: NodeEvent, line: int) -> None:
+    def _key(self, event: Event, keys: Keys, mapping: Mapping[str, Any]) -> str:
+        self._admit(event, self.line)
+        key = self._scalar(event, self.line) if isinstance(event, ScalarEvent) else event
+        if not isinstance(key, str):
+            text = "a list or mapping" if key is event else show(key)
+            inside = f" of {dotted(keys)}" if keys else ""
+            raise self._error(self.line, f"the key {text}{inside} must be text; put it in quotes")
+        if key in mapping:
+            first = self.places[(*keys, key)][0]
+            raise self._error(self.line, f"{dotted((*keys, key))} is given twice (first at {first})")
+        return key
+
+    def _admit(self, event: Event, line: int) -> None:
+        """Refuse references and tags, and more values than a scenario has."""
         if isinstance(event, AliasEvent):
             raise self._error(line, f"the alias *{event.anchor} is not allowed; write the value out or use like")
-        if event.anchor is not None:
-            raise self._error(line, f"the anchor &{event.anchor} is not allowed; write the value out or use like")
-        tag = getattr(event, "tag", None)
+        anchor, tag = getattr(event, "anchor", None), getattr(event, "tag", None)
+        if anchor is not None:
+            raise self._error(line, f"the anchor &{anchor} is not allowed; write the value out or use like")
         if tag is not None:
             raise self._error(line, f"the tag {str(tag).replace('tag:yaml.org,2002:', '!!')} is not allowed")
-
-    def _open(self, container: dict[str, Any] | list[Any], line: int) -> None:
-        if len(self.frames) > MAX_DEPTH:
-            raise self._error(line, f"is nested more than {MAX_DEPTH} levels deep")
-        self.frames.append(_Frame(container, self._add(container, line)))
-
-    def _add(self, value: Any, line: int) -> Keys:
-        """Put a value (or a key) where it belongs; returns the value's keys."""
         self.values += 1
         if self.values > MAX_VALUES:
             raise self._error(line, f"has more than {MAX_VALUES} values; put long lists into files of their own")
-        frame = self.frames[-1]
-        if isinstance(frame.container, list):
-            keys: Keys = (*frame.keys, len(frame.container)) if len(self.frames) > 1 else ()
-            key_line = line
-            frame.container.append(value)
-        elif frame.key is None:
-            self._start_entry(frame, value, line)
-            return frame.keys
-        else:
-            keys, key_line = (*frame.keys, frame.key), frame.key_line
-            # The parser places a value that is left out at whatever comes next.
-            line = key_line if value is None else line
-            frame.container[frame.key], frame.key = value, None
-        self.places[keys] = (self._place(key_line), self._place(line))
-        return keys
-
-    def _start_entry(self, frame: _Frame, key: Any, line: int) -> None:
-        if not isinstance(key, str):
-            text = "a list or mapping" if isinstance(key, dict | list) else show(key)
-            inside = f" of {dotted(frame.keys)}" if frame.keys else ""
-            raise self._error(line, f"the key {text}{inside} must be text; put it in quotes")
-        if key in frame.container:
-            first = self.places[(*frame.keys, key)][0]
-            raise self._error(line, f"{dotted((*frame.keys, key))} is given twice (first at {first})")
-        frame.key, frame.key_line = key, line
 
     def _scalar(self, event: ScalarEvent, line: int) -> Any:
         tag = str(self.yaml.resolver.resolve(ScalarNode, event.value, event.implicit)).rpartition(":")[2]
@@ -346,24 +335,19 @@ class _Reader:
                 case "bool":
                     return constructor.construct_yaml_bool(node)
                 case "int":
-                    return self._whole(constructor.construct_yaml_int(node), event.value, line)
+                    number, given = constructor.construct_yaml_int(node), event.value
+                    if abs(number) <= LARGEST:
+                        return number
+                    shown = f"{given[:20]}..." if len(given) > 23 else given
+                    wrong = f"the number {shown} cannot be read: whole numbers go up to 2^64; write larger ones as 1e20"
+                    raise self._error(line, wrong)
                 case "float":
                     return float(constructor.construct_yaml_float(node))
         except ValueError:
             raise self._error(line, f"the number {event.value[:20]}... cannot be read") from None
-        text = _joined(event.value)
-        unprintable = _UNPRINTABLE.search(text)
-        if unprintable:
-            raise self._error(line, f"the character U+{ord(unprintable[0]):04X} is not allowed in a scenario")
+        text = _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), event.value)
+        _check_printable(text, self._place(line))
         return text
-
-    def _whole(self, number: int, text: str, line: int) -> int:
-        if abs(number) > LARGEST:
-            shown = f"{text[:20]}..." if len(text) > 23 else text
-            raise self._error(
-                line, f"the number {shown} cannot be read: whole numbers go up to 2^64; write larger ones as 1e20"
-            )
-        return number
 
 
 def show(value: Any) -> str:

@@ -46,7 +46,7 @@ def _metric(which: Which) -> Metric:
         per_agent=lambda reading: reading.world.ledger.epsilon(which, reading.delta),
         unasked=True,
         learning=False,
-        asked_as="epsilon",
+        group="epsilon",
     )
 
 

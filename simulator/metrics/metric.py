@@ -119,8 +119,8 @@ class Metric:
         Whether it belongs to tasks that name it as their criterion.
     share : {"", "gap", "end"}
         What a target's share is of, if one may be asked for: the gap at the start, or the value at the end.
-    asked_as : str
-        What ``record.metrics`` calls it; by default its name. Several may share one.
+    group : str
+        A word of ``record.metrics`` that asks for it with others; it is recorded by its own name, too.
     baselines : callable, optional
         ``baselines(task)``: what trivial predictions come to, by their names.
     """
@@ -144,13 +144,8 @@ class Metric:
     rows: Literal["", "training", "test"] = ""
     criterion: bool = False
     share: Literal["", "gap", "end"] = ""
-    asked_as: str = ""
+    group: str = ""
     baselines: Callable[[Task], Mapping[str, float]] | None = None
-
-    @property
-    def asked(self) -> str:
-        """Name of the metric in ``record.metrics``."""
-        return self.asked_as or self.name
 
     @property
     def words(self) -> str:
@@ -184,8 +179,16 @@ def recordable() -> dict[str, tuple[str, ...]]:
     """Return the names that ``record.metrics`` may list, and the metrics that each writes to the trace."""
     found: dict[str, tuple[str, ...]] = {}
     for metric in METRICS.values():
-        found[metric.asked] = (*found.get(metric.asked, ()), metric.name)
+        if metric.group:
+            found[metric.group] = (*found.get(metric.group, ()), metric.name)
+        found[metric.name] = (metric.name,)
     return found
+
+
+def traced_by(names: Iterable[str]) -> list[str]:
+    """The metrics that names of ``record.metrics`` write to the trace; a function in a file writes its own name."""
+    known = recordable()
+    return [traced for name in names for traced in known.get(name, (name,))]
 
 
 def statistics() -> dict[str, tuple[str, ...]]:

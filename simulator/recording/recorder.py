@@ -19,7 +19,8 @@ from ...agents.objectives.minima import cached_minimum
 from ...agents.objectives.objectives import Objective
 from ...agents.tables import Table
 from ...agents.tasks.base import Task
-from ..metrics import METRICS, Metric, Reading, recordable
+from ..metrics import METRICS, Metric, Reading
+from ..metrics.metric import traced_by
 from ..metrics.trace import KINDS, ROW, Row
 from ..tables.tallies import MESSAGES, SENT_BYTES, VECTORS
 from ..world.world import World
@@ -109,8 +110,7 @@ class Recorder:
         self.samples, self.on_sample = 0, on_sample
         self.invariants: InvariantCheck | None = None
         self.warnings: list[str] = []
-        named = recordable()
-        self._asked = [METRICS[traced] for name in self.metrics for traced in named[name]]
+        self._asked = [METRICS[name] for name in dict.fromkeys(traced_by(self.metrics))]
         self._rows: list[Row] = []
         self._last: tuple[float, int] | None = None
         self._reading: ObjectiveReading | None = None

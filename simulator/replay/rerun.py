@@ -32,7 +32,7 @@ from ..recording.recorder import Recorder
 from ..storage.dataset import Entry
 from ..storage.files import Frame, checksum, json_text, parquet, read_arrow, write_text
 from ..storage.provenance import code_version
-from ..storage.run_folder import TRACE_SCHEMA, modern
+from ..storage.run_folder import TRACE_SCHEMA
 from ..world.machine import one_thread
 from ..world.rewind import Rewind
 from ..world.world import World
@@ -159,7 +159,7 @@ def _compare(trace: Frame, entry: Entry) -> None:
     if checksum(parquet(trace, TRACE_SCHEMA)) == expected:
         return
     try:
-        saved = modern(read_arrow(entry.folder / "trace.parquet", expected)).to_pandas()
+        saved = read_arrow(entry.folder / "trace.parquet", expected).to_pandas()
     except InputError as error:
         told = f"the saved one cannot be read ({error})"
     else:

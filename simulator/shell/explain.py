@@ -131,7 +131,7 @@ def _protocol(name: str) -> str:
 def _metric(name: str) -> str:
     metric = METRICS[name]
     facts = {
-        "asked for as": f"record.metrics: [{metric.asked}]",
+        "asked for as": f"record.metrics: [{name}]{f', or [{metric.group}] with others' if metric.group else ''}",
         "statistics": ", ".join(metric.statistics),
         "shown where none is asked for": metric.usual,
         "range": _interval(metric.low, metric.high),

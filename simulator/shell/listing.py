@@ -29,8 +29,7 @@ _PLURALS = {
 def line_of(metric: Metric) -> str:
     """Label, unit and direction of a metric."""
     better = {"more": "; more is better", "less": "; less is better", None: ""}[metric.better]
-    asked = "" if metric.asked == metric.name else f" (record.metrics: {metric.asked})"
-    return f"{metric.words}{better}{asked}"
+    return f"{metric.words}{better}"
 
 
 def _kinds(section: str) -> Callable[[], Lines]:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...agents.errors import InputError
+from .documents import DatasetOrigin, read_document
 from .files import (
     PARQUET,
     checksum,
@@ -26,9 +27,8 @@ from .files import (
     open_table,
     put_folder,
     read_arrow,
-    read_json,
 )  # fmt: skip
-from .run_folder import TRACE_SCHEMA, modern
+from .run_folder import TRACE_SCHEMA
 
 NAMES = ("trace", "agents")
 ROWS = 50_000
@@ -86,7 +86,7 @@ def tables(name: str, entries: Sequence[Entry]) -> Iterator[pa.Table]:
     schema = _schema(name, entries)
     for row, entry in enumerate(entries):
         path = entry.folder / f"{name}.parquet"
-        table = modern(read_arrow(path, entry.checksums.get(path.name)))
+        table = read_arrow(path, entry.checksums.get(path.name))
         absent = [column for column in TRACE_SCHEMA.names if column not in table.column_names]
         if name == "trace" and absent:
             raise InputError(f"{path}: is no trace, it lacks the columns {', '.join(absent)}")
@@ -130,7 +130,7 @@ def read(folder: Path, name: str, entries: Sequence[Entry]) -> Iterator[tuple[st
     if _whole(folder, entries):
         with open_table(folder / f"{name}.parquet") as file:
             for column in file.schema_arrow.names:
-                table = modern(file.read(columns=[column], use_threads=False))
+                table = file.read(columns=[column], use_threads=False)
                 yield table.column_names[0], table.column(0)
     else:
         table = pa.concat_tables(_groups(tables(name, entries)))
@@ -157,7 +157,7 @@ def _schema(name: str, entries: Sequence[Entry]) -> pa.Schema:
 
 def _schema_of(path: Path) -> pa.Schema:
     with open_table(path) as file:
-        return modern(file.schema_arrow.empty_table()).schema
+        return file.schema_arrow
 
 
 def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -198,19 +198,13 @@ def _key(entries: Iterable[Entry]) -> str:
     return checksum(json_text(parts, indent=None, sort_keys=False).encode())
 
 
-def _made_of(folder: Path) -> str | None:
-    try:
-        return read_json(folder / "dataset.json").get("made_of")
-    except InputError:
-        return None
-
-
 def _whole(folder: Path, entries: Sequence[Entry]) -> bool:
     no_links(folder, folder.parent)
-    if _made_of(folder) != _key(entries):
-        return False
-    checksums = read_json(folder / "dataset.json").get("checksums", {})
-    if not isinstance(checksums, dict):
+    try:
+        about = read_document(DatasetOrigin, folder / "dataset.json")
+    except InputError:
         return False
     files = {f"{name}.parquet": folder / f"{name}.parquet" for name in NAMES}
-    return all(path.is_file() and file_checksum(path) == checksums.get(name) for name, path in files.items())
+    return about["made_of"] == _key(entries) and all(
+        path.is_file() and file_checksum(path) == about["checksums"].get(name) for name, path in files.items()
+    )

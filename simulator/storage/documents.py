@@ -1,6 +1,6 @@
-"""What ``index.json`` and manifests have to look like before anybody relies on them: typed, lenient in what is more.
+"""What ``index.json``, manifests and other documents have to look like before anybody relies on them.
 
-Results of older and newer versions have other fields beside these, which are let through. What stands under a known
+Other fields beside these are let through. What stands under a known
 name has the type that readers expect; otherwise the file is damaged, or somebody else's, and one sentence says so.
 """
 
@@ -25,6 +25,7 @@ from ..language.figure_parameters import Figure
 from ..language.names import Duration, Name
 from ..language.sweeps import RESERVED, TRIAL
 from ..metrics.trace import ROW
+from .files import read_json
 
 RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
 """A run's folder: a name, and no path."""
@@ -36,6 +37,7 @@ def _named(value: Any) -> Any:
 
 
 Number = Annotated[int | float, BeforeValidator(_named)]
+Checksum = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Words = dict[str, Any]
 
 
@@ -253,7 +255,7 @@ class Manifest(_Document):
     central: bool | None = None
     task: TaskEntry | None = None
     topology: TopologyEntry | None = None
-    privacy: Words | None = None
+    privacy: dict[str, Annotated[Any, BeforeValidator(_named)]] | None = None
     measures: dict[str, QuantityEntry] | None = None
     baselines: dict[str, dict[str, Number]] | None = None
     warnings: list[str] | None = None
@@ -261,36 +263,59 @@ class Manifest(_Document):
     totals: dict[str, Number] | None = None
     timings: dict[str, Number | str] | None = None
     versions: dict[str, str] | None = None
+    checksums: dict[str, Checksum] = {}
+    """Of the tables' files by name, and of its own text under ``manifest``."""
 
 
-class Checksums(_Document):
-    """Checksums of a run's files, by name."""
+class LeftOutEntry(_Document):
+    """A file that an experiment reads and keeps no copy of: its path in the scenario, where it is, and why."""
 
-    __pydantic_extra__: dict[str, Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]]
+    path: str
+    at: str
+    why: str
+    sha256: str | None = None
 
 
-def check_index(content: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The content of an index, if it is one, with its infinite numbers as numbers.
+class LeftOut(_Document):
+    """``left-out.json``: the files that an experiment keeps no copy of."""
+
+    files: list[LeftOutEntry]
+
+
+class DatasetOrigin(_Document):
+    """``dataset.json``: what a dataset was made of, and the checksums of its files."""
+
+    made_of: str
+    checksums: dict[str, Checksum]
+
+
+KINDS: dict[type[BaseModel], str] = {
+    Index: "the index of an experiment",
+    Manifest: "the manifest of a run",
+    LeftOut: "a list of files that were left out",
+    DatasetOrigin: "what a dataset was made of",
+}
+"""Documents that are read, and what a damaged one is not."""
+
+
+def read_document(model: type[BaseModel], path: Path) -> dict[str, Any]:
+    """Read a JSON file that is one of `KINDS`; its infinite numbers are numbers.
+
+    Parameters
+    ----------
+    model : type of BaseModel
+    path : Path
 
     Raises
     ------
     InputError
-        If it is none, or somebody else's; the sentence names the file and the field.
+        If it is missing, damaged, or somebody else's; the sentence names the file and the field.
     """
-    return _checked(Index, content, path, "the index of an experiment")
+    return checked(model, read_json(path), path)
 
 
-def check_manifest(content: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The content of a manifest, if it is one; raises like `check_index`."""
-    return _checked(Manifest, content, path, "the manifest of a run")
-
-
-def check_checksums(content: dict[str, Any], path: Path) -> dict[str, str]:
-    """The checksums of a manifest, if they are some; raises like `check_index`."""
-    return _checked(Checksums, content, path, "the manifest of a run")
-
-
-def _checked(model: type[BaseModel], content: dict[str, Any], path: Path, what: str) -> dict[str, Any]:
+def checked(model: type[BaseModel], content: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The content of a document that was, or will be, read from a path; raises like `read_document`."""
     try:
         return model.model_validate(content).model_dump(exclude_unset=True)
     except ValidationError as error:
@@ -298,4 +323,4 @@ def _checked(model: type[BaseModel], content: dict[str, Any], path: Path, what: 
         where = ".".join(str(part) for part in first["loc"])[:100]
         message = " ".join(first["msg"].replace("Input should be", "must be").split())
         problem = f"{where}: {message}" if where else message
-        raise InputError(f"{path}: is damaged, it is not {what} ({problem}); run the scenario again") from error
+        raise InputError(f"{path}: is damaged, it is not {KINDS[model]} ({problem}); run the scenario again") from error

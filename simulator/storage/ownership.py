@@ -1,8 +1,8 @@
 """Whose folder a results folder is: hushnet writes, sweeps and replaces only in folders of its own.
 
-A folder is hushnet's if it is new, empty, or has the marker ``.hushnet.json``. Folders without a marker, as older
-versions wrote them, are adopted if they hold what only hushnet writes: runs with valid manifests, and no name of
-hushnet's that somebody else has taken. Anything else is refused before anything is written.
+A folder is hushnet's if it is new, empty, or has the marker ``.hushnet.json``. Folders without a marker, as
+``cp -r results/mine/* there`` makes them, are adopted if they hold what only hushnet writes: runs with valid manifests,
+and no name of hushnet's that somebody else has taken. Anything else is refused before anything is written.
 """
 
 from __future__ import annotations

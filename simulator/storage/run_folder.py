@@ -16,12 +16,10 @@ from typing import Any, Literal
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...agents.errors import InputError
-from ..language.spellings import METRICS, may_be_old, respelled
-from .documents import check_checksums, check_manifest
-from .files import checksum, file_checksum, json_text, own_bytes, parquet, put_folder, read_arrow, read_json
+from .documents import Manifest, checked, read_document
+from .files import checksum, file_checksum, json_text, own_bytes, parquet, put_folder, read_arrow
 
 State = Literal["absent", "damaged", "complete"]
 
@@ -77,7 +75,7 @@ def write_run(result: RunResult, folder: Path) -> None:
         If a further table has a name that is no name or is taken, or if the manifest could not be read again.
     """
     try:
-        check_manifest(json.loads(json_text(result.manifest, indent=None)), folder / "manifest.json")
+        checked(Manifest, json.loads(json_text(result.manifest, indent=None)), folder / "manifest.json")
     except InputError as error:
         raise ValueError(f"its manifest could not be read again: {error.__cause__ or error}") from error
     for name in result.extras:
@@ -111,7 +109,7 @@ def state(folder: Path) -> State:
 
 
 def read_manifest(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """The manifest as it was given, in today's words, and the checksums of the tables' files by name.
+    """The manifest as it was given, and the checksums of the tables' files by name.
 
     Raises
     ------
@@ -119,22 +117,15 @@ def read_manifest(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
         If it is missing, unreadable or not as it was written.
     """
     path = folder / "manifest.json"
-    manifest = read_json(path)
-    checksums = manifest.pop("checksums", {})
-    if not isinstance(checksums, dict):
-        raise InputError(f"{path}: is damaged, it is not the manifest of a run; run the scenario again")
-    text = own_bytes(path).decode()
+    manifest = read_document(Manifest, path)
+    checksums, text = manifest.pop("checksums", {}), own_bytes(path).decode()
     if checksums.pop("manifest", None) is not None and _signed(text) != text:
         raise InputError(f"{path}: is damaged, its checksum is not its own; run the scenario again")
-    check_checksums(checksums, path)
-    manifest = check_manifest(manifest, path)
-    if isinstance(manifest.get("privacy"), dict):
-        manifest["privacy"] = {key: _finite_or_not(value) for key, value in manifest["privacy"].items()}
-    return respelled(manifest) if may_be_old(text) else manifest, checksums
+    return manifest, checksums
 
 
 def read_run(folder: Path) -> RunResult:
-    """Read a run back, in today's words.
+    """Read a run back.
 
     Raises
     ------
@@ -144,26 +135,11 @@ def read_run(folder: Path) -> RunResult:
     manifest, checksums = read_manifest(folder)
     names = dict.fromkeys([*TABLES, *(name.removesuffix(".parquet") for name in checksums)])
     files = {name: f"{name}.parquet" for name in names}
-    tables = {name: modern(read_arrow(folder / file, checksums.get(file))).to_pandas() for name, file in files.items()}
+    tables = {name: read_arrow(folder / file, checksums.get(file)).to_pandas() for name, file in files.items()}
     return RunResult(manifest, *(tables.pop(name) for name in TABLES), extras=tables)
-
-
-def modern(table: pa.Table) -> pa.Table:
-    """A table with today's names of metrics, see `hushnet.simulator.language.spellings`."""
-    table = table.rename_columns([METRICS.get(name, name) for name in table.column_names])
-    if "metric" not in table.column_names:
-        return table
-    column = table["metric"]
-    for old, new in METRICS.items():
-        column = pc.if_else(pc.equal(column, old), new, column)  # pyright: ignore[reportAttributeAccessIssue]
-    return table.set_column(table.column_names.index("metric"), "metric", column)
 
 
 def _signed(text: str) -> str:
     """A manifest's text with its own checksum in its place; keys are sorted, so ``checksums`` come first."""
     bare = _OWN.sub(r'\1""', text, count=1)
     return bare.replace('"manifest": ""', f'"manifest": "{checksum(bare.encode())}"', 1)
-
-
-def _finite_or_not(value: Any) -> Any:
-    return float(value) if value in ("inf", "-inf", "nan") else value

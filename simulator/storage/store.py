@@ -31,11 +31,10 @@ from typing import Any
 from ...agents.errors import InputError
 from ...agents.graph import Graph
 from ...agents.scratch import STRAY
-from ..language.spellings import respelled
 from . import dataset, ownership, run_folder
 from .dataset import Entry
-from .documents import check_index
-from .files import Frame, json_text, no_links, parquet, put_file, read_json, read_table, remove, sync, writing
+from .documents import Index, read_document
+from .files import Frame, json_text, no_links, parquet, put_file, read_table, remove, sync, writing
 from .provenance import edges, edges_hash
 from .run_folder import RunResult, State
 from .sharing import Shared
@@ -266,7 +265,7 @@ class Store:
             put_file(text.encode(), self.root / "index.json", within=self.root)
 
     def index(self) -> dict[str, Any]:
-        """What `write_index` wrote, in today's words; empty if it was never called.
+        """What `write_index` wrote; empty if it was never called.
 
         Raises
         ------
@@ -274,7 +273,7 @@ class Store:
             If it is damaged, or somebody else's.
         """
         path = self.root / "index.json"
-        return check_index(respelled(read_json(path)), path) if path.exists() else {}
+        return read_document(Index, path) if path.exists() else {}
 
     def entries(self, *, whole: bool = True) -> list[Entry]:
         """The runs of the index that are there, in its order; every run that is there where there is no index.

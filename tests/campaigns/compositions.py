@@ -19,7 +19,7 @@ from hushnet.simulator.language import inheritance
 from hushnet.simulator.language.loading import shipped
 from hushnet.simulator.language.schema import scenario_schema
 from hushnet.simulator.language.yaml_source import read_file
-from hushnet.simulator.metrics import recordable
+from hushnet.simulator.metrics import METRICS, recordable
 from hushnet.simulator.metrics.costs import COSTS, TO_TARGET
 
 Draw = Callable[[random.Random], Any]
@@ -56,7 +56,7 @@ def composed(rng: random.Random, folder: Path) -> dict[str, Any]:
     if rng.random() < 0.1:
         scenario["validation"] = 0.3
     record = scenario.get("record", {})
-    metrics = sorted({rng.choice(list(recordable())) for _ in range(3)})
+    metrics = sorted({rng.choice([*METRICS]) for _ in range(3)})
     scenario["record"] = (
         {"every": 1.0}
         | {key: value for key, value in record.items() if key not in ("metrics", "objective_of")}

@@ -93,10 +93,3 @@ def test_a_folder_that_does_not_exist_is_not_one_without_runs(tmp_path, capsys):
         assert "nowhere: does not exist; give a folder" in capsys.readouterr().err
         assert main([command, str(tmp_path / "empty")]) == 2
         assert "holds no" in capsys.readouterr().err
-
-
-def test_runs_of_today_are_not_called_those_of_an_older_hushnet(tmp_path, capsys):
-    path = tmp_path / "s.yaml"
-    path.write_text(json.dumps(scenario(record={"every": 1.0, "metrics": ["age", "traffic"]})))
-    assert main(["run", str(path), "--out", str(tmp_path / "out"), "--quiet"]) == 0
-    assert "older hushnet" not in capsys.readouterr().out

@@ -174,20 +174,6 @@ def test_a_trace_that_was_changed_and_signed_anew_is_found_out(results, tmp_path
     assert not (copy / "replay.html").exists()
 
 
-def test_the_same_rows_are_shown_where_another_version_wrote_them_as_other_bytes(results, tmp_path):
-    copy = tmp_path / "renamed"
-    shutil.copytree(results, copy)
-    (entry,) = chosen(copy, ["private"])
-    store = Store(copy)
-    result = store.load(entry.run)
-    old = result.trace["metric"].replace("epsilon_verified", "epsilon_tight")
-    assert (old != result.trace["metric"]).any()
-    result.trace["metric"] = old
-    shutil.rmtree(entry.folder)
-    store.save(entry.run, result)
-    assert write_replay(copy, ["private"])[0] == copy / "replay.html"
-
-
 def test_the_first_row_that_differs_is_told(results):
     (entry,) = chosen(results, ["cd"])
     trace = pd.read_parquet(entry.folder / "trace.parquet")

@@ -41,7 +41,6 @@ def collection_of(recorded, *, agents=4):
         (("accuracy", None), ("accuracy", "mean")),
         (("accuracy", "worst_decile"), ("accuracy", "worst_decile")),
         (("epsilon", None), ("epsilon_verified", "worst")),
-        (("epsilon_tight", None), ("epsilon_verified", "worst")),
         (("epsilon", "mean"), ("epsilon_verified", "worst")),
         (("epsilon", "q90"), ("epsilon_verified", "q90")),
         (("epsilon_claimed", None), ("epsilon_claimed", "worst")),

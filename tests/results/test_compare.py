@@ -208,12 +208,6 @@ def test_what_two_protocols_did_not_share_is_said_loudly(experiment, changed, wo
     assert words.split()[-1] in printed(compare(load_all(root)), 200)
 
 
-def test_a_field_that_an_older_version_did_not_know_is_no_difference_where_it_is_not_set(experiment):
-    stops = {"local": {"time": 5.0, "updates": None}, "cd": {"time": 5.0, "updates": None, "epochs": None}}
-    runs = [run for key, stop in stops.items() for run in with_values([0.1, 0.2], key, scenario={"stop": stop})]
-    assert compare(load_all(experiment(runs))).warnings == []
-
-
 def test_runs_without_partner_or_end_are_named_and_left_out(experiment):
     runs = [*with_values([0.5, 0.6], "local"), *with_values([0.7, 0.7, 0.7], "cd")]
     runs[-2].manifest["status"] = "diverged"

@@ -194,5 +194,7 @@ def test_more_than_is_copied_is_named(tmp_path, monkeypatch):
 def test_a_list_of_what_was_left_out_that_is_none_is_refused(tmp_path, text):
     out = ran(tmp_path, KINDS["edge_list"][0])
     (out / "origin" / "left-out.json").write_text(text)
-    with pytest.raises(InputError, match="does not list files"):
+    with pytest.raises(
+        InputError, match=r"left-out\.json: is damaged, it is not a list of files that were left out \(files"
+    ):
         write_bundle(out)

@@ -14,7 +14,7 @@ from hushnet.simulator import run
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
 from hushnet.simulator.network.graphs import LARGEST_WEIGHT, Topology
-from hushnet.simulator.storage.documents import check_index, check_manifest
+from hushnet.simulator.storage.documents import Index, Manifest, checked
 from hushnet.simulator.storage.files import json_text, told, writing
 from hushnet.simulator.storage.ownership import MARKER, claim
 from hushnet.simulator.storage.run_folder import write_run
@@ -88,7 +88,7 @@ EXTREMES = {"min": "@", "mean": "@", "max": "@"}
 def test_infinite_numbers_of_a_manifest_are_read_as_they_were_written(tmp_path, field, value, name):
     written = json.loads(json_text({**make_run().manifest, field: value}).replace('"@"', f'"{name}"'))
     expected = json.loads(json.dumps(value).replace('"@"', {"inf": "Infinity", "-inf": "-Infinity"}.get(name, "NaN")))
-    assert repr(check_manifest(written, tmp_path / "manifest.json")[field]) == repr(expected)
+    assert repr(checked(Manifest, written, tmp_path / "manifest.json")[field]) == repr(expected)
 
 
 def test_infinite_numbers_of_an_index_are_read_as_they_were_written(tmp_path):
@@ -96,7 +96,7 @@ def test_infinite_numbers_of_an_index_are_read_as_they_were_written(tmp_path):
     chosen = [{"protocol": "a", "grid": {}, "values": {}, "score": float("-inf")}]
     tuning = {"decided_by": "x", "trials": 1, "seeds": [1], "note": "", "warnings": [], "table": "t.parquet"}
     index = {"runs": [], "hits": {"found_by": "x", "runs": {"ab": [row]}}, "tuning": {**tuning, "chosen": chosen}}
-    found = check_index(json.loads(json_text(index)), tmp_path / "index.json")
+    found = checked(Index, json.loads(json_text(index)), tmp_path / "index.json")
     assert found["hits"]["runs"]["ab"] == [row]
     assert found["tuning"]["chosen"] == chosen
 

@@ -112,7 +112,7 @@ def test_a_name_that_is_replaced_as_a_whole_is_refused_where_it_is_not_ours(fini
     assert tree(root) == before
 
 
-def test_results_of_an_older_version_are_adopted(finished, tmp_path, capsys):
+def test_results_that_were_copied_without_their_marker_are_adopted(finished, tmp_path, capsys):
     root = tmp_path / "out"
     shutil.copytree(finished / "out", root)
     (root / MARKER).unlink()

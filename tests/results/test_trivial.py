@@ -117,10 +117,6 @@ def test_constants_have_rows_of_their_own_below_the_protocols(experiment):
     assert [row["label"] for row in rows] == ["local", "coordinate descent", "(majority class)", "(own majority class)"]
 
 
-def test_runs_of_before_have_none_and_say_so(experiment):
-    assert "Runs of an older hushnet do not say what constant predictions come to" in printed(load_all(experiment()))
-
-
 def test_runs_keep_what_trivial_predictions_come_to(tmp_path):
     scenario = {
         "schema": 1,

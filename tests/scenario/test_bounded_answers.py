@@ -129,7 +129,9 @@ def test_a_point_of_a_sweep_is_checked_by_what_it_changes(validations):
     assert validations == {"scenario": 1, "protocol": 3}
     assert loaded.points[0].scenario.protocols is loaded.points[1].scenario.protocols
     swept = load({**data, "sweep": {"protocols.a.label": [f"A{i}" for i in range(10)]}})
-    assert validations == {"scenario": 2, "protocol": 6 + 10 * 2}, "a, and b, which is like it"
+    assert validations == {"scenario": 2, "protocol": 6 + 10}, "a; b, which is like it, has a label of its own"
+    load({**data, "sweep": {"protocols.a.label": [f"A{i}" for i in range(10)], "network.loss": [0.0, 0.1, 0.2]}})
+    assert validations == {"scenario": 3, "protocol": 9 + 20}, "once for each entry, however many points have it"
     assert swept.points[3].scenario.protocols["a"].label == "A3"
 
 

@@ -4,8 +4,10 @@ import json
 import subprocess
 import sys
 import types
+from pathlib import Path
 from typing import Any
 
+import hushnet.simulator
 import pytest
 from hushnet.agents.errors import Divergence, InputError
 from hushnet.simulator.cli import main
@@ -223,6 +225,31 @@ def test_a_new_protocol_needs_a_name_that_python_accepts(name, tmp_path, capsys)
 def test_the_version_is_printed(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("hushnet ")
+
+
+@pytest.mark.parametrize("editable", [True, False])
+def test_the_version_says_which_of_two_copies_is_used_if_it_is_not_the_installed_one(
+    editable, tmp_path, monkeypatch, capsys
+):
+    class Installed:
+        version = "0.1.0"
+        root = Path(hushnet.simulator.__file__).resolve().parents[1] if editable else tmp_path / "hushnet"
+
+        def read_text(self, name):
+            return json.dumps({"url": self.root.as_uri(), "dir_info": {"editable": True}}) if editable else None
+
+        def locate_file(self, name):
+            return tmp_path / name
+
+    monkeypatch.setattr("importlib.metadata.distribution", lambda name: Installed())
+    here = Path(hushnet.simulator.__file__).resolve().parents[1]
+    if editable:
+        assert main(["--version"]) == 0
+        assert capsys.readouterr().out == "hushnet 0.1.0\n"
+        monkeypatch.setattr(Installed, "root", tmp_path)
+    assert main(["--version"]) == 0
+    other = tmp_path if editable else tmp_path / "hushnet"
+    assert capsys.readouterr().out == f"hushnet from {here}, not the installed 0.1.0 of {other}\n"
 
 
 def test_help_imports_nothing_heavy():

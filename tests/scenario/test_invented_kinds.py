@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, final, get_args
 
@@ -472,6 +473,20 @@ def test_a_kind_of_figure_is_asked_for_checked_and_drawn(forget, tmp_path):
         load(scenario(figures=[{"kind": "dots", "y": "accuracy", "baseline": "local"}]))
     with pytest.raises(InputError, match="did you mean 'dots'"):
         load(scenario(figures=[{"kind": "dotz", "y": "accuracy"}]))
+
+
+def test_a_kind_of_figure_whose_numbers_lack_a_column_is_told_which(forget, tmp_path, capsys):
+    forget(FIGURE_KINDS, "bare")
+
+    def numbers(collection, spec):
+        whole = bars(collection, spec)
+        return replace(whole, points=whole.points.drop(columns=["n", "low"]))
+
+    register_figure(FigureKind(name="bare", about="no numbers of runs", numbers=numbers, draw=dots, x=("protocol",)))
+    asked = scenario(figures=[{"kind": "bare", "y": "accuracy", "x": "protocol"}], seeds=2)
+    said = "the numbers of 'bars' have no column low, n; give them one, or a note that says what the marks are"
+    with pytest.raises(InputError, match=re.escape(said)):
+        run(asked, out=tmp_path).figures()
 
 
 class Apart(Latency):

@@ -7,9 +7,11 @@ import pytest
 from hushnet.agents.errors import InputError
 from hushnet.protocols import catalog
 from hushnet.protocols.base import Layout, Protocol, ProtocolParameters
+from hushnet.simulator import run
 from hushnet.simulator.language.loading import find, load, locate, opening_comment, shipped
 from hushnet.simulator.language.scenario import Scenario
 from hushnet.simulator.language.schema import scenario_schema
+from hushnet.simulator.metrics import METRICS, more_is_better
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -171,6 +173,16 @@ def test_statistics_follow_the_metric():
     assert [figure.statistic for figure in load(data).scenario.figures] == ["value", "mean", "worst", "worst_decile"]
 
 
+def test_a_metric_is_recorded_by_the_name_that_the_trace_gives_it():
+    figures = [{"y": "epsilon_verified"}]
+    found = load(written(record={"every": 1, "metrics": ["epsilon_verified"]}, figures=figures)).scenario
+    assert found.traced() == ["epsilon_verified"]
+    both = load(written(record={"every": 1, "metrics": ["epsilon"]})).scenario
+    assert both.traced() == ["epsilon_claimed", "epsilon_verified"]
+    with pytest.raises(InputError, match=r"record\.metrics .*: names a metric twice"):
+        load(written(record={"every": 1, "metrics": ["epsilon", "epsilon_verified"]}))
+
+
 PLUGIN = """
 from hushnet.protocols.base import Layout, Protocol
 
@@ -251,6 +263,37 @@ def test_an_own_metric_is_loaded_with_trust(tmp_path):
     path = own(tmp_path, record={"every": 1, "metrics": ["objective", "./mine.py:other"]})
     with pytest.raises(InputError, match=r"record\.metrics\[1\] = './mine.py:other': .*mine.py has no other"):
         load(path, trust_code=True)
+
+
+METRIC = """
+from hushnet.agents.quantity import Quantity
+from hushnet.simulator.metrics import Metric
+
+def largest(reading):
+    yield "worst", abs(reading.models).max()
+
+size = Metric(name="size", better="less", compute=largest, label="largest weight", statistics=("worst",), usual="worst",
+              quantity=lambda reading: Quantity("largest weight", "worst agent"))
+"""
+
+
+def test_an_own_metric_with_all_that_is_known_of_it_is_named_once(tmp_path):
+    name = "./mine.py:size"
+    (tmp_path / "mine.py").write_text(METRIC)
+    asked = {"record": {"every": 1, "metrics": ["accuracy", name]}, "target": {"metric": name, "level": 1}}
+    path = tmp_path / "a.yaml"
+    path.write_text(json.dumps(written(figures=[{"y": name}], **asked)))
+    try:
+        loaded = load(path, trust_code=True)
+        assert loaded.scenario.traced() == ["accuracy", name]
+        assert loaded.scenario.figures[0].statistic == "worst"
+        assert (METRICS[name].words, more_is_better(name)) == ("largest weight", False)
+        result = run(path, trust_code=True, out=tmp_path / "out")
+        found = result.trace[result.trace["metric"] == name]
+        assert set(found["statistic"]) == {"worst"}
+        assert result.manifests[0]["measures"][name]["function"] == "largest weight"
+    finally:
+        METRICS.remove(name)
 
 
 def test_shipped_and_handed_over_protocols_are_found_by_name():

@@ -91,11 +91,11 @@ def check(
     ] = None,
 ) -> None:
     """Check a scenario without running it."""
-    from ..limits.events import check_limits
+    from ..limits.memory import check_machine
     from ..limits.objectives import check_stand_ins
 
     with loaded_scenario(scenario, assignments, seeds, trust_code) as loaded:
-        check_limits(loaded)
+        check_machine(loaded)
         check_stand_ins(loaded)
         if loaded.scenario.figures or loaded.scenario.target is not None:
             from ..limits.rehearsal import rehearse

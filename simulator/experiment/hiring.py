@@ -9,16 +9,16 @@ from typing_extensions import override
 
 from ...agents.errors import InputError
 from ..contract.verdict import Verdict
-from .estimate import costs_of_runs
-from .plan import Experiment, PlannedRun, Run
+from .plan import Experiment, PlannedRun, wake_ups
 from .processes import OwnProcesses
 from .proofs import judge
 from .run_once import RunOutcome, is_there, run_once
 from .stacks import MOST_RUNS, in_stacks, run_stack, stack_of
+from .time_left import processes_of
 from .workers import Jobs, OnSample, OnStart, Workers
 
-START, RUN, EVENT = 3.0, 0.02, 5e-6
-"""Seconds of processor time, about: to start two processes, and of a run and of each of its events."""
+START, RUN, WAKE_UP = 3.0, 0.02, 2e-5
+"""Seconds of processor time, about: to start two processes, and of a run and of each of its wake-ups."""
 
 
 @final
@@ -116,14 +116,13 @@ def is_short(experiment: Experiment, queue: Sequence[PlannedRun]) -> bool:
     """
     if experiment.metrics or any(experiment.source(planned.run) is not None for planned in queue):
         return False
-    todo: list[Run] = []
+    seconds = 0.0
     for planned in queue:
         if not is_there(experiment, planned.run, experiment.run_id(planned.run)):
-            todo.append(planned.run)
-        if len(todo) * RUN >= START:
+            seconds += RUN + wake_ups(planned.run.point.scenario) * WAKE_UP
+        if seconds >= START:
             return False
-    events = sum(cost.events for cost in costs_of_runs(experiment, todo))
-    return len(todo) * RUN + events * EVENT < START
+    return True
 
 
 def hire(jobs: Jobs = 1, scheduler: str | None = None) -> Workers:
@@ -146,9 +145,7 @@ def hire(jobs: Jobs = 1, scheduler: str | None = None) -> Workers:
 
         return GivenCluster(scheduler)
     if jobs == "auto":
-        from dask.system import cpu_count
-
-        jobs = cpu_count()
+        jobs = processes_of(jobs)
     if isinstance(jobs, str | float) or jobs < 1:
         raise InputError(f"jobs = {jobs!r}: must be a number from 1, or auto")
     if jobs == 1:

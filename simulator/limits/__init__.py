@@ -1,1 +1,1 @@
-"""What runs need at least, from a scenario alone: events and memory; what cannot be is refused before any run."""
+"""What a scenario needs in memory, and what of it drawing would refuse: said before any run."""

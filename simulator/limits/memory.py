@@ -12,6 +12,7 @@ from ...agents.errors import INTERRUPTED, OutOfResources
 from ...agents.tasks.extent import Files
 from ...protocols import catalog
 from ...protocols.base import Layout, MessageKind, Problem, Protocol, ProtocolParameters
+from ..language.loading import LoadedScenario
 from ..language.scenario import Scenario
 from ..world.machine import SHARE, available_memory, size, total_memory
 
@@ -97,14 +98,24 @@ def _mean(width: Width) -> float:
     return float(np.mean(width)) if np.size(width) else 0.0
 
 
-def check_machine(scenario: Scenario, resolve: Resolve = catalog.resolve) -> None:
-    """Refuse a scenario that this machine could not hold if nothing else ran on it; raises like `check_memory`."""
-    needed, total = expected_bytes(scenario, resolve=resolve), total_memory()
-    if needed > total:
-        raise OutOfResources(
-            f"{scenario.scenario}: needs about {size(needed)} of memory, and this machine has {size(total)}; {REMEDY}"
-        )
-    _check_limit(scenario, needed)
+def check_machine(loaded: LoadedScenario) -> None:
+    """Refuse a scenario of which this machine could not hold a run if nothing else ran on it.
+
+    Raises
+    ------
+    OutOfResources
+        With the numbers.
+    """
+    total = total_memory()
+    for point in (*loaded.trials, *loaded.points):
+        scenario = point.scenario
+        needed = expected_bytes(scenario, resolve=loaded.code.protocol)
+        if needed > total:
+            raise OutOfResources(
+                f"{scenario.scenario}: needs about {size(needed)} of memory, and this machine has {size(total)}; "
+                f"{REMEDY}"
+            )
+        _check_limit(scenario, needed)
 
 
 def check_memory(

@@ -20,7 +20,6 @@
     heartbeat.py   whether somebody waits for them, and which run a worker died of
     perform.py     all of it together: the entry
     tuning.py      parameters chosen on validation data, before the runs that are reported
-    hits.py        the event by which each run met the target, run again up to there
     time_left.py   how much longer it takes, and notebook.py, which shows that in a notebook
     estimate.py    what an experiment will take: counts and memory (`limits`)
 """

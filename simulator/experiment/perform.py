@@ -18,7 +18,6 @@ from ..storage.store import Store
 from ..world.world import World
 from .execute import FAILURES
 from .hiring import InProcess, hire
-from .hits import first_hits
 from .notebook import shown_progress
 from .options import RunOptions
 from .plan import Experiment, PlannedRun, Run, plan
@@ -66,7 +65,6 @@ def perform(
     on_run: Callable[[Run, RunOutcome], None] | None = None,
     on_sample: Callable[[World], None] | None = None,
     on_check: Callable[[Run], None] | None = None,
-    on_look: Callable[[Run], None] | None = None,
 ) -> list[HushnetError]:
     """Run everything that is not there yet, save each run when it ends, and index what belongs to the experiment.
 
@@ -85,8 +83,6 @@ def perform(
         Called with the world at every record instant; only where this process executes the runs.
     on_check : callable, optional
         Told of a run when the privacy contract of its protocol is about to be checked in its world.
-    on_look : callable, optional
-        Told of a run that was made again to see by which event it met the scenario's target.
 
     Returns
     -------
@@ -137,18 +133,9 @@ def perform(
         except KeyboardInterrupt as stop:
             raise KeyboardInterrupt(_so_far(queue, outcomes, len(runs))) from stop
         finally:
-            known = _index_of(store).get("hits")
-            index = partial(_write_index, store, experiment, runs, queue, outcomes)
-            index(hits=known)
+            _write_index(store, experiment, runs, queue, outcomes)
         store.sweep()
         store.consolidate()
-        listed = [(run_id, queue[rank]) for _, rank, run_id in _there(queue, outcomes)]
-        try:
-            hits = first_hits(experiment, listed, known, hired, on_look)
-        except KeyboardInterrupt as stop:
-            raise KeyboardInterrupt(_so_far(queue, outcomes, len(runs))) from stop
-        if hits != known:
-            index(hits=hits)
     return [_failure(experiment, queue[rank], a) for rank, a in sorted(outcomes.items()) if a.status != "complete"]
 
 
@@ -187,8 +174,6 @@ def _write_index(
     runs: list[Run],
     queue: list[PlannedRun],
     outcomes: Mapping[int, RunOutcome],
-    *,
-    hits: Mapping[str, Any] | None,
 ) -> None:
     """Index the runs that are there, in the experiment's order, whatever the order in which they ended."""
     scenario = experiment.loaded.scenario
@@ -203,7 +188,6 @@ def _write_index(
         runs=[run_id for _, _, run_id in there],
         grids=[runs[place].point.values for place, _, _ in there],
         **shown(scenario),
-        hits=hits,
         tuning=experiment.loaded.tuning,
         failed=[
             {

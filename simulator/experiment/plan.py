@@ -30,7 +30,6 @@ from ..language.yaml_source import Source
 from ..limits.memory import check_memory
 from ..metrics import METRICS, recordable
 from ..metrics.metric import names_of
-from ..metrics.trace import HitWindow
 from ..network.randomness import Draws
 from ..network.setting import Setting, Stop
 from ..recording.message_log import MessageLog
@@ -429,14 +428,11 @@ class PlannedRun:
     run : Run
     places : tuple of int
         Where it stands in `Experiment.runs`.
-    window : HitWindow, optional
-        Where it is to be looked at closely, once it is there.
     """
 
     name: str
     run: Run
     places: tuple[int, ...]
-    window: HitWindow | None = None
 
 
 def plan(experiment: Experiment, runs: Iterable[Run]) -> list[PlannedRun]:

@@ -84,7 +84,7 @@ def _alike(experiment: Experiment, planned: PlannedRun) -> str | None:
     """What runs of a stack have in common; None for a run that is made by itself."""
     run, scenario = planned.run, planned.run.point.scenario
     parameters, record, stop = scenario.protocols[run.protocol], scenario.record, scenario.stop
-    if planned.window is not None or experiment.engine_name(run) == "event" or not _is_proved(experiment, planned):
+    if experiment.engine_name(run) == "event" or not _is_proved(experiment, planned):
         return None
     own = {*(record.metrics or ())} - recordable().keys()  # may remember what they have seen
     if own or experiment.metrics or record.activations or record.messages is not None:

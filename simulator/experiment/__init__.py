@@ -14,10 +14,8 @@
     hiring.py      who that is: this process, ...
     processes.py   ... others on this machine
     cluster.py     ... or those of a dask cluster (imported only where one is asked for)
-    dispatch.py    batches of runs for those, and what becomes of them
-    interrupts.py  Ctrl-C while that goes on
-    batches.py     what one of those does with a batch of runs
-    heartbeat.py   whether somebody waits for them, and which run a worker died of
+    dispatch.py    runs for those, and what becomes of them
+    remote.py      what one of those does
     perform.py     all of it together: the entry
     tuning.py      parameters chosen on validation data, before the runs that are reported
     time_left.py   how much longer it takes, and notebook.py, which shows that in a notebook

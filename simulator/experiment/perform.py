@@ -29,6 +29,9 @@ from .time_left import processes_of
 from .tuning import choose, trial_experiment
 from .workers import Workers
 
+FEW = 50
+"""Runs that no other process is started for, where all of an experiment's are short."""
+
 
 def run(source: Path | str | Mapping[str, Any], options: RunOptions | None = None, **changes: Any) -> Collection:
     """Run what is not there yet of a scenario's runs, and return all of them as they are on disk.
@@ -121,7 +124,8 @@ def perform(
         hired = workers or closing_at_end.enter_context(InProcess())
         try:
             prove(experiment, queue, hired, on_check)
-            work = hired.work(experiment, queue, on_start=on_start, on_sample=on_sample)
+            who = InProcess() if _is_short(experiment, queue) else hired
+            work = who.work(experiment, queue, on_start=on_start, on_sample=on_sample)
             with closing(work):
                 for rank, outcome in work:
                     outcomes[rank] = outcome
@@ -137,6 +141,12 @@ def perform(
         store.sweep()
         store.consolidate()
     return [_failure(experiment, queue[rank], a) for rank, a in sorted(outcomes.items()) if a.status != "complete"]
+
+
+def _is_short(experiment: Experiment, queue: list[PlannedRun]) -> bool:
+    """Whether all runs take less than starting processes for them; never with a user's code, which may end its own."""
+    own_code = experiment.metrics or any(experiment.source(planned.run) is not None for planned in queue)
+    return len(queue) < FEW and experiment.is_short and not own_code
 
 
 def _so_far(queue: list[PlannedRun], outcomes: Mapping[int, RunOutcome], runs: int) -> str:

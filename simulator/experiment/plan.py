@@ -434,6 +434,11 @@ class PlannedRun:
     run: Run
     places: tuple[int, ...]
 
+    @property
+    def kind(self) -> str:
+        """The kind of its protocol."""
+        return self.run.point.scenario.protocols[self.run.protocol].kind
+
 
 def plan(experiment: Experiment, runs: Iterable[Run]) -> list[PlannedRun]:
     """Every run once, those with the same data one after the other.

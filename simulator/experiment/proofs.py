@@ -56,8 +56,7 @@ def prove(
     for key, group in alike.items():
         if key in experiment.verdicts:
             continue
-        kind = group[0].run.point.scenario.protocols[group[0].run.protocol].kind
-        if source_hash([experiment.loaded.code.protocol(kind)]) is None:
+        if source_hash([experiment.loaded.code.protocol(group[0].kind)]) is None:
             experiment.verdicts[key] = SHIPPED
             continue
         if experiment.contract and not group[0].run.point.scenario.debug:

@@ -80,9 +80,8 @@ def run_once(
     store, run_id = Store(experiment.folder, experiment.token), None
     began, worked = time.perf_counter(), time.process_time()
     there, status, error = False, FAILED, ""
-    kind = planned.run.point.scenario.protocols[planned.run.protocol].kind
-    if kind in experiment.unrepeatable:
-        error = experiment.unrepeatable[kind]
+    if planned.kind in experiment.unrepeatable:
+        error = experiment.unrepeatable[planned.kind]
         keep_failure(experiment, planned, error)
         return RunOutcome(None, FAILED, error=error)
     try:

@@ -79,12 +79,10 @@ def left_out(folder: Path) -> list[dict[str, Any]]:
     entries = read_json(path).get("files", []) if path.exists() else []
     if not isinstance(entries, list):
         raise InputError(f"{path}: is damaged, it does not list files; run the scenario again")
-    # Before there were reasons, a path was all.
-    found = [{"path": entry, "at": entry, "why": OUTSIDE} if isinstance(entry, str) else entry for entry in entries]
-    for entry in found:
+    for entry in entries:
         if not (isinstance(entry, dict) and all(isinstance(entry.get(name), str) for name in ("path", "at", "why"))):
             raise InputError(f"{path}: is damaged, it does not list files; run the scenario again")
-    return found
+    return entries
 
 
 def brought(folder: Path, value: Any) -> Any:

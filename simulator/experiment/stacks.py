@@ -57,6 +57,14 @@ def _room(experiment: Experiment, planned: PlannedRun) -> int:
 
 def run_stack(
     experiment: Experiment, stack: Sequence[PlannedRun], on_sample: Callable[[World], None] | None = None
+) -> list[RunOutcome]:
+    """Make runs, side by side if there are several and nothing speaks against it, and keep them."""
+    made = _side_by_side(experiment, stack, on_sample) if len(stack) > 1 else None
+    return [run_once(experiment, planned, on_sample) for planned in stack] if made is None else made
+
+
+def _side_by_side(
+    experiment: Experiment, stack: Sequence[PlannedRun], on_sample: Callable[[World], None] | None
 ) -> list[RunOutcome] | None:
     """Make runs side by side and keep them; None, and nothing is kept, if they have to be made one by one."""
     ids = [experiment.run_id(planned.run) for planned in stack]

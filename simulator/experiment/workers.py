@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from ..contract.verdict import Verdict
@@ -27,7 +27,7 @@ class Workers(ABC):
         *,
         on_start: OnStart | None = None,
         on_sample: OnSample | None = None,
-    ) -> Generator[tuple[int, RunOutcome], None, None]:
+    ) -> Iterator[tuple[int, RunOutcome]]:
         """Execute every run that is not there yet; gives (its rank, what became of it) in order of completion.
 
         Parameters
@@ -35,10 +35,8 @@ class Workers(ABC):
         experiment : Experiment
         queue : sequence of PlannedRun
             See `hushnet.simulator.experiment.plan.plan`.
-        on_start : callable, optional
-            Told of every run before it begins, where that is known.
-        on_sample : callable, optional
-            Called with the world at every record instant, where there is one in this process.
+        on_start, on_sample : callable, optional
+            Told of a run before it begins, and of its world at every record instant, where this process makes it.
 
         Raises
         ------
@@ -48,13 +46,7 @@ class Workers(ABC):
 
     @abstractmethod
     def judge(self, experiment: Experiment, planned: PlannedRun) -> Verdict:
-        """What the privacy contract of a run's protocol comes to, found where runs are executed.
-
-        Raises
-        ------
-        HushnetError
-            If something does not admit any runs.
-        """
+        """What the privacy contract of a run's protocol comes to, found where runs are executed; raises as `work`."""
 
     def close(self) -> None:  # noqa: B027 (most have nothing to end)
         """End processes at once, whatever they are doing: what is complete has been saved."""

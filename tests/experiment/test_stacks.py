@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 
@@ -88,7 +89,8 @@ def test_runs_made_side_by_side_are_kept_as_they_are_alone(tmp_path, stacks, alo
     assert stacks.count(6) >= 4  # both points and all seeds of a protocol
 
 
-def test_any_processes_come_to_the_same(tmp_path, alone):
+def test_any_processes_come_to_the_same(tmp_path, alone, monkeypatch):
+    monkeypatch.setattr(importlib.import_module("hushnet.simulator.experiment.perform"), "FEW", 0)
     with OwnProcesses(2) as workers:
         assert performed(tmp_path, workers) == alone
 

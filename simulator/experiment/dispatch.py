@@ -5,10 +5,9 @@ from __future__ import annotations
 import shutil
 from abc import abstractmethod
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,7 +22,7 @@ from ..storage.files import writing
 from .plan import Experiment, PlannedRun
 from .remote import context_of, judge_there, pack, work
 from .run_once import FAILED, RunOutcome, keep_failure
-from .stacks import MOST_RUNS, in_stacks, stack_of
+from .stacks import in_stacks
 from .workers import OnSample, OnStart, Workers
 
 MOST_DEATHS = 3
@@ -72,7 +71,7 @@ class Elsewhere(Workers):
         *,
         on_start: OnStart | None = None,
         on_sample: OnSample | None = None,
-    ) -> Iterator[tuple[int, RunOutcome]]:
+    ) -> Generator[tuple[int, RunOutcome], None, None]:
         """Let them work; what begins and what a run samples is known there only."""
         self.prepare(experiment, queue)
         with _folder(experiment.folder.resolve()) as folder:
@@ -110,7 +109,10 @@ class _Dispatch:
     def __init__(self, workers: Elsewhere, experiment: Experiment, queue: Sequence[PlannedRun], folder: Path) -> None:
         self.workers, self.experiment, self.queue = workers, experiment, queue
         self.context = context_of(experiment, queue, folder)
-        self.waiting, self.open = deque(in_stacks(experiment, queue)), dict[Future[Any], list[int]]()
+        most = max(len(queue) // (2 * max(workers.count(), 1)), 1)  # so that the last ones end at about one time
+        stacks = in_stacks(experiment, queue)
+        self.waiting = deque(stack[k : k + most] for stack in stacks for k in range(0, len(stack), most))
+        self.open: dict[Future[Any], list[int]] = {}
         self.deaths, self.stillborn = Counter[int](), 0
 
     def outcomes(self) -> Iterator[tuple[int, RunOutcome]]:
@@ -119,7 +121,7 @@ class _Dispatch:
             while self.waiting or self.open:
                 count = max(self.workers.count(), 1)
                 while self.waiting and len(self.open) < count:
-                    ranks = self._next(len(self.waiting) // (2 * count))
+                    ranks = self.waiting.popleft()
                     packed = pack([self.queue[rank] for rank in ranks])
                     self.open[self.workers.submit(work, self.context, packed)] = ranks
                 for future in wait(self.open, LOOK, FIRST_COMPLETED).done:
@@ -128,16 +130,10 @@ class _Dispatch:
                         made, self.stillborn = self.workers.result(future), 0
                     except WorkerDied:
                         made = self._died(ranks)
-                    self.waiting.extendleft(reversed(ranks[len(made) :]))
+                    self.waiting.extendleft([rank] for rank in reversed(ranks[len(made) :]))
                     yield from zip(ranks, made, strict=False)
         finally:
             self.workers.forget(self.open)
-
-    def _next(self, most: int) -> list[int]:
-        """Ranks of the next run, or of as many that are made side by side with it."""
-        some = [self.queue[rank] for rank in islice(self.waiting, min(max(most, 1), MOST_RUNS))]
-        count = 1 if self.waiting[0] in self.deaths else stack_of(self.experiment, some)
-        return [self.waiting.popleft() for _ in range(count)]
 
     def _died(self, ranks: Sequence[int]) -> list[RunOutcome]:
         """What is known of runs at which a process has died: nothing if they are to be tried again, each by itself."""
@@ -145,7 +141,6 @@ class _Dispatch:
         said = "".join(read_bytes(path).decode(errors="replace") for path in begun)
         for path in begun:
             path.unlink()
-        self.deaths.update(dict.fromkeys(ranks, 0))
         self.stillborn = 0 if begun else self.stillborn + 1
         if self.stillborn == STARTS:
             raise OutOfResources(

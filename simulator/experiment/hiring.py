@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import final
 
 from typing_extensions import override
@@ -13,7 +13,7 @@ from .plan import Experiment, PlannedRun
 from .processes import OwnProcesses
 from .proofs import judge
 from .run_once import RunOutcome
-from .stacks import MOST_RUNS, in_stacks, run_stack, stack_of
+from .stacks import in_stacks, run_stack
 from .time_left import processes_of
 from .workers import Jobs, OnSample, OnStart, Workers
 
@@ -30,15 +30,13 @@ class InProcess(Workers):
         *,
         on_start: OnStart | None = None,
         on_sample: OnSample | None = None,
-    ) -> Iterator[tuple[int, RunOutcome]]:
-        order = in_stacks(experiment, queue)
+    ) -> Generator[tuple[int, RunOutcome], None, None]:
         with OwnProcesses(1) as other:
-            while order:
-                count = stack_of(experiment, [queue[rank] for rank in order[:MOST_RUNS]])
-                ranks, order = order[:count], order[count:]
+            for ranks in in_stacks(experiment, queue):
                 stack = [queue[rank] for rank in ranks]
-                for planned in stack if on_start else ():
-                    on_start(planned.run)
+                for planned in stack:
+                    if on_start:
+                        on_start(planned.run)
                 if stack[0].kind in experiment.deadly:
                     made = [outcome for _, outcome in other.work(experiment, stack)]
                 else:

@@ -22,7 +22,7 @@ from .notebook import shown_progress
 from .options import RunOptions
 from .plan import Experiment, PlannedRun, Run, plan
 from .proofs import prove
-from .run_once import FAILED, RunOutcome, failure_file
+from .run_once import FAILED, RunOutcome, failure_file, is_there
 from .sources import keep_sources
 from .survey import survey
 from .time_left import processes_of
@@ -144,9 +144,16 @@ def perform(
 
 
 def _is_short(experiment: Experiment, queue: list[PlannedRun]) -> bool:
-    """Whether all runs take less than starting processes for them; never with a user's code, which may end its own."""
-    own_code = experiment.metrics or any(experiment.source(planned.run) is not None for planned in queue)
-    return len(queue) < FEW and experiment.is_short and not own_code
+    """Whether the runs to come take less than starting processes; never with a user's code, which may end its own."""
+    if experiment.metrics or any(experiment.source(planned.run) is not None for planned in queue):
+        return False
+    to_run = 0
+    for planned in queue:
+        if not is_there(experiment, planned.run, experiment.run_id(planned.run)):
+            to_run += 1
+            if to_run == FEW or not experiment.is_short:
+                return False
+    return True
 
 
 def _so_far(queue: list[PlannedRun], outcomes: Mapping[int, RunOutcome], runs: int) -> str:

@@ -26,7 +26,7 @@ from ..world.world import World
 from .plan import Experiment, PlannedRun
 from .proofs import judge
 from .run_once import RunOutcome
-from .stacks import MOST_RUNS, run_stack, stack_of
+from .stacks import run_stack
 
 CHECK_INTERVAL = 1.0
 """Seconds between two looks at whether anybody still waits for the result."""
@@ -78,17 +78,16 @@ def pack(content: object) -> bytes:
 
 
 def work(context: WorkerContext, packed: bytes) -> list[RunOutcome]:
-    """Execute some of a queue, packed, in order; fewer outcomes than runs if nobody waits for them any more.
+    """Execute a stack of runs, packed; there are no outcomes if nobody waits for them any more.
 
     Raises
     ------
     HushnetError
         Why no further run makes sense.
     """
-    outcomes: list[RunOutcome] = []
     complain_plainly()
     with _one_at_a_time, contained():
-        experiment, queue, looked = _opened(context), _loaded(packed), [time.perf_counter()]
+        experiment, stack, looked = _opened(context), _loaded(packed), [time.perf_counter()]
 
         def check_waiting(_: World) -> None:
             if time.perf_counter() - looked[0] > CHECK_INTERVAL:
@@ -97,13 +96,10 @@ def work(context: WorkerContext, packed: bytes) -> list[RunOutcome]:
                     raise Abandoned
 
         try:
-            while rest := queue[len(outcomes) :]:
-                stack = rest[: stack_of(experiment, rest[:MOST_RUNS])]
-                with _at(context.folder / stack[0].name):
-                    outcomes += run_stack(experiment, stack, check_waiting)
+            with _at(context.folder / stack[0].name):
+                return run_stack(experiment, stack, check_waiting)
         except Abandoned:
-            pass
-    return outcomes
+            return []
 
 
 def judge_there(context: WorkerContext, packed: bytes) -> Verdict:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Literal
 
 from ..contract.verdict import Verdict
@@ -27,7 +27,7 @@ class Workers(ABC):
         *,
         on_start: OnStart | None = None,
         on_sample: OnSample | None = None,
-    ) -> Iterator[tuple[int, RunOutcome]]:
+    ) -> Generator[tuple[int, RunOutcome], None, None]:
         """Execute every run that is not there yet; gives (its rank, what became of it) in order of completion.
 
         Parameters

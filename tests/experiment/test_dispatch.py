@@ -88,7 +88,7 @@ def test_any_order_of_completion_leaves_the_same_bytes(experiment, tmp_path):
 def test_runs_that_lose_their_process_together_are_made_by_themselves_until_the_guilty_one_is_known(
     experiment, monkeypatch, deaths, alone
 ):
-    monkeypatch.setattr(dispatch, "stack_of", lambda experiment, some: len(some))
+    monkeypatch.setattr(dispatch, "in_stacks", lambda experiment, queue: [[*range(len(queue))]])
     queue = plan(experiment, list(experiment.runs()))
     workers = Shuffled(np.random.default_rng(2), deadly=queue[3].name, deaths=deaths)
     failures = perform(experiment, workers=workers)

@@ -66,21 +66,25 @@ def kept(folder):
 @pytest.fixture
 def stacks(monkeypatch):
     """How many runs were made side by side each time in this process; never any if asked for."""
-    made, usual = [], hiring.stack_of
+    made, usual = [], hiring.run_stack
 
-    def noted(experiment, some):
-        made.append(usual(experiment, some))
-        return made[-1]
+    def noted(experiment, stack, on_sample):
+        made.append(len(stack))
+        return usual(experiment, stack, on_sample)
 
-    monkeypatch.setattr(hiring, "stack_of", noted)
+    monkeypatch.setattr(hiring, "run_stack", noted)
     return made
+
+
+def one_by_one(experiment, queue):
+    return [[rank] for rank in range(len(queue))]
 
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
     """The runs, each made by itself."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hiring, "stack_of", lambda experiment, some: 1)
+        patch.setattr(hiring, "in_stacks", one_by_one)
         return performed(tmp_path_factory.mktemp("alone"))
 
 
@@ -172,5 +176,5 @@ def test_own_protocols_are_made_side_by_side_where_batches_were_seen_to_change_n
     scenario = {**SCENARIO, "protocols": {"own": {"kind": "Own", "privacy": privacy}}}
     found = performed(tmp_path / "together", scenario=scenario, Own=kind)
     assert set(stacks) == made
-    monkeypatch.setattr(hiring, "stack_of", lambda experiment, some: 1)
+    monkeypatch.setattr(hiring, "in_stacks", one_by_one)
     assert performed(tmp_path / "alone", scenario=scenario, Own=kind) == found

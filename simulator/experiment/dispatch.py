@@ -49,7 +49,7 @@ class Elsewhere(Workers):
 
     @abstractmethod
     def count(self) -> int:
-        """How many there are now."""
+        """Number of processes that there are now."""
 
     @abstractmethod
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
@@ -136,7 +136,7 @@ class _Dispatch:
             self.workers.forget(self.open)
 
     def _died(self, ranks: Sequence[int]) -> list[RunOutcome]:
-        """What is known of runs at which a process has died: nothing if they are to be tried again, each by itself."""
+        """Outcomes of runs at which a process has died: none if they are to be tried again, each by itself."""
         begun = [path for rank in ranks if (path := self.context.folder / self.queue[rank].name).exists()]
         said = "".join(read_bytes(path).decode(errors="replace") for path in begun)
         for path in begun:

@@ -1,4 +1,4 @@
-"""What ``--dry-run`` says of an experiment: runs, memory and disk, task and graph, and the engine of each protocol."""
+"""Answer to ``--dry-run``: runs, memory and disk, task and graph, and the engine of each protocol."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ROW_BYTES = 12
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a stage of an experiment (its trials, or its reported runs) takes.
+    """Needs of a stage of an experiment: its trials, or its reported runs.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def print_estimate(experiment: Experiment, console: Console, jobs: Jobs = 1) -> 
 
 
 def forms(experiment: Experiment) -> list[str]:
-    """Which engine will run each protocol's first run, in which form its steps, and why.
+    """Name the engine of each protocol's first run, the form of its steps, and the reason.
 
     Their worlds are built for that.
     """

@@ -1,4 +1,4 @@
-"""Who is hired to execute runs: this process, others on this machine, or a dask cluster that is there already."""
+"""Choice of workers: this process, others on this machine, or a dask cluster that is there already."""
 
 from __future__ import annotations
 

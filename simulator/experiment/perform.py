@@ -144,7 +144,7 @@ def perform(
 
 
 def _is_short(experiment: Experiment, queue: list[PlannedRun]) -> bool:
-    """Whether the runs to come take less than starting processes; never with a user's code, which may end its own."""
+    """Say if the runs to come take less than starting processes; never with a user's code, which may end its own."""
     if experiment.metrics or any(experiment.source(planned.run) is not None for planned in queue):
         return False
     to_run = 0

@@ -104,7 +104,7 @@ class OwnProcesses(Elsewhere):
 
 
 def _begin() -> None:
-    """What a process does first: see to it that it ends, whatever it is doing, as soon as the one that started it."""
+    """See to it that this process ends, whatever it is doing, as soon as the one that started it has ended."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

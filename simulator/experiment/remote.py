@@ -1,4 +1,4 @@
-"""What is done in another process, here or on another machine: runs, and the check of a privacy contract."""
+"""Work of another process, here or on another machine: runs, and the check of a privacy contract."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Abandoned(Interruption):
 
 @dataclass(frozen=True)
 class WorkerContext:
-    """What every worker needs to know of an experiment.
+    """An experiment as it is sent to workers.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def work(context: WorkerContext, packed: bytes) -> list[RunOutcome]:
 
 
 def judge_there(context: WorkerContext, packed: bytes) -> Verdict:
-    """What the privacy contract of a packed run's protocol comes to; raises as `work`."""
+    """Verdict on the privacy contract of a packed run's protocol; raises as `work`."""
     complain_plainly()
     with _one_at_a_time, contained():
         return judge(_opened(context), _loaded(packed).run)

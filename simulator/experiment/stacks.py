@@ -90,7 +90,7 @@ def _side_by_side(
 
 
 def _alike(experiment: Experiment, planned: PlannedRun) -> str | None:
-    """What runs of a stack have in common; None for a run that is made by itself."""
+    """Text that runs of a stack have in common; None for a run that is made by itself."""
     run, scenario = planned.run, planned.run.point.scenario
     parameters, record, stop = scenario.protocols[run.protocol], scenario.record, scenario.stop
     if experiment.engine_name(run) == "event" or not _is_proved(experiment, planned):
@@ -104,6 +104,6 @@ def _alike(experiment: Experiment, planned: PlannedRun) -> str | None:
 
 
 def _is_proved(experiment: Experiment, planned: PlannedRun) -> bool:
-    """Whether a protocol's steps were seen to give the same bits in batches of any agents."""
+    """Say if a protocol's steps were seen to give the same bits in batches of any agents."""
     verdict = experiment.verdict(planned.run)
     return verdict.status == "shipped" or (verdict.status in ("passed", "elsewhere") and not verdict.warnings)

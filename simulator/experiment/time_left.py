@@ -1,4 +1,4 @@
-"""How much longer an experiment takes, told from what its runs have taken so far; before any has ended nobody knows."""
+"""Time that an experiment still takes, by what its runs have taken so far; unknown before any has ended."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class TimeLeft:
         return sum(left for left in self._left.values() if left > 0)
 
     def _going(self) -> int:
-        """How many runs go on at once."""
+        """Number of runs that go on at once."""
         return min(self._processes, self._runs_left())
 
 
@@ -93,7 +93,7 @@ def in_words(seconds: float) -> str:
 
 
 def processes_of(jobs: Jobs) -> int:
-    """How many processes somebody asks for."""
+    """Number of processes that somebody asks for."""
     if jobs != "auto":
         return jobs
     from dask.system import cpu_count

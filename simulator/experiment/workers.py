@@ -1,4 +1,4 @@
-"""Who executes runs, whatever they are: the one contract of all workers."""
+"""Contract of all that execute runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Workers(ABC):
 
     @abstractmethod
     def judge(self, experiment: Experiment, planned: PlannedRun) -> Verdict:
-        """What the privacy contract of a run's protocol comes to, found where runs are executed; raises as `work`."""
+        """Verdict on the privacy contract of a run's protocol, found where runs are executed; raises as `work`."""
 
     def close(self) -> None:  # noqa: B027 (most have nothing to end)
         """End processes at once, whatever they are doing: what is complete has been saved."""

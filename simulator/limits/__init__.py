@@ -1,1 +1,1 @@
-"""What a scenario needs in memory, and what of it drawing would refuse: said before any run."""
+"""Refusals before any run: what does not fit into memory, and what drawing would refuse."""

@@ -1,4 +1,4 @@
-"""What a world will hold in memory, estimated from its scenario before anything is built."""
+"""Memory of a world, estimated from its scenario before anything is built."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Resolve = Callable[[str], type[Protocol]]
 
 
 class Sizes(NamedTuple):
-    """What stands for a task where a layout is asked for before there are data."""
+    """Numbers that stand for a task where a layout is asked for before there are data."""
 
     agents: int
     dimension: int
@@ -61,7 +61,7 @@ def expected_bytes(scenario: Scenario, files: Files | None = None, resolve: Reso
 
 
 def expected_layout(protocol: type[Protocol], parameters: ProtocolParameters, sizes: Sizes) -> Layout:
-    """What a protocol lays out, asked of it before there are data and a graph.
+    """Layout of a protocol, asked of it before there are data and a graph.
 
     Where its layout depends on more than the numbers of agents and dimensions, it counts as a model for each agent,
     which it sends.

@@ -17,7 +17,7 @@ from ..metrics.costs import TO_TARGET
 Field = tuple[str | int, ...]
 
 OBJECTIVE = ("objective", "gap")
-"""What figures call it."""
+"""Names of the objective in figures."""
 
 
 class SideBySide(NamedTuple):

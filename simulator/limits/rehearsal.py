@@ -34,7 +34,7 @@ AGENTS, DIMENSION = 3, 2
 
 STATEMENT = {"unit": ["record"], "adjacency": ["replace-one"], "claimed": 1.0, "verified": 1.0, "delta": 1e-5,
              "flagged": False}  # fmt: skip
-"""What a private run says of its epsilon, but for the observer."""
+"""Privacy statement of a private run, but for the observer."""
 
 
 def recorded(protocol: type[Protocol], parameters: ProtocolParameters, metrics: Iterable[str]) -> set[str]:
@@ -85,7 +85,7 @@ def rehearse(loaded: LoadedScenario) -> None:
 
 
 def shown(scenario: Scenario) -> dict[str, Any]:
-    """What an index says of how to show an experiment."""
+    """Fields of an index that say how to show an experiment."""
     return {
         "figures": [figure.model_dump() for figure in scenario.figures],
         "style": scenario.style.model_dump(exclude_none=True),
@@ -160,7 +160,7 @@ def _statistics(loaded: LoadedScenario) -> dict[str, set[str]]:
 
 
 def _rows(loaded: LoadedScenario, known: Set[str], asked: Mapping[str, set[str]]) -> Iterator[tuple[Any, ...]]:
-    """What a run's trace would hold: every metric from a value towards a better one, and to its target."""
+    """Rows of a made-up trace: every metric from a value towards a better one, and to its target."""
     target = loaded.scenario.target
     for metric in filter(known.__contains__, loaded.scenario.traced()):
         listed = METRICS[metric].statistics if metric in METRICS else ()
@@ -187,7 +187,7 @@ def _per_agent(loaded: LoadedScenario) -> list[str]:
 
 
 def _of_one_run(figure: Figure) -> bool:
-    """Whether a figure shows a graph or messages, which only a run has."""
+    """Say if a figure shows a graph or messages, which only a run has."""
     return FIGURE_KINDS[figure.drawn_as].shows == "messages" or figure.drawn_as == "portrait"
 
 
@@ -200,7 +200,7 @@ def _check_fonts(scenario: Scenario) -> None:
 
 
 def _may_lack_room(scenario: Scenario, figure: Figure) -> bool:
-    """Whether letters may not fit, for the author has a say in sizes; as they usually are, they do."""
+    """Say if letters may not fit, for the author has a say in sizes; as they usually are, they do."""
     own = figure.style is not None and figure.style.model_dump(exclude_none=True)
     return bool(own or scenario.style.model_dump(exclude_none=True))
 

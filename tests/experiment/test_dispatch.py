@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
 import re
 from concurrent.futures import Future
@@ -34,7 +35,7 @@ class Shuffled(dispatch.Elsewhere):
     """Stands for a cluster: does what it is given in random order, in this process, and may lose its workers."""
 
     def __init__(self, rng, *, deadly: str = "", deaths: int = 1) -> None:
-        self.rng, self.deadly, self.lost = rng, deadly, 0
+        self.rng, self.deadly, self.lost, self.given = rng, deadly, 0, 0
         self.open: list[tuple[Future[Any], WorkerContext, bytes]] = []
         type(self).deaths = deaths
 
@@ -48,6 +49,7 @@ class Shuffled(dispatch.Elsewhere):
 
     def submit(self, function, *arguments):
         assert function is work
+        self.given += 1
         self.open.append((Future(), *arguments))
         return self.open[-1][0]
 
@@ -105,6 +107,18 @@ def test_a_protocol_known_to_end_its_process_is_tried_once(experiment):
     workers = Shuffled(np.random.default_rng(2), deadly=own.name)
     assert "killed its worker 1 time (" in str(perform(experiment, workers=workers)[0])
     assert workers.lost == 1
+
+
+def test_others_are_asked_only_for_as_many_runs_as_take_longer_than_starting_them(tmp_path, monkeypatch):
+    plain = load(write(tmp_path), overrides=["protocols={local: {kind: local}}"])
+    workers = Shuffled(np.random.default_rng(4))
+    assert perform(Experiment(plain, tmp_path / "few"), workers=workers) == []
+    assert workers.given == 0, "eight short runs"
+    monkeypatch.setattr(importlib.import_module("hushnet.simulator.experiment.perform"), "FEW", 2)
+    assert perform(Experiment(plain, tmp_path / "few"), workers=workers) == []
+    assert workers.given == 0, "all of them are there"
+    assert perform(Experiment(plain, tmp_path / "many"), workers=workers) == []
+    assert workers.given == 8
 
 
 def some_runs(experiment: Experiment, there: Path, **changes: Any) -> Any:

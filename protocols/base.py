@@ -179,16 +179,6 @@ class Protocol(ABC):
         """
         return
 
-    @classmethod
-    def least_sent(cls, parameters: Any) -> int | None:
-        """Minimum number of messages that a step sends to every neighbour; None if agents may fall silent.
-
-        A run that would surely go beyond its limit on events by this is refused before it starts. The number counts for
-        the very class that defines it, not for subclasses; by default it is None. Agents without neighbours may always
-        fall silent.
-        """
-        return None
-
     def local_data(self, agent: int, shard: Shard) -> Shard:
         """An agent's rows as its steps will see them (clipped, or cut to its own columns); a function of them alone.
 

@@ -16,8 +16,8 @@ GATES = {
     "simulator/storage/files.py": "reads what hushnet wrote, by way of the gate, and syncs",
     "simulator/storage/store.py": "holds the lock's file open",
     "simulator/storage/dataset.py": "writes a table piece by piece, inside of a fresh folder",
-    "simulator/experiment/heartbeat.py": "marks in a folder of its own",
     "simulator/cli/application.py": "the metadata of the installed package",
+    "simulator/experiment/remote.py": "a file of a run that somebody is at, in a folder of its own",
     "simulator/cli/streams.py": "the null device in place of an output that is closed",
 }
 """Who may open files, and why."""

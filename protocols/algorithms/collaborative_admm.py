@@ -146,11 +146,6 @@ class CollaborativeAdmm(Protocol):
 
     @classmethod
     @override
-    def least_sent(cls, parameters: CollaborativeAdmmParameters) -> int:
-        return 1 if cls.traits_for(parameters).trigger == "round" else 0
-
-    @classmethod
-    @override
     def check_scenario(cls, parameters: CollaborativeAdmmParameters, surroundings: Surroundings) -> None:
         check_length(parameters.confidence, surroundings.task.agents, "confidence")
         check_steps(surroundings.task.loss, parameters)

@@ -122,11 +122,6 @@ class ConsensusAdmm(RoundsOfAdmm):
     Parameters = ConsensusAdmmParameters
     parameters: ConsensusAdmmParameters
 
-    @classmethod
-    @override
-    def least_sent(cls, parameters: ConsensusAdmmParameters) -> int:
-        return 1
-
     def prepare(self) -> None:
         """Penalties and dual steps of all agents."""
         self.iteration = Iteration(self.parameters, self.problem)

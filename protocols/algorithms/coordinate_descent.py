@@ -115,11 +115,6 @@ class CoordinateDescent(Protocol):
 
     @classmethod
     @override
-    def least_sent(cls, parameters: CoordinateDescentParameters) -> int | None:
-        return 1 if parameters.privacy is None and parameters.updates is None else None
-
-    @classmethod
-    @override
     def check_scenario(cls, parameters: CoordinateDescentParameters, surroundings: Surroundings) -> None:
         check_smooth(surroundings.task.loss)
         check_length(parameters.confidence, surroundings.task.agents, "confidence")

@@ -102,11 +102,6 @@ class DualAveraging(Protocol):
 
     @classmethod
     @override
-    def least_sent(cls, parameters: DualAveragingParameters) -> int | None:
-        return 1 if parameters.privacy is None else None
-
-    @classmethod
-    @override
     def check_scenario(cls, parameters: DualAveragingParameters, surroundings: Surroundings) -> None:
         check_slope(parameters.privacy, surroundings.task.loss)
 

@@ -72,11 +72,6 @@ class EdgeConsensusAdmm(Protocol):
 
     @classmethod
     @override
-    def least_sent(cls, parameters: EdgeConsensusAdmmParameters) -> int:
-        return 0
-
-    @classmethod
-    @override
     def check_scenario(cls, parameters: EdgeConsensusAdmmParameters, surroundings: Surroundings) -> None:
         check_newton(surroundings.task.loss, surroundings.task.kind)
 

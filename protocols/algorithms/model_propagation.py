@@ -120,11 +120,6 @@ class ModelPropagation(Protocol):
 
     @classmethod
     @override
-    def least_sent(cls, parameters: ModelPropagationParameters) -> int | None:
-        return None if parameters.closed_form or parameters.privacy else 0 if parameters.gossip else 1
-
-    @classmethod
-    @override
     def check_scenario(cls, parameters: ModelPropagationParameters, surroundings: Surroundings) -> None:
         task = surroundings.task
         check_length(parameters.confidence, task.agents, "confidence")

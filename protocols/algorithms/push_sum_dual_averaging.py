@@ -82,11 +82,6 @@ class PushSumDualAveraging(Protocol):
 
     @classmethod
     @override
-    def least_sent(cls, parameters: PushSumDualAveragingParameters) -> int | None:
-        return 1 if parameters.privacy is None else None
-
-    @classmethod
-    @override
     def check_scenario(cls, parameters: PushSumDualAveragingParameters, surroundings: Surroundings) -> None:
         check_slope(parameters.privacy, surroundings.task.loss)
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from ...agents.errors import InputError
 from ...agents.files import at_home
-from ..metrics.trace import ROW
 from ..storage import dataset
 from ..storage.dataset import grid_table
 from ..storage.files import Frame
@@ -73,22 +71,6 @@ class Collection:
         own = {manifest["protocol"]: manifest.get("label") or manifest["protocol"] for manifest in self.manifests}
         named = {key: label or key for key, label in (self.index.get("labels") or {}).items() if key in own}
         return {**named, **{key: label for key, label in own.items() if key not in named}}
-
-    @cached_property
-    def looked_closely(self) -> Collection:
-        """The same runs, with the rows around the event by which each met the scenario's target."""
-        rows = ((run, row) for run, hit in ((self.index.get("hits") or {}).get("runs") or {}).items() for row in hit)
-        added: Frame = pd.DataFrame([(run, *row) for run, row in rows], columns=["run", *ROW])
-        added = added[added["run"].isin(self.runs)]
-        if not len(added):
-            return self
-        of_run = self.trace.drop_duplicates("run").set_index("run")
-        for name in self.trace.columns.difference(added.columns):
-            added[name] = added["run"].map(of_run[name])
-        trace = pd.concat([self.trace, added[self.trace.columns]], ignore_index=True)
-        ranks = pd.Index(self.runs).get_indexer(pd.Index(trace["run"]))
-        order = np.lexsort((trace["activations"], trace["time"], ranks))
-        return replace(self, trace=trace.iloc[order].reset_index(drop=True))
 
     @cached_property
     def kinds(self) -> Kinds:

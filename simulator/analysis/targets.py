@@ -19,7 +19,6 @@ from ...agents.errors import InputError
 from ..language.target_parameters import share_of
 from ..metrics import more_is_better
 from ..metrics.metric import names_of
-from ..metrics.trace import HitWindow
 from ..storage.files import Frame
 from .aggregate import CURVE_AXES, curves, power_near, resolve
 from .comparability import Incomparable
@@ -78,9 +77,7 @@ def reached(collection: Collection, target: Mapping[str, Any] | None, x: str) ->
 
     Notes
     -----
-    Nothing is interpolated. Where the scenario has this target, runs were measured after every activation
-    between the two records in question (`hushnet.simulator.experiment.hits`), and a place is that of the very step
-    which met it; otherwise it is late by at most the distance of two records. Where all protocols are measured by
+    Nothing is interpolated: a place is late by at most the distance of two records. Where all protocols are measured by
     the objective of one of them (``record.objective_of``), the level that a share asks for is that of this
     protocol's start with the same seed at the same grid point, so that it is the same for all; otherwise a run is
     compared with its own start. A share of the accuracy is compared with the final accuracy of the protocol that ``of``
@@ -88,7 +85,7 @@ def reached(collection: Collection, target: Mapping[str, Any] | None, x: str) ->
     else to fall.
     """
     target = target_of(collection, target)
-    places, level, _ = _met(collection.looked_closely, target, x)
+    places, level = _met(collection, target, x)
     found = per_run(collection)
     unknown = pd.Series(np.where(found["run"].isin(level.dropna().index), np.inf, np.nan), index=found.index)
     columns = {"value": "x", "after": "after"}
@@ -96,28 +93,8 @@ def reached(collection: Collection, target: Mapping[str, Any] | None, x: str) ->
     return found.assign(**{name: found["run"].map(places[own]).where(there, unknown) for name, own in columns.items()})
 
 
-def windows(collection: Collection, target: Mapping[str, Any]) -> dict[str, HitWindow]:
-    """Between which records a run first meets a target, by run, where more than one activation lies between them.
-
-    Raises
-    ------
-    InputError
-        As `reached`.
-    """
-    metric, statistic = _meaning(collection, target)
-    places, level, rising = _met(collection, target, "activations")
-    scale = collection.kinds.ruling(metric).divisors
-    found = {}
-    for run, row in places.iterrows():
-        after, until = int(row["after"]), int(row["x"])
-        if until - after > 1:
-            asked = float(level[run]) * scale.get(run, 1.0)
-            found[str(run)] = HitWindow(metric, statistic, asked, bool(rising[run]), after, until)
-    return found
-
-
-def _met(collection: Collection, target: Mapping[str, Any], x: str) -> tuple[Frame, Any, Any]:
-    """The first row of every run that meets a target, with the place of the one before; levels; whether from below."""
+def _met(collection: Collection, target: Mapping[str, Any], x: str) -> tuple[Frame, Any]:
+    """The first row of every run that meets a target, with the place of the one before, and the levels."""
     metric, statistic = _meaning(collection, target)
     _check_kind(collection, target, metric)
     rows = _curves(collection, metric, statistic, x)
@@ -128,7 +105,7 @@ def _met(collection: Collection, target: Mapping[str, Any], x: str) -> tuple[Fra
     levels, up = rows["run"].map(level), rows["run"].map(rising)
     rows = rows.assign(after=rows.groupby("run", sort=False)["x"].shift().fillna(rows["x"]))
     met = rows[np.where(up, rows["value"] >= levels, rows["value"] <= levels)]
-    return met.drop_duplicates("run").set_index("run"), level, rising
+    return met.drop_duplicates("run").set_index("run"), level
 
 
 def levels(collection: Collection, target: Mapping[str, Any] | None = None) -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...protocols import catalog
 from ...protocols.user_files import is_file
-from ..experiment.batches import pack
+from ..experiment.remote import pack
 from .game import JudgedRun, trials
 from .pairs import Pair
 from .worlds import Subject

@@ -91,16 +91,14 @@ def check(
     ] = None,
 ) -> None:
     """Check a scenario without running it."""
-    from ..limits.events import check_limits
-    from ..limits.objectives import check_stand_ins
+    from ..limits.memory import check_machine
+    from ..limits.objectives import check_classes
+    from ..limits.rehearsal import rehearse
 
     with loaded_scenario(scenario, assignments, seeds, trust_code) as loaded:
-        check_limits(loaded)
-        check_stand_ins(loaded)
-        if loaded.scenario.figures or loaded.scenario.target is not None:
-            from ..limits.rehearsal import rehearse
-
-            rehearse(loaded)
+        check_machine(loaded)
+        check_classes(loaded)
+        rehearse(loaded)
         if data_dir is not None:
             from ..shell.data_check import check_data
 

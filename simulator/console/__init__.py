@@ -19,7 +19,6 @@ from ..experiment.estimate import print_estimate
 from ..experiment.tuning import sentences
 from ..figures.current import drawn_already, keep_drawn
 from ..language.loading import LoadedScenario, locate
-from ..limits.objectives import check_stand_ins
 from ..network.graphs import graph_line
 from ..storage.store import Store
 from .brief import print_brief
@@ -65,7 +64,6 @@ def run_scenario(
     experiment, jobs = options.experiment(loaded), options.jobs
     if dry_run:
         try:
-            check_stand_ins(loaded)
             print_estimate(experiment, console, jobs)
         except InputError as error:
             raise InputError(locate(error, loaded)) from error

@@ -74,12 +74,8 @@ def perform_visibly(
         def on_check(run: Run) -> None:
             progress.update(job, description=f"privacy contract of {run.point.scenario.label(run.protocol)}", rate="")
 
-        def on_look(run: Run) -> None:
-            progress.update(job, description=f"by which event the target was met: {words_of(run)}", rate="")
-
         on: dict[str, Any] = {"on_start": on_start, "on_run": on_run, "on_sample": on_sample}
-        on |= {"on_check": on_check, "on_look": on_look}
-        return perform(experiment, workers=workers, **on)
+        return perform(experiment, workers=workers, on_check=on_check, **on)
 
 
 class _Left(ProgressColumn):

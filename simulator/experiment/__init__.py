@@ -14,13 +14,10 @@
     hiring.py      who that is: this process, ...
     processes.py   ... others on this machine
     cluster.py     ... or those of a dask cluster (imported only where one is asked for)
-    dispatch.py    batches of runs for those, and what becomes of them
-    interrupts.py  Ctrl-C while that goes on
-    batches.py     what one of those does with a batch of runs
-    heartbeat.py   whether somebody waits for them, and which run a worker died of
+    dispatch.py    runs for those, and what becomes of them
+    remote.py      what one of those does
     perform.py     all of it together: the entry
     tuning.py      parameters chosen on validation data, before the runs that are reported
-    hits.py        the event by which each run met the target, run again up to there
     time_left.py   how much longer it takes, and notebook.py, which shows that in a notebook
     estimate.py    what an experiment will take: counts and memory (`limits`)
 """

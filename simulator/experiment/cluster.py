@@ -17,69 +17,21 @@ Start workers with one thread each: a worker executes one run at a time, and pin
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
-from functools import partial
-from queue import Empty, SimpleQueue
-from typing import Any, final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError, Executor, Future
+from contextlib import ExitStack, contextmanager
+from typing import Any, ClassVar, final
 
-from distributed import Client, Future, KilledWorker
-from distributed.client import FutureCancelledError
+from distributed import Client, KilledWorker
 from distributed.utils import silence_logging_cmgr
 from typing_extensions import override
 
 from ...agents.errors import InputError, OutOfResources
-from .dispatch import Answer, Elsewhere, Hands, Killed
+from .dispatch import MOST_DEATHS, Elsewhere, WorkerDied
 from .plan import Experiment, PlannedRun
 
 PATIENCE = 2.0
 """Seconds to take leave from a scheduler."""
-GONE = "the scheduler has gone; what was complete is kept, so run again to go on"
-
-
-@final
-class ThroughClient(Hands):
-    """The workers that a scheduler has, through its client.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    """
-
-    def __init__(self, client: Client) -> None:
-        self.client = client
-        self._open: dict[Any, Future] = {}
-        self._done: SimpleQueue[Any] = SimpleQueue()
-
-    @override
-    def count(self) -> int:
-        try:
-            known: Any = self.client.nthreads()
-        except OSError as error:
-            raise OutOfResources(GONE) from error
-        return len(known)
-
-    @override
-    def give(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        try:
-            future = self.client.submit(function, *arguments, pure=False)
-        except OSError as error:
-            raise OutOfResources(GONE) from error
-        self._open[future.key] = future
-        future.add_done_callback(lambda done: self._done.put(done.key))
-        return future.key
-
-    @override
-    def take(self, seconds: float) -> tuple[Any, Answer] | None:
-        try:
-            key = self._done.get(timeout=seconds)
-            return (key, partial(_answer, self._open.pop(key))) if key in self._open else None
-        except Empty:
-            return None
-
-    @override
-    def forget(self, given: Iterable[Any]) -> None:
-        self.client.cancel([self._open.pop(key) for key in given if key in self._open], force=True)
 
 
 @final
@@ -92,22 +44,54 @@ class GivenCluster(Elsewhere):
         ``tcp://host:8786`` or ``tls://host:8786``.
     """
 
+    deaths: ClassVar[int] = MOST_DEATHS  # dask has tried again by itself
+
     def __init__(self, address: str) -> None:
-        self.address = address
+        self.address, self._quiet = address, ExitStack()
         self._client: Client | None = None
-        self._quiet = ExitStack()
+        self._executor: Executor | None = None
 
     @override
-    def hands(self, queue: Sequence[PlannedRun], experiment: Experiment) -> Hands:
-        del queue, experiment
-        if self._client is None:
-            self._quiet.enter_context(silence_logging_cmgr(logging.CRITICAL))
-            try:
-                self._client = Client(self.address, set_as_default=False)
-            except (OSError, ValueError, TypeError, RuntimeError) as error:
-                reason = str(error).splitlines()[0].rstrip(".:") if str(error) else type(error).__name__
-                raise InputError(f"--scheduler {self.address}: cannot be reached ({reason})") from error
-        return ThroughClient(self._client)
+    def prepare(self, experiment: Experiment, queue: Sequence[PlannedRun]) -> None:
+        del experiment, queue
+        if self._client is not None:
+            return
+        self._quiet.enter_context(silence_logging_cmgr(logging.CRITICAL))
+        try:
+            self._client = Client(self.address, set_as_default=False)
+        except (OSError, ValueError, TypeError, RuntimeError) as error:
+            reason = str(error).splitlines()[0].rstrip(".:") if str(error) else type(error).__name__
+            raise InputError(f"--scheduler {self.address}: cannot be reached ({reason})") from error
+        self._executor = self._client.get_executor(pure=False)
+
+    @override
+    def count(self) -> int:
+        assert self._client is not None
+        with _reached():
+            known: Any = self._client.nthreads()
+        return len(known)
+
+    @override
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        assert self._executor is not None
+        with _reached():
+            return self._executor.submit(function, *arguments)
+
+    @override
+    def result(self, future: Future[Any]) -> Any:
+        try:
+            with _reached():
+                return future.result()
+        except KilledWorker as error:
+            raise WorkerDied from error
+        except ModuleNotFoundError as error:
+            said = f"a worker has no {error.name}; install the same version of hushnet on all of them"
+            raise InputError(said) from error
+
+    @override
+    def forget(self, futures: Iterable[Future[Any]]) -> None:
+        for future in futures:
+            future.cancel()
 
     @override
     def close(self) -> None:
@@ -118,13 +102,10 @@ class GivenCluster(Elsewhere):
         self._quiet.close()
 
 
-def _answer(future: Future) -> Any:
-    """What a worker has answered; an error of the scheduler's says what it means to a user."""
+@contextmanager
+def _reached() -> Iterator[None]:
+    """Say what it means if the scheduler cannot be reached any more."""
     try:
-        return future.result()
-    except KilledWorker as error:
-        raise Killed from error
-    except (FutureCancelledError, OSError) as error:
-        raise OutOfResources(GONE) from error
-    except ModuleNotFoundError as error:
-        raise InputError(f"a worker has no {error.name}; install the same version of hushnet on all of them") from error
+        yield
+    except (CancelledError, OSError) as error:
+        raise OutOfResources("the scheduler has gone; what was complete is kept, so run again to go on") from error

@@ -1,76 +1,67 @@
-"""Runs on other processes, whoever starts them: handed out in batches, and taken back where time was up or one died."""
+"""Runs on other processes, whoever starts them: handed out a few at a time, and once more where a process died."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections import deque
+import shutil
+from abc import abstractmethod
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from typing import Any
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
+from ...agents.errors import OutOfResources
+from ...agents.files import read_bytes
+from ...agents.scratch import scratch
+from ..contract.repeats import last_words
 from ..contract.verdict import Verdict
-from .batches import MOST_DEATHS, SECONDS, judge_there, pack, post, quarantined, work
-from .heartbeat import Heartbeat
-from .interrupts import heeded
+from ..storage.files import writing
 from .plan import Experiment, PlannedRun
-from .run_once import RunOutcome
+from .remote import context_of, judge_there, pack, work
+from .run_once import FAILED, RunOutcome, keep_failure
 from .stacks import in_stacks
 from .workers import OnSample, OnStart, Workers
 
-MOST_RUNS = 200
-"""Runs of a batch at most."""
+MOST_DEATHS = 3
+"""A run during which this many processes died is not tried again."""
+STARTS = 3
+"""Processes that may die in a row before they have begun a run."""
 LOOK = 1.0
-"""Seconds after which to see whether there are more processes, or whether somebody has had enough."""
-
-Answer = Callable[[], Any]
-"""Gives what a function has given, or raises what it has raised."""
+"""Seconds after which to see whether there are more processes."""
 
 
-class Killed(Exception):
-    """What was given is not tried again: `hushnet.simulator.experiment.batches.MOST_DEATHS` processes died of it."""
-
-
-class Hands(ABC):
-    """Processes, here or elsewhere, that call the functions that they are given, one at a time each."""
-
-    @abstractmethod
-    def count(self) -> int:
-        """How many there are now."""
-
-    @abstractmethod
-    def give(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Have one of them call a function; again, should it die of that.
-
-        Returns
-        -------
-        object
-            What the answer will be known by; it can be hashed.
-
-        Raises
-        ------
-        OutOfResources
-            If there are none any more.
-        """
-
-    @abstractmethod
-    def take(self, seconds: float) -> tuple[Any, Answer] | None:
-        """The next answer, with what it is known by; None if there is none after so many seconds.
-
-        The answer raises `Killed`, or an `HushnetError` in the place of what a user could not know what to do about.
-        """
-
-    @abstractmethod
-    def forget(self, given: Iterable[Any]) -> None:
-        """Take no more notice of what was given: nobody waits for it."""
+class WorkerDied(Exception):
+    """The process that was given something has died."""
 
 
 class Elsewhere(Workers):
-    """Executes runs through other processes; short ones many at a time."""
+    """Executes runs through other processes, each of which is given one thing at a time."""
+
+    deaths: ClassVar[int] = 1
+    """Processes that have died when `result` says so."""
 
     @abstractmethod
-    def hands(self, queue: Sequence[PlannedRun], experiment: Experiment) -> Hands:
-        """The processes that may be used for some runs."""
+    def prepare(self, experiment: Experiment, queue: Sequence[PlannedRun]) -> None:
+        """See to it that there are processes for some runs, or will be."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """Number of processes that there are now."""
+
+    @abstractmethod
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Have one of them call a function; raises an `OutOfResources` if there are none any more."""
+
+    @abstractmethod
+    def result(self, future: Future[Any]) -> Any:
+        """Wait for what comes of that; raises `WorkerDied`, or a `HushnetError` that says what a user can do."""
+
+    @abstractmethod
+    def forget(self, futures: Iterable[Future[Any]]) -> None:
+        """Take no more notice of what was submitted: nobody waits for it."""
 
     @override
     def work(
@@ -82,78 +73,87 @@ class Elsewhere(Workers):
         on_sample: OnSample | None = None,
     ) -> Generator[tuple[int, RunOutcome], None, None]:
         """Let them work; what begins and what a run samples is known there only."""
-        hands = self.hands(queue, experiment)
-        with Heartbeat.begun(experiment.folder.resolve()) as heartbeat:
-            yield from _Dispatch(hands, experiment, queue, heartbeat).outcomes()
+        self.prepare(experiment, queue)
+        with _folder(experiment.folder.resolve()) as folder:
+            yield from _Dispatch(self, experiment, queue, folder).outcomes()
 
     @override
     def judge(self, experiment: Experiment, planned: PlannedRun) -> Verdict:
-        hands = self.hands([planned], experiment)
-        with Heartbeat.begun(experiment.folder.resolve()) as heartbeat:
-            given = hands.give(judge_there, post(experiment, [planned], heartbeat.folder), pack(planned))
-            try:
-                while (found := hands.take(LOOK)) is None:
-                    pass
-                verdict, failure = found[1]()
-            except Killed:
-                return Verdict("unchecked", f"it killed {MOST_DEATHS} processes that checked it")
-            finally:
-                hands.forget([given])
-        if failure is not None:
-            raise failure
-        assert verdict is not None
-        return verdict
+        self.prepare(experiment, [planned])
+        with _folder(experiment.folder.resolve()) as folder:
+            context = context_of(experiment, [planned], folder)
+            for _ in range(MOST_DEATHS):
+                future = self.submit(judge_there, context, pack(planned))
+                try:
+                    return self.result(future)
+                except WorkerDied:
+                    continue
+        return Verdict("unchecked", f"it killed {MOST_DEATHS} processes that checked it")
+
+
+@contextmanager
+def _folder(root: Path) -> Iterator[Path]:
+    """A hidden folder by which workers know that somebody waits; one that a killed process left is `Store.sweep`'s."""
+    folder = scratch(root / "under-way")
+    with writing(root):
+        folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Dispatch:
-    """Gives runs out in batches, one to every process at a time, and takes back what did not fit into its time."""
+    """Gives runs out, those of a stack together, and looks for the run that a process has died of."""
 
-    def __init__(self, hands: Hands, experiment: Experiment, queue: Sequence[PlannedRun], heartbeat: Heartbeat) -> None:
-        self.hands, self.experiment, self.queue, self.heartbeat = hands, experiment, queue, heartbeat
-        self.post = post(experiment, queue, heartbeat.folder)
-        self.waiting, self.alone = deque(in_stacks(experiment, queue)), set[int]()
-        self.open: dict[Any, list[int]] = {}
+    def __init__(self, workers: Elsewhere, experiment: Experiment, queue: Sequence[PlannedRun], folder: Path) -> None:
+        self.workers, self.experiment, self.queue = workers, experiment, queue
+        self.context = context_of(experiment, queue, folder)
+        most = max(len(queue) // (2 * max(workers.count(), 1)), 1)  # so that the last ones end at about one time
+        stacks = in_stacks(experiment, queue)
+        self.waiting = deque(stack[k : k + most] for stack in stacks for k in range(0, len(stack), most))
+        self.open: dict[Future[Any], list[int]] = {}
+        self.deaths, self.stillborn = Counter[int](), 0
 
     def outcomes(self) -> Iterator[tuple[int, RunOutcome]]:
         """(Rank, outcome) of every run, in order of completion."""
-        with heeded() as met:
-            yield from self._outcomes(met)
-
-    def _outcomes(self, met: Sequence[int]) -> Iterator[tuple[int, RunOutcome]]:
         try:
             while self.waiting or self.open:
-                if met:
-                    raise KeyboardInterrupt
-                self._send()
-                found = self.hands.take(LOOK)
-                if found is None:
-                    continue
-                batch = self.open.pop(found[0])
-                outcomes, error = self._received(found[1], batch)
-                yield from zip(batch, outcomes, strict=False)
-                self.waiting.extendleft(reversed(batch[len(outcomes) :]))
-                if error is not None:
-                    raise error
+                count = max(self.workers.count(), 1)
+                while self.waiting and len(self.open) < count:
+                    ranks = self.waiting.popleft()
+                    packed = pack([self.queue[rank] for rank in ranks])
+                    self.open[self.workers.submit(work, self.context, packed)] = ranks
+                for future in wait(self.open, LOOK, FIRST_COMPLETED).done:
+                    ranks = self.open.pop(future)
+                    try:
+                        made, self.stillborn = self.workers.result(future), 0
+                    except WorkerDied:
+                        made = self._died(ranks)
+                    self.waiting.extendleft([rank] for rank in reversed(ranks[len(made) :]))
+                    yield from zip(ranks, made, strict=False)
         finally:
-            self.hands.forget(self.open)
+            self.workers.forget(self.open)
 
-    def _send(self) -> None:
-        processes = max(1, self.hands.count())
-        while self.waiting and len(self.open) < processes:
-            batch = self._next(len(self.waiting) // (2 * processes))
-            self.open[self.hands.give(work, self.post, pack([self.queue[k] for k in batch]), SECONDS)] = batch
-
-    def _next(self, most: int) -> list[int]:
-        batch = [self.waiting.popleft()]
-        while self.waiting and len(batch) < min(most, MOST_RUNS) and not self.alone & {batch[-1], self.waiting[0]}:
-            batch.append(self.waiting.popleft())
-        return batch
-
-    def _received(self, answer: Answer, batch: list[int]) -> tuple[list[RunOutcome], Exception | None]:
-        try:
-            return answer()
-        except Killed:
-            if len(batch) == 1:
-                return [quarantined(self.experiment, self.queue[batch[0]], MOST_DEATHS, self.heartbeat)], None
-            self.alone.update(batch)
-            return [], None
+    def _died(self, ranks: Sequence[int]) -> list[RunOutcome]:
+        """Outcomes of runs at which a process has died: none if they are to be tried again, each by itself."""
+        begun = [path for rank in ranks if (path := self.context.folder / self.queue[rank].name).exists()]
+        said = "".join(read_bytes(path).decode(errors="replace") for path in begun)
+        for path in begun:
+            path.unlink()
+        self.stillborn = 0 if begun else self.stillborn + 1
+        if self.stillborn == STARTS:
+            raise OutOfResources(
+                f"{self.workers.count()} processes cannot be started ({STARTS} have ended before they had begun); "
+                "use fewer --jobs"
+            )
+        if not begun or len(ranks) > 1:
+            return []
+        self.deaths[ranks[0]] += self.workers.deaths
+        planned, deaths = self.queue[ranks[0]], self.deaths[ranks[0]]
+        if deaths < (1 if planned.kind in self.experiment.deadly else MOST_DEATHS):
+            return []
+        why = last_words(said) if said else "a crash in compiled code, or too little memory"
+        error = f"killed its worker {deaths} time{'' if deaths == 1 else 's'} ({why})"
+        keep_failure(self.experiment, planned, f"{error}\n\n{said}")
+        return [RunOutcome(None, FAILED, error=error)]

@@ -1,8 +1,4 @@
-"""What an experiment will need, before it is run, counted from its scenario: events, memory and disk; nothing is run.
-
-Events are wake-ups, and the messages of protocols that say how many they send
-(`hushnet.protocols.base.Protocol.least_sent`). How long all takes nobody knows before some of it has been run.
-"""
+"""Answer to ``--dry-run``: runs, memory and disk, task and graph, and the engine of each protocol."""
 
 from __future__ import annotations
 
@@ -11,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..limits.events import Degrees, least_events
 from ..limits.memory import expected_bytes
 from ..network.graphs import describe, graph_line
 from ..storage.files import json_text
 from ..storage.store import Store
 from ..world.machine import size as in_bytes
 from ..world.machine import used_memory
-from .plan import Experiment, Run, naming_fields, plan
+from .plan import Experiment, Run, naming_fields, plan, wake_ups
 from .run_once import is_there
+from .time_left import processes_of
 from .tuning import settled, trial_experiment
 from .workers import Jobs
 
@@ -35,56 +31,26 @@ ROW_BYTES = 12
 
 
 @dataclass(frozen=True)
-class Cost:
-    """What a run takes, or several take.
-
-    Parameters
-    ----------
-    events : float
-        Wake-ups and the messages that are known of, if nobody falls silent before the end.
-    rows : float
-        Of traces; until the time is up where that ends the runs, and else by the events that are known of.
-    disk, memory : float
-        Bytes written, and bytes held by the largest run.
-    """
-
-    events: float = 0.0
-    rows: float = 0.0
-    disk: float = 0.0
-    memory: float = 0.0
-
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(
-            self.events + other.events,
-            self.rows + other.rows,
-            self.disk + other.disk,
-            max(self.memory, other.memory),
-        )
-
-
-@dataclass(frozen=True)
 class Estimate:
-    """What a stage of an experiment (its trials, or its reported runs) takes.
+    """Needs of a stage of an experiment: its trials, or its reported runs.
 
     Parameters
     ----------
     runs, distinct, there : int
         Runs, those that differ from each other, and how many of these need not be run any more.
-    total : Cost
-        Of all that is still to be run.
-    largest : float
-        Events of the run that has most.
+    memory, disk : float
+        Bytes that the largest of the runs to come holds, and that all of them write.
     """
 
     runs: int
     distinct: int
     there: int
-    total: Cost
-    largest: float
+    memory: float
+    disk: float
 
 
 def print_estimate(experiment: Experiment, console: Console, jobs: Jobs = 1) -> None:
-    """Print what would be run and an estimate of its events, memory and disk.
+    """Print what would be run and an estimate of its memory and disk.
 
     Parameters
     ----------
@@ -93,10 +59,8 @@ def print_estimate(experiment: Experiment, console: Console, jobs: Jobs = 1) -> 
     jobs : int or "auto"
         Processes that will share the work.
     """
-    from dask.system import cpu_count
-
     held = used_memory()  # before there are data, which a run's memory has in it
-    stages, processes = [], cpu_count() if jobs == "auto" else jobs
+    stages: list[tuple[str, Estimate]] = []
     trials = trial_experiment(experiment)
     if trials is not None:
         stages.append(("tuning: ", estimate(trials)))
@@ -112,14 +76,14 @@ def print_estimate(experiment: Experiment, console: Console, jobs: Jobs = 1) -> 
         f"task: {task.name}, {task.agents} agents, dimension {task.dimension}, {len(task.train.labels)} training rows",
         graph_line(describe(graph)),
         *forms(experiment),
-        _needs([stage for _, stage in stages], held, processes),
+        _needs([stage for _, stage in stages], held, processes_of(jobs)),
     ]
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def forms(experiment: Experiment) -> list[str]:
-    """Which engine will run each protocol's first run, in which form its steps, and why.
+    """Name the engine of each protocol's first run, the form of its steps, and the reason.
 
     Their worlds are built for that.
     """
@@ -143,58 +107,36 @@ def estimate(experiment: Experiment) -> Estimate:
     queue = plan(experiment, runs)
     there = _there(experiment, [planned.run for planned in queue])
     todo = [planned.run for planned, done in zip(queue, there, strict=True) if not done]
-    costs, sizes = [], _Sizes(experiment)
-    for run in todo:
-        costs.append(cost_of(experiment, run, *sizes(run)))
-    return Estimate(len(runs), len(queue), sum(there), sum(costs, Cost()), max((c.events for c in costs), default=0.0))
+    sizes = RunSizes(experiment)
+    memory = max((sizes(run)[1] for run in todo), default=0)
+    disk = sum(_disk(run, sizes(run)[0]) for run in todo)
+    return Estimate(len(runs), len(queue), sum(there), memory, disk)
 
 
-def costs_of_runs(experiment: Experiment, runs: Sequence[Run]) -> list[Cost]:
-    """What each run takes, about, told from its scenario alone."""
-    sizes = _Sizes(experiment)
-    return [cost_of(experiment, run, *sizes(run)) for run in runs]
-
-
-def cost_of(experiment: Experiment, run: Run, agents: int, edges: float, memory: int) -> Cost:
-    """What a run takes, of so many agents and undirected edges."""
-    scenario = run.point.scenario
-    parameters, stop, record = scenario.protocols[run.protocol], scenario.stop, scenario.record
-    each = int(2 * edges / agents)
-    degrees = Degrees(2 * edges, each, each)
-    events = least_events(
-        scenario, experiment.loaded.code.protocol(parameters.kind), parameters, agents, degrees, sure=0.0
-    )
-    wakes = scenario.clock.wakes(math.inf if stop.time is None else stop.time, agents).expected
-    activations = min(wakes, *(math.inf if n is None else n for n in (stop.activations, _times(stop.updates, agents))))
-    if math.isfinite(activations):
-        events = max(events, activations)
-    lasting = stop.time if stop.time is not None else activations / agents
-    samples = lasting / record.every if record.every is not None else activations / (record.activations or 1)
-    rows = (1 + samples) * 3 * len(scenario.traced()) if math.isfinite(samples) else 0.0
-    manifest = len(json_text(scenario.resolved()))
-    disk = FOLDER_BYTES + manifest + AGENT_BYTES * agents + ROW_BYTES * rows
-    return Cost(events, rows, disk, memory)
-
-
-class _Sizes:
-    """Agents, edges and memory of a run, counted once for all that have the same data."""
+class RunSizes:
+    """Agents and bytes of memory of a run, counted once for all that have the same data."""
 
     def __init__(self, experiment: Experiment) -> None:
-        self.files, self.resolve = experiment.files, experiment.loaded.code.protocol
-        self._known: dict[str, tuple[int, float, int]] = {}
+        self._files, self._resolve = experiment.files, experiment.loaded.code.protocol
+        self._known: dict[str, tuple[int, int]] = {}
 
-    def __call__(self, run: Run) -> tuple[int, float, int]:
+    def __call__(self, run: Run) -> tuple[int, int]:
+        """(agents, bytes) of a run."""
         name, scenario = run.data_key[0], run.point.scenario
         if name not in self._known:
-            extent = scenario.task.extent(self.files)
-            edges = scenario.topology.expected_edges(extent, self.files)
-            memory = expected_bytes(scenario, self.files, self.resolve)
-            self._known[name] = (extent.agents, edges, memory)
+            agents = scenario.task.extent(self._files).agents
+            self._known[name] = agents, expected_bytes(scenario, self._files, self._resolve)
         return self._known[name]
 
 
-def _times(count: int | None, agents: int) -> int | None:
-    return None if count is None else count * agents
+def _disk(run: Run, agents: int) -> float:
+    """Bytes that a run writes, without its trace where nobody knows how often it is recorded."""
+    scenario = run.point.scenario
+    stop, record, activations = scenario.stop, scenario.record, wake_ups(scenario, agents)
+    lasting = stop.time if stop.time is not None else activations / agents
+    samples = lasting / record.every if record.every is not None else activations / (record.activations or 1)
+    rows = (1 + samples) * 3 * len(scenario.traced()) if math.isfinite(samples) else 0.0
+    return FOLDER_BYTES + len(json_text(scenario.resolved())) + AGENT_BYTES * agents + ROW_BYTES * rows
 
 
 def _there(experiment: Experiment, runs: Sequence[Run]) -> list[bool]:
@@ -210,14 +152,9 @@ def _runs(stage: Estimate) -> str:
 
 
 def _needs(stages: Sequence[Estimate], held: int, processes: int) -> str:
-    total = sum((stage.total for stage in stages), Cost())
-    largest = max(stage.largest for stage in stages)
     each = "" if processes == 1 else f" in each of {processes} processes"
-    return (
-        f"estimated from counts: about {total.events:,.0f} events (wake-ups and messages), {largest:,.0f} in "
-        f"the largest run; memory about {in_bytes(total.memory + held)}{each}; disk about "
-        f"{in_bytes(total.disk)}"
-    )
+    memory, disk = max(stage.memory for stage in stages), sum(stage.disk for stage in stages)
+    return f"memory about {in_bytes(memory + held)}{each}; disk about {in_bytes(disk)}"
 
 
 def _count(number: int, word: str) -> str:

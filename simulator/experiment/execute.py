@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,7 @@ from ...agents.errors import Divergence, HushnetError, LimitReached, Stall, Step
 from ..analysis.results import RunResult
 from ..contract.verdict import Verdict
 from ..engine.selection import Engine, run_exactly, run_together
-from ..metrics.trace import HitWindow, Row
 from ..network.graphs import describe
-from ..recording.first_hit import FirstHit
 from ..recording.message_log import MessageLog
 from ..recording.privacy_statement import privacy_statement
 from ..recording.recorder import Recorder
@@ -142,40 +139,6 @@ class _Attempt:
         manifest["no_invariant"] = None if checked is None else checked.why_none
         extras = {} if self.log is None else {"messages": self.log.table(world)}
         return RunResult(manifest, trace, agents, ledger, extras=extras)
-
-
-def first_hit(
-    experiment: Experiment, run: Run, window: HitWindow, on_sample: Callable[[World], None] | None = None
-) -> list[Row]:
-    """The rows of a run's trace around the activation by which it met a target; the run is made again for that.
-
-    Parameters
-    ----------
-    experiment : Experiment
-    run : Run
-        One of its runs, which is there.
-    window : HitWindow
-        Where its records have it.
-    on_sample : callable, optional
-        Called with the world now and then.
-
-    Returns
-    -------
-    list of tuple
-        Empty where no activation within the window meets the target: a record may see what arrived after the last one.
-    """
-    with naming_fields(run.protocol), one_thread(), np.errstate(all="ignore"), suppress(*FAILURES.values()):
-        found: list[FirstHit] = []
-
-        def make(again: Rewind | None) -> World:
-            found.append(FirstHit(experiment.recorder(run), window, on_sample))
-            world = experiment.world(run, found[-1], again=again)
-            world.record_time, world.record_activations = None, window.after or window.stride
-            return world
-
-        run_exactly(make, lambda world: experiment.engine_for(run, world))
-        return found[-1].rows
-    return []
 
 
 def _manifest(run: Run, world: World, failure: Exception | None, verdict: Verdict) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Who is hired to execute runs: this process, others on this machine, or a dask cluster that is there already."""
+"""Choice of workers: this process, others on this machine, or a dask cluster that is there already."""
 
 from __future__ import annotations
 
@@ -9,25 +9,19 @@ from typing_extensions import override
 
 from ...agents.errors import InputError
 from ..contract.verdict import Verdict
-from .estimate import costs_of_runs
-from .plan import Experiment, PlannedRun, Run
+from .plan import Experiment, PlannedRun
 from .processes import OwnProcesses
 from .proofs import judge
-from .run_once import RunOutcome, is_there, run_once
-from .stacks import MOST_RUNS, in_stacks, run_stack, stack_of
+from .run_once import RunOutcome
+from .stacks import in_stacks, run_stack
+from .time_left import processes_of
 from .workers import Jobs, OnSample, OnStart, Workers
-
-START, RUN, EVENT = 3.0, 0.02, 5e-6
-"""Seconds of processor time, about: to start two processes, and of a run and of each of its events."""
 
 
 @final
 class InProcess(Workers):
     """One run after the other, in this process; those of a protocol that may end it, in another one."""
 
-    def __init__(self) -> None:
-        self._apart: Workers | None = None
-
     @override
     def work(
         self,
@@ -37,93 +31,21 @@ class InProcess(Workers):
         on_start: OnStart | None = None,
         on_sample: OnSample | None = None,
     ) -> Generator[tuple[int, RunOutcome], None, None]:
-        order = in_stacks(experiment, queue)
-        while order:
-            count = stack_of(experiment, [queue[rank] for rank in order[:MOST_RUNS]])
-            ranks, order = order[:count], order[count:]
-            for rank in ranks:
-                if on_start:
-                    on_start(queue[rank].run)
-            made = run_stack(experiment, [queue[rank] for rank in ranks], on_sample) if count > 1 else None
-            if made is not None:
+        with OwnProcesses(1) as other:
+            for ranks in in_stacks(experiment, queue):
+                stack = [queue[rank] for rank in ranks]
+                for planned in stack:
+                    if on_start:
+                        on_start(planned.run)
+                if stack[0].kind in experiment.deadly:
+                    made = [outcome for _, outcome in other.work(experiment, stack)]
+                else:
+                    made = run_stack(experiment, stack, on_sample)
                 yield from zip(ranks, made, strict=True)
-                continue
-            for rank in ranks:
-                yield rank, self._made(experiment, queue[rank], on_sample)
-
-    def _made(self, experiment: Experiment, planned: PlannedRun, on_sample: OnSample | None) -> RunOutcome:
-        """What becomes of a run that is made by itself."""
-        if planned.run.point.scenario.protocols[planned.run.protocol].kind not in experiment.deadly:
-            return run_once(experiment, planned, on_sample)
-        ((_, outcome),) = self._other_process().work(experiment, [planned])
-        return outcome
 
     @override
     def judge(self, experiment: Experiment, planned: PlannedRun) -> Verdict:
         return judge(experiment, planned.run)
-
-    def _other_process(self) -> Workers:
-        if self._apart is None:
-            self._apart = OwnProcesses(1)
-        return self._apart
-
-    @override
-    def close(self) -> None:
-        if self._apart is not None:
-            self._apart.close()
-            self._apart = None
-
-
-@final
-class AsItTakes(Workers):
-    """Other processes, unless all runs together take less than starting these would.
-
-    Parameters
-    ----------
-    jobs : int
-        Processes at most.
-    """
-
-    def __init__(self, jobs: int) -> None:
-        self._here, self._others = InProcess(), OwnProcesses(jobs)
-
-    @override
-    def work(
-        self,
-        experiment: Experiment,
-        queue: Sequence[PlannedRun],
-        *,
-        on_start: OnStart | None = None,
-        on_sample: OnSample | None = None,
-    ) -> Generator[tuple[int, RunOutcome], None, None]:
-        who = self._here if is_short(experiment, queue) else self._others
-        yield from who.work(experiment, queue, on_start=on_start, on_sample=on_sample)
-
-    @override
-    def judge(self, experiment: Experiment, planned: PlannedRun) -> Verdict:
-        return self._others.judge(experiment, planned)
-
-    @override
-    def close(self) -> None:
-        self._here.close()
-        self._others.close()
-
-
-def is_short(experiment: Experiment, queue: Sequence[PlannedRun]) -> bool:
-    """Whether what is not there yet of some runs takes less than starting processes for it, about.
-
-    Never where code of a user's own is run, for that may end its process.
-    """
-    if experiment.metrics or any(experiment.source(planned.run) is not None for planned in queue):
-        return False
-    todo: list[Run] = []
-    for planned in queue:
-        if not is_there(experiment, planned.run, experiment.run_id(planned.run)):
-            todo.append(planned.run)
-        if len(todo) * RUN >= START:
-            return False
-    events = sum(cost.events for cost in costs_of_runs(experiment, todo))
-    return len(todo) * RUN + events * EVENT < START
 
 
 def hire(jobs: Jobs = 1, scheduler: str | None = None) -> Workers:
@@ -146,11 +68,7 @@ def hire(jobs: Jobs = 1, scheduler: str | None = None) -> Workers:
 
         return GivenCluster(scheduler)
     if jobs == "auto":
-        from dask.system import cpu_count
-
-        jobs = cpu_count()
+        jobs = processes_of(jobs)
     if isinstance(jobs, str | float) or jobs < 1:
         raise InputError(f"jobs = {jobs!r}: must be a number from 1, or auto")
-    if jobs == 1:
-        return InProcess()
-    return AsItTakes(jobs)
+    return InProcess() if jobs == 1 else OwnProcesses(jobs)

@@ -17,17 +17,19 @@ from ..storage.store import Store
 from ..world.world import World
 from .execute import FAILURES
 from .hiring import InProcess, hire
-from .hits import first_hits
 from .notebook import shown_progress
 from .options import RunOptions
 from .plan import Experiment, PlannedRun, Run, plan
 from .proofs import prove
-from .run_once import FAILED, RunOutcome, failure_file
+from .run_once import FAILED, RunOutcome, failure_file, is_there
 from .sources import keep_sources
 from .survey import survey
 from .time_left import processes_of
 from .tuning import choose, trial_experiment
 from .workers import Workers
+
+FEW = 50
+"""Runs that no other process is started for, where all of an experiment's are short."""
 
 
 def run(source: Path | str | Mapping[str, Any], options: RunOptions | None = None, **changes: Any) -> Collection:
@@ -63,7 +65,6 @@ def perform(
     on_run: Callable[[Run, RunOutcome], None] | None = None,
     on_sample: Callable[[World], None] | None = None,
     on_check: Callable[[Run], None] | None = None,
-    on_look: Callable[[Run], None] | None = None,
 ) -> list[HushnetError]:
     """Run everything that is not there yet, save each run when it ends, and index what belongs to the experiment.
 
@@ -82,8 +83,6 @@ def perform(
         Called with the world at every record instant; only where this process executes the runs.
     on_check : callable, optional
         Told of a run when the privacy contract of its protocol is about to be checked in its world.
-    on_look : callable, optional
-        Told of a run that was made again to see by which event it met the scenario's target.
 
     Returns
     -------
@@ -122,7 +121,8 @@ def perform(
         hired = workers or closing_at_end.enter_context(InProcess())
         try:
             prove(experiment, queue, hired, on_check)
-            work = hired.work(experiment, queue, on_start=on_start, on_sample=on_sample)
+            who = InProcess() if _is_short(experiment, queue) else hired
+            work = who.work(experiment, queue, on_start=on_start, on_sample=on_sample)
             with closing(work):
                 for rank, outcome in work:
                     outcomes[rank] = outcome
@@ -134,19 +134,23 @@ def perform(
         except KeyboardInterrupt as stop:
             raise KeyboardInterrupt(_so_far(queue, outcomes, len(runs))) from stop
         finally:
-            known = _index_of(store).get("hits")
-            index = partial(_write_index, store, experiment, runs, queue, outcomes)
-            index(hits=known)
+            _write_index(store, experiment, runs, queue, outcomes)
         store.sweep()
         store.consolidate()
-        listed = [(run_id, queue[rank]) for _, rank, run_id in _there(queue, outcomes)]
-        try:
-            hits = first_hits(experiment, listed, known, hired, on_look)
-        except KeyboardInterrupt as stop:
-            raise KeyboardInterrupt(_so_far(queue, outcomes, len(runs))) from stop
-        if hits != known:
-            index(hits=hits)
     return [_failure(experiment, queue[rank], a) for rank, a in sorted(outcomes.items()) if a.status != "complete"]
+
+
+def _is_short(experiment: Experiment, queue: list[PlannedRun]) -> bool:
+    """Say if the runs to come take less than starting processes; never with a user's code, which may end its own."""
+    if experiment.metrics or any(experiment.source(planned.run) is not None for planned in queue):
+        return False
+    to_run = 0
+    for planned in queue:
+        if not is_there(experiment, planned.run, experiment.run_id(planned.run)):
+            to_run += 1
+            if to_run == FEW or not experiment.is_short:
+                return False
+    return True
 
 
 def _so_far(queue: list[PlannedRun], outcomes: Mapping[int, RunOutcome], runs: int) -> str:
@@ -184,8 +188,6 @@ def _write_index(
     runs: list[Run],
     queue: list[PlannedRun],
     outcomes: Mapping[int, RunOutcome],
-    *,
-    hits: Mapping[str, Any] | None,
 ) -> None:
     """Index the runs that are there, in the experiment's order, whatever the order in which they ended."""
     scenario = experiment.loaded.scenario
@@ -200,7 +202,6 @@ def _write_index(
         runs=[run_id for _, _, run_id in there],
         grids=[runs[place].point.values for place, _, _ in there],
         **shown(scenario),
-        hits=hits,
         tuning=experiment.loaded.tuning,
         failed=[
             {

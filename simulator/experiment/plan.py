@@ -31,7 +31,6 @@ from ..language.yaml_source import Source
 from ..limits.memory import check_memory
 from ..metrics import METRICS, recordable
 from ..metrics.metric import names_of
-from ..metrics.trace import HitWindow
 from ..network.randomness import Draws
 from ..network.setting import Setting, Stop
 from ..recording.message_log import MessageLog
@@ -126,13 +125,20 @@ SHORT = 50_000
 """Wake-ups of all runs of an experiment up to which it is short."""
 
 
-def _wake_ups(scenario: Scenario) -> float:
-    """Wake-ups that are expected in a run; infinite where that is not known."""
-    agents, stop, found = scenario.task.outline().agents, scenario.stop, [math.inf]
+def wake_ups(scenario: Scenario, agents: int | None = None) -> float:
+    """Wake-ups that are expected in a run; infinite where that is not known.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    agents : int, optional
+        By default those of which the scenario tells by itself.
+    """
+    agents, stop, found = agents or scenario.task.outline().agents, scenario.stop, [math.inf]
     if agents is None:  # data that nobody has read yet say how many there are
         return math.inf
     if stop.time is not None:
-        found.append(scenario.clock.wakes(stop.time, agents).expected or math.inf)
+        found.append(scenario.clock.wakes(stop.time, agents) or math.inf)
     if stop.activations is not None:
         found.append(stop.activations)
     if stop.updates is not None:
@@ -199,10 +205,10 @@ class Experiment:
     @cached_property
     def is_short(self) -> bool:
         """Whether all runs together have so few wake-ups that an engine takes longer to compile than to make them."""
-        wake_ups = 0.0
+        expected = 0.0
         for run in self.runs():
-            wake_ups += _wake_ups(run.point.scenario)
-            if wake_ups > SHORT:
+            expected += wake_ups(run.point.scenario)
+            if expected > SHORT:
                 return False
         return True
 
@@ -424,14 +430,16 @@ class PlannedRun:
     run : Run
     places : tuple of int
         Where it stands in `Experiment.runs`.
-    window : HitWindow, optional
-        Where it is to be looked at closely, once it is there.
     """
 
     name: str
     run: Run
     places: tuple[int, ...]
-    window: HitWindow | None = None
+
+    @property
+    def kind(self) -> str:
+        """The kind of its protocol."""
+        return self.run.point.scenario.protocols[self.run.protocol].kind
 
 
 def plan(experiment: Experiment, runs: Iterable[Run]) -> list[PlannedRun]:

@@ -27,8 +27,8 @@ from ..storage.provenance import code_version, libraries
 from ..storage.user_code import source_hash
 from ..world.watchers import Watch
 from ..world.world import World
-from .estimate import costs_of_runs
-from .plan import NOT_ASKED, Experiment, PlannedRun, Run
+from .estimate import RunSizes
+from .plan import NOT_ASKED, Experiment, PlannedRun, Run, wake_ups
 from .workers import Workers
 
 
@@ -56,8 +56,7 @@ def prove(
     for key, group in alike.items():
         if key in experiment.verdicts:
             continue
-        kind = group[0].run.point.scenario.protocols[group[0].run.protocol].kind
-        if source_hash([experiment.loaded.code.protocol(kind)]) is None:
+        if source_hash([experiment.loaded.code.protocol(group[0].kind)]) is None:
             experiment.verdicts[key] = SHIPPED
             continue
         if experiment.contract and not group[0].run.point.scenario.debug:
@@ -127,11 +126,12 @@ def to_replay(experiment: Experiment, worlds: Sequence[PlannedRun]) -> list[Plan
         That of the largest world, the longest, one with every topology, every task and both together, then the others
         in their order.
     """
-    costs = costs_of_runs(experiment, [planned.run for planned in worlds])
+    sizes, scenarios = RunSizes(experiment), [planned.run.point.scenario for planned in worlds]
+    memory = [sizes(planned.run)[1] for planned in worlds]
+    steps = [wake_ups(scenario, sizes(planned.run)[0]) for scenario, planned in zip(scenarios, worlds, strict=True)]
     everything = range(len(worlds))
-    chosen = [max(everything, key=lambda place: (costs[place].memory, costs[place].events))]
-    chosen.append(max(everything, key=lambda place: (costs[place].events, costs[place].memory)))
-    scenarios = [planned.run.point.scenario for planned in worlds]
+    chosen = [max(everything, key=lambda place: (memory[place], steps[place]))]
+    chosen.append(max(everything, key=lambda place: (steps[place], memory[place])))
     topologies, tasks = ([repr(getattr(one, part)) for one in scenarios] for part in ("topology", "task"))
     for values in (topologies, tasks, list(zip(topologies, tasks, strict=True)), everything):
         seen: set[object] = {values[place] for place in chosen}

@@ -13,12 +13,11 @@ from typing import Any
 from ...agents.authors import author_place, contained
 from ...agents.errors import INTERRUPTED, HushnetError, OutOfResources, details_of, words_of
 from ..analysis.results import RunResult
-from ..metrics.trace import Row
 from ..storage.files import out_of_order, put_file, writing
 from ..storage.store import Store
 from ..world.effort import raised
 from ..world.world import World
-from .execute import execute, first_hit
+from .execute import execute
 from .plan import Experiment, PlannedRun, Run
 
 FAILED = "failed"
@@ -51,8 +50,6 @@ class RunOutcome:
         One sentence about a run that did not complete.
     seconds, cpu_seconds : float
         Wall-clock and processor time that it took, data included.
-    hit : tuple
-        Rows of the trace around the event by which it met its target, where that was looked for.
     """
 
     run_id: str | None
@@ -61,13 +58,12 @@ class RunOutcome:
     error: str = ""
     seconds: float = 0.0
     cpu_seconds: float = 0.0
-    hit: tuple[Row, ...] = ()
 
 
 def run_once(
     experiment: Experiment, planned: PlannedRun, on_sample: Callable[[World], None] | None = None
 ) -> RunOutcome:
-    """Make sure that a run is in the store, or look closely at one that is (`PlannedRun.window`).
+    """Make sure that a run is in the store.
 
     Parameters
     ----------
@@ -84,19 +80,14 @@ def run_once(
     store, run_id = Store(experiment.folder, experiment.token), None
     began, worked = time.perf_counter(), time.process_time()
     there, status, error = False, FAILED, ""
-    kind = planned.run.point.scenario.protocols[planned.run.protocol].kind
-    if kind in experiment.unrepeatable:
-        error = experiment.unrepeatable[kind]
+    if planned.kind in experiment.unrepeatable:
+        error = experiment.unrepeatable[planned.kind]
         keep_failure(experiment, planned, error)
         return RunOutcome(None, FAILED, error=error)
-    hit: tuple[Row, ...] = ()
     try:
         run_id = experiment.run_id(planned.run)
-        there = planned.window is not None or (not experiment.metrics and is_there(experiment, planned.run, run_id))
-        if planned.window is not None:
-            hit = tuple(first_hit(experiment, planned.run, planned.window, on_sample))
-            manifest = {"status": "complete", "error": ""}
-        elif there:
+        there = not experiment.metrics and is_there(experiment, planned.run, run_id)
+        if there:
             manifest = store.manifest(run_id)
         else:
             with contained() as left:
@@ -123,7 +114,7 @@ def run_once(
         error = f"{where}: {error}" if where else error
         keep_failure(experiment, planned, details_of(failure))
     times = (time.perf_counter() - began, time.process_time() - worked)
-    return RunOutcome(run_id, status, there, error, *times, hit)
+    return RunOutcome(run_id, status, there, error, *times)
 
 
 def keep(experiment: Experiment, run: Run, run_id: str, result: RunResult) -> dict[str, Any]:

@@ -25,38 +25,47 @@ MOST_BYTES = 2**27
 """Bytes of a stack's data at most, of which it has a copy of its own."""
 
 
-def in_stacks(experiment: Experiment, queue: Sequence[PlannedRun]) -> list[int]:
-    """The ranks of a queue, those of runs that are made side by side one after the other, the others in their order."""
-    found: dict[str | int, list[int]] = {}
-    room: dict[str, int] = {}
+def in_stacks(experiment: Experiment, queue: Sequence[PlannedRun]) -> list[list[int]]:
+    """The ranks of a queue, those of runs that are made side by side together, as many as there is room for."""
+    stacks: list[list[int]] = []
+    latest: dict[str, tuple[list[int], float]] = {}
+    shares: dict[tuple[str, str], float] = {}
     for rank, planned in enumerate(queue):
         kind = _alike(experiment, planned)
-        if kind is not None and kind not in room:
-            room[kind] = _room(experiment, planned)
-        found.setdefault(rank if kind is None or room[kind] < 2 else kind, []).append(rank)
-    return [rank for ranks in found.values() for rank in ranks]
+        if kind is None:
+            stacks.append([rank])
+            continue
+        place = kind, planned.run.data_key[0]
+        if place not in shares:
+            shares[place] = _share(experiment, planned)
+        stack, taken = latest.get(kind, ([], 1.0))
+        if taken + shares[place] > 1 + 1e-9:
+            stack, taken = [], 0.0
+            stacks.append(stack)
+        stack.append(rank)
+        latest[kind] = stack, taken + shares[place]
+    return stacks
 
 
-def stack_of(experiment: Experiment, some: Sequence[PlannedRun]) -> int:
-    """How many of the first of some runs are to be made side by side, `MOST_RUNS` at most; 1 for one by itself."""
-    kind = _alike(experiment, some[0])
-    if kind is None or kind in experiment.apart or len(some) == 1 or _alike(experiment, some[1]) != kind:
-        return 1
-    most, count = min(len(some), _room(experiment, some[0])), 1
-    while count < most and _alike(experiment, some[count]) == kind:
-        count += 1
-    return count
-
-
-def _room(experiment: Experiment, planned: PlannedRun) -> int:
-    """How many runs like this one a stack has room for."""
+def _share(experiment: Experiment, planned: PlannedRun) -> float:
+    """The part of the room of a stack that a run takes."""
     stop, (task, _) = planned.run.point.scenario.stop.time, experiment.data(planned.run)
-    size = task.train.features.nbytes + task.test.features.nbytes + 1
-    return int(min(MOST_AGENTS / task.agents, MOST_WAKE_UPS / (task.agents * (stop or 1.0)), MOST_BYTES / size))
+    size = task.train.features.nbytes + task.test.features.nbytes
+    wake_ups = task.agents * (stop or 1.0)
+    return max(1 / MOST_RUNS, task.agents / MOST_AGENTS, wake_ups / MOST_WAKE_UPS, size / MOST_BYTES)
 
 
 def run_stack(
     experiment: Experiment, stack: Sequence[PlannedRun], on_sample: Callable[[World], None] | None = None
+) -> list[RunOutcome]:
+    """Make runs, side by side if there are several and nothing speaks against it, and keep them."""
+    apart = len(stack) == 1 or _alike(experiment, stack[0]) in experiment.apart
+    made = None if apart else _side_by_side(experiment, stack, on_sample)
+    return [run_once(experiment, planned, on_sample) for planned in stack] if made is None else made
+
+
+def _side_by_side(
+    experiment: Experiment, stack: Sequence[PlannedRun], on_sample: Callable[[World], None] | None
 ) -> list[RunOutcome] | None:
     """Make runs side by side and keep them; None, and nothing is kept, if they have to be made one by one."""
     ids = [experiment.run_id(planned.run) for planned in stack]
@@ -81,10 +90,10 @@ def run_stack(
 
 
 def _alike(experiment: Experiment, planned: PlannedRun) -> str | None:
-    """What runs of a stack have in common; None for a run that is made by itself."""
+    """Text that runs of a stack have in common; None for a run that is made by itself."""
     run, scenario = planned.run, planned.run.point.scenario
     parameters, record, stop = scenario.protocols[run.protocol], scenario.record, scenario.stop
-    if planned.window is not None or experiment.engine_name(run) == "event" or not _is_proved(experiment, planned):
+    if experiment.engine_name(run) == "event" or not _is_proved(experiment, planned):
         return None
     own = any(map(is_file, record.metrics or ()))  # may remember what they have seen
     if own or experiment.metrics or record.activations or record.messages is not None:
@@ -95,6 +104,6 @@ def _alike(experiment: Experiment, planned: PlannedRun) -> str | None:
 
 
 def _is_proved(experiment: Experiment, planned: PlannedRun) -> bool:
-    """Whether a protocol's steps were seen to give the same bits in batches of any agents."""
+    """Say if a protocol's steps were seen to give the same bits in batches of any agents."""
     verdict = experiment.verdict(planned.run)
     return verdict.status == "shipped" or (verdict.status in ("passed", "elsewhere") and not verdict.warnings)

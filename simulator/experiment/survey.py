@@ -17,7 +17,6 @@ from ...agents.quantity import Quantity
 from ...protocols.base import Problem
 from ..language.fitting import check_protocol
 from ..language.loading import GridPoint, locate, locate_at
-from ..limits.events import check_events
 from ..limits.objectives import check_measured, check_objectives, side_by_side
 from ..network.churn import churn
 from ..network.network import Network
@@ -162,7 +161,3 @@ def _looks(experiment: Experiment, run: Run, words: _Words, but: frozenset[str])
         protocol.check_problem(parameters, Problem(task, graph))
 
     yield ("protocol", run.contract_key), fits
-
-    events = lambda: check_events(scenario, [(run.protocol, protocol)], graph.agents, graph)  # noqa: E731
-    counted = (scenario.clock, scenario.availability, scenario.stop, scenario.limits)
-    yield ("events", run.seed, run.contract_key, *map(words, counted)), events

@@ -1,19 +1,11 @@
-"""How much longer an experiment takes, told from what its runs have taken so far.
-
-Before any has ended nobody knows. What a protocol's runs take for each of their events
-(`hushnet.simulator.experiment.estimate`) tells of its other grid points; what a grid point's own runs take replaces
-that bit by bit. So one slow run, such as the first, which compiles, moves the whole a little.
-"""
+"""Time that an experiment still takes, by what its runs have taken so far; unknown before any has ended."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from statistics import median
 
-from ...agents.errors import HushnetError
-from .estimate import costs_of_runs
 from .plan import Experiment, Run
 from .workers import Jobs
 
@@ -24,67 +16,54 @@ Key = tuple[str, Hashable]
 class TimeLeft:
     """The time that is left, told of every run that ends.
 
+    A run is expected to take the median of those of its protocol at its grid point; where there is none yet, of those
+    of its protocol, and then of all. So one slow run, such as the first, which compiles, moves the whole a little.
+
     Parameters
     ----------
     runs : mapping of Key to int
         How many runs each protocol has at each grid point.
-    events : mapping of Key to float
-        Of one such run; 0 where they cannot be counted.
     processes : int
         How many runs go on at once.
     """
 
-    def __init__(self, runs: Mapping[Key, int], events: Mapping[Key, float], processes: int = 1) -> None:
+    def __init__(self, runs: Mapping[Key, int], processes: int = 1) -> None:
         self._left = Counter(dict(runs))
-        known = [number for number in events.values() if number]
-        usual = median(known) if known else 1.0
-        self._events = {key: events.get(key) or usual for key in runs}
-        self._taken: dict[Key, list[float]] = {}
+        self._taken: dict[Key | str | None, list[float]] = {}
         self._processes = max(processes, 1)
 
     def ended(self, key: Key, seconds: float | None) -> None:
         """Count a run that has ended; it took so many seconds, or was there already (None)."""
         self._left[key] -= 1
         if seconds is not None:
-            self._taken.setdefault(key, []).append(seconds)
-
-    def of(self, key: Key) -> float:
-        """Seconds that the next run of a protocol at a grid point will take, about, once any run has ended."""
-        guess = self._events[key] * self._for_each(key[0])
-        taken = self._taken.get(key, [])
-        # The guess counts as one run: a single slow one does not stand for all.
-        return (guess + sum(_usual(taken))) / (1 + len(taken))
+            for group in (key, key[0], None):
+                self._taken.setdefault(group, []).append(seconds)
 
     def seconds(self) -> float | None:
         """Seconds until the last run will have ended, about; None before anybody knows."""
         if not self._taken:
             return None
-        work = sum(self.of(key) * left for key, left in self._left.items() if left > 0)
-        return work / min(self._processes, max(sum(left for left in self._left.values() if left > 0), 1))
+        usual = {group: median(taken) for group, taken in self._taken.items()}
+        going = [(usual.get(key, usual.get(key[0], usual[None])), left) for key, left in self._left.items() if left > 0]
+        return sum(each * left for each, left in going) / max(self._going(), 1)
 
     def seconds_after(self, gone: float) -> float | None:
         """The time left so many seconds after the last run has ended: those that go on have worked for as long.
 
         What is left of them is never taken to be less than a tenth of a run, for nobody knows why one takes longer.
         """
-        going = min(self._processes, sum(left for left in self._left.values() if left > 0))
-        left = self.seconds()
+        going, left = self._going(), self.seconds()
         if left is None or not going:
             return left
-        each = left / max(sum(left for left in self._left.values() if left > 0) / going, 1.0)
+        each = left * going / self._runs_left()
         return max(left - gone, left - 0.9 * each)
 
-    def _for_each(self, protocol: str) -> float:
-        """Seconds for each event: of the protocol's runs, or of all where none of its own has ended."""
-        own = {key: taken for key, taken in self._taken.items() if key[0] == protocol} or self._taken
-        ratios = [median(taken) / self._events[key] for key, taken in own.items()]
-        return math.exp(sum(math.log(max(ratio, 1e-9)) for ratio in ratios) / len(ratios))
+    def _runs_left(self) -> int:
+        return sum(left for left in self._left.values() if left > 0)
 
-
-def _usual(taken: Sequence[float]) -> list[float]:
-    """What runs took, none more than three times the median, for one that compiles or waits tells of no other."""
-    most = 3 * median(taken) if taken else 0.0
-    return [min(seconds, most) for seconds in taken]
+    def _going(self) -> int:
+        """Number of runs that go on at once."""
+        return min(self._processes, self._runs_left())
 
 
 def key_of(run: Run) -> Key:
@@ -93,21 +72,8 @@ def key_of(run: Run) -> Key:
 
 
 def time_left(experiments: Sequence[Experiment], processes: int = 1) -> TimeLeft:
-    """The time that experiments take, of which nothing is known before they begin; nothing is run, no data are made."""
-    runs: Counter[Key] = Counter()
-    events: dict[Key, float] = {}
-    for experiment in experiments:
-        firsts: dict[Key, Run] = {}
-        for run in experiment.runs():
-            key = key_of(run)
-            runs[key] += 1
-            firsts.setdefault(key, run)
-        try:
-            counted = [cost.events for cost in costs_of_runs(experiment, list(firsts.values()))]
-        except (HushnetError, OSError):  # said when the runs are made
-            counted = [0.0] * len(firsts)
-        events.update({key: number or events.get(key, 0.0) for key, number in zip(firsts, counted, strict=True)})
-    return TimeLeft(runs, events, processes)
+    """The time that experiments take, of which nothing is known before they begin."""
+    return TimeLeft(Counter(key_of(run) for experiment in experiments for run in experiment.runs()), processes)
 
 
 def in_words(seconds: float) -> str:
@@ -127,7 +93,7 @@ def in_words(seconds: float) -> str:
 
 
 def processes_of(jobs: Jobs) -> int:
-    """How many processes somebody asks for."""
+    """Number of processes that somebody asks for."""
     if jobs != "auto":
         return jobs
     from dask.system import cpu_count

@@ -1,4 +1,4 @@
-"""Who executes runs, whatever they are: the one contract of all workers."""
+"""Contract of all that execute runs."""
 
 from __future__ import annotations
 
@@ -35,10 +35,8 @@ class Workers(ABC):
         experiment : Experiment
         queue : sequence of PlannedRun
             See `hushnet.simulator.experiment.plan.plan`.
-        on_start : callable, optional
-            Told of every run before it begins, where that is known.
-        on_sample : callable, optional
-            Called with the world at every record instant, where there is one in this process.
+        on_start, on_sample : callable, optional
+            Told of a run before it begins, and of its world at every record instant, where this process makes it.
 
         Raises
         ------
@@ -48,13 +46,7 @@ class Workers(ABC):
 
     @abstractmethod
     def judge(self, experiment: Experiment, planned: PlannedRun) -> Verdict:
-        """What the privacy contract of a run's protocol comes to, found where runs are executed.
-
-        Raises
-        ------
-        HushnetError
-            If something does not admit any runs.
-        """
+        """Verdict on the privacy contract of a run's protocol, found where runs are executed; raises as `work`."""
 
     def close(self) -> None:  # noqa: B027 (most have nothing to end)
         """End processes at once, whatever they are doing: what is complete has been saved."""

@@ -16,7 +16,7 @@ from .names import Key, given
 
 
 class TargetParameters(Parameters):
-    """What reached means, for times to target and the cost of getting there; of this target by the very event."""
+    """What reached means, for times to target and the cost of getting there, by the first record that meets it."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(**given("share", "level", how="oneOf"))
 

@@ -1,1 +1,1 @@
-"""What runs need at least, from a scenario alone: events and memory; what cannot be is refused before any run."""
+"""Refusals before any run: what does not fit into memory, and what drawing would refuse."""

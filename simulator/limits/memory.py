@@ -1,4 +1,4 @@
-"""What a world will hold in memory, estimated from its scenario before anything is built."""
+"""Memory of a world, estimated from its scenario before anything is built."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ...agents.errors import INTERRUPTED, OutOfResources
 from ...agents.tasks.extent import Files
 from ...protocols import catalog
 from ...protocols.base import Layout, MessageKind, Problem, Protocol, ProtocolParameters
+from ..language.loading import LoadedScenario
 from ..language.scenario import Scenario
 from ..world.machine import SHARE, available_memory, size, total_memory
 
@@ -28,7 +29,7 @@ Resolve = Callable[[str], type[Protocol]]
 
 
 class Sizes(NamedTuple):
-    """What stands for a task where a layout is asked for before there are data."""
+    """Numbers that stand for a task where a layout is asked for before there are data."""
 
     agents: int
     dimension: int
@@ -60,7 +61,7 @@ def expected_bytes(scenario: Scenario, files: Files | None = None, resolve: Reso
 
 
 def expected_layout(protocol: type[Protocol], parameters: ProtocolParameters, sizes: Sizes) -> Layout:
-    """What a protocol lays out, asked of it before there are data and a graph.
+    """Layout of a protocol, asked of it before there are data and a graph.
 
     Where its layout depends on more than the numbers of agents and dimensions, it counts as a model for each agent,
     which it sends.
@@ -97,14 +98,24 @@ def _mean(width: Width) -> float:
     return float(np.mean(width)) if np.size(width) else 0.0
 
 
-def check_machine(scenario: Scenario, resolve: Resolve = catalog.resolve) -> None:
-    """Refuse a scenario that this machine could not hold if nothing else ran on it; raises like `check_memory`."""
-    needed, total = expected_bytes(scenario, resolve=resolve), total_memory()
-    if needed > total:
-        raise OutOfResources(
-            f"{scenario.scenario}: needs about {size(needed)} of memory, and this machine has {size(total)}; {REMEDY}"
-        )
-    _check_limit(scenario, needed)
+def check_machine(loaded: LoadedScenario) -> None:
+    """Refuse a scenario of which this machine could not hold a run if nothing else ran on it.
+
+    Raises
+    ------
+    OutOfResources
+        With the numbers.
+    """
+    total = total_memory()
+    for point in (*loaded.trials, *loaded.points):
+        scenario = point.scenario
+        needed = expected_bytes(scenario, resolve=loaded.code.protocol)
+        if needed > total:
+            raise OutOfResources(
+                f"{scenario.scenario}: needs about {size(needed)} of memory, and this machine has {size(total)}; "
+                f"{REMEDY}"
+            )
+        _check_limit(scenario, needed)
 
 
 def check_memory(

@@ -9,15 +9,11 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
-from ...agents.errors import INTERRUPTED, InputError
-from ...agents.tasks.outline import Outline
+from ...agents.errors import InputError
 from ...protocols.base import Protocol, ProtocolParameters
 from ..language.figure_kinds import FIGURE_KINDS
 from ..language.figure_parameters import BIN, Figure
@@ -26,7 +22,7 @@ from ..language.scenario import Scenario
 from ..metrics import METRICS
 from ..metrics.metric import names_of
 from ..metrics.trace import ROW
-from .objectives import SIZES, stand_in
+from .memory import Resolve, Sizes, expected_layout
 
 if TYPE_CHECKING:
     from ..analysis.results import Collection
@@ -34,70 +30,29 @@ if TYPE_CHECKING:
 MOST_RUNS = 2_000
 """Runs that are made up: of more, those of the first seeds, and of the first grid points."""
 
-AGENTS = 3
+AGENTS, DIMENSION = 3, 2
 
 STATEMENT = {"unit": ["record"], "adjacency": ["replace-one"], "claimed": 1.0, "verified": 1.0, "delta": 1e-5,
              "flagged": False}  # fmt: skip
-"""What a private run says of its epsilon, but for the observer."""
+"""Privacy statement of a private run, but for the observer."""
 
 
-@dataclass(frozen=True)
-class Foreseen:
-    """What is known of a protocol's runs without data and graph.
-
-    Parameters
-    ----------
-    measured : bool
-        Whether it has an objective; also where nobody knows.
-    modelled : bool
-        Whether its agents have models that can be judged.
-    hears : bool
-        Whether agents know values of their neighbours that grow old.
-    conserves : bool
-        Whether it names sums that it keeps.
-    epoch : float, optional
-        Updates in an epoch.
-    promise : dict, optional
-        Its privacy statement, where it adds noise.
-    """
-
-    measured: bool = True
-    modelled: bool = True
-    hears: bool = True
-    conserves: bool = True
-    epoch: float | None = 1.0
-    promise: dict[str, Any] | None = None
-
-    def records(self, metric: str) -> bool:
-        """Whether its runs have numbers of a metric."""
-        found = METRICS.get(metric)
-        if found is None:
-            return True
-        needed = {"objective": self.measured, "distance": self.measured and self.modelled, "age": self.hears,
-                  "conserved": self.conserves}  # fmt: skip
-        return needed.get(metric, self.modelled or not (found.criterion or bool(found.rows)))
-
-
-def foreseen(protocol: type[Protocol], parameters: ProtocolParameters, outline: Outline) -> Foreseen:
-    """Ask a protocol in stand-in worlds; what cannot be asked there counts as recorded."""
-    private = getattr(parameters, "privacy", None) or getattr(parameters, "noise", None)
-    promise = None if private is None else {**STATEMENT, "observer": str(protocol.observer)}
-    try:
-        made = [protocol(parameters, stand_in(outline, agents)) for agents in SIZES]
-        layout, traits = made[0].layout(), protocol.traits_for(parameters)
-        model = layout.agent.get("model")
-        return Foreseen(
-            measured=any(each.objective() is not None for each in made),
-            modelled=model is not None or type(made[0]).models is not Protocol.models,
-            hears=bool(layout.messages) and traits.exchange != "pairwise",
-            conserves=type(made[0]).conserved is not Protocol.conserved,
-            epoch=made[0].epoch,
-            promise=promise,
-        )
-    except INTERRUPTED:
-        raise
-    except BaseException:  # whatever a protocol raises whose fields are about the scenario's own data
-        return Foreseen(promise=promise)
+def recorded(protocol: type[Protocol], parameters: ProtocolParameters, metrics: Iterable[str]) -> set[str]:
+    """Those of some metrics that runs of a protocol have numbers of, as far as its class and its layout tell."""
+    layout, found = expected_layout(protocol, parameters, Sizes(AGENTS, DIMENSION)), set[str]()
+    measured = protocol.objective is not Protocol.objective
+    modelled = "model" in layout.agent or protocol.models is not Protocol.models
+    needed = {
+        "objective": measured,
+        "distance": measured and modelled,
+        "age": bool(layout.messages) and protocol.traits_for(parameters).exchange != "pairwise",
+        "conserved": protocol.conserved is not Protocol.conserved,
+    }
+    for name in metrics:
+        metric = METRICS.get(name)
+        if needed.get(name, modelled or metric is None or not (metric.criterion or metric.rows)):
+            found.add(name)
+    return found
 
 
 def rehearse(loaded: LoadedScenario) -> None:
@@ -130,7 +85,7 @@ def rehearse(loaded: LoadedScenario) -> None:
 
 
 def shown(scenario: Scenario) -> dict[str, Any]:
-    """What an index says of how to show an experiment."""
+    """Fields of an index that say how to show an experiment."""
     return {
         "figures": [figure.model_dump() for figure in scenario.figures],
         "style": scenario.style.model_dump(exclude_none=True),
@@ -142,18 +97,19 @@ def shown(scenario: Scenario) -> dict[str, Any]:
 
 def made_up(loaded: LoadedScenario) -> Collection:
     """Results as the scenario's would be, without a run: two records each, the later one at its target."""
+    import pandas as pd
+
     from ..analysis.results import Collection
     from ..storage.dataset import grid_table
 
-    scenario = loaded.scenario
-    first = loaded.points[0].scenario
-    known = {
-        key: foreseen(loaded.code.protocol(given.kind), given, first.task.outline())
-        for key, given in first.protocols.items()
-    }
+    scenario, resolve = loaded.scenario, loaded.code.protocol
+    first = loaded.points[0].scenario.protocols.items()
+    known = {key: recorded(resolve(given.kind), given, scenario.traced()) for key, given in first}
+    if scenario.record.objective_of is not None:
+        known = {key: {*names, "objective"} for key, names in known.items()}
     runs = list(itertools.islice(_runs(loaded), MOST_RUNS))
     ids = [str(number) for number in range(len(runs))]
-    manifests = [_manifest(point, key, seed, known[key]) for point, key, seed in runs]
+    manifests = [_manifest(point, key, seed, resolve) for point, key, seed in runs]
     grid = grid_table([point.values for point, *_ in runs]).to_pandas()
     about = pd.concat([pd.DataFrame({"run": ids, "protocol": [key for _, key, _ in runs]}), grid], axis=1)
     asked = _statistics(loaded)
@@ -176,8 +132,10 @@ def _runs(loaded: LoadedScenario) -> Iterator[tuple[GridPoint, str, int]]:
                 yield point, key, seed
 
 
-def _manifest(point: GridPoint, key: str, seed: int, known: Foreseen) -> dict[str, Any]:
-    scenario = point.scenario
+def _manifest(point: GridPoint, key: str, seed: int, resolve: Resolve) -> dict[str, Any]:
+    scenario, given = point.scenario, point.scenario.protocols[key]
+    protocol = resolve(given.kind)
+    private = getattr(given, "privacy", None) or getattr(given, "noise", None)
     return {
         "scenario": {"record": {"objective_of": scenario.record.objective_of}},
         "protocol": key,
@@ -185,8 +143,8 @@ def _manifest(point: GridPoint, key: str, seed: int, known: Foreseen) -> dict[st
         "seed": seed,
         "grid": point.values,
         "status": "complete",
-        "epoch": known.epoch,
-        "privacy": known.promise,
+        "epoch": None if protocol.epoch is Protocol.epoch else 1.0,
+        "privacy": None if private is None else {**STATEMENT, "observer": str(protocol.observer)},
         "totals": {"start_vectors": 0},
     }
 
@@ -201,12 +159,10 @@ def _statistics(loaded: LoadedScenario) -> dict[str, set[str]]:
     return found
 
 
-def _rows(loaded: LoadedScenario, known: Foreseen, asked: Mapping[str, set[str]]) -> Iterator[tuple[Any, ...]]:
-    """What a run's trace would hold: every metric from a value towards a better one, and to its target."""
-    target, measured_by = loaded.scenario.target, loaded.scenario.record.objective_of
-    for metric in loaded.scenario.traced():
-        if not known.records(metric) and not (metric == "objective" and measured_by is not None):
-            continue
+def _rows(loaded: LoadedScenario, known: Set[str], asked: Mapping[str, set[str]]) -> Iterator[tuple[Any, ...]]:
+    """Rows of a made-up trace: every metric from a value towards a better one, and to its target."""
+    target = loaded.scenario.target
+    for metric in filter(known.__contains__, loaded.scenario.traced()):
         listed = METRICS[metric].statistics if metric in METRICS else ()
         level = target.level if target is not None and target.metric == metric else None
         more = metric in METRICS and METRICS[metric].better == "more"
@@ -231,7 +187,7 @@ def _per_agent(loaded: LoadedScenario) -> list[str]:
 
 
 def _of_one_run(figure: Figure) -> bool:
-    """Whether a figure shows a graph or messages, which only a run has."""
+    """Say if a figure shows a graph or messages, which only a run has."""
     return FIGURE_KINDS[figure.drawn_as].shows == "messages" or figure.drawn_as == "portrait"
 
 
@@ -244,7 +200,7 @@ def _check_fonts(scenario: Scenario) -> None:
 
 
 def _may_lack_room(scenario: Scenario, figure: Figure) -> bool:
-    """Whether letters may not fit, for the author has a say in sizes; as they usually are, they do."""
+    """Say if letters may not fit, for the author has a say in sizes; as they usually are, they do."""
     own = figure.style is not None and figure.style.model_dump(exclude_none=True)
     return bool(own or scenario.style.model_dump(exclude_none=True))
 

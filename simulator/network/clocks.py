@@ -189,37 +189,22 @@ def wake_up_ranks(clock: Clock, agents: int, updates: int) -> NDArray[np.int64]:
     return ranks
 
 
-class Wakes(NamedTuple):
-    """Wake-ups of all clocks until some time."""
-
-    expected: float = 0.0
-    """Events that are expected at least."""
-    each: float = 0.0
-    """The same of every single agent."""
-    spread: float = 0.0
-    """How many fewer there may be by chance."""
-
-
 class ClockModel(Parameters, ABC):
     """Kind of clock that wakes agents, of which a scenario chooses one by ``kind``."""
 
     has_intervals: ClassVar[bool] = True
     """That of the clocks that it builds, see `Clock.has_intervals`."""
 
-    def wakes(self, time: float, agents: int) -> Wakes:
-        """Wake-ups before a time that there are at least; by default nothing is known of any.
+    def wakes(self, time: float, agents: int) -> float:
+        """Wake-ups of all agents that are expected before a time, at least; 0 where nothing is known, as by default.
 
         Parameters
         ----------
         time : float
-            In time units; may be infinite.
+            In time units.
         agents : int
         """
-        return Wakes()
-
-    def longest_interval(self, agents: int) -> tuple[float, float] | None:
-        """Mean and standard deviation of the longest of all agents' intervals, at most; None where nobody knows."""
-        return None
+        return 0.0
 
     def check_size(self, agents: int) -> None:
         """Raise an `InputError` if something does not fit the number of agents; by default nothing."""
@@ -258,20 +243,9 @@ class Poisson(ClockModel):
             per_agent(self.rate, agents, "clock", "rate")
 
     @override
-    def wakes(self, time: float, agents: int) -> Wakes:
+    def wakes(self, time: float, agents: int) -> float:
         rates = self.rate if isinstance(self.rate, list) else [slowest_of(self.rate)]
-        intervals = [1 / rate + QUANTUM if rate > 0 else math.inf for rate in rates]
-        known = len(rates) if isinstance(self.rate, list) else agents
-        expected = sum(time / interval for interval in intervals) * known / len(intervals)
-        return Wakes(expected, time / max(intervals), math.sqrt(expected))
-
-    @override
-    def longest_interval(self, agents: int) -> tuple[float, float] | None:
-        # The longest of n exponential intervals: mean 1 + 1/2 + ... + 1/n < 1 + log(n), deviation below 1.3.
-        if not isinstance(self.rate, float | int | list):
-            return None
-        slowest = slowest_of(self.rate)
-        return (1 + math.log(agents)) / slowest, 1.3 / slowest
+        return time * sum(rates) * agents / len(rates)
 
     def build(self, ids: Sequence[int | str], numbers: NDArray[np.uint64], draws: Draws, base: Path | None) -> Clock:
         """The clocks of these agents."""
@@ -295,15 +269,9 @@ class Periodic(ClockModel):
         per_agent(self.period, agents, "clock", "period")
 
     @override
-    def wakes(self, time: float, agents: int) -> Wakes:
+    def wakes(self, time: float, agents: int) -> float:
         periods = self.period if isinstance(self.period, list) else [self.period]
-        counts = [max(time / (one * (1 + self.jitter) + QUANTUM) - 1, 0.0) for one in periods]
-        return Wakes(sum(counts) * agents / len(counts), min(counts))
-
-    @override
-    def longest_interval(self, agents: int) -> tuple[float, float] | None:
-        longest = max(self.period) if isinstance(self.period, list) else self.period
-        return longest * (1 + self.jitter), 0.0
+        return time * sum(1 / period for period in periods) * agents / len(periods)
 
     def build(self, ids: Sequence[int | str], numbers: NDArray[np.uint64], draws: Draws, base: Path | None) -> Clock:
         """The clocks of these agents."""
@@ -331,8 +299,8 @@ class Recorded(ClockModel):
         return self
 
     @override
-    def wakes(self, time: float, agents: int) -> Wakes:
-        return Wakes(min(len(self.order or ()), max(time / self.spacing - 1, 0.0)))
+    def wakes(self, time: float, agents: int) -> float:
+        return min(len(self.order or ()), time / self.spacing)
 
     def check_size(self, agents: int) -> None:
         """Raise an `InputError` if the order names somebody who is none of the agents 0 to n - 1."""

@@ -92,10 +92,6 @@ class Topology(Parameters, ABC):
         """Edges that there are at least, since nobody may be left alone unless this is allowed."""
         return 0.0 if self.allow_isolated else extent.agents / 2
 
-    def least_degree(self, agents: int) -> int:
-        """Neighbours that every agent has at least: one, since nobody may be left alone unless this is allowed."""
-        return 0 if self.allow_isolated or agents < 2 else 1
-
     @abstractmethod
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph | Graph:
         """The graph over 0..n-1, not yet checked: packed, or networkx's with the edge attribute ``weight``."""

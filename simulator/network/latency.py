@@ -132,11 +132,6 @@ class Latency(Parameters, ABC):
         """Delays that follow from a file in place of `delays`; by default there are none. Parameters as of `links`."""
         return None
 
-    @property
-    def longest(self) -> float:
-        """The longest delay in time units; infinite where none is known without files, as it is by default."""
-        return math.inf
-
     def delays(self, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
         """Delays of k messages from their (k, 3) uniforms (see `Draws.messages`), before rounding."""
         if self.law is None:
@@ -167,11 +162,6 @@ class Constant(Latency):
 
     @property
     @override
-    def longest(self) -> float:
-        return self.value
-
-    @property
-    @override
     def law(self) -> Law:
         return CONSTANT, self.value, 0.0
 
@@ -196,11 +186,6 @@ class Uniform(Latency):
     @override
     def average(self) -> float:
         return (self.low + self.high) / 2
-
-    @property
-    @override
-    def longest(self) -> float:
-        return self.high
 
     @property
     @override

@@ -44,10 +44,6 @@ class Complete(Topology):
         return pairs_of(extent.agents)
 
     @override
-    def least_degree(self, agents: int) -> int:
-        return agents - 1
-
-    @override
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         import networkx as nx
 
@@ -67,10 +63,6 @@ class Ring(Topology):
     @override
     def expected_edges(self, extent: Extent, files: Files | None) -> float:
         return min(self.reach * extent.agents, pairs_of(extent.agents))
-
-    @override
-    def least_degree(self, agents: int) -> int:
-        return min(2 * self.reach, agents - 1)
 
     @override
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
@@ -203,10 +195,6 @@ class RandomRegular(Topology):
     @override
     def expected_edges(self, extent: Extent, files: Files | None) -> float:
         return self.degree * extent.agents / 2
-
-    @override
-    def least_degree(self, agents: int) -> int:
-        return self.degree
 
     @override
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -149,22 +149,6 @@ class Recorder:
         frame.insert(1, "seed", self.seed)
         return frame
 
-    def closely(self, world: World, metric: str) -> list[Row]:
-        """The rows of one metric now, and of the updates if they are recorded; nothing is kept of them.
-
-        Parameters
-        ----------
-        world : World
-        metric : str
-            A recorded one, as the trace has it.
-        """
-        among = {metric, "updates"}
-        own = {name: function for name, function in self.own.items() if name == metric}
-        kept = len(self._rows)
-        self._take(world, self._measure(world, final=True, among=among, own=own))
-        found, self._rows = self._rows[kept:], self._rows[:kept]
-        return found
-
     def measures(self, world: World) -> dict[str, dict[str, Any]]:
         """Return the quantities that the recorded metrics measure, by name, for the manifest."""
         objective = None if self._reading is None else self._reading.objective
@@ -225,20 +209,11 @@ class Recorder:
         for metric, statistic, value in rows:
             self._rows.append((*head, metric, statistic, value))
 
-    def _measure(
-        self,
-        world: World,
-        *,
-        final: bool,
-        among: Container[str] | None = None,
-        own: Mapping[str, OwnMetric] | None = None,
-    ) -> Rows:
-        """All metrics now, or some of them."""
+    def _measure(self, world: World, *, final: bool) -> Rows:
+        """All metrics now."""
         reading = self._look(world, final=final)
         models, task = reading.models, world.setting.task
         for metric in self._asked:
-            if among is not None and metric.name not in among:
-                continue
             if not _concerns(metric, task):
                 raise InputError(
                     f"the task {task.name!r} is judged by {task.metric}, not by {metric.name}",
@@ -249,9 +224,8 @@ class Recorder:
             else:
                 for statistic, value in metric.compute(reading):
                     yield metric.name, statistic, number_of(value, metric.name, statistic, metric.compute)
-        own = self.own if own is None else own
-        if own:
-            yield from self._own(world, models, own)
+        if self.own:
+            yield from self._own(world, models)
 
     def _objective(self, world: World, models: NDArray[np.float64] | None) -> Rows:
         if self._reading is None:
@@ -311,11 +285,11 @@ class Recorder:
         assert models is not None
         return world.setting.task.ids[int(np.argmax(np.abs(models).max(axis=1)))]
 
-    def _own(self, world: World, models: NDArray[np.float64] | None, own: Mapping[str, OwnMetric]) -> Rows:
+    def _own(self, world: World, models: NDArray[np.float64] | None) -> Rows:
         if self._shown is None:
             self._shown = _read_only(world.setting.task), _read_only(world.setting.graph)
         snapshot = Snapshot(world.now, world.activations, models, *self._shown, _frozen(world.state))
-        for name, function in own.items():
+        for name, function in self.own.items():
             result = function(snapshot)
             values = result if isinstance(result, Mapping) else {"value": result}
             for statistic, value in values.items():

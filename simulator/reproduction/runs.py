@@ -79,12 +79,7 @@ class Runs:
         self, protocol: str, metric: str, x: str, *, statistic: str | None = None, point: Point | None = None
     ) -> dict[int, tuple[Any, Any]]:
         """Places on the axis and values there, both (k,) arrays in order of x, by seed."""
-        return self._curve(self.collection, protocol, metric, x, statistic, point)
-
-    def _curve(
-        self, collection: Collection, protocol: str, metric: str, x: str, statistic: str | None, point: Point | None
-    ) -> dict[int, tuple[Any, Any]]:
-        rows = curves(collection, *resolve(collection, metric, statistic), x)
+        rows = curves(self.collection, *resolve(self.collection, metric, statistic), x)
         rows = self._chosen(rows[rows["run"].isin(self.collection.complete)], protocol, metric, point)
         result = {}
         for seed, group in rows.groupby("seed"):
@@ -111,12 +106,9 @@ class Runs:
         statistic: str | None = None,
         point: Point | None = None,
     ) -> Series:
-        """Where on the axis x every run meets a level (one, or one per seed) for the first time; infinite if never.
-
-        Where the level is that of the scenario's target, it is the place of the event that met it.
-        """
-        found, close = {}, self.collection.looked_closely
-        for seed, (places, values) in self._curve(close, protocol, metric, x, statistic, point).items():
+        """Where on the axis x every run is first recorded to meet a level (one, or one per seed); infinite if never."""
+        found = {}
+        for seed, (places, values) in self.curve(protocol, metric, x, statistic=statistic, point=point).items():
             wanted = level[seed] if isinstance(level, pd.Series) else level
             met = values >= wanted if rising else values <= wanted
             found[seed] = places[np.argmax(met)] if met.any() else np.inf
@@ -133,10 +125,10 @@ class Runs:
         statistic: str | None = None,
         point: Point | None = None,
     ) -> Series:
-        """The place before `first` at which the level was not met yet; the same place if there is none."""
+        """The place of the record before `first`; the same place if there is none."""
         met = self.first(level, protocol, metric, x, rising=rising, statistic=statistic, point=point)
-        found, close = {}, self.collection.looked_closely
-        for seed, (places, _) in self._curve(close, protocol, metric, x, statistic, point).items():
+        found = {}
+        for seed, (places, _) in self.curve(protocol, metric, x, statistic=statistic, point=point).items():
             earlier = places[places < met[seed]]
             found[seed] = np.inf if np.isinf(met[seed]) else earlier[-1] if len(earlier) else met[seed]
         return _by_seed(found)

@@ -135,9 +135,8 @@ def as_good_as_synchronous(runs: Runs) -> Finding:
 def propagation_is_faster(runs: Runs) -> Finding:
     """Communications that each method takes to 95 % of its own final accuracy, in both countings.
 
-    First hits are those of events, for the scenario has this target; between two activations a protocol may carry
-    several messages. What is asked for is therefore the least ratio that they admit: the slower method's place just
-    before, over the faster one's own.
+    First hits are read from records, a few activations apart. What is asked for is therefore the least ratio that they
+    admit: the place of the slower method's record before, over that of the faster one's own.
     """
     numbers, admitted = [], []
     for axis, counting in COUNTINGS["messages"].items():
@@ -156,8 +155,8 @@ def propagation_is_faster(runs: Runs) -> Finding:
         carried.append(f"{(met['cl'] / met['mp']).mean():.3g}{counting}")
     return Finding(
         tuple(numbers),
-        f"An order of magnitude is read as more than a factor of {MAGNITUDE}. First hits are those of single "
-        f"activations, which admit ratios of {'; '.join(admitted)}. The paper counts communications; by the vectors "
+        f"An order of magnitude is read as more than a factor of {MAGNITUDE}. First hits are read from "
+        f"records, which admit ratios of {'; '.join(admitted)}. The paper counts communications; by the vectors "
         f"that they carry, more in collaborative learning, the ratios are {'; '.join(carried)}.",
     )
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -24,7 +23,6 @@ from ...agents.errors import InputError
 from ..language.figure_parameters import Figure
 from ..language.names import Duration, Name
 from ..language.sweeps import RESERVED, TRIAL
-from ..metrics.trace import ROW
 from .files import read_json
 
 RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
@@ -39,19 +37,6 @@ def _named(value: Any) -> Any:
 Number = Annotated[int | float, BeforeValidator(_named)]
 Checksum = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Words = dict[str, Any]
-
-
-def _is_row(row: list[Any]) -> list[Any]:
-    """Refuse what is no row of a trace."""
-    row = [_named(entry) for entry in row]
-    texts = [rank for rank, entry in enumerate(row) if isinstance(entry, str)]
-    if len(row) != len(ROW) or texts != [ROW.index("metric"), ROW.index("statistic")]:
-        raise ValueError(f"must have {', '.join(ROW)}")
-    return row
-
-
-TraceRow = Annotated[list[int | float | str], AfterValidator(_is_row)]
-"""A row of a trace, as `hushnet.simulator.metrics.trace.ROW` says."""
 
 
 class _Document(BaseModel):
@@ -81,13 +66,6 @@ class TargetEntry(_Document):
     level: Number | None = None
     of: str | dict[str, str] | None = None
     statistic: str | None = None
-
-
-class HitsEntry(_Document):
-    """Rows of traces around the events by which runs met the target, and by what they were found."""
-
-    found_by: str
-    runs: dict[str, list[TraceRow]]
 
 
 class FailedEntry(_Document):
@@ -132,7 +110,6 @@ class Index(_Document):
     time_unit: Duration | None = None
     grids: list[Words | None] | None = None
     target: TargetEntry | None = None
-    hits: HitsEntry | None = None
     tuning: TuningEntry | None = None
     failed: list[FailedEntry] | None = None
 

@@ -31,7 +31,6 @@ from ..network.randomness import Purpose, stable_ids
 from ..network.setting import Setting
 from ..tables import tallies
 from ..tables.rounds import RoundTables
-from ..tables.run import RECORD_EVERY
 from ..tables.sessions import SessionTables
 from . import rounds, sessions
 from .effort import Effort
@@ -227,11 +226,6 @@ class World:
     def recorded_steps(self) -> int:
         """Activations between two records; 0 if they do not count."""
         return self.record_activations or 0 if self.recorder else 0
-
-    def record_each(self, activations: int) -> None:
-        """Record whenever the activations are a multiple of this number from now on, and at no other time."""
-        self.record_time, self.record_activations = None, activations
-        self.transport.tables.constants[RECORD_EVERY] = activations
 
     @property
     def ended(self) -> str:

@@ -21,7 +21,7 @@ from hushnet.agents.errors import HushnetError
 from hushnet.simulator.figures import files
 from hushnet.simulator.language.loading import load, shipped
 from hushnet.simulator.language.yaml_source import read_file
-from hushnet.simulator.limits.events import check_limits
+from hushnet.simulator.limits.memory import check_machine
 from hushnet.simulator.storage.files import json_text, yaml_text
 
 from .campaign import campaign, command, exit_with
@@ -141,7 +141,7 @@ def handed(data: dict[str, Any]) -> tuple[int, list[str]]:
     def check(arguments: list[str]) -> int:
         try:
             loaded = load(data)
-            check_limits(loaded)
+            check_machine(loaded)
         except HushnetError as error:
             print(error, file=sys.stderr)
             return error.exit_code

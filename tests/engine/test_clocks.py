@@ -216,3 +216,20 @@ def test_what_does_not_fit_the_agents_is_refused_with_its_field(parameters, fiel
 def test_impossible_clocks_are_refused(clock):
     with pytest.raises(ValidationError):
         TypeAdapter(ClockParameters).validate_python(clock)
+
+
+@pytest.mark.parametrize(
+    ("clock", "expected"),
+    [
+        ({"kind": "poisson", "rate": 2.0}, 60),
+        ({"kind": "poisson", "rate": [1.0, 3.0, 2.0]}, 60),
+        ({"kind": "poisson", "rate": {"kind": "uniform", "low": 0.5, "high": 2.0}}, 15),
+        ({"kind": "periodic", "period": 0.5, "jitter": 0.3}, 60),
+        ({"kind": "recorded", "order": [0, 1, 0], "spacing": 1.0}, 3),
+        ({"kind": "recorded", "order": [0, 1] * 20, "spacing": 1.0}, 10),
+        ({"kind": "recorded", "path": "clock.txt"}, 0),
+    ],
+    ids=str,
+)
+def test_wake_ups_that_are_expected_are_rates_times_time(clock, expected):
+    assert TypeAdapter(ClockParameters).validate_python(clock).wakes(10.0, 3) == pytest.approx(expected)

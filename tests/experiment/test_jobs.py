@@ -18,7 +18,7 @@ from hushnet.agents.errors import InputError, RunFailure
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
 from hushnet.simulator.experiment import Experiment, RunOutcome, Workers, hire, perform
-from hushnet.simulator.experiment.batches import WorkerContext
+from hushnet.simulator.experiment.remote import WorkerContext
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.storage.store import Store
 
@@ -49,8 +49,7 @@ def test_two_processes_leave_the_same_bytes_as_this_one(workers, tmp_path):
     check_same_bytes(tmp_path, workers)
 
 
-def test_what_was_sent_to_workers_is_not_kept(workers, tmp_path, monkeypatch):
-    monkeypatch.setattr("hushnet.simulator.experiment.dispatch.MOST_RUNS", 1)
+def test_what_was_sent_to_workers_is_not_kept(workers, tmp_path):
     assert perform(experiment(tmp_path, "single"), workers=workers) == []
     gc.collect()
     assert [there for there in gc.get_objects() if type(there) is WorkerContext] == []

@@ -16,7 +16,6 @@ from pathlib import Path
 import psutil
 import pytest
 from hushnet.simulator.experiment import run
-from hushnet.simulator.experiment.interrupts import heeded
 
 from .sweep import content, strays, write
 
@@ -174,12 +173,3 @@ def test_sigterm_in_the_middle_of_a_run_leaves_a_state_that_goes_on(scenario, un
     (tmp_path / "hold").unlink()
     assert Sweep(scenario, tmp_path / "out", jobs=1).end() == (0, "")
     assert content(tmp_path / "out") == undisturbed
-
-
-def test_ctrl_c_is_noted_even_where_python_drops_what_is_raised():
-    before = signal.getsignal(signal.SIGINT)
-    with heeded() as met:
-        with suppress(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-        assert met == [signal.SIGINT]
-    assert signal.getsignal(signal.SIGINT) is before

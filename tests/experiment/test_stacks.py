@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 
@@ -65,21 +66,25 @@ def kept(folder):
 @pytest.fixture
 def stacks(monkeypatch):
     """How many runs were made side by side each time in this process; never any if asked for."""
-    made, usual = [], hiring.stack_of
+    made, usual = [], hiring.run_stack
 
-    def noted(experiment, some):
-        made.append(usual(experiment, some))
-        return made[-1]
+    def noted(experiment, stack, on_sample):
+        made.append(len(stack))
+        return usual(experiment, stack, on_sample)
 
-    monkeypatch.setattr(hiring, "stack_of", noted)
+    monkeypatch.setattr(hiring, "run_stack", noted)
     return made
+
+
+def one_by_one(experiment, queue):
+    return [[rank] for rank in range(len(queue))]
 
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
     """The runs, each made by itself."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hiring, "stack_of", lambda experiment, some: 1)
+        patch.setattr(hiring, "in_stacks", one_by_one)
         return performed(tmp_path_factory.mktemp("alone"))
 
 
@@ -88,7 +93,8 @@ def test_runs_made_side_by_side_are_kept_as_they_are_alone(tmp_path, stacks, alo
     assert stacks.count(6) >= 4  # both points and all seeds of a protocol
 
 
-def test_any_processes_come_to_the_same(tmp_path, alone):
+def test_any_processes_come_to_the_same(tmp_path, alone, monkeypatch):
+    monkeypatch.setattr(importlib.import_module("hushnet.simulator.experiment.perform"), "FEW", 0)
     with OwnProcesses(2) as workers:
         assert performed(tmp_path, workers) == alone
 
@@ -170,5 +176,5 @@ def test_own_protocols_are_made_side_by_side_where_batches_were_seen_to_change_n
     scenario = {**SCENARIO, "protocols": {"own": {"kind": "Own", "privacy": privacy}}}
     found = performed(tmp_path / "together", scenario=scenario, Own=kind)
     assert set(stacks) == made
-    monkeypatch.setattr(hiring, "stack_of", lambda experiment, some: 1)
+    monkeypatch.setattr(hiring, "in_stacks", one_by_one)
     assert performed(tmp_path / "alone", scenario=scenario, Own=kind) == found

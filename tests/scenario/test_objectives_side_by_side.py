@@ -6,8 +6,6 @@ import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.api import run
 from hushnet.simulator.cli import main
-from hushnet.simulator.language.loading import load
-from hushnet.simulator.limits.objectives import check_stand_ins
 
 SCENARIO = """\
 schema: 1
@@ -35,14 +33,13 @@ KINDS = r"objective of push \(.*mean over agents.*\) and of admm \(.*sum over ag
         ("seeds: 1\n\n\ntarget: {metric: objective, share: 0.9}", r"target\.metric = 'objective'"),
     ],
 )
-def test_kinds_are_refused_by_check_and_before_the_first_run(shown, named, tmp_path, capsys):
+def test_kinds_are_refused_before_the_first_run(shown, named, tmp_path, capsys):
     file = tmp_path / "kinds.yaml"
     file.write_text(SCENARIO + shown + "\n")
-    for command in (["check"], ["run", "--dry-run"], ["run", "--quiet", "--out", str(tmp_path / "out")]):
-        assert main([command[0], str(file), *command[1:]]) == 2
-        said = capsys.readouterr().err
-        assert f"{file}:15: " in said
-        assert re.search(f"{named}: {KINDS}; set record.objective_of", said), said
+    assert main(["run", str(file), "--quiet", "--out", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert f"{file}:15: " in said
+    assert re.search(f"{named}: {KINDS}; set record.objective_of", said), said
     assert not list(tmp_path.glob("out/**/manifest.json"))
 
 
@@ -61,8 +58,7 @@ def test_what_is_of_one_kind_or_in_panels_of_its_own_is_let_through(shown, tmp_p
     run(file, out=tmp_path / "out")
 
 
-def test_what_only_data_tell_is_refused_when_they_are_there(tmp_path):
-    """A list of confidences is one for the scenario's own agents, so that `check` can say nothing of it."""
+def test_what_only_data_tell_is_refused_as_well(tmp_path):
     given = {
         "schema": 1,
         "scenario": "weights",
@@ -77,7 +73,6 @@ def test_what_only_data_tell_is_refused_when_they_are_there(tmp_path):
         "seeds": 1,
         "figures": [{"y": "objective"}],
     }
-    check_stand_ins(load(given))
     with pytest.raises(InputError, match=r"figures\[0\]\.y = 'objective'.*not of one kind"):
         run(given, out=tmp_path / "out")
     assert not list(tmp_path.glob("out/**/manifest.json"))

@@ -1,6 +1,7 @@
 """What drawing or the engine would refuse after all runs is refused by ``check``, and by ``run`` before the first."""
 
 import importlib
+import re
 
 import pytest
 from hushnet.agents.errors import InputError
@@ -21,6 +22,14 @@ LOCAL, DESCENT = "protocols: {local: {kind: local}}", "protocols: {cd: {kind: co
 ROUNDS = "protocols: {admm: {kind: consensus_admm, schedule: rounds}}"
 KINKED = "protocols: {admm: {kind: collaborative_admm, alpha: 0.9, schedule: rounds}}"
 LONG = "a" * 120
+
+
+def yaml_file(folder, lines, base=BASE):
+    """A scenario of these lines."""
+    path = folder / "s.yaml"
+    path.write_text(f"{base}{lines}\n")
+    return path
+
 
 REFUSED = {
     "agents that join, in rounds": (
@@ -112,6 +121,19 @@ REFUSED = {
         "figures[0]",
         "at network.loss has no value 0.2",
     ),
+}
+
+
+@pytest.mark.parametrize(("lines", "place", "says"), REFUSED.values(), ids=REFUSED)
+def test_check_refuses_what_the_scenario_alone_decides(lines, place, says, tmp_path, capsys):
+    path = yaml_file(tmp_path, lines)
+    check_refusal(path, f"{path}:", (place, says), capsys)
+    assert main(["run", str(path), "--out", str(tmp_path / "out"), "--quiet"]) == 2
+    assert says in capsys.readouterr().err
+    assert not list((tmp_path / "out").glob("*/manifest.json"))
+
+
+APART = {
     "objectives that a trial sets apart": (
         "protocols: {a: {kind: dual_averaging}, b: {kind: push_sum_dual_averaging}}\n"
         "tune: {over: {a.mu: [0.1, 0.5]}, seeds: 1}\nfigures: [{y: objective, x: time}]",
@@ -127,21 +149,18 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("lines", "place", "says"), REFUSED.values(), ids=REFUSED)
-def test_check_refuses_what_the_scenario_alone_decides(lines, place, says, tmp_path, capsys):
-    path = tmp_path / "s.yaml"
-    path.write_text(f"{BASE}{lines}\n")
-    check_refusal(path, f"{path}:", (place, says), capsys)
-    assert main(["run", str(path), "--out", str(tmp_path / "out"), "--quiet"]) == 2
-    assert says in capsys.readouterr().err
+@pytest.mark.parametrize(("lines", "place", "says"), APART.values(), ids=APART)
+def test_run_refuses_objectives_that_are_not_of_one_kind_before_the_first_reported_run(lines, place, says, tmp_path):
+    with pytest.raises(InputError, match=f"{re.escape(place)}.*{says}"):
+        run(yaml_file(tmp_path, lines), out=tmp_path / "out")
     assert not list((tmp_path / "out").glob("*/manifest.json"))
 
 
-def test_a_loss_with_kinks_has_no_objective_to_be_measured_by(tmp_path, capsys):
-    path = tmp_path / "s.yaml"
+def test_a_loss_with_kinks_has_no_objective_to_be_measured_by(tmp_path):
     text = BASE.replace("test_samples: 3}", "test_samples: 3, loss: hinge}")
-    path.write_text(f"{text}{KINKED}\nrecord: {{every: 1, objective_of: admm}}\n")
-    check_refusal(path, f"{path}:", ("record.objective_of", "minimises no objective"), capsys)
+    path = yaml_file(tmp_path, f"{KINKED}\nrecord: {{every: 1, objective_of: admm}}", text)
+    with pytest.raises(InputError, match=r"record.objective_of.*minimises no objective"):
+        run(path, out=tmp_path / "out")
 
 
 def test_an_objective_needs_no_knowledge_of_the_wake_ups_to_come(tmp_path, capsys):

@@ -122,7 +122,7 @@ def day_of(text: str) -> float:
     """
     german = re.fullmatch(r"(\d{1,2})\.(\d{1,2})\.(\d{4})", text)
     try:
-        date = datetime(*map(int, reversed(german.groups()))) if german else datetime.fromisoformat(text)
+        date = datetime(int(german[3]), int(german[2]), int(german[1])) if german else datetime.fromisoformat(text)
     except ValueError:
         return math.nan
     return (date.replace(tzinfo=date.tzinfo or UTC) - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() / 86400

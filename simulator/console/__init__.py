@@ -24,7 +24,7 @@ from ..storage.store import Store
 from .brief import print_brief
 from .log import begin, logged
 from .progress import perform_visibly
-from .words import engines, fates, source_line
+from .words import as_published, engines, fates, source_line
 
 MOST_LINES = 20
 """Failures that are said one by one."""
@@ -107,7 +107,14 @@ def _conclude(experiment: Experiment, console: Console, *, verbose: bool) -> Non
         for text in [*(line for line, loud in tuned if loud), *warnings]:
             _say(console, f"warning: {text}", "yellow")
     else:
-        print_brief(collection, [*(line for line, loud in tuned if loud), *warnings], console)
+        others = [
+            source_line(manifest["task"]) for manifest in collection.manifests if not as_published(manifest["task"])
+        ]
+        print_brief(
+            collection,
+            [*dict.fromkeys(filter(None, others)), *(line for line, loud in tuned if loud), *warnings],
+            console,
+        )
     _say(console, f"results: {experiment.folder}")
     # Last, for a figure that cannot be drawn ends the command, unless the runs had nothing for it.
     files, refused = _figures(experiment, collection)

@@ -67,3 +67,8 @@ def source_line(task: Mapping[str, Any]) -> str | None:
     if "not_verified" in notes:
         parts.append(f"{' and '.join(notes['not_verified'])} not verified (no checksum is published)")
     return ", ".join(parts)
+
+
+def as_published(task: Mapping[str, Any]) -> bool:
+    """True unless a file that takes the place of a published data set differs from it."""
+    return bool(task["notes"].get("as_published", True))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,11 +67,11 @@ class Converted:
 
     def text(self) -> str:
         """Return the table as CSV."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(self.header)
-        writer.writerows(self.rows)
-        return out.getvalue()
+        import pandas as pd
+
+        from ..storage.plain_text import csv_text
+
+        return csv_text(pd.DataFrame(self.rows, columns=list(self.header)))
 
 
 def convert(source: Path, to: str, out: Path | None, options: FileMeaning) -> list[str]:

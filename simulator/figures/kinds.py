@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from ..language.figure_kinds import FIGURE_KINDS, FigureKind
-from ..language.figure_parameters import kind_of
+from ..language.figure_kinds import FigureKind
 from ..language.figure_style import CENTIMETRES, FigureStyle
-from .numbers import Spec
 from .series_style import PAGE_WIDTH, WIDTH
-
-
-def kind_for(spec: Spec) -> FigureKind:
-    """The kind that a figure asks for."""
-    return FIGURE_KINDS[kind_of(spec.get("kind"), str(spec["x"]), spec.get("rows"))]
-
 
 NARROWEST_PANEL = 1.6
 """Inches; of a wide kind twice as much."""

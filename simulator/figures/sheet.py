@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from ...agents.errors import InputError
 from ..analysis.results import Collection
 from ..language.figure_style import CENTIMETRES, FigureStyle
-from .kinds import kind_for, shape
+from .kinds import shape
 from .labels import LENGTHS, Label
 from .lines import Entries
-from .numbers import Plot, Spec, select
+from .numbers import Plot, Spec, kind_for, select
 from .series_style import ALARM, STYLE, characters, characters_along, literal, points, thin_ticks, wrapped
 from .style import style_of, styled
 from .words import caption

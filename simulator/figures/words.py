@@ -190,7 +190,7 @@ def _contracts(collection: Collection, protocols: Sequence[str], *, failed_only:
 
 
 def _marks(plots: Sequence[Plot], spec: Spec) -> str:
-    if plots[0].note:
+    if plots[0].note or "n" not in plots[0].points:
         return "; ".join(dict.fromkeys(plot.note for plot in plots))
     counts = [int(n) for plot in plots for n in (plot.points["n"].min(), plot.points["n"].max())]
     if max(counts) == 1:

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, final, get_args
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from hushnet.agents.availability import AVAILABILITIES, Availability
 from hushnet.agents.criteria import CRITERIA, Criterion
@@ -471,6 +472,37 @@ def test_a_kind_of_figure_is_asked_for_checked_and_drawn(forget, tmp_path):
         load(scenario(figures=[{"kind": "dots", "y": "accuracy", "baseline": "local"}]))
     with pytest.raises(InputError, match="did you mean 'dots'"):
         load(scenario(figures=[{"kind": "dotz", "y": "accuracy"}]))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        (
+            lambda collection, spec: replace(
+                bars(collection, spec), points=bars(collection, spec).points[["x", "mean"]]
+            ),
+            "its numbers lack protocol, low, high, n; the points of a dots have protocol, mean, low, high, n",
+        ),
+        (lambda collection, spec: bars(collection, spec).points, "its numbers are a DataFrame and must be a Plot"),
+    ],
+)
+def test_numbers_that_a_figure_cannot_be_drawn_from_are_one_sentence(forget, tmp_path, numbers, said):
+    forget(FIGURE_KINDS, "dots")
+    register_figure(FigureKind(name="dots", about="a dot per protocol", numbers=numbers, draw=dots, x=("protocol",)))
+    with pytest.raises(InputError, match=f"figure kind dots: {said}"):
+        run(scenario(seeds=2, figures=[{"kind": "dots", "y": "accuracy", "x": "protocol"}]), out=tmp_path)
+
+
+def test_a_kind_of_figure_declares_points_that_are_no_means(forget, tmp_path):
+    def places(collection, spec):
+        return replace(ends(collection, spec), points=pd.DataFrame({"mean": [0.5]}), note="one place")
+
+    forget(FIGURE_KINDS, "dots")
+    kind = FigureKind(name="dots", about="dots", numbers=places, draw=dots, x=("protocol",), columns=("mean",))
+    register_figure(kind)
+    result = run(scenario(figures=[{"kind": "dots", "y": "accuracy", "x": "protocol"}]), out=tmp_path)
+    (figure,) = result.figures()
+    assert figure.legends[0].get_title().get_text().startswith("one place")
 
 
 class Apart(Latency):

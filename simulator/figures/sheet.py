@@ -16,7 +16,7 @@ from .lines import Entries
 from .numbers import Plot, Spec, kind_for, select
 from .series_style import ALARM, STYLE, characters, characters_along, literal, points, thin_ticks, wrapped
 from .style import style_of, styled
-from .words import caption
+from .words import caption, not_counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,9 +68,10 @@ def draw(collection: Collection, spec: Spec, plots: Sequence[Plot]) -> Figure:
     entries = kind.function("draw")(panels, shown, spec)
     for place, (axes, plot) in enumerate(panels):
         if spec.get("x_label"):
-            axes.set_xlabel(wrapped(literal(str(spec["x_label"])), characters_along(axes)))
+            text = literal(str(spec["x_label"])) + not_counted(shown, str(spec["x"]))
+            axes.set_xlabel(wrapped(text, characters_along(axes)))
         if spec.get("y_label"):
-            axes.set_ylabel(literal(str(spec["y_label"])))
+            axes.set_ylabel(literal(str(spec["y_label"])) + not_counted(shown, str(spec["y"])))
         _outer(axes, left=by_metric or place % columns == 0, bottom=place + columns >= len(plots))
         if plot.panel:
             axes.set_title(literal(wrapped(plot.panel, characters(width / columns, 15))), fontsize=points(7))

@@ -28,18 +28,27 @@ def words_of(name: str) -> str:
     return METRICS[name].words if name in METRICS else LABELS.get(name, name)
 
 
+COUNTS = ("vectors", "messages", "bytes")
+"""Axes that count from the start on, without what agents exchanged before it."""
+
+
 def axis_label(collection: Collection, name: str) -> str:
-    """What stands beside an axis, with its unit."""
+    """What stands beside an axis, with its unit and what it leaves out."""
     unit = time_scale(collection.index.get("time_unit"))[1]
     if name == "time":
         return f"time ({unit})"
     if name == "time_to_target":
         return f"time to target ({unit})"
-    return (
-        ""
-        if name == "protocol"
-        else literal(named(collection, name, short(name) if name in collection.grid else words_of(name)))
-    )
+    if name == "protocol":
+        return ""
+    usual = short(name) if name in collection.grid else words_of(name)
+    return literal(named(collection, name, usual)) + not_counted(collection, name)
+
+
+def not_counted(collection: Collection, name: str) -> str:
+    """What an axis leaves out, in brackets: the vectors of the start, where some run has them."""
+    counts = name.removesuffix("_to_target") in COUNTS
+    return " (start vectors not counted)" if counts and collection.started_with_vectors else ""
 
 
 def named(collection: Collection, path: str, usual: str, *, unit: bool = True) -> str:

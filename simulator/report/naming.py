@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..figures.words import words_of
+from ..analysis.results import Collection
+from ..figures.words import axis_label, words_of
 
 STATISTICS = {
     "mean": "mean over agents",
@@ -36,15 +37,9 @@ def metric_name(metric: str, statistic: str = "") -> str:
     return f"{name}, {STATISTICS.get(statistic, statistic)}"
 
 
-def axis_name(axis: str, time_unit: str) -> str:
+def axis_name(collection: Collection, axis: str) -> str:
     """An axis of curves in words, with its unit."""
-    names = {
-        "time": f"time ({time_unit})",
-        "vectors": "vectors sent",
-        "bytes": "bytes sent",
-        "epsilon": "\u03b5 spent by the worst agent",
-    }
-    return names.get(axis, axis)
+    return "\u03b5 spent by the worst agent" if axis == "epsilon" else axis_label(collection, axis)
 
 
 def described(value: Any) -> str:

@@ -238,6 +238,38 @@ def test_the_time_axis_has_the_unit_of_the_scenario(experiment):
     ]
 
 
+@pytest.mark.parametrize(
+    ("spec", "axis"),
+    [
+        ({"x": "vectors"}, "x"),
+        ({"x": "messages", "x_label": "communications"}, "x"),
+        ({"x": "bytes"}, "x"),
+        ({"y": "vectors", "x": "time"}, "y"),
+        ({"y": "vectors_to_target", "x": "protocol"}, "y"),
+        ({"y": "messages_to_target", "x": "protocol", "y_label": "communications"}, "y"),
+        ({"kind": "frontier", "x": "vectors"}, "x"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("started", [True, False])
+def test_an_axis_of_messages_says_that_start_vectors_are_not_counted_where_there_are_some(
+    experiment, spec, axis, started
+):
+    runs = [make_run(p) for p in ("local", "cd")]
+    runs[1].manifest["totals"] = {"start_vectors": 60 * started}
+    axes = drawn(experiment(runs), {"y": "accuracy", **spec})[0].axes[0]
+    label = getattr(axes, f"get_{axis}label")().replace("\n", " ")
+    assert label.endswith(" (start vectors not counted)") == started
+    assert label.startswith(spec.get(f"{axis}_label", spec[axis].removesuffix("_to_target")))
+
+
+@pytest.mark.parametrize("name", ["vectors_with_start", "activations", "time"])
+def test_what_counts_start_vectors_or_no_vectors_does_not_speak_of_them(experiment, name):
+    runs = [make_run("cd")]
+    runs[0].manifest["totals"] = {"start_vectors": 60}
+    assert "not counted" not in drawn(experiment(runs), {**OVER_TIME, "x": name})[0].axes[0].get_xlabel()
+
+
 def test_epsilon_and_gap_stand_for_what_the_recorder_calls_them(experiment):
     runs = [make_run("cd_eps", seed, privacy=FALSE) for seed in range(2)]
     for run in runs:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -12,12 +11,10 @@ from rich.console import Console
 from ...agents.errors import HushnetError, InputError, Interrupted
 from ..analysis import results
 from ..analysis.aggregate import NothingRecorded
-from ..analysis.results import Collection
 from ..analysis.summary import print_summary
 from ..experiment import Experiment, RunOptions, hire
 from ..experiment.estimate import print_estimate
 from ..experiment.tuning import sentences
-from ..figures.current import drawn_already, keep_drawn
 from ..language.loading import LoadedScenario, locate
 from ..limits.objectives import check_stand_ins
 from ..network.graphs import graph_line
@@ -120,7 +117,9 @@ def _conclude(experiment: Experiment, console: Console) -> None:
         _say(console, f"warning: {text}", "yellow")
     _say(console, f"results: {experiment.folder}")
     # Last, for a figure that cannot be drawn ends the command, unless the runs had nothing for it.
-    files, refused = _figures(experiment, collection)
+    from ..figures.files import draw_all
+
+    files, refused = draw_all(collection, experiment.folder / "figures", within=experiment.folder)
     for path in files:
         if path.suffix == ".png":
             _say(console, f"figure: {path}")
@@ -134,16 +133,3 @@ def _conclude(experiment: Experiment, console: Console) -> None:
 def _say(console: Console, text: str, style: str | None = None) -> None:
     """Print a line as it is: brackets in names and folders are no marks of style."""
     console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
-
-
-def _figures(experiment: Experiment, collection: Collection) -> tuple[list[Path], list[InputError]]:
-    """The figures' files, drawn where they are not there as they would be drawn, and why others are not."""
-    there = drawn_already(experiment.folder, collection)
-    if there is not None:
-        return there, []
-    from ..figures.files import draw_all
-
-    files, refused = draw_all(collection, experiment.folder / "figures", within=experiment.folder)
-    if not refused:
-        keep_drawn(experiment.folder, collection, files)
-    return files, refused

@@ -16,7 +16,6 @@ from ..storage.dataset import Entry
 from ..storage.files import put_file, writing
 from .chosen import chosen
 from .film import EPSILONS, FATES, film
-from .parting import parting
 from .rerun import rerun
 
 FOLDER = Path(__file__).parent
@@ -152,7 +151,6 @@ def page(films: Sequence[dict[str, Any]], window: tuple[float, float], remarks: 
         paired=len({tuple(each["seeds"]) for each in films}) == 1 and len(films) > 1,
         private=any(each["private"] for each in films),
         window=window,
-        parting=parting(films[0], films[1], FATES) if len(films) == 2 else None,
         spent=spent,
         data=Markup(data.replace("<", "\\u003c")),
         script=Markup(script),

@@ -25,7 +25,6 @@ from .grid import Grid
 from .privacy import privacy_rows, unprotected
 from .recording import RunRecord
 from .runs import pictures, runs
-from .single import single_runs
 from .winners import METHOD, winners
 
 FOLDER = Path(__file__).parent
@@ -82,12 +81,12 @@ def page(collection: Collection, folder: Path, *, beside: bool = False) -> str:
     environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined)
     environment.trim_blocks = environment.lstrip_blocks = True
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "ensure_ascii": False}
-    own = [read_bytes(FOLDER / name).decode() for name in ("charts.js", "single.js", "script.js")]
+    own = [read_bytes(FOLDER / name).decode() for name in ("charts.js", "script.js")]
     scripts = [script.replace("\r", "") for script in (get_plotlyjs(), *own)]
     return environment.get_template("page.html").render(
         **content(collection, folder),
         beside=beside,
-        replay=(folder / "replay.html").is_file(),
+        replay=beside and (folder / "replay.html").is_file(),
         policy=policy(scripts),
         scripts=[Markup(script) for script in scripts],
         style=Markup(read_bytes(FOLDER / "style.css").decode()),
@@ -159,7 +158,6 @@ def content(collection: Collection, folder: Path) -> dict[str, Any]:
             "curves": curves,
             "finals": finals,
             "spreads": charts.spreads(collection, grid),
-            "single": single_runs(collection, grid, start, recording),
             "start": start,
         },
     }

@@ -213,7 +213,6 @@ function drawAll() {
   drawCurves();
   if (at("swept")) drawSweep();
   drawSpread();
-  drawOne();
 }
 
 function fill(select, entries, first) {
@@ -279,8 +278,6 @@ window.addEventListener("afterprint", () => {
 
 // The table of runs: a filter, columns that sort, and points of the map that lead to their runs.
 function runsTable() {
-  for (const link of at("runs-table").querySelectorAll("a.one")) link.addEventListener("click", (event) => { event.preventDefault(); showRun(link); });
-  at("one-metric").addEventListener("change", drawOne);
   const rows = [...at("runs-table").tBodies[0].rows], filter = at("run-filter");
   let point = null;
   const apply = () => {

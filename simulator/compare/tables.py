@@ -226,7 +226,7 @@ def break_even_rows(comparison: Comparison) -> Iterator[tuple[dict[str, Any], li
 
 
 def seen_in(row: dict[str, Any]) -> str:
-    """In what share of resamples a break-even point was seen; a dash where it is not known."""
+    """The share of resamples in which a break-even point was seen; a dash where it is not known."""
     return DASH if math.isnan(row["seen"]) else f"{row['seen']:.0%}"
 
 

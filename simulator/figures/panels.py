@@ -140,7 +140,7 @@ def _legends(
     lying = where in ("below", "above")
     room = characters(width if lying else BESIDE * width, PER_INCH)
     full, handles = len(labels) <= FULL_LEGEND and room >= FULL_WIDTH, list(entries.values())
-    title = wrapped(caption(plots, spec, collection, labels, full=full), characters(width, PER_INCH))
+    said = wrapped(caption(plots, spec, collection, labels, full=full), characters(width, PER_INCH))
     texts = [wrapped(literal(label.said(full=full)), max(room - HANDLE, 12)) for label in labels]
     longest = max((len(line) for text in texts for line in text.splitlines()), default=1)
     columns = min(max(room // (longest + HANDLE), 1), len(texts) or 1) if lying else 1
@@ -154,8 +154,9 @@ def _legends(
     below = legend
     if where in ("above", "right", "inside") and legend.get_texts():
         below = figure.legend([], [], loc=PLACES["below"], frameon=False, **LEGEND)
-    below.set_title(title or None)
-    below.get_title().set_multialignment("center")
+    if said:
+        below.set_title(said)
+        below.get_title().set_multialignment("center")
     for label, text in zip(labels, legend.get_texts(), strict=False):
         if label.loud:
             text.set_color(ALARM)
@@ -181,9 +182,10 @@ def _lay_out(figure: Figure, panels: Sequence[Axes], style: FigureStyle) -> None
     width, height = figure.get_size_inches()
     box = figure.get_tightbbox()
     cut = box.x0 < -SLACK or box.y0 < -SLACK or box.x1 > width + SLACK or box.y1 > height + SLACK
-    sizes = [axes.get_window_extent().size.min() / figure.dpi for axes in panels]
+    boxes = [axes.get_window_extent() for axes in panels]
+    smallest = min(min(box.width, box.height) for box in boxes) / figure.dpi
     asked = (style.width, style.height, style.font_size) != (None, None, None)
-    if cut or (asked and min(sizes) < SMALLEST_PANEL):
+    if cut or (asked and smallest < SMALLEST_PANEL):
         raise _no_room(figure, style)
 
 

@@ -224,8 +224,15 @@ def wrapped(text: str, width: int) -> str:
 def characters_along(axes: Axes) -> int:
     """How many characters of an axis label go along a panel."""
     assert axes.figure is not None
-    room = 72 * axes.bbox.width / axes.figure.dpi
-    return max(12, int(room / (0.52 * points(STYLE["axes.labelsize"]))))
+    return characters(axes.bbox.width / axes.figure.dpi, 17)
+
+
+def ink_on(colour: Any) -> str:
+    """Black or white: what can be read on a colour."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = to_rgb(colour)
+    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
 
 
 def literal(text: str) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
+from ..analysis.claimed_privacy import epsilon_text
 from ..analysis.results import Collection
 from ..figures.words import axis_label, words_of
 
@@ -61,13 +61,4 @@ def described(value: Any) -> str:
         return ", ".join(described(part) for part in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return number_text(value) if isinstance(value, float) else str(value)
-
-
-def number_text(value: float, digits: int = 6) -> str:
-    """A number as short as it can be said; infinite as its sign, unknown as a dash."""
-    if math.isnan(value):
-        return "\N{EN DASH}"
-    if math.isinf(value):
-        return "\N{INFINITY}" if value > 0 else "-\N{INFINITY}"
-    return f"{value:.{digits}g}"
+    return epsilon_text(value, 6) if isinstance(value, float) else str(value)

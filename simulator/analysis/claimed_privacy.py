@@ -65,14 +65,7 @@ class ClaimedPrivacy:
     @property
     def text(self) -> str:
         """One line for a legend; marked where the claim is below what was verified."""
-        return self._said(f", {DELTA}{_span(self.delta)}")
-
-    @property
-    def short(self) -> str:
-        """The line of an epsilon, shorter, for where delta is said once for all."""
-        return self._said("")
-
-    def _said(self, delta: str) -> str:
+        delta = f", {DELTA}{_span(self.delta)}"
         if not self.verified:
             return f"({EPSILON} claimed {_span(self.claimed)}, not verified)"
         digits = 3

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..figures.files import OPTIONS, RESOLUTION
-from ..figures.series_style import COLOURS, LINES, MARKERS, PAGE_WIDTH, WIDTH, house_style, literal, thin_ticks, wrapped
+from ..figures.series_style import COLOURS, LINES, MARKERS, PAGE_WIDTH, WIDTH, house_style, literal, wrapped
 from ..storage.files import Frame, put_file
 from ..storage.plain_text import csv_text
 
@@ -81,9 +81,6 @@ def draw(profile: Frame, data: str = "") -> Figure:
         title=data or None,
         handlelength=3.2,
     )
-    figure.draw_without_rendering()
-    for axes in panels[: len(labels)]:
-        thin_ticks(axes)
     return figure
 
 

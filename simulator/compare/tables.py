@@ -102,7 +102,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     for _, rows in comparison.differences.groupby("measure", sort=False):
         _show(_differences_table(comparison, rows), console)
     console.print(Text(f"Baseline: {comparison.labels[comparison.baseline]}; {CAPTION}.", style="dim"))
-    if any(map(_censored, comparison.differences.to_dict("records"))):
+    if any(map(censored, comparison.differences.to_dict("records"))):
         console.print(Text(CENSORED, style="dim"))
     if any(map(on_records, comparison.differences.to_dict("records"))):
         console.print(Text(PLACES, style="dim"))
@@ -171,27 +171,27 @@ def _differences_table(comparison: Comparison, rows: Frame) -> Table:
     table.add_column("", no_wrap=True)
     for row in rows.to_dict("records"):
         texts = [row["label"], *(swept_text(row[path]) for path in comparison.grid)]
-        cells = [*map(escape, map(str, texts)), *_cells(row), row["verdict"]]
+        cells = [*map(escape, map(str, texts)), *cells_of(row), row["verdict"]]
         table.add_row(*cells, style=COLOURS.get(row["verdict"]))
     return _fix_widths(table)
 
 
-def _cells(row: dict[str, Any]) -> list[str]:
-    """Numbers of a row in the order of `NUMBERS`."""
+def cells_of(row: dict[str, Any]) -> list[str]:
+    """Numbers of a row of differences, as texts in the order of `NUMBERS`."""
     half = (row["high"] - row["low"]) / 2
     low, high = (number(row[name], half) for name in ("low", "high"))
     interval = DASH if DASH in (low, high) else f"{low} to {high}"
     return [
         number(row["baseline_mean"], half),
         number(row["difference"], half),
-        f"reached {row['finite']} against {row['baseline_finite']}" if _censored(row) else interval,
+        f"reached {row['finite']} against {row['baseline_finite']}" if censored(row) else interval,
         NOTHING if row["method"] == NOTHING else p_value(row["p_holm"]),
         DASH if math.isnan(row["pairing"]) else f"{number(row['pairing'], row['pairing'] / 5)}{TIMES}",
         str(row["n"]),
     ]
 
 
-def _censored(row: dict[str, Any]) -> bool:
+def censored(row: dict[str, Any]) -> bool:
     """Whether a run of some pair never got there."""
     return min(row["finite"], row["baseline_finite"]) < row["n"]
 
@@ -208,13 +208,12 @@ def _break_even_table(comparison: Comparison) -> Table:
     numbers = ["break-even", "95 % interval", "between", "points", "seen"]
     table = _new_table("break-even points with the baseline along the sweep", texts, numbers)
     table.add_column("", overflow="fold", min_width=10)
-    for row, cells in _break_even_rows(comparison):
-        seen = DASH if math.isnan(row["seen"]) else f"{row['seen']:.0%}"
-        table.add_row(*map(escape, [*cells, seen]), escape(f"{row['first']}, then {row['then']}"))
+    for row, cells in break_even_rows(comparison):
+        table.add_row(*map(escape, [*cells, seen_in(row)]), escape(f"{row['first']}, then {row['then']}"))
     return _fix_widths(table)
 
 
-def _break_even_rows(comparison: Comparison) -> Iterator[tuple[dict[str, Any], list[str]]]:
+def break_even_rows(comparison: Comparison) -> Iterator[tuple[dict[str, Any], list[str]]]:
     """Every break-even point with its cells: measure, protocol, axis, elsewhere, place, interval, neighbours."""
     for row in comparison.break_even.to_dict("records"):
         others = [path for path in comparison.grid if path != row["axis"]]
@@ -224,6 +223,11 @@ def _break_even_rows(comparison: Comparison) -> Iterator[tuple[dict[str, Any], l
         interval = DASH if DASH in (low, high) else f"{low} to {high}"
         place = [number(row["at"], half), interval, f"{row['after']:g} to {row['before']:g}", str(row["points"])]
         yield row, [row["title"], row["label"], row["axis"], where, *place]
+
+
+def seen_in(row: dict[str, Any]) -> str:
+    """The share of resamples in which a break-even point was seen; a dash where it is not known."""
+    return DASH if math.isnan(row["seen"]) else f"{row['seen']:.0%}"
 
 
 def swept_text(value: Any) -> str:
@@ -254,7 +258,7 @@ def p_value(p: float) -> str:
 def _differences_latex(comparison: Comparison) -> str:
     """A booktabs table of all differences."""
     rows = [
-        [row["title"], row["label"], *(swept_text(row[path]) for path in comparison.grid), *_cells(row)]
+        [row["title"], row["label"], *(swept_text(row[path]) for path in comparison.grid), *cells_of(row)]
         for row in comparison.differences.to_dict("records")
     ]
     names = ["measure", "protocol", *comparison.grid, *NUMBERS]
@@ -262,7 +266,7 @@ def _differences_latex(comparison: Comparison) -> str:
 
 
 def _break_even_latex(comparison: Comparison) -> str:
-    rows = [cells for _, cells in _break_even_rows(comparison)]
+    rows = [cells for _, cells in break_even_rows(comparison)]
     names = ["measure", "protocol", "axis", "elsewhere", "break-even", "95 % interval", "between", "points"]
     said = [f"Break-even points with {comparison.labels[comparison.baseline]}.", *_withheld(comparison.break_even)]
     return _latex(rows, names, 4, " ".join(said))

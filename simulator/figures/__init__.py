@@ -8,6 +8,6 @@ figure may ask for is `hushnet.simulator.language.figure_parameters.Figure`; her
 from .facets import plots
 from .files import Drawing, drawings, redraw, save_figure
 from .numbers import Plot
-from .sheet import draw
+from .panels import draw
 
 __all__ = ["Drawing", "Plot", "draw", "drawings", "plots", "redraw", "save_figure"]

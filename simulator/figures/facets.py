@@ -9,8 +9,7 @@ from ...agents.errors import InputError
 from ..analysis.aggregate import ALIASES, unknown
 from ..analysis.results import Collection
 from .frontier import promises
-from .kinds import kind_for
-from .numbers import NothingToDraw, Plot, Spec, chosen, select, swept
+from .numbers import NothingToDraw, Plot, Spec, chosen, kind_for, numbers_of, select, swept
 from .style import styled
 from .words import placed
 
@@ -33,8 +32,7 @@ def plots(collection: Collection, spec: Spec) -> list[Plot]:
     kind = kind_for(spec)
     _check_kinds(collection, spec)
     parts = _parts(select(collection, spec.get("at") or {}), spec)
-    numbers = kind.function("numbers")
-    found = [replace(numbers(part, asked), panel=title) for title, part, asked in parts]
+    found = [replace(numbers_of(kind, part, asked), panel=title) for title, part, asked in parts]
     if not found:
         raise NothingToDraw("figures: there is no protocol to show beside the baseline", field=("figures",))
     return found if len(found) > 1 else [replace(found[0], panel="")]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -19,10 +21,9 @@ from ..language.figure_style import FigureStyle
 from ..storage.files import put_file, writing
 from ..storage.plain_text import csv_text
 from .facets import plots
-from .letters import letters_told, without_complaints
 from .numbers import Plot, Spec
+from .panels import draw
 from .series_style import house_style
-from .sheet import draw
 from .style import style_of
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ LONGEST = 120
 
 RESOLUTION = 300
 """Dots per inch of PNG files."""
+
+GLYPH = r"Glyph (\d+) \(.*\) missing from font"
+"""How matplotlib warns of a letter that a font lacks."""
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "png": {"metadata": {"Software": None}},
@@ -111,8 +115,24 @@ def drawing(collection: Collection, spec: Spec, name: str, style: FigureStyle | 
     merged = own if style is None else style.over(own)
     spec = {**spec, "style": merged}
     numbers = plots(collection, spec)
-    with house_style(merged), letters_told(name):
+    with house_style(merged), _missing_glyphs(name):
         return Drawing(name, draw(collection, spec, numbers), merged, numbers)
+
+
+@contextmanager
+def _missing_glyphs(name: str) -> Iterator[None]:
+    """Draw a figure, and warn once of the letters that its fonts lack, where matplotlib warns of each."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        yield
+    missing = dict.fromkeys(chr(int(match[1])) for each in found if (match := re.match(GLYPH, str(each.message))))
+    for each in found:
+        if not re.match(GLYPH, str(each.message)):
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+    if missing:
+        letters = "".join(letter for letter in missing if letter.isprintable())
+        said = f"its fonts have no letters {letters[:10]}, so boxes stand there; set style.font to one that has them"
+        warnings.warn(f"figure {name}: {said}", stacklevel=3)
 
 
 def redraw(
@@ -213,7 +233,8 @@ def save_drawing(drawn: Drawing, folder: Path, *, within: Path | None = None) ->
 def picture(drawn: Drawing, format: str) -> bytes:
     """A figure's file, png, pdf or svg: the same bytes every time."""
     content, dots = BytesIO(), drawn.style.resolution or RESOLUTION
-    with house_style(drawn.style), without_complaints():
+    with house_style(drawn.style), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", GLYPH)  # of which `drawing` has warned
         drawn.figure.savefig(content, format=format, dpi=dots, **OPTIONS[format])
     return content.getvalue()
 

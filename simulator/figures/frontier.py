@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ..analysis.aggregate import final_values, series, time_scale
 from ..analysis.results import Collection
@@ -21,11 +22,11 @@ from ..language.figure_parameters import TO_TARGET
 from ..metrics.epsilon import EPSILONS
 from ..metrics.metric import Range, range_of
 from ..storage.files import Frame
+from .axis_ends import BrokenAxis, ends_around, show
 from .intervals import extent, interval
-from .limits import show
 from .lines import Entries, Panels
 from .numbers import Plot, Spec, by_seed, chosen, finals, level_of, require_points, seeds_of, single_runs, within_of
-from .series_style import series_styles, sparse_ticks
+from .series_style import series_styles
 from .words import axis_label, series_label, value_label
 
 if TYPE_CHECKING:
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 
 PROMISE = ("unit", "adjacency", "observer")
 """What an epsilon is about, as in a run's privacy statement."""
-
-SHARE = 0.14
-"""Share of the axis for what is infinite, and for what is 0 on a logarithmic one."""
 
 
 def promises(collection: Collection, spec: Spec) -> Iterator[tuple[str, list[str]]]:
@@ -116,11 +114,10 @@ def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
     keys = [key for key in order if any((plot.points["protocol"] == key).any() for _, plot in panels)]
     drawn_as = dict(zip(keys, series_styles([(key,) for key in keys], order), strict=True))
     every = pd.concat([plot.points for _, plot in panels], ignore_index=True)
-    word = "never" if spec["x"] in TO_TARGET else "\N{INFINITY}"
     paid = np.concatenate(
         [extent(p.points["x"], _reaches(p), p.costs.to_numpy(np.float64), p.single) for _, p in panels]
     )
-    axis = _Axis(every, np.concatenate(paid), log=str(spec.get("log")) in ("x", "both"), word=word)
+    axis = _cost_axis(every["x"].to_numpy(np.float64), np.concatenate(paid), spec)
     ends = np.concatenate([plot.extent for _, plot in panels])
     entries: Entries = {}
     for axes, plot in panels:
@@ -135,16 +132,15 @@ def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
                 entries[series_label(collection, (key,), (), claims=False)] = axes.errorbar(
                     shown_at["x"],
                     shown_at["mean"],
-                    xerr=_reach(line.loc[shown_at.index], "x", "x_low", "x_high", (axis.low, axis.high)),
+                    xerr=_reach(line.loc[shown_at.index], "x", "x_low", "x_high", axis.numbers),
                     yerr=_reach(shown_at, "mean", "low", "high", (-math.inf, math.inf)),
                     linestyle=look.line if np.isfinite(line["x"]).all() else "none",
                     **style,
                 )
                 _joined(axes, shown_at, line, look)
-        axis.finish(axes)
+        axis.finish(axes, "x")
         if str(spec.get("log")) in ("y", "both") and bool((every["mean"] > 0).any()):
             axes.set_yscale("log", nonpositive="clip")
-            sparse_ticks(axes.yaxis)
             show(axes, ends[np.isfinite(ends) & (ends > 0)])
         else:
             show(axes, ends[np.isfinite(ends)])
@@ -227,7 +223,7 @@ def _reaches(plot: Plot) -> Any:
     return ends
 
 
-def _runs(axes: Axes, plot: Plot, points: Frame, axis: _Axis, look: Any) -> None:
+def _runs(axes: Axes, plot: Plot, points: Frame, axis: BrokenAxis, look: Any) -> None:
     """A small mark per run, where runs are shown one by one."""
     rows = points.index[plot.single[np.asarray(points.index)]]
     costs, values = (frame.loc[rows].to_numpy(np.float64).ravel() for frame in (plot.costs, plot.runs))
@@ -246,64 +242,12 @@ def _cost_label(collection: Collection, x: str) -> str:
     return f"{axis_label(collection, x)}{', worst agent' if x in EPSILONS else ''}"
 
 
-class _Axis:
-    """An axis of costs with a broken end for what is infinite, and one for 0 where it is logarithmic."""
-
-    def __init__(self, points: Frame, extent: Any, *, log: bool, word: str) -> None:
-        x = points["x"].to_numpy(np.float64)
-        inside = extent[np.isfinite(extent) & ((extent > 0) | (not log))]
-        self.log, self.word = log and len(inside) > 0, word
-        self._there, self._back = (math.log, math.exp) if self.log else (float, float)
-        places = [self._there(value) for value in inside] or [0.0, 1.0]
-        start, end = min(places), max(places)
-        pad = 0.06 * (end - start) or 0.5
-        step = SHARE * (end - start + 2 * pad)
-        start, end = start - pad, end + pad
-        self.low, self.high = self._back(start), self._back(end)
-        self.infinite = self._back(end + step / 2) if np.isinf(x).any() else None
-        self.zero = self._back(start - step / 2) if self.log and (x <= 0).any() else None
-        self.limits = (
-            self._back(start - step) if self.zero is not None else self.low,
-            self._back(end + step) if self.infinite is not None else self.high,
-        )
-
-    def place(self, x: Any) -> Any:
-        """Where costs are drawn."""
-        return [self.infinite if np.isinf(v) else self.zero if self.log and v <= 0 else v for v in x]
-
-    def finish(self, axes: Axes) -> None:
-        """Set limits and ticks, and show where the axis is broken."""
-        if self.log:
-            axes.set_xscale("log")
-        axes.set_xlim(self.low, self.high)
-        ticks = self._ticks(axes)
-        labels = [f"{tick:g}" for tick in ticks]
-        for place, word in ((self.zero, "0"), (self.infinite, self.word)):
-            if place is not None:
-                ticks, labels = [*ticks, place], [*labels, word]
-        axes.set_xticks(ticks, labels)
-        axes.set_xticks([], minor=True)
-        axes.set_xlim(*self.limits)
-        for end, place in ((self.low, self.zero), (self.high, self.infinite)):
-            if place is not None:
-                axes.axvline(end, color="#555555", linewidth=0.5, linestyle=(0, (1, 2)))
-                style = {"marker": [(-1, -1.6), (1, 1.6)], "markersize": 6, "color": "black", "clip_on": False}
-                axes.plot([end], [0], transform=axes.get_xaxis_transform(), linestyle="none", **style)
-
-    def _ticks(self, axes: Axes) -> list[float]:
-        """Numbers to name, apart from the ends of the axis where it is broken."""
-        ticks = [tick for tick in axes.get_xticks() if self.low <= tick <= self.high]
-        if self.log:
-            powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
-            round_numbers = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
-            inside = [tick for tick in round_numbers if self.low <= tick <= self.high]
-            if len(inside) < 2:
-                inside = [float(f"{tick:.2g}") for tick in np.geomspace(self.low, self.high, 4)[1:-1]]
-            ticks = inside if len(inside) <= 7 else [tick for tick in inside if math.log10(tick) % 1 == 0]
-        near = 0.05 * (self._there(self.high) - self._there(self.low))
-        return [
-            tick
-            for tick in ticks
-            if (self.infinite is None or self._there(tick) < self._there(self.high) - near)
-            and (self.zero is None or self._there(tick) > self._there(self.low) + near)
-        ]
+def _cost_axis(x: NDArray[np.float64], paid: NDArray[np.float64], spec: Spec) -> BrokenAxis:
+    """The axis of costs that shows what runs paid, with a broken end for what is infinite."""
+    asked = str(spec.get("log")) in ("x", "both")
+    inside = paid[np.isfinite(paid) & ((paid > 0) | (not asked))]
+    log = asked and len(inside) > 0
+    low, high = ends_around(inside if len(inside) else np.array([0.0, 1.0]), log=log, pad=0.06)
+    never = "never" if spec["x"] in TO_TARGET else "\N{INFINITY}"
+    infinite = never if np.isinf(x).any() else ""
+    return BrokenAxis(low, high, log=log, infinite=infinite, zero=log and bool((x <= 0).any()))

@@ -14,7 +14,7 @@ from .intervals import FEW as FEWEST_RUNS
 from .intervals import interval
 from .lines import Entries, Panels
 from .numbers import Plot, Spec, chosen, finals, level_of, require_points, swept, within_of
-from .series_style import DIVERGING, SEQUENTIAL, literal
+from .series_style import DIVERGING, SEQUENTIAL, ink_on, literal
 from .series_style import points as size_of
 from .words import named, short, shown, value_label
 
@@ -146,8 +146,7 @@ def _cell(
 
     text, shade = _number(value), "black"
     if np.isfinite(value):
-        red, green, blue, _ = colours(norm(value))
-        shade = "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
+        shade = ink_on(colours(norm(value)))
         if not numbered:
             return
     elif not np.isnan(value):

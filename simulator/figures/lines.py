@@ -14,13 +14,11 @@ from ..analysis.results import Collection
 from ..analysis.targets import describe, levels, per_run, target_of
 from ..language.figure_parameters import TO_TARGET
 from ..storage.files import Frame
-from .beyond import height_of, mark_beyond, room_above
-from .labels import Label
-from .limits import include, show
+from .axis_ends import BREAK, BrokenAxis, include, show
 from .numbers import Plot, Spec
-from .series_style import SeriesStyle, characters_along, literal, series_styles, sparse_ticks, swept_ticks, wrapped
+from .series_style import SeriesStyle, series_styles, tick_places
 from .series_style import points as size_of
-from .words import axis_label, series_label, shown, split_label, value_label
+from .words import Label, axis_label, series_label, shown, split_label, value_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,7 +66,7 @@ def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
             _scales(shared, [at for _, at in panels[: rank + 1]], str(spec.get("log") or "none"))
             if spec.get("wins"):
                 show(axes, np.array([0.0, 1.0]))
-        axes.set_xlabel(wrapped(axis_label(collection, plot.x), characters_along(axes)))
+        axes.set_xlabel(axis_label(collection, plot.x))
         said = {"baseline": spec.get("baseline"), "wins": bool(spec.get("wins"))}
         axes.set_ylabel(value_label(collection, plot.metric, plot.statistic, **said))
     return handles | (_targets(panels, collection) if spec.get("target") else {})
@@ -111,7 +109,7 @@ def _ticks(axes: Axes, plot: Plot) -> None:
         if (plot.extent < 0).any():
             axes.axhline(0, color="#555555", linewidth=0.6)
     elif positions := _positions(plot):
-        axes.set_xticks(list(positions.values()), [literal(shown(name)) for name in positions])
+        tick_places(axes, list(positions.values()), [shown(name) for name in positions])
 
 
 def _positions(plot: Plot) -> dict[Any, int]:
@@ -144,6 +142,19 @@ def _curve(axes: Axes, points: Frame, look: SeriesStyle, runs: Frame, *, alone: 
     (line,) = axes.plot(x, mean, **style)
     mark_beyond(axes, x[np.isposinf(mean)], look)
     return line
+
+
+def height_of(place: int) -> float:
+    """Height, as a share of the panel, at which the series of this place marks what is infinite."""
+    return 1 - BREAK / (1 + BREAK) * (0.25 + 0.5 * (place % 4) / 3)
+
+
+def mark_beyond(axes: Axes, x: Any, look: SeriesStyle) -> None:
+    """Open marks above the axis, each series at a height of its own."""
+    if len(x):
+        style = {"color": look.colour, "linestyle": look.line, "marker": look.marker, "linewidth": 0.8}
+        height = np.full(len(x), height_of(look.place))
+        axes.plot(x, height, transform=axes.get_xaxis_transform(), markerfacecolor="white", clip_on=False, **style)
 
 
 LEVEL_MARKS = 6
@@ -243,7 +254,6 @@ def _scales(shared: Sequence[Axes], plots: Sequence[Plot], log: str) -> None:
     ends = np.concatenate([other.extent for other in plots if _same(other, plot)])
     if log in ("y", "both") and (finite["mean"] > 0).any():
         axes.set_yscale("log", nonpositive="clip")
-        sparse_ticks(axes.yaxis)
         means = finite["mean"][finite["mean"] > (DIGITS * finite["mean"].max() if plot.statistic == "gap" else 0)]
         ends = ends[ends > DEEPEST * means.min()]
         ends = ends[ends > DIGITS * finite["mean"].max()] if plot.statistic == "gap" else ends
@@ -260,12 +270,14 @@ def _scales(shared: Sequence[Axes], plots: Sequence[Plot], log: str) -> None:
         room = ratio**ROOM if plot.kind == "sweep" and ratio > 1 else 1.1
         axes.set_xlim(positive.min() / room, positive.max() * room)
         if plot.kind == "sweep":
-            swept_ticks(axes, sorted(set(positive)))
-        else:
-            sparse_ticks(axes.xaxis)
+            swept = sorted(set(positive))
+            tick_places(axes, swept, [f"{value:.3g}" for value in swept])
     if np.isposinf(points["mean"]).any():
         word = "never" if plot.metric in TO_TARGET else "\N{INFINITY}"
-        room_above(shared, known=len(finite) > 0, word=word)
+        logarithmic, known = axes.get_yscale() == "log", len(finite) > 0
+        broken = BrokenAxis(*axes.get_ylim(), log=logarithmic, infinite=word, known=known)
+        for each in shared:
+            broken.finish(each, "y")
 
 
 def _targets(panels: Panels, collection: Collection) -> Entries:

@@ -12,10 +12,12 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from ...agents.errors import InputError
+from ...agents.suggestions import listed
 from ..analysis.aggregate import NothingRecorded, final_values, resolve, time_scale, unknown, wins
 from ..analysis.results import Collection
 from ..analysis.targets import reached
-from ..language.figure_parameters import TO_TARGET
+from ..language.figure_kinds import FIGURE_KINDS, FigureKind
+from ..language.figure_parameters import TO_TARGET, kind_of
 from ..metrics import more_is_better
 from ..metrics.metric import ANY, Range, range_of, range_of_difference
 from ..storage.files import Frame
@@ -38,9 +40,9 @@ class Plot:
     splits : list of str
         Swept parameters that divide a protocol's runs into several series.
     points : DataFrame
-        What is drawn. Of curves, sweeps, samples and bars the columns ``x, protocol, mean, low, high, n`` and one per
-        split; ``n`` counts the runs behind a point, and low and high are NaN where there are fewer than two. Where y is
-        what it took to the target, ``reached`` counts the runs that got there.
+        What is drawn: the columns that the kind declares, see `hushnet.simulator.language.figure_kinds.FigureKind`, and
+        one per split. ``n`` counts the runs behind a point, and low and high are NaN where there are fewer than two.
+        Where y is what it took to the target, ``reached`` counts the runs that got there.
     panel : str
         Title of the panel; empty where there is only one.
     note : str
@@ -66,15 +68,6 @@ class Plot:
     costs: Frame = field(default_factory=pd.DataFrame)
     single: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
     within: Range = ANY
-
-    def __post_init__(self) -> None:
-        absent = [name for name in ("mean", "low", "high", "n") if name not in self.points]
-        if absent and not self.note:
-            raise InputError(
-                f"figures: the numbers of {self.kind!r} have no column {', '.join(absent)}; give them one, or a note "
-                "that says what the marks are",
-                field=("figures",),
-            )
 
     @property
     def ends(self) -> NDArray[np.float64]:
@@ -104,6 +97,30 @@ class Plot:
         shown = frame.copy()
         shown[~self.single] = np.nan
         return shown.dropna(axis=1, how="all")
+
+
+def kind_for(spec: Spec) -> FigureKind:
+    """The kind that a figure asks for."""
+    return FIGURE_KINDS[kind_of(spec.get("kind"), str(spec["x"]), spec.get("rows"))]
+
+
+def numbers_of(kind: FigureKind, collection: Collection, spec: Spec) -> Plot:
+    """The numbers of a panel, with the columns that its kind declares.
+
+    Raises
+    ------
+    InputError
+        If a function that somebody registered gives something else.
+    """
+    found = kind.function("numbers")(collection, spec)
+    wrong = ""
+    if not isinstance(found, Plot):
+        wrong = f"its numbers are a {type(found).__name__} and must be a Plot"
+    elif missing := [name for name in kind.columns if name not in found.points]:
+        wrong = f"its numbers lack {listed(missing)}; the points of a {kind.name} have {listed(kind.columns)}"
+    if wrong:
+        raise InputError(f"figures: figure kind {kind.name}: {wrong}", field=("figures",))
+    return found
 
 
 def select(collection: Collection, at: Mapping[str, Any]) -> Collection:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +11,13 @@ from numpy.typing import NDArray
 from ...agents.errors import InputError
 from ..analysis.results import Collection
 from ..storage.files import Frame
+from .graph_layout import graph_layout
 from .lines import Entries, Panels
 from .numbers import Plot, Spec
 from .one_run import run_of, said_of, store_of
 from .series import agent_column
-from .series_style import SEQUENTIAL, literal, points
+from .series_style import SEQUENTIAL, ink_on, literal
+from .series_style import points as size_of
 from .words import value_label
 
 if TYPE_CHECKING:
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
 NAMED = 40
 """Agents up to which each carries its name."""
-
-SPRINGS = 150
-"""Agents up to which distances on the page are distances in the graph."""
 
 CROWD = 5
 """Edges per agent beyond which they crowd: all are paler, and those with less than `FAINT` are left out."""
@@ -67,7 +65,7 @@ def numbers(collection: Collection, spec: Spec) -> Plot:
     pairs = tuple(zip(edges["tail"].tolist(), edges["head"].tolist(), edges["weight"].tolist(), strict=True))
     places = own_places(agents)
     if places is None:
-        places = layout(len(names), pairs)
+        places = graph_layout(len(names), pairs)
     nodes = pd.DataFrame({"what": "agent", "agent": names, "other": "", "x": places[:, 0], "y": places[:, 1]})
     nodes["value"] = agents[metric].to_numpy(np.float64)
     if len(pairs) > CROWD * len(names):
@@ -98,27 +96,6 @@ def limits(values: NDArray[np.float64]) -> tuple[float, float]:
     inner, outer = (float(value) for value in np.quantile(values, TAILS))
     most = (outer - inner) / 2 or np.inf
     return inner if inner - low > most else low, outer if high - outer > most else high
-
-
-@cache
-def layout(agents: int, edges: tuple[tuple[int, int, float], ...]) -> Any:
-    """(n, 2) places of the agents, the same for the same graph.
-
-    Small sparse graphs are laid out so that distances are those in the graph (Kamada and Kawai 1989), others by springs
-    (Fruchterman and Reingold 1991) that start from the graph's eigenvectors, which unfolds rings.
-    """
-    import networkx as nx
-
-    graph = nx.Graph()
-    graph.add_nodes_from(range(agents))
-    graph.add_weighted_edges_from(edges)
-    connected = agents > 2 and nx.is_connected(graph)
-    if connected and agents <= SPRINGS and len(edges) <= 8 * agents:
-        places = nx.kamada_kawai_layout(graph, weight=None)
-    else:
-        start = nx.spectral_layout(graph) if connected else None
-        places = nx.spring_layout(graph, pos=start, seed=0, k=2.0 / np.sqrt(max(agents, 1)))
-    return np.array([places[agent] for agent in range(agents)])
 
 
 def draw(panels: Panels, collection: Collection, _spec: Spec) -> Entries:
@@ -179,18 +156,10 @@ def _draw_graph(axes: Axes, points: Frame, colours: Any) -> None:
     size = float(np.clip(3600 / len(nodes), 14, 130))
     axes.scatter(nodes["x"], nodes["y"], s=size, c=faces, edgecolors="black", linewidths=0.5, zorder=2)
     if len(nodes) <= NAMED:
+        style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": size_of(4.5), "zorder": 3}
         for name, face, (x, y) in zip(nodes["agent"], faces, place.values(), strict=True):
-            _name(axes, name, face, x, y)
+            text = name if len(name) <= 4 else f"{name[:3]}\N{HORIZONTAL ELLIPSIS}"
+            axes.text(x, y, literal(text), color=ink_on(face), **style)
     axes.set_aspect("equal", adjustable="box")
     axes.margins(0.08)
     axes.axis("off")
-
-
-def _name(axes: Axes, name: str, face: Any, x: float, y: float) -> None:
-    """An agent's name inside its mark, in the shade that can be read on its colour."""
-    from matplotlib.colors import to_rgb
-
-    red, green, blue = to_rgb(face)
-    shade = "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
-    shown = name if len(name) <= 4 else f"{name[:3]}\N{HORIZONTAL ELLIPSIS}"
-    axes.text(x, y, literal(shown), ha="center", va="center", fontsize=points(4.5), color=shade, zorder=3)

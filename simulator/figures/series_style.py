@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,6 @@ from .backend import import_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
 
     from ..language.figure_style import FigureStyle
 
@@ -47,6 +45,8 @@ STYLE: dict[Any, Any] = {
     "xtick.labelsize": 7,
     "ytick.labelsize": 7,
     "axes.linewidth": 0.6,
+    "axes.formatter.limits": (-4, 4),
+    "axes.formatter.use_mathtext": True,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
@@ -67,9 +67,6 @@ LETTERS = tuple(name for name in STYLE if name.endswith(("font.size", "labelsize
 
 GENERIC = {"serif": "dejavuserif", "sans-serif": "dejavusans", "monospace": "dejavusans"}
 """Families that are always there, with the mathematics that goes with them."""
-
-MATHEMATICS = {"STIXGeneral": "stix", "Times New Roman": "stix", "Times": "stix", "cmr10": "cm"}
-"""Letters of formulas by font, of some that are installed; others take their own."""
 
 
 THIN = 0.45
@@ -117,19 +114,6 @@ def series_styles(keys: list[tuple[Any, ...]], order: list[str]) -> list[SeriesS
             )
         )
     return found
-
-
-def crowded(keys: Sequence[tuple[Any, ...]], order: list[str]) -> str:
-    """Say that some series share their colour although they differ in what colours stand for; empty if none do."""
-    if not keys:
-        return ""
-    ranks = _colour_ranks(keys, order)
-    palette = _palette(keys)
-    clashing = len(set(ranks)) - len({rank % len(palette) for rank in ranks})
-    if not clashing:
-        return ""
-    what = "series" if len({key[0] for key in keys}) == 1 else "protocols"
-    return f"{len(set(ranks))} {what} share {len(palette)} colours: lines and marks tell them apart"
 
 
 def _colour_ranks(keys: Sequence[tuple[Any, ...]], order: list[str]) -> list[int]:
@@ -199,8 +183,6 @@ def _letters(font: str) -> dict[Any, Any]:
             f"style.font = {font!r}: is not installed{near} admissible: serif, sans-serif, monospace, {listed(known)}"
         )
         raise InputError(sentence, field=("style", "font"))
-    if font in MATHEMATICS:
-        return {**family, "mathtext.fontset": MATHEMATICS[font]}
     own = {"mathtext.rm": font, "mathtext.it": f"{font}:italic", "mathtext.bf": f"{font}:bold", "mathtext.cal": font}
     return {**family, "mathtext.fontset": "custom", **own}
 
@@ -223,57 +205,14 @@ def characters(inches: float, per_inch: float) -> int:
     return max(8, round(inches * per_inch / points(1)))
 
 
-def sparse_ticks(axis: Axis) -> None:
-    """Label 2 and 5 between the powers of ten of a short logarithmic axis, and nothing on a long one."""
-    from matplotlib.ticker import FuncFormatter
-
-    def label(value: float, _position: int | None = None) -> str:
-        low, high = axis.get_view_interval()
-        power = np.floor(np.log10(value))
-        digit = round(value / 10**power)
-        return rf"${digit}\times10^{{{int(power)}}}$" if digit in (2, 5) and high / low < 50 else ""
-
-    axis.set_minor_formatter(FuncFormatter(label))
-
-
-LONG_NUMBER = 1e5
-"""Whole numbers from here on are written as powers of ten."""
-
-ALONG = STYLE["axes.labelsize"] / STYLE["xtick.labelsize"]
-"""Characters of a tick for each of an axis label."""
-
-
-def swept_ticks(axes: Axes, values: Sequence[float]) -> None:
-    """Ticks of a logarithmic x axis at swept values; where they are close, only some and the last have numbers."""
+def tick_places(axes: Axes, places: Sequence[float], texts: Sequence[str]) -> None:
+    """Ticks of an x axis at places of a sweep; of many the first, the last and evenly chosen others have texts."""
     from matplotlib.ticker import NullLocator
 
-    low, high = np.log(axes.get_xlim())
-    along, free = ALONG * characters_along(axes) / (high - low), -np.inf
-    texts = [f"{value:.0f}" if value == round(value) < LONG_NUMBER else f"{value:.3g}" for value in values]
-    places = [along * (np.log(value) - low) for value in values]
-    ends = [(p - (len(t) + 1) / 2, p + (len(t) + 1) / 2) for p, t in zip(places, texts, strict=True)]
-    labels = []
-    for rank, (text, (left, right)) in enumerate(zip(texts, ends, strict=True)):
-        shown = left >= free and (rank + 1 == len(ends) or right <= ends[-1][0])
-        labels.append(text if shown or rank + 1 == len(ends) else "")
-        free = right if shown else free
-    axes.set_xticks(list(values), labels)
+    most = max(2, characters_along(axes) // (1 + max(map(len, texts))))
+    named = set(np.linspace(0, len(texts) - 1, min(most, len(texts))).round().astype(int).tolist())
+    axes.set_xticks(list(places), [literal(text) if rank in named else "" for rank, text in enumerate(texts)])
     axes.xaxis.set_minor_locator(NullLocator())
-
-
-def thin_ticks(axes: Axes) -> None:
-    """Fewer ticks on a linear x axis whose numbers would run into each other."""
-    from matplotlib.ticker import MaxNLocator
-
-    low, high = axes.get_xlim()
-    for ticks in (7, 6, 5, 4, 3):
-        if not isinstance(axes.xaxis.get_major_locator(), MaxNLocator):
-            return
-        labels = [label for label in axes.get_xticklabels() if low <= label.get_position()[0] <= high]
-        boxes = [label.get_window_extent() for label in labels]
-        if all(right.x0 - left.x1 > 0.5 * left.height for left, right in pairwise(boxes)):
-            return
-        axes.xaxis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))
 
 
 def wrapped(text: str, width: int) -> str:
@@ -285,8 +224,15 @@ def wrapped(text: str, width: int) -> str:
 def characters_along(axes: Axes) -> int:
     """How many characters of an axis label go along a panel."""
     assert axes.figure is not None
-    room = 72 * axes.bbox.width / axes.figure.dpi
-    return max(12, int(room / (0.52 * points(STYLE["axes.labelsize"]))))
+    return characters(axes.bbox.width / axes.figure.dpi, 17)
+
+
+def ink_on(colour: Any) -> str:
+    """Black or white: what can be read on a colour."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = to_rgb(colour)
+    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
 
 
 def literal(text: str) -> str:

@@ -3,24 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...agents.tasks.names import is_stand_in
-from ..analysis.aggregate import series, time_scale
-from ..analysis.claimed_privacy import MARK, PASSED, briefly, claim_of
+from ..analysis.aggregate import time_scale
+from ..analysis.claimed_privacy import EPSILON, MARK, PASSED, ClaimedPrivacy, briefly, claim_of, epsilon_text
 from ..analysis.results import Collection
 from ..language.figure_kinds import FIGURE_KINDS
 from ..metrics import METRICS
 from ..metrics.costs import LABELS
 from .intervals import FEW, scale_of
-from .labels import FULL, Label, said_once
 from .numbers import Plot, Spec, chosen, subset
-from .series_style import crowded, literal
+from .series_style import literal
 
 ASIDES = {"worst": "worst agent", "worst_decile": "worst decile", "mean": "", "value": "", "sent": ""}
 """What is said about a statistic."""
+
+
+class Label(NamedTuple):
+    """What a legend says about a series.
+
+    Parameters
+    ----------
+    text : str
+        Its protocol, and where it stands in the grid.
+    claim : ClaimedPrivacy or None
+        None without privacy, or where it is not to be said.
+    stopped : str
+        What broke off; empty if nothing did.
+    """
+
+    text: str
+    claim: ClaimedPrivacy | None = None
+    stopped: str = ""
+
+    @property
+    def loud(self) -> bool:
+        """Whether something about it must be seen."""
+        return bool(self.stopped) or (self.claim is not None and self.claim.flagged > 0)
+
+    def said(self, *, full: bool = True) -> str:
+        """The lines of the legend; of epsilons in full, or only that a claim does not hold."""
+        claim = self.claim.text if self.claim is not None and full else ""
+        mark = f" {MARK}" if self.claim is not None and self.claim.flagged and not full else ""
+        return "\n".join(filter(None, [f"{self.text}{mark}", claim, self.stopped]))
 
 
 def words_of(name: str) -> str:
@@ -28,18 +56,27 @@ def words_of(name: str) -> str:
     return METRICS[name].words if name in METRICS else LABELS.get(name, name)
 
 
+COUNTS = ("vectors", "messages", "bytes")
+"""Axes that count from the start on, without what agents exchanged before it."""
+
+
 def axis_label(collection: Collection, name: str) -> str:
-    """What stands beside an axis, with its unit."""
+    """What stands beside an axis, with its unit and what it leaves out."""
     unit = time_scale(collection.index.get("time_unit"))[1]
     if name == "time":
         return f"time ({unit})"
     if name == "time_to_target":
         return f"time to target ({unit})"
-    return (
-        ""
-        if name == "protocol"
-        else literal(named(collection, name, short(name) if name in collection.grid else words_of(name)))
-    )
+    if name == "protocol":
+        return ""
+    usual = short(name) if name in collection.grid else words_of(name)
+    return literal(named(collection, name, usual)) + not_counted(collection, name)
+
+
+def not_counted(collection: Collection, name: str) -> str:
+    """What an axis leaves out, in brackets: the vectors of the start, where some run has them."""
+    counts = name.removesuffix("_to_target") in COUNTS
+    return " (start vectors not counted)" if counts and collection.started_with_vectors else ""
 
 
 def named(collection: Collection, path: str, usual: str, *, unit: bool = True) -> str:
@@ -113,7 +150,7 @@ def split_label(collection: Collection, key: tuple[Any, ...], splits: Sequence[s
 
 
 def caption(
-    plots: Sequence[Plot], spec: Spec, collection: Collection, labels: Sequence[Label], length: int = FULL
+    plots: Sequence[Plot], spec: Spec, collection: Collection, labels: Sequence[Label], *, full: bool = True
 ) -> str:
     """What the marks are, and what data and epsilons rest on: the lines below the panels.
 
@@ -123,20 +160,15 @@ def caption(
         Of the figure.
     labels : sequence of Label
         Of its legend.
-    length : int
-        How long these are; what they do not say is said here once.
+    full : bool
+        Whether these say epsilons; else it is said here once that a claim does not hold.
     """
-    contracts = _contracts(collection, chosen(collection, spec), failed_only=length != FULL)
-    keys = [key for plot in plots if "protocol" in plot.points for key in _keys(plot, collection)]
-    marks = [
-        _marks(plots, spec),
-        _kinds(plots, collection),
-        _changing(plots, collection),
-        crowded(list(dict.fromkeys(keys)), list(collection.labels)),
-    ]
-    return "\n".join(
-        filter(None, [stand_in(collection), "; ".join(filter(None, [*marks, *said_once(labels, length), *contracts]))])
-    )
+    flagged = [label.claim for label in labels if label.claim is not None and label.claim.flagged and not full]
+    largest = max((max(claim.verified, default=0.0) for claim in flagged), default=0.0)
+    claims = f"{MARK} claims less {EPSILON} than is verified (up to {epsilon_text(largest)})" if flagged else ""
+    contracts = _contracts(collection, chosen(collection, spec), failed_only=not full)
+    marks = [_marks(plots, spec), _kinds(plots, collection), _changing(plots, collection), claims, *contracts]
+    return "\n".join(filter(None, [stand_in(collection), "; ".join(filter(None, marks))]))
 
 
 def _kinds(plots: Sequence[Plot], collection: Collection) -> str:
@@ -156,13 +188,6 @@ def stand_in(collection: Collection) -> str:
     """Which data are stand-ins for published ones, by what runs say of their task; empty if none are."""
     names = dict.fromkeys(str((manifest.get("task") or {}).get("name")) for manifest in collection.manifests)
     return "; ".join(name for name in names if is_stand_in(name))
-
-
-def _keys(plot: Plot, collection: Collection) -> list[tuple[Any, ...]]:
-    """Keys of the series that a panel tells apart."""
-    legend = FIGURE_KINDS[plot.kind].legend
-    splits = plot.splits if legend == "series" else []
-    return [key for key, _ in series(plot.points, collection.labels, splits)] if legend != "none" else []
 
 
 def _contracts(collection: Collection, protocols: Sequence[str], *, failed_only: bool) -> list[str]:
@@ -190,7 +215,7 @@ def _contracts(collection: Collection, protocols: Sequence[str], *, failed_only:
 
 
 def _marks(plots: Sequence[Plot], spec: Spec) -> str:
-    if plots[0].note:
+    if plots[0].note or "n" not in plots[0].points:
         return "; ".join(dict.fromkeys(plot.note for plot in plots))
     counts = [int(n) for plot in plots for n in (plot.points["n"].min(), plot.points["n"].max())]
     if max(counts) == 1:

@@ -20,6 +20,9 @@ AXES = tuple(dict.fromkeys(("time", "activations", "vectors", "updates", "epochs
 SWEPT = "the names of the sweep"
 """Stands for them among a kind's axes."""
 
+MEANS = ("protocol", "mean", "low", "high", "n")
+"""Columns of points that are means over runs."""
+
 FIGURES = "hushnet.simulator.figures"
 
 Function = str | Callable[..., Any]
@@ -44,6 +47,9 @@ class FigureKind:
         ``draw(panels, collection, spec)`` draws all panels, and says what the legend has.
     x : tuple of str
         What may be on its x axis.
+    columns : tuple of str
+        What the points of a panel have at least. Without an ``n``, the number of runs behind a point, they are no
+        means, and the note of the `Plot` says what the marks are.
     usual_x : str
         What is, where nobody says.
     shows : {"metric", "metric or target", "agents", "messages"}
@@ -82,6 +88,7 @@ class FigureKind:
     numbers: Function
     draw: Function
     x: tuple[str, ...]
+    columns: tuple[str, ...] = MEANS
     plural: str = ""
     usual_x: str = "time"
     shows: Literal["metric", "metric or target", "agents", "messages"] = "metric"
@@ -153,7 +160,13 @@ def named_kinds(wanted: Callable[[FigureKind], Any]) -> str:
 
 register(
     FigureKind(
-        name="curve", about="over time or cost", numbers=".series:curve", draw=".lines:draw", x=AXES, asked_by=AXES
+        name="curve",
+        about="over time or cost",
+        numbers=".series:curve",
+        draw=".lines:draw",
+        x=AXES,
+        columns=("x", *MEANS),
+        asked_by=AXES,
     )
 )
 register(
@@ -164,6 +177,7 @@ register(
         numbers=".series:sweep",
         draw=".lines:draw",
         x=(SWEPT,),
+        columns=("x", *MEANS),
         asked_by=(SWEPT,),
         shows="metric or target",
         baseline="may",
@@ -177,6 +191,7 @@ register(
         numbers=".series:samples",
         draw=".lines:draw",
         x=("samples",),
+        columns=("x", *MEANS),
         asked_by=("samples",),
         usual_x="samples",
         shows="agents",
@@ -189,6 +204,7 @@ register(
         numbers=".series:bars",
         draw=".lines:draw",
         x=("protocol",),
+        columns=("x", *MEANS),
         asked_by=("protocol",),
         usual_x="protocol",
         shows="metric or target",
@@ -205,6 +221,7 @@ register(
         numbers=".heat:numbers",
         draw=".heat:draw",
         x=(SWEPT,),
+        columns=("x", "row", *MEANS),
         shows="metric or target",
         baseline="may",
         rows=True,
@@ -222,6 +239,7 @@ register(
         numbers=".frontier:numbers",
         draw=".frontier:draw",
         x=(*EPSILONS, *COSTS, *TO_TARGET),
+        columns=("x", "x_low", "x_high", *MEANS),
         usual_x=EPSILONS[0],
         seeds="seeds (small)",
         wide=True,
@@ -238,6 +256,7 @@ register(
         numbers=".scatter:numbers",
         draw=".scatter:draw",
         x=("samples", "degree", "updates"),
+        columns=("x", "protocol", "agent", "seed", "value", "class_x", "class_mean"),
         usual_x="samples",
         shows="agents",
         baseline="must",
@@ -250,6 +269,7 @@ register(
         numbers=".portrait:numbers",
         draw=".portrait:draw",
         x=("time",),
+        columns=("what", "agent", "other", "x", "y", "value"),
         shows="agents",
         labelled=False,
         by_protocol=True,
@@ -264,6 +284,7 @@ register(
         numbers=".timeline:numbers",
         draw=".timeline:draw",
         x=("time",),
+        columns=("what", "agent", "other", "kind", "fate", "start", "end", "lane"),
         shows="messages",
         by_protocol=True,
         stacked=True,

@@ -4,9 +4,7 @@
 
     chosen.py  which runs of a folder: by protocol, seed and swept values
     rerun.py   a run made again from its manifest, its trace compared with what was saved
-    layout.py  where agents stand
     film.py    what happened, as plain numbers for the page
-    parting.py the rows of two runs that differ
     page.py    the page: film.html, film.css and film.js in one file that needs nothing else
 """
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pandas as pd
-
 from ..storage.files import Frame
 from ..storage.run_folder import TRACE_SCHEMA
 
@@ -27,37 +24,27 @@ def first_difference(saved: Frame, made: Frame) -> str:
 
     Examples
     --------
+    >>> import pandas as pd
     >>> row = {"protocol": "cd", "seed": 0, "time": 1.5, "activations": 3, "messages": 9, "vectors": 9, "bytes": 72}
     >>> row |= {"metric": "objective", "statistic": "sum", "value": 0.5}
     >>> first_difference(pd.DataFrame([row]), pd.DataFrame([row | {"value": 0.25}]))
     'row 1 of 1, at time 1.5 after 3 activations (objective, sum): value 0.5 was saved and is 0.25 when made again'
     """
     common = min(len(saved), len(made))
-    differing = pd.DataFrame(
-        {name: _differ(saved[name].iloc[:common], made[name].iloc[:common]) for name in TRACE_SCHEMA.names}
-    )
-    rows = np.flatnonzero(differing.to_numpy().any(axis=1))
-    if len(rows) > 0:
-        row = int(rows[0])
-        names = [name for name in TRACE_SCHEMA.names if differing[name].iloc[row]]
-        told = [
-            f"{name} {_shown(saved[name].iloc[row])} was saved and is {_shown(made[name].iloc[row])}" for name in names
-        ]
-        return f"row {row + 1:,} of {len(saved):,}, {_place(saved, row)}: {', '.join(told)} when made again"
+    one, other = (trace[TRACE_SCHEMA.names].iloc[:common].reset_index(drop=True) for trace in (saved, made))
+    differing = one.compare(other)
+    if len(differing):
+        row = int(differing.index[0])
+        names = differing.loc[row].dropna().index.get_level_values(0).unique()
+        told = [f"{name} {_shown(one.at[row, name])} was saved and is {_shown(other.at[row, name])}" for name in names]
+        return f"row {row + 1:,} of {len(saved):,}, {_place(one, row)}: {', '.join(told)} when made again"
     if len(saved) == len(made):
         return ""
-    longer = saved if len(saved) > len(made) else made
-    whose = "was saved" if longer is saved else "comes when made again"
+    longer, whose = (saved, "was saved") if len(saved) > len(made) else (made, "comes when made again")
     return (
         f"{common:,} rows are equal, and then row {common + 1:,}, {_place(longer, common)}, {whose} and is missing in "
         "the other"
     )
-
-
-def _differ(one: pd.Series, other: pd.Series) -> np.ndarray:
-    """Tell for every row whether values differ; missing ones are equal to one another."""
-    here, there = one.to_numpy(), other.to_numpy()
-    return ~((here == there) | (pd.isna(here) & pd.isna(there)))
 
 
 def _place(trace: Frame, row: int) -> str:

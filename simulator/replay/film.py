@@ -6,10 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..figures.graph_layout import graph_layout
 from ..language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER_WAY
 from ..network.topology import TOPOLOGIES
-from .layout import positions
 from .rerun import Rerun
 
 FATES = (DELIVERED, OVERTAKEN, LOST, DROPPED, UNDER_WAY)
@@ -39,7 +40,13 @@ def film(run: Rerun) -> dict[str, Any]:
     absences = events[events["what"] == "absence"]
     topology = manifest["scenario"]["topology"]
     kind = TOPOLOGIES.get(str(topology.get("kind")))
-    places = positions(run.graph, getattr(kind, "drawn_as", ""), topology.get("rows"), run.task.places)
+    places = run.task.places
+    if places is None:
+        weights = run.graph.weights.tolist()
+        pairs = zip(run.graph.tails.tolist(), run.graph.heads.tolist(), weights, strict=True)
+        edges = tuple(pair for pair in pairs if pair[0] < pair[1])
+        places = graph_layout(run.task.agents, edges, getattr(kind, "drawn_as", ""), topology.get("rows"))
+    places = _scaled(np.asarray(places, dtype=np.float64))
     seen = _seen(run)
     return {
         "title": str(manifest["label"]),
@@ -68,6 +75,12 @@ def film(run: Rerun) -> dict[str, Any]:
         "models": None if run.private else _models(run, list(seen)),
         "private": run.private,
     }
+
+
+def _scaled(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The places within the unit square."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    return (points - low) / np.where(high > low, high - low, 1.0)
 
 
 def network(scenario: dict[str, Any]) -> str:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ...agents.errors import InputError
-from ...agents.files import read_bytes
-from ..report.page import policy
-from ..report.reproduction import version
+from ..report.page import rendered
 from ..storage.dataset import Entry
 from ..storage.files import put_file, writing
 from .chosen import chosen
 from .film import EPSILONS, FATES, film
-from .parting import parting
 from .rerun import rerun
 
 FOLDER = Path(__file__).parent
@@ -24,7 +20,6 @@ MOST_MESSAGES = 20_000
 """Messages of a run that a page carries; a later window shows what comes after them."""
 MOST_AGENTS = 400
 """Agents that are shown without a word about how to see fewer."""
-MISSING = "hushnet replay needs jinja2; install it with: pip install jinja2"
 
 
 def write_replay(
@@ -67,7 +62,7 @@ def write_replay(
     AuditFailure
         If a run made again is not the one that was saved.
     InputError
-        If there is no such run or window, it cannot be made here, or jinja2 is missing.
+        If there is no such run or window, or it cannot be made here.
     """
     results = Path(results)
     entries = chosen(results, wanted)
@@ -128,33 +123,14 @@ def _grows(series: Sequence[Sequence[float | None]]) -> bool:
 
 def page(films: Sequence[dict[str, Any]], window: tuple[float, float], remarks: Sequence[str], title: str) -> str:
     """The page as HTML."""
-    try:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
-        from markupsafe import Markup
-    except ImportError as error:
-        raise InputError(MISSING) from error
-    environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined)
-    environment.trim_blocks = environment.lstrip_blocks = True
-    script, style = (read_bytes(FOLDER / name).decode().replace("\r", "") for name in ("film.js", "film.css"))
     spent = next((name for name in reversed(EPSILONS) if any(_grows(each["epsilons"][name]) for each in films)), None)
-    data = json.dumps(
-        {"films": list(films), "window": window, "fates": FATES, "spent": spent},
-        allow_nan=False,
-        separators=(",", ":"),
-        ensure_ascii=False,
-    )
-    return environment.get_template("film.html").render(
-        policy=policy([script]),
-        version=version(),
-        title=title,
-        films=films,
-        remarks=remarks,
-        paired=len({tuple(each["seeds"]) for each in films}) == 1 and len(films) > 1,
-        private=any(each["private"] for each in films),
-        window=window,
-        parting=parting(films[0], films[1], FATES) if len(films) == 2 else None,
-        spent=spent,
-        data=Markup(data.replace("<", "\\u003c")),
-        script=Markup(script),
-        style=Markup(style),
-    )
+    content = {
+        "title": title,
+        "films": films,
+        "remarks": remarks,
+        "paired": len({tuple(each["seeds"]) for each in films}) == 1 and len(films) > 1,
+        "window": window,
+        "spent": spent,
+        "data": {"films": list(films), "window": window, "fates": FATES, "spent": spent},
+    }
+    return rendered(FOLDER, "film.html", content, style="film.css", scripts=["film.js"])

@@ -68,9 +68,8 @@ def curves(collection: Collection, grid: Grid, recording: RunRecord) -> dict[str
     for axis in recording.axes:
         made = [(ranks[series], recording.curves(series.runs, axis, places)) for series in kept]
         found[axis] = [_curve(rank, curve, pairs) for rank, curve in made]
-    unit = time_scale(collection.index.get("time_unit"))[1]
     return {
-        "axes": [{"id": axis, "name": axis_name(axis, unit)} for axis in recording.axes],
+        "axes": [{"id": axis, "name": axis_name(collection, axis)} for axis in recording.axes],
         "metrics": [{"id": metric_id(pair), "name": metric_name(*pair), "range": _range(*pair)} for pair in pairs],
         "curves": found,
         "places": places,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from ..figures.words import words_of
+from ..analysis.claimed_privacy import epsilon_text
+from ..analysis.results import Collection
+from ..figures.words import axis_label, words_of
 
 STATISTICS = {
     "mean": "mean over agents",
@@ -36,15 +37,9 @@ def metric_name(metric: str, statistic: str = "") -> str:
     return f"{name}, {STATISTICS.get(statistic, statistic)}"
 
 
-def axis_name(axis: str, time_unit: str) -> str:
+def axis_name(collection: Collection, axis: str) -> str:
     """An axis of curves in words, with its unit."""
-    names = {
-        "time": f"time ({time_unit})",
-        "vectors": "vectors sent",
-        "bytes": "bytes sent",
-        "epsilon": "\u03b5 spent by the worst agent",
-    }
-    return names.get(axis, axis)
+    return "\u03b5 spent by the worst agent" if axis == "epsilon" else axis_label(collection, axis)
 
 
 def described(value: Any) -> str:
@@ -66,13 +61,4 @@ def described(value: Any) -> str:
         return ", ".join(described(part) for part in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return number_text(value) if isinstance(value, float) else str(value)
-
-
-def number_text(value: float, digits: int = 6) -> str:
-    """A number as short as it can be said; infinite as its sign, unknown as a dash."""
-    if math.isnan(value):
-        return "\N{EN DASH}"
-    if math.isinf(value):
-        return "\N{INFINITY}" if value > 0 else "-\N{INFINITY}"
-    return f"{value:.{digits}g}"
+    return epsilon_text(value, 6) if isinstance(value, float) else str(value)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import importlib.metadata
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -25,12 +27,11 @@ from .grid import Grid
 from .privacy import privacy_rows, unprotected
 from .recording import RunRecord
 from .runs import pictures, runs
-from .single import single_runs
 from .winners import METHOD, winners
 
 FOLDER = Path(__file__).parent
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
-MISSING = "hushnet report needs jinja2 and plotly; install them with: pip install jinja2 plotly"
+MISSING = "hushnet report needs plotly; install it with: pip install plotly"
 
 
 def write_report(results: Path, out: Path | None = None) -> Path:
@@ -46,7 +47,7 @@ def write_report(results: Path, out: Path | None = None) -> Path:
     Raises
     ------
     InputError
-        If there is no finished run, a file is damaged, the page cannot be written, or jinja2 or plotly is missing.
+        If there is no finished run, a file is damaged, the page cannot be written, or plotly is missing.
     """
     results = Path(results)
     path = Path(out) if out is not None else results / "report.html"
@@ -71,26 +72,52 @@ def page(collection: Collection, folder: Path, *, beside: bool = False) -> str:
     Raises
     ------
     InputError
-        If jinja2 or plotly is missing.
+        If plotly is missing.
     """
     try:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
-        from markupsafe import Markup
         from plotly.offline import get_plotlyjs
     except ImportError as error:
         raise InputError(MISSING) from error
-    environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined)
+    shown = content(collection, folder)
+    shown |= {"beside": beside, "replay": beside and (folder / "replay.html").is_file()}
+    own = ("charts.js", "script.js")
+    return rendered(FOLDER, "page.html", shown, style="style.css", scripts=own, library=get_plotlyjs())
+
+
+def rendered(
+    folder: Path, template: str, content: Mapping[str, Any], *, style: str, scripts: Sequence[str], library: str = ""
+) -> str:
+    """A page in one file, with its style and scripts, which may connect to nothing.
+
+    Parameters
+    ----------
+    folder : Path
+        Of this package, where the files lie.
+    template : str
+        Name of its file, of jinja2; what stands in it is escaped.
+    content : mapping
+        What the template shows.
+    style : str
+        Name of the file with its style.
+    scripts : sequence of str
+        Names of the files with its scripts, in order.
+    library : str
+        Text of a script that comes before these.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined)
     environment.trim_blocks = environment.lstrip_blocks = True
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "ensure_ascii": False}
-    own = [read_bytes(FOLDER / name).decode() for name in ("charts.js", "single.js", "script.js")]
-    scripts = [script.replace("\r", "") for script in (get_plotlyjs(), *own)]
-    return environment.get_template("page.html").render(
-        **content(collection, folder),
-        beside=beside,
-        replay=(folder / "replay.html").is_file(),
-        policy=policy(scripts),
-        scripts=[Markup(script) for script in scripts],
-        style=Markup(read_bytes(FOLDER / "style.css").decode()),
+    own = [read_bytes(folder / name).decode() for name in scripts]
+    texts = [text.replace("\r", "") for text in [library, *own] if text]
+    return environment.get_template(template).render(
+        **content,
+        version=importlib.metadata.version("hushnet"),
+        policy=policy(texts),
+        scripts=[Markup(text) for text in texts],
+        style=Markup(read_bytes(folder / style).decode().replace("\r", "")),
     )
 
 
@@ -137,7 +164,6 @@ def content(collection: Collection, folder: Path) -> dict[str, Any]:
         **_reproduction(collection, name, folder),
     }
     return {
-        "version": reproduction.version(),
         "title": str(first.get("title") or name),
         "lead": overview.lead(collection, name),
         "description": str(first.get("description") or ""),
@@ -159,7 +185,6 @@ def content(collection: Collection, folder: Path) -> dict[str, Any]:
             "curves": curves,
             "finals": finals,
             "spreads": charts.spreads(collection, grid),
-            "single": single_runs(collection, grid, start, recording),
             "start": start,
         },
     }

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..analysis.claimed_privacy import claim_of
+from ..analysis.claimed_privacy import claim_of, epsilon_text
 from ..analysis.results import Collection
 from .grid import Grid, Series
-from .naming import number_text
 
 SOURCES = {
     "claimed": "claimed: the paper\N{RIGHT SINGLE QUOTATION MARK}s constant, which nothing enforces",
@@ -93,9 +92,9 @@ def _roles(entries: list[dict[str, Any]]) -> list[str]:
 
 
 def _span(values: tuple[float, ...], digits: int) -> str:
-    return " to ".join(dict.fromkeys(number_text(value, digits) for value in values))
+    return " to ".join(dict.fromkeys(epsilon_text(value, digits) for value in values))
 
 
 def largest(values: tuple[float, ...]) -> str:
     """The largest of some epsilons, in three digits."""
-    return number_text(max(values, default=math.nan), 3)
+    return epsilon_text(max(values, default=math.nan), 3)

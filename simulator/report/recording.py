@@ -23,9 +23,6 @@ from ..figures.intervals import FEW
 Pair = tuple[str, str]
 """Metric and statistic."""
 
-FATES = ("lost", "dropped", "overtaken")
-"""Statistics of the traffic that a timeline shows beside steps and messages."""
-
 EPSILONS: tuple[Pair, ...] = (("epsilon_verified", "worst"), ("epsilon_claimed", "worst"))
 """What an axis of epsilon shows: the first of these that was recorded."""
 
@@ -77,10 +74,6 @@ class RunRecord:
         new[1:] = (np.diff(run) != 0) | (np.diff(heads["time"]) != 0) | (np.diff(heads["activations"]) != 0)
         instant = np.cumsum(new) - 1
         self._axes = {name: values[new] for name, values in heads.items()}
-        self._counted = {
-            "steps": self._axes["activations"],
-            "messages sent": trace["messages"].to_numpy(np.float64)[order][new],
-        }
         self._axes["time"] = self._axes["time"] * time_scale(collection.index.get("time_unit"))[0]
         self._bounds = np.searchsorted(run[new], np.arange(len(collection.runs) + 1))
         known = np.full((int(new.sum()), len(kept)), -1)
@@ -146,42 +139,6 @@ class RunRecord:
         known = begun & (n > 0)
         each = np.where(known, table, np.nan)[: len(table) if 1 < len(table) < FEW else 0]
         return Curves(common, np.where(known, mean, np.nan), np.where(known, half, np.nan), n, each)
-
-    def own(self, run: int, places: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What one run recorded over time: (k,) times and (k, m) values, at so many instants at most."""
-        x, rows, _ = self._path(run, "time")
-        kept = _thinned(np.arange(len(x)), places)
-        return x[kept], self._values[rows[kept]]
-
-    def pace(self, run: int, places: int) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
-        """What happened in a run per time unit, between instants that were recorded.
-
-        Parameters
-        ----------
-        run : int
-            Its rank in the collection.
-        places : int
-            Largest number of instants, >= 2.
-
-        Returns
-        -------
-        times, rates : (k,) array and dict of (k - 1,) arrays
-            Rates from each time to the next: of steps and messages sent, and of what became of messages where the
-            traffic was recorded. Empty where the run has fewer than two instants.
-        """
-        x, rows, _ = self._path(run, "time")
-        last = np.append(np.diff(x) > 0, True)[: len(x)]
-        x, rows = x[last], rows[last]
-        kept = _thinned(np.arange(len(x)), places)
-        x, rows = x[kept], rows[kept]
-        counted = {name: values[rows] for name, values in self._counted.items()}
-        for name in FATES:
-            if ("traffic", name) in self.pairs:
-                counted[name] = self._values[rows, self.pairs.index(("traffic", name))]
-        if len(x) < 2:
-            return x[:0], {}
-        rates = {name: np.diff(values) / np.diff(x) for name, values in counted.items()}
-        return x, {name: values for name, values in rates.items() if name not in FATES or (values > 0).any()}
 
     def _path(self, run: int, axis: str) -> tuple[NDArray[np.float64], NDArray[np.int64], bool]:
         """Places of a run's instants in order, their rows, and whether the run reached its end."""

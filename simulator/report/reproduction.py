@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import shlex
 from pathlib import Path
 from typing import Any
@@ -74,8 +73,3 @@ def _distinct(values: list[Any]) -> list[Any]:
 
 def _protocols(collection: Collection) -> list[dict[str, Any]]:
     return [p for m in collection.manifests for p in (m["scenario"].get("protocols") or {}).values()]
-
-
-def version() -> str:
-    """The version of hushnet that writes the page."""
-    return importlib.metadata.version("hushnet")

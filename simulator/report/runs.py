@@ -46,7 +46,6 @@ def runs(collection: Collection, grid: Grid, finals: dict[str, Any], values: lis
                     "cells": [_text(values[run].get(metric["id"])) for metric in shown],
                     "seconds": f"{(manifest.get('timings') or {}).get('seconds', 0.0):.2f}",
                     "run": name,
-                    "key": collection.runs[run],
                 }
             )
     more = len(rows) - MOST_ROWS

@@ -103,19 +103,12 @@ function bandOf(x, y, h, colour, bottom, range) {
   };
 }
 
-function drawSweep() {
-  const axis = Number(at("sweep-axis").value), other = free.find((rank) => rank !== axis);
-  at("sweep-view-label").hidden = other === undefined;
-  if (other !== undefined && at("sweep-view").value === "map") drawMaps(axis, other);
-  else drawFamily(axis);
-}
-
 const finalOf = (rank) => data.finals.values[rank][at("sweep-metric").value];
 const finalRange = () => data.finals.metrics.find(({ id }) => id === at("sweep-metric").value).range;
 const finalName = () => data.finals.metrics.find(({ id }) => id === at("sweep-metric").value).name;
 
-function drawFamily(axis) {
-  const figure = at("swept"), { name, values, numbers } = data.axes[axis], ranks = chosen([axis]);
+function drawSweep() {
+  const axis = Number(at("sweep-axis").value), figure = at("swept"), { name, values, numbers } = data.axes[axis], ranks = chosen([axis]);
   const [logx, logy] = ["sweep-logx", "sweep-logy"].map((id) => at(id).checked);
   const lines = new Map();
   for (const rank of ranks) {
@@ -150,39 +143,6 @@ function drawFamily(axis) {
   draw(figure, traces, layout, caption, `Line chart of ${finalName()} along ${name}.`, rows);
 }
 
-function drawMaps(axis, other) {
-  const figure = at("swept"), across = data.axes[axis], along = data.axes[other], ranks = chosen([axis, other]);
-  const keys = [...shown].sort((a, b) => a - b), columns = Math.min(keys.length, figure.clientWidth > 700 ? 3 : 1);
-  const traces = [], annotations = [], layout = { grid: { rows: Math.ceil(keys.length / columns), columns, pattern: "independent", xgap: 0.14, ygap: 0.3 } };
-  const rows = [["protocol", across.name, along.name, finalName(), "95 % half-width", "runs"]];
-  keys.forEach((protocol, place) => {
-    const cells = along.values.map(() => across.values.map(() => null));
-    for (const rank of ranks) {
-      const series = data.series[rank], final = finalOf(rank);
-      if (series.protocol !== protocol || !final) continue;
-      cells[series.at[other]][series.at[axis]] = final[0];
-      rows.push([data.protocols[protocol].label, across.values[series.at[axis]], along.values[series.at[other]], Text.number(final[0]), Text.number(final[1]), String(final[2])]);
-    }
-    const number = place ? String(place + 1) : "", few = across.values.length * along.values.length <= 60;
-    traces.push({
-      type: "heatmap", x: across.values.map(Text.safe), y: along.values.map(Text.safe), z: cells, coloraxis: "coloraxis", xaxis: "x" + number, yaxis: "y" + number, xgap: 1, ygap: 1,
-      text: cells.map((row) => row.map((value) => (value === null ? "" : String(Number(value.toPrecision(3)))))), texttemplate: few ? "%{text}" : undefined,
-      hoverinfo: "text", hovertext: cells.map((row, b) => row.map((value, a) => `${Text.safe(across.name)} ${Text.safe(across.values[a])}<br>${Text.safe(along.name)} ${Text.safe(along.values[b])}<br><b>${Text.number(value)}</b>`)),
-    });
-    const title = { type: "category", automargin: true, showgrid: false, ticks: "" };
-    layout["xaxis" + number] = { ...title, title: { text: Text.safe(across.name), standoff: 6 } };
-    layout["yaxis" + number] = { ...title, title: { text: place % columns ? "" : Text.safe(along.name), standoff: 6 } };
-    annotations.push({ text: "<b>" + Text.safe(data.protocols[protocol].label) + "</b>", xref: `x${number} domain`, yref: `y${number} domain`, x: 0, y: 1, xanchor: "left", yanchor: "bottom", showarrow: false });
-  });
-  Object.assign(layout, {
-    annotations, height: 70 + layout.grid.rows * Math.max(230, 60 + 26 * along.values.length), margin: { l: 60, r: 16, t: 34, b: 50 },
-    coloraxis: { colorscale: "Cividis", colorbar: { thickness: 12, title: { text: Text.safe(finalName()), side: "right" } } },
-  });
-  legend(figure, []);
-  draw(figure, traces, layout, `${finalName()} along ${across.name} and ${along.name}; means over runs, one colour scale for all; a cell is empty where nothing finite is known.`,
-    `Heat maps of ${finalName()} along ${across.name} and ${along.name} for ${keys.map((key) => data.protocols[key].label).join(", ")}.`, rows);
-}
-
 function drawSpread() {
   const metric = at("agent-metric").value, figure = at("spread"), title = data.spreads.metrics.find(({ id }) => id === metric)?.name;
   if (title === undefined) return;
@@ -213,7 +173,6 @@ function drawAll() {
   drawCurves();
   if (at("swept")) drawSweep();
   drawSpread();
-  drawOne();
 }
 
 function fill(select, entries, first) {
@@ -279,8 +238,6 @@ window.addEventListener("afterprint", () => {
 
 // The table of runs: a filter, columns that sort, and points of the map that lead to their runs.
 function runsTable() {
-  for (const link of at("runs-table").querySelectorAll("a.one")) link.addEventListener("click", (event) => { event.preventDefault(); showRun(link); });
-  at("one-metric").addEventListener("change", drawOne);
   const rows = [...at("runs-table").tBodies[0].rows], filter = at("run-filter");
   let point = null;
   const apply = () => {

@@ -93,13 +93,6 @@ def test_summary_and_report_set_what_is_of_another_kind_apart(beside):
     assert {"objective", "objective of push"} <= {m["id"].partition(":")[0] for m in page["data"]["curves"]["metrics"]}
 
 
-def test_a_single_run_in_the_report_stands_beside_the_mean_of_its_own_kind(beside):
-    data = content(beside.collection, beside.folder)["data"]
-    means = {curve["s"]: set(curve["m"]) for curve in data["curves"]["curves"]["time"]}
-    for own in data["single"]["runs"].values():
-        assert set(own["m"]) <= means[own["s"]]
-
-
 def test_scales_alone_are_read_as_means_and_it_is_said():
     runs = two(measured("sum over agents", 60.0), measured("mean over agents", 1.0), factor=60.0)
     plain = compare(collected(two(*[measured("mean over agents", 1.0)] * 2)))

@@ -19,7 +19,7 @@ from hushnet.simulator.audit.figure import save_figure as save_profile
 from hushnet.simulator.cli import main
 from hushnet.simulator.figures import drawings, redraw
 from hushnet.simulator.figures.files import drawing, few_colours, picture
-from hushnet.simulator.figures.series_style import COLOURS, house_style, swept_ticks
+from hushnet.simulator.figures.series_style import house_style, tick_places
 from hushnet.simulator.figures.style import read_style
 from hushnet.simulator.figures.words import axis_label
 from hushnet.simulator.language.figure_style import FigureStyle
@@ -294,18 +294,6 @@ def test_every_task_that_is_a_stand_in_is_called_one(kind):
     assert is_stand_in(task.name)
 
 
-def test_more_protocols_than_colours_is_said(experiment):
-    def figure(count):
-        runs = [make_run("cd", label=f"protocol {k}") for k in range(count)]
-        for k, run in enumerate(runs):
-            run.manifest["protocol"] = run.trace["protocol"] = run.agents["protocol"] = f"p{k}"
-        labels = {f"p{k}": f"protocol {k}" for k in range(count)}
-        return drawn(experiment(runs, labels=labels), OVER_TIME)
-
-    assert "colours" not in caption(figure(len(COLOURS)))
-    assert "9 protocols share 7 colours: lines and marks tell them apart" in caption(figure(9))
-
-
 @pytest.mark.parametrize("width", [None, "two columns"])
 def test_claims_are_shortened_before_they_are_longer_than_the_plot(experiment, width):
     private = {f"p{k}": FALSE if k % 2 else HONEST for k in range(6)}
@@ -400,7 +388,8 @@ def test_where_not_all_swept_values_have_numbers_the_first_and_the_last_do():
     axes.set_xscale("log")
     axes.set_xlim(0.8, 1250)
     with house_style():
-        swept_ticks(axes, [1, 3, 10, 30, 100, 300, 1000])
+        swept = [1, 3, 10, 30, 100, 300, 1000]
+        tick_places(axes, swept, [str(value) for value in swept])
     labels = [label.get_text() for label in axes.get_xticklabels()]
     assert labels[0] == "1"
     assert labels[-1] == "1000"

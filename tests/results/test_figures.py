@@ -14,9 +14,7 @@ from hushnet.agents.errors import InputError
 from hushnet.simulator.analysis.aggregate import time_scale
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.figures import draw, plots, redraw
-from hushnet.simulator.figures.series_style import ALARM, house_style, thin_ticks
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from hushnet.simulator.figures.series_style import ALARM, house_style
 from scipy import special, stats
 
 from .synthetic import FALSE, HONEST, LABELS, SPEED, TIMES, accuracy, make_run
@@ -208,20 +206,17 @@ def test_final_values_stand_against_the_size_of_the_agents_data(experiment):
     assert set(table["n"]) == {2}
 
 
-def test_numbers_below_an_axis_do_not_run_into_each_other():
-    figure = Figure(figsize=(4, 3), dpi=100)
-    axes = figure.subplots()
-    axes.set_xlim(-10_000, 180_000)
-    axes.xaxis.set_major_locator(MaxNLocator(9))
-
-    def gaps():
+@pytest.mark.parametrize("most", [15, 1_500, 15_000, 1_800_000])
+def test_numbers_below_an_axis_do_not_run_into_each_other(experiment, most):
+    runs = [make_run("cd", seed, grid={"network.loss": loss}) for loss in (0.0, 0.1, 0.3) for seed in range(2)]
+    for run in runs:
+        run.trace["time"] *= most / 10
+    figure, _ = drawn(experiment(runs), {**OVER_TIME, "facet": "network.loss"})
+    for axes in figure.axes:
+        low, high = axes.get_xlim()
         shown = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
-        boxes = [label.get_window_extent() for place, label in shown if -10_000 <= place <= 180_000]
-        return [right.x0 - left.x1 for left, right in itertools.pairwise(boxes)]
-
-    assert min(gaps()) < 1
-    thin_ticks(axes)
-    assert min(gaps()) > 5
+        boxes = [label.get_window_extent() for place, label in shown if low <= place <= high]
+        assert min(right.x0 - left.x1 for left, right in itertools.pairwise(boxes)) > 5
 
 
 def test_the_time_axis_has_the_unit_of_the_scenario(experiment):
@@ -236,6 +231,38 @@ def test_the_time_axis_has_the_unit_of_the_scenario(experiment):
         (1.0, "hours"),
         (30.0, "s"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "axis"),
+    [
+        ({"x": "vectors"}, "x"),
+        ({"x": "messages", "x_label": "communications"}, "x"),
+        ({"x": "bytes"}, "x"),
+        ({"y": "vectors", "x": "time"}, "y"),
+        ({"y": "vectors_to_target", "x": "protocol"}, "y"),
+        ({"y": "messages_to_target", "x": "protocol", "y_label": "communications"}, "y"),
+        ({"kind": "frontier", "x": "vectors"}, "x"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("started", [True, False])
+def test_an_axis_of_messages_says_that_start_vectors_are_not_counted_where_there_are_some(
+    experiment, spec, axis, started
+):
+    runs = [make_run(p) for p in ("local", "cd")]
+    runs[1].manifest["totals"] = {"start_vectors": 60 * started}
+    axes = drawn(experiment(runs), {"y": "accuracy", **spec})[0].axes[0]
+    label = getattr(axes, f"get_{axis}label")().replace("\n", " ")
+    assert label.endswith(" (start vectors not counted)") == started
+    assert label.startswith(spec.get(f"{axis}_label", spec[axis].removesuffix("_to_target")))
+
+
+@pytest.mark.parametrize("name", ["vectors_with_start", "activations", "time"])
+def test_what_counts_start_vectors_or_no_vectors_does_not_speak_of_them(experiment, name):
+    runs = [make_run("cd")]
+    runs[0].manifest["totals"] = {"start_vectors": 60}
+    assert "not counted" not in drawn(experiment(runs), {**OVER_TIME, "x": name})[0].axes[0].get_xlabel()
 
 
 def test_epsilon_and_gap_stand_for_what_the_recorder_calls_them(experiment):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, final, get_args
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from hushnet.agents.availability import AVAILABILITIES, Availability
 from hushnet.agents.criteria import CRITERIA, Criterion
@@ -475,18 +475,35 @@ def test_a_kind_of_figure_is_asked_for_checked_and_drawn(forget, tmp_path):
         load(scenario(figures=[{"kind": "dotz", "y": "accuracy"}]))
 
 
-def test_a_kind_of_figure_whose_numbers_lack_a_column_is_told_which(forget, tmp_path, capsys):
-    forget(FIGURE_KINDS, "bare")
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        (
+            lambda collection, spec: replace(
+                bars(collection, spec), points=bars(collection, spec).points[["x", "mean"]]
+            ),
+            "its numbers lack protocol, low, high, n; the points of a dots have protocol, mean, low, high, n",
+        ),
+        (lambda collection, spec: bars(collection, spec).points, "its numbers are a DataFrame and must be a Plot"),
+    ],
+)
+def test_numbers_that_a_figure_cannot_be_drawn_from_are_one_sentence(forget, tmp_path, numbers, said):
+    forget(FIGURE_KINDS, "dots")
+    register_figure(FigureKind(name="dots", about="a dot per protocol", numbers=numbers, draw=dots, x=("protocol",)))
+    with pytest.raises(InputError, match=f"figure kind dots: {said}"):
+        run(scenario(seeds=2, figures=[{"kind": "dots", "y": "accuracy", "x": "protocol"}]), out=tmp_path)
 
-    def numbers(collection, spec):
-        whole = bars(collection, spec)
-        return replace(whole, points=whole.points.drop(columns=["n", "low"]))
 
-    register_figure(FigureKind(name="bare", about="no numbers of runs", numbers=numbers, draw=dots, x=("protocol",)))
-    asked = scenario(figures=[{"kind": "bare", "y": "accuracy", "x": "protocol"}], seeds=2)
-    said = "the numbers of 'bars' have no column low, n; give them one, or a note that says what the marks are"
-    with pytest.raises(InputError, match=re.escape(said)):
-        run(asked, out=tmp_path).figures()
+def test_a_kind_of_figure_declares_points_that_are_no_means(forget, tmp_path):
+    def places(collection, spec):
+        return replace(ends(collection, spec), points=pd.DataFrame({"mean": [0.5]}), note="one place")
+
+    forget(FIGURE_KINDS, "dots")
+    kind = FigureKind(name="dots", about="dots", numbers=places, draw=dots, x=("protocol",), columns=("mean",))
+    register_figure(kind)
+    result = run(scenario(figures=[{"kind": "dots", "y": "accuracy", "x": "protocol"}]), out=tmp_path)
+    (figure,) = result.figures()
+    assert figure.legends[0].get_title().get_text().startswith("one place")
 
 
 class Apart(Latency):

@@ -10,6 +10,7 @@ from ..analysis.results import Collection
 from ..analysis.summary import remarks, summarise, trivial_rows, with_half_width
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import Console
 
 MOST_WARNINGS = 3
@@ -66,10 +67,11 @@ def _table(collection: Collection) -> Any:
     from rich.table import Table
 
     frame = summarise(collection)
+    runs = set(frame["n"].tolist())
     hidden = {"vectors_with_start"}
     metrics = [name.removesuffix(" half_width") for name in frame.columns if name.endswith(" half_width")]
     metrics = [name for name in metrics if name not in hidden]
-    private = bool(frame["epsilon_claimed"].notna().any() or frame["epsilon_verified"].notna().any())
+    private = _is_private(frame)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column("protocol", overflow="fold", max_width=LONGEST_LABEL)
     for path in collection.grid:
@@ -78,7 +80,7 @@ def _table(collection: Collection) -> Any:
         table.add_column(escape(str(name)), justify="right", no_wrap=True)
     if private:
         table.add_column("\u03b5", justify="right", no_wrap=True)
-    if frame["n"].nunique() > 1:
+    if len(runs) > 1:
         table.add_column("n", justify="right")
     rows = frame.to_dict("records")
     ends = MOST_ROWS // 2
@@ -90,7 +92,7 @@ def _table(collection: Collection) -> Any:
         cells += [_number(row, str(name)) for name in metrics]
         if private:
             cells.append(_epsilons(row))
-        if frame["n"].nunique() > 1:
+        if len(runs) > 1:
             cells.append(str(row["n"]))
         table.add_row(*map(escape, map(str, cells)), style="bold red" if row["flagged"] else None)
     return table
@@ -109,11 +111,12 @@ def _epsilons(row: Mapping[Any, Any]) -> str:
 def _captions(collection: Collection) -> list[str]:
     """Return what the table's numbers are, and what trivial predictions come to."""
     frame = summarise(collection)
-    least, most = int(frame["n"].min()), int(frame["n"].max())
+    counts: list[int] = frame["n"].tolist()
+    least, most = min(counts), max(counts)
     runs = f"{most} run{'' if most == 1 else 's'}" if least == most else f"{least} to {most} runs"
     few = least < FEWEST
     said = f"mean over {runs}" + ("; too few for intervals" if few else " \N{PLUS-MINUS SIGN} 95 % t interval")
-    if frame["epsilon_claimed"].notna().any() or frame["epsilon_verified"].notna().any():
+    if _is_private(frame):
         said += "; \u03b5 claimed / verified"
     if collection.started_with_vectors:
         said += "; vectors without those before the start"
@@ -125,3 +128,7 @@ def _captions(collection: Collection) -> list[str]:
         if row.values
     ]
     return [*lines, f"without learning: {'; '.join(parts)}"] if parts else lines
+
+
+def _is_private(frame: pd.DataFrame) -> bool:
+    return bool(frame[["epsilon_claimed", "epsilon_verified"]].notna().to_numpy().any())

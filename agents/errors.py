@@ -5,6 +5,7 @@
     HushnetError                exit code 1
     |-- RunFailure              1   a run raised an error that nobody foresaw, or killed its worker
     |   `-- StepFailure         1   a step raised it
+    |       `-- Undeclared      1   a step has done something else than its protocol declares
     |-- InputError              2   a scenario, a data file or an argument is not admissible
     |-- AuditFailure            3   an audit found noise, sensitivities or an epsilon that are not what they say
     |-- Divergence              4   a state became non-finite or the objective exploded
@@ -87,6 +88,10 @@ class Objection(AssertionError):
 
 class StepFailure(RunFailure):
     """A run in which a step raised an error; what was recorded before that step is kept."""
+
+
+class Undeclared(StepFailure):
+    """A run in which a step has done something else than its protocol declares of it."""
 
 
 class AuditFailure(HushnetError):

@@ -29,10 +29,14 @@ class Every:
     period: int | NDArray[np.int64] = 1
     phase: int | NDArray[np.int64] = 0
 
+    def of(self, agent: int) -> Every:
+        """What holds for one agent."""
+        return Every(*(int(one if np.ndim(one) == 0 else one[agent]) for one in (self.period, self.phase)))  # type: ignore[index]
+
     def is_due(self, agent: int, updates: int) -> bool:
         """Whether an agent sends at its step after so many others."""
-        period, phase = (int(one if np.ndim(one) == 0 else one[agent]) for one in (self.period, self.phase))  # type: ignore[index]
-        return period > 0 and updates % period == phase
+        own = self.of(agent)
+        return bool(own.period > 0 and updates % own.period == own.phase)
 
 
 def check_declared(protocol: Any, kinds: Collection[str], agents: int) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from ...agents.authors import author_place, place_of
-from ...agents.errors import INTERRUPTED, HushnetError, InputError, Objection, StepFailure, words_of
+from ...agents.errors import INTERRUPTED, HushnetError, InputError, Objection, StepFailure, Undeclared, words_of
 from .batch_record import Batch
 from .names import MESSAGE
 from .peer import Peer
+from .sending import Every
 from .tables import StepTables
 
 PHASES = ("request", "respond", "complete")
@@ -57,11 +58,29 @@ def failure_of(
     )
 
 
-def contradiction(protocol: Any, function: Callable[..., Any], what: str) -> StepFailure:
-    """Return the error about a `batched` step that has done something else than its protocol declares."""
-    return StepFailure(
-        f"{place_of(function)}: {what}, against what {type(protocol).__name__} declares by sends and most_steps; "
-        "declare it, or set decides"
+def contradiction(
+    protocol: Any, function: Callable[..., Any], agent: int, now: float, updates: int, what: str, kind: str = ""
+) -> Undeclared:
+    """Return the error about a step that has done something else than its protocol declares.
+
+    Parameters
+    ----------
+    protocol : Protocol
+    function : callable
+        The step.
+    agent, now, updates : int, float, int
+        Whose step, when, and after how many others.
+    what : str
+        What it does.
+    kind : str
+        Of the message that is declared otherwise; empty where it is about `most_steps`.
+    """
+    declared = f"most_steps, which is {protocol.most_steps()!r}"
+    if kind:
+        declared = f"sends: {protocol.sends().get(kind, Every()).of(agent)!r} for {kind!r}"
+    return Undeclared(
+        f"{place_of(function)}: {protocol.problem.task.called(agent)} at time {now:.6g} {what} at its step "
+        f"{updates + 1}, against what {type(protocol).__name__} declares by {declared}; declare it, or set decides"
     )
 
 
@@ -84,9 +103,8 @@ class SingleSteps:
         self._batched = {name for name, function in functions.items() if is_batched(function)}
         self._asks = protocol.asks_for_budget
         self._plain = protocol.releases_rows_plainly
-        # A step sends what its protocol declares, or fails, if it is `batched` and does not decide.
-        self._is_declared = "step" in self._batched and not protocol.decides
-        self._sends: Mapping[str, Any] = protocol.sends() if self._is_declared else {}
+        self._sends: Mapping[str, Every] = {} if protocol.decides else protocol.sends()
+        self._is_checked = bool(self._sends) or ("step" in self._batched and not protocol.decides)
 
     def begin(self, phase: str, me: Peer, updates: int, tick: int, now: float) -> None:
         """Begin a step of an agent."""
@@ -122,15 +140,28 @@ class SingleSteps:
         if phase in ("request", "respond"):
             self._say_half(phase, me, int(me.neighbours[given[0]]))
             return
-        for name, kind in me.messages_.items() if me.said_ or self._is_declared else ():
-            if kind in self._sends and not self._sends[kind].is_due(me.agent, me.updates):
-                continue  # a step says for others of its batch, too
+        if phase == "step" and self._is_checked:
+            self._check_declared(me, function, over=bool(over))
+        for name, kind in me.messages_.items() if me.said_ else ():
             if name in me.said_:
                 me.say_(kind, me.said_[name])
-            elif self._is_declared and me.degree and self.tables.names.width(kind, me.agent):
-                raise contradiction(self.protocol, function, f"it did not send {name}")
         if phase == "step" and (over or self.protocol.is_last(me)):
             me.fall_silent_()
+
+    def _check_declared(self, me: Peer, function: Callable[..., Any], *, over: bool) -> None:
+        """Refuse a step that sends where nothing is declared; one of a batch, too, that sends less or is the last.
+
+        Other steps may do less than is declared, for nothing was planned by it.
+        """
+        who, together = (me.agent, me.now, me.updates), "step" in self._batched
+        for name, kind in me.messages_.items() if me.degree else ():
+            is_due = kind not in self._sends or self._sends[kind].is_due(me.agent, me.updates)
+            if name in me.said_ and not is_due:
+                raise contradiction(self.protocol, function, *who, f"sends {name}", kind)
+            if together and is_due and name not in me.said_ and self.tables.names.width(kind, me.agent):
+                raise contradiction(self.protocol, function, *who, f"does not send {name}", kind)
+        if over and together and not self._asks:
+            raise contradiction(self.protocol, function, *who, "falls silent")
 
     def _reserves(self, me: Peer) -> bool:
         """Set budget aside for what a step releases; false if its agent cannot afford it."""

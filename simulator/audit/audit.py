@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -14,21 +13,22 @@ from ...agents.errors import InputError
 from ...protocols.privacy.mechanisms import mechanism_of, noise_of
 from ...protocols.privacy.mechanisms.contract import Use, doubt
 from ..compare.statistics import holm
+from ..contract.neighbours import Domain, replaced
 from ..contract.noise_seen import gathered
-from ..contract.noise_tests import checks
+from ..contract.noise_tests import Check, checks
+from ..contract.rows import Beside
+from ..contract.samples_seen import Witness, sampling_test
 from ..contract.transcript import Recording
 from ..contract.violation import ContractViolation
 from ..experiment.plan import Experiment
 from ..world.world import World
 from .counterexamples import counterexample
 from .game import alone_ratios, constant_shifts
-from .one_run import guess
 from .outcome import Game, Outcome
-from .pairs import bare, pairs
+from .pairs import attacked_domain, bare
 from .players import Play, players
 from .profile import profile
 from .realised import ReplayedPair, attacked, replay_pairs, replayed
-from .sampling_as_drawn import sampling_checks
 from .statistics import Array, Bound, choose_test
 from .verdicts import verdict
 from .worlds import Subject, subjects
@@ -37,6 +37,8 @@ TIERS = ("A", "B", "C")
 SEEDS = (None, 1, 2)
 """Luck of the runs whose noise is tested, and of those that have to agree about realised changes; None is the first
 run's own."""
+ROWS = 4
+"""Rows of every agent that are changed, one after the other, to see in which samples they are."""
 DRAWS = 100_000
 """Draws of the mechanism alone on either data set; 100 times the trials where these are more."""
 
@@ -59,8 +61,6 @@ class Options:
         Probability that anything at all that the command says is wrong, in (0, 1).
     jobs : int
         Processes that play.
-    one_run : int
-        Further runs in which one record of every agent is guessed, >= 0.
 
     Raises
     ------
@@ -73,7 +73,6 @@ class Options:
     trials: int = 50
     level: float = 0.01
     jobs: int = 1
-    one_run: int = 0
 
     def __post_init__(self) -> None:
         unknown = [tier for tier in self.tiers if tier not in TIERS]
@@ -83,8 +82,6 @@ class Options:
             raise InputError(f"--pairs {self.pairs}: must be at least 1")
         if self.trials < 0 or self.trials == 1:
             raise InputError(f"--trials {self.trials}: must be 0, or at least 2: some choose a threshold, others count")
-        if self.one_run < 0:
-            raise InputError(f"--one-run {self.one_run}: must be at least 0")
         if not 0 < self.level < 1:
             raise InputError(f"--level {self.level:g}: must lie between 0 and 1")
 
@@ -151,9 +148,9 @@ class Seen:
 
 def _audited(subject: Subject, options: Options, play: Play, say: Say) -> tuple[Outcome, Seen | None]:
     """All tiers for one protocol; nothing that needs other protocols."""
-    rng = np.random.default_rng(0)
     try:
         world, recording = subject.record(subject.task)
+        domain = attacked_domain(world, recording)
     except ContractViolation as error:
         outcome = Outcome(subject.key, subject.label, subject.delta, math.nan, math.inf, data=subject.task.name)
         outcome.failures.append(f"the run itself: {error}")
@@ -169,8 +166,9 @@ def _audited(subject: Subject, options: Options, play: Play, say: Say) -> tuple[
     outcome.counterexample = counterexample(subject, order[0])
     if "A" in options.tiers:
         say(f"{subject.label}: tier A, {len(SEEDS)} runs")
-        noise = gathered(subject.record(subject.task, seed=seed)[1] for seed in SEEDS)
-        outcome.checks = checks(noise, rng=rng) + sampling_checks(subject, SEEDS)
+        recordings = [subject.record(subject.task, seed=seed)[1] for seed in SEEDS]
+        outcome.checks = checks(gathered(recordings), rng=np.random.default_rng(0))
+        outcome.checks += _sampling(subject, recordings, domain)
         used: dict[str, set[Use]] = {}
         for draw in (draw for draws in recording.draws.values() for draw in draws):
             release = draw.release
@@ -183,7 +181,7 @@ def _audited(subject: Subject, options: Options, play: Play, say: Say) -> tuple[
     replays: list[ReplayedPair] = []
     if {"B", "C"} & set(options.tiers):
         say(f"{subject.label}: tier B, {options.pairs} pairs")
-        replays = replay_pairs(subject, order, options.pairs, rng=rng)
+        replays = replay_pairs(subject, order, options.pairs, domain)
     if "B" in options.tiers:
         outcome.replays = replays
         outcome.failures += [
@@ -193,10 +191,23 @@ def _audited(subject: Subject, options: Options, play: Play, say: Say) -> tuple[
         ]
     if "C" in options.tiers:
         outcome.games = _games(subject, recording, replays, options, outcome.notes, play, say)
-        if options.one_run and outcome.games:
-            say(f"{subject.label}: tier C, {options.one_run} runs in which all agents' records are guessed")
-            outcome.games += _guessing(subject, recording, order, outcome.games[0].pair, options.one_run)
     return outcome, Seen(world, order[0])
+
+
+def _sampling(subject: Subject, recordings: Sequence[Recording], domain: Domain) -> list[Check]:
+    """Whether rows take part in samples no more often than is charged; nothing where no rows are sampled."""
+    witnesses, task = [Witness(recording) for recording in recordings], subject.task
+    count = sum(witness.sampled for witness in witnesses)
+    if not count:
+        return []
+    for witness, seed in zip(witnesses, SEEDS, strict=True):
+        beside = Beside(0)
+        for number in range(ROWS):
+            rows = beside.next(task, range(task.agents))
+            other = replaced(task, rows, domain.moderate, None, number=number, side=number % 2, whole=False)
+            witness.saw(task, other, subject.led(other, witness.recording, seed=seed), rows)
+    p, said = sampling_test(witnesses)
+    return [Check("sampling of rows", count, p, said)]
 
 
 def _games(
@@ -238,19 +249,6 @@ def _games(
         proved = max(trial.verified for trial in played)
         found.append(_game("runs", best, (both[0], both[1]), proved, subject.delta, bound))
     return found
-
-
-def _guessing(subject: Subject, recording: Recording, order: list[int], name: str, runs: int) -> list[Game]:
-    """The game about every agent's record at once; none where rows are sampled."""
-    if any(draw.release.sampling < 1 for draws in recording.draws.values() for draw in draws):
-        return []
-    rng, sides = np.random.default_rng(0), []
-    for agent in order:
-        sides += islice((pair for pair in pairs(subject, agent, rng=rng) if pair.name == name), 1)
-    found = guess(subject, sides, runs)
-    test = choose_test(found.turned, found.usual, delta=subject.delta, bound="guesses")
-    everybody = Game("guesses", name, -1, found.turned, found.usual, test, found.claimed, found.verified, subject.delta)
-    return [everybody]
 
 
 def _game(

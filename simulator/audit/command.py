@@ -116,8 +116,6 @@ def _sentences(outcome: Outcome) -> Iterator[str]:
 
 def _played(game: Game) -> str:
     """How often a game was played."""
-    if game.kind == "guesses":
-        return f"{len(game.on_data) + len(game.on_neighbour):,} guesses about all agents"
     return f"2 x {len(game.on_data):,} {'runs' if game.kind == 'runs' else 'draws of the mechanism alone'}"
 
 

@@ -2,8 +2,8 @@
 
 A trial is a run on D or on D', with a seed of its own. Whoever knows both data sets, all parameters and everything that
 was sent can compute how likely the transcript is on either: a run on the other data is led along the same noisy values
-(`hushnet.simulator.audit.worlds.Led`), which gives the exact values under them, and the mechanisms have densities. The
-log-likelihood ratio is the best statistic that there is (Neyman, Pearson 1933).
+(`hushnet.simulator.contract.forcing.Led`), which gives the exact values under them, and the mechanisms have densities.
+The log-likelihood ratio is the best statistic that there is (Neyman, Pearson 1933).
 
 Where rows are sampled, nobody sees which ones, and a release has a mixture for its density. The attacked agent's other
 rows are then without features, so that a release has two exact values, with the changed row drawn and without: two
@@ -18,19 +18,20 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import starmap
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...protocols.privacy.accounting import verified
 from ...protocols.privacy.mechanisms import Release, noise_of
 from ..contract.draws import Draw
 from ..contract.transcript import Recording
-from .noise import Array, drawn, fresh, log_density, log_likelihood
 from .pairs import Pair, alone
 from .worlds import Subject
+
+Array = NDArray[np.float64]
 
 SAME = 1e-6
 """Relative difference of two realised changes that counts as none."""
@@ -56,12 +57,8 @@ class JudgedRun:
     verified: float
 
 
-def trials(subject: Subject, pair: Pair, ranks: Iterable[tuple[int, bool]]) -> list[JudgedRun]:
-    """Trials of these numbers, each on D or, where its second number says so, on D'."""
-    return list(starmap(lambda rank, changed: _trial(subject, pair, rank, changed=changed), ranks))
-
-
-def _trial(subject: Subject, pair: Pair, rank: int, *, changed: bool) -> JudgedRun:
+def trial(subject: Subject, pair: Pair, rank: int, changed: bool) -> JudgedRun:
+    """The trial of a number, on D or, if it is to be on changed data, on D'."""
     seed = trial_seed(subject.key, rank, changed=changed)
     world, seen = subject.record(pair.neighbour if changed else pair.data, seed=seed)
     agent = pair.agent
@@ -71,6 +68,16 @@ def _trial(subject: Subject, pair: Pair, rank: int, *, changed: bool) -> JudgedR
     other = subject.led(pair.data if changed else pair.neighbour, seen, seed=seed)
     own, others = (sum(map(log_likelihood, watch.draws[agent])) for watch in (seen, other))
     return JudgedRun(others - own if changed else own - others, proved)
+
+
+def log_likelihood(draw: Draw) -> float:
+    """Logarithm of the density of what was released, given what was released before, up to what no data change."""
+    return float(_log_density(draw.release, draw.explained).sum()) + (draw.log_jacobian or 0.0)
+
+
+def _log_density(release: Release, noise: Array) -> Array:
+    """Logarithm of the density of (..., p) noise, of shape (...)."""
+    return noise_of(release.mechanism).log_density(noise, release.scale)
 
 
 def _mixed_ratio(subject: Subject, pair: Pair, seen: Recording, seed: int) -> float:
@@ -88,7 +95,7 @@ def _mixed_ratio(subject: Subject, pair: Pair, seen: Recording, seed: int) -> fl
 def _mixture(release: Release, noisy: Array, shift: Array) -> Array:
     """Log density of noise that is moved by a shift with the probability of the release's sampling."""
     share = release.sampling
-    without, moved = log_density(release, noisy), log_density(release, noisy - shift)
+    without, moved = _log_density(release, noisy), _log_density(release, noisy - shift)
     return np.logaddexp(math.log1p(-share) + without, math.log(share) + moved)
 
 
@@ -136,18 +143,14 @@ def _shifts(subject: Subject, pair: Pair, seed: int | None) -> list[Shifts] | No
         both = list(zip(draws, other, strict=True))
         if any(abs((one.log_jacobian or 0.0) - (two.log_jacobian or 0.0)) > SAME for one, two in both):
             return None
-        return [Shifts(one.release, np.zeros_like(one.exact), _moved(one, two)) for one, two in both]
+        # What the noise that explains a release on D is longer than that on D'.
+        return [Shifts(one.release, np.zeros_like(one.exact), one.explained - two.explained) for one, two in both]
     runs = [subject.led(task, seen, seed=seed).draws[pair.agent] for task in alone(pair)]
     found = []
     for draw, without, before, after in zip(draws, *runs, strict=True):
         share = 1 / max(1, round(draw.release.sampling * rows))
         found.append(Shifts(draw.release, *(share * (one.exact - without.exact) for one in (before, after))))
     return found
-
-
-def _moved(one: Draw, two: Draw) -> Array:
-    """What the noise that explains a release on D is longer than that on D'."""
-    return drawn(one) - drawn(two)
 
 
 def alone_ratios(shifts: Sequence[Shifts], count: int, *, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -182,10 +185,10 @@ def alone_ratios(shifts: Sequence[Shifts], count: int, *, rng: np.random.Generat
 def _ratio(one: Shifts, truth: Array, size: int, times: int, rng: np.random.Generator) -> Array:
     """(size,) ratios of as many releases of a kind, under one of the two exact values."""
     release = one.release
-    noise = fresh(release, (size, times, *truth.shape), rng=rng)
+    noise = noise_of(release.mechanism).draw((size, times, *truth.shape), release.scale, rng=rng)
     if release.sampling == 1:
         noise += truth
-        logs = [log_density(release, noise - shift) for shift in (one.on_data, one.on_neighbour)]
+        logs = [_log_density(release, noise - shift) for shift in (one.on_data, one.on_neighbour)]
     else:
         noise[rng.random((size, times)) < release.sampling] += truth
         logs = [_mixture(release, noise, shift) for shift in (one.on_data, one.on_neighbour)]

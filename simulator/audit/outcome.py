@@ -20,10 +20,9 @@ class Game:
 
     Parameters
     ----------
-    kind : {"runs", "mechanism alone", "guesses"}
+    kind : {"runs", "mechanism alone"}
     pair : str
     agent : int
-        -1 where it is about all agents.
     on_data, on_neighbour : (n,) float64
         Log-likelihood ratios.
     test : Test
@@ -96,124 +95,36 @@ class Outcome:
     data: str = ""
 
 
+COLUMNS = {
+    "protocols": "protocol label delta claimed verified audited verdict counterexample failures notes",
+    "noise": "protocol test count p found",
+    "pairs": "protocol agent pair draws charges ratio power held claimed verified failure",
+    "games": "protocol game agent pair bound threshold swapped hits trials false_hits false_trials claimed verified "
+    "delta",
+    "ratios": "protocol game data ratio",
+    "profile": "protocol label curve epsilon delta",
+}
+"""Columns by table."""
+
+
 def tables(outcomes: list[Outcome]) -> dict[str, pd.DataFrame]:
     """Tables by name: protocols, noise (tier A), pairs (B), games and ratios (C), profile (what the figure shows)."""
-    return {
-        "protocols": pd.DataFrame(_protocols(outcomes)),
-        "noise": _frame(
-            [
-                {"protocol": o.key, "test": c.name, "count": c.count, "p": c.p, "found": c.said}
-                for o in outcomes
-                for c in o.checks
-            ],
-            ["protocol", "test", "count", "p", "found"],
-        ),
-        "pairs": _frame(
-            [_pair(o.key, r) for o in outcomes for r in o.replays],
-            [
-                "protocol",
-                "agent",
-                "pair",
-                "draws",
-                "charges",
-                "ratio",
-                "power",
-                "held",
-                "claimed",
-                "verified",
-                "failure",
-            ],
-        ),
-        "games": _frame(
-            [_game(o.key, g) for o in outcomes for g in o.games],
-            [
-                "protocol",
-                "game",
-                "agent",
-                "pair",
-                "bound",
-                "threshold",
-                "swapped",
-                "hits",
-                "trials",
-                "false_hits",
-                "false_trials",
-                "claimed",
-                "verified",
-                "delta",
-            ],
-        ),
-        "ratios": _frame(
-            [
-                {"protocol": o.key, "game": g.kind, "data": side, "ratio": float(ratio)}
-                for o in outcomes
-                for g in o.games
-                if g.kind == "runs"
-                for side, values in (("D", g.on_data), ("D'", g.on_neighbour))
-                for ratio in values
-            ],
-            ["protocol", "game", "data", "ratio"],
-        ),
-        "profile": _frame(
-            [{"protocol": o.key, "label": o.label, **row} for o in outcomes for row in o.profile],
-            ["protocol", "label", "curve", "epsilon", "delta"],
-        ),
-    }
-
-
-def _frame(rows: list[dict[str, Any]], columns: list[str]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=pd.Index(columns))
-
-
-def _protocols(outcomes: list[Outcome]) -> list[dict[str, Any]]:
-    return [
-        {
-            "protocol": o.key,
-            "label": o.label,
-            "delta": o.delta,
-            "claimed": o.claimed,
-            "verified": o.verified,
-            "audited": o.audited,
-            "verdict": o.word,
-            "counterexample": o.counterexample,
-            "failures": "; ".join(o.failures),
-            "notes": "; ".join(o.notes),
-        }
-        for o in outcomes
-    ]
-
-
-def _pair(key: str, one: ReplayedPair) -> dict[str, Any]:
-    return {
-        "protocol": key,
-        "agent": one.pair.agent,
-        "pair": one.pair.name,
-        "draws": one.draws,
-        "charges": one.charges,
-        "ratio": one.ratio if math.isfinite(one.ratio) else None,
-        "power": one.power,
-        "held": one.held,
-        "claimed": one.claimed,
-        "verified": one.verified,
-        "failure": one.failure,
-    }
-
-
-def _game(key: str, game: Game) -> dict[str, Any]:
-    counts = game.test.counts
-    return {
-        "protocol": key,
-        "game": game.kind,
-        "agent": game.agent,
-        "pair": game.pair,
-        "bound": game.test.bound,
-        "threshold": game.test.threshold,
-        "swapped": game.test.swapped,
-        "hits": counts.hits,
-        "trials": counts.trials,
-        "false_hits": counts.false_hits,
-        "false_trials": counts.false_trials,
-        "claimed": game.claimed,
-        "verified": game.verified,
-        "delta": game.delta,
-    }
+    rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in COLUMNS}
+    for o in outcomes:
+        numbers = o.delta, o.claimed, o.verified, o.audited
+        texts = o.word, o.counterexample, "; ".join(o.failures), "; ".join(o.notes)
+        rows["protocols"].append((o.key, o.label, *numbers, *texts))
+        rows["noise"] += [(o.key, c.name, c.count, c.p, c.said) for c in o.checks]
+        for r in o.replays:
+            ratio = r.ratio if math.isfinite(r.ratio) else None
+            found = r.draws, r.charges, ratio, r.power, r.held, r.claimed, r.verified, r.failure
+            rows["pairs"].append((o.key, r.pair.agent, r.pair.name, *found))
+        for g in o.games:
+            test, counts = g.test, g.test.counts
+            counted = counts.hits, counts.trials, counts.false_hits, counts.false_trials
+            how = g.kind, g.agent, g.pair, test.bound, test.threshold, test.swapped
+            rows["games"].append((o.key, *how, *counted, g.claimed, g.verified, g.delta))
+            sides = (("D", g.on_data), ("D'", g.on_neighbour)) if g.kind == "runs" else ()
+            rows["ratios"] += [(o.key, g.kind, side, float(one)) for side, values in sides for one in values]
+        rows["profile"] += [(o.key, o.label, one["curve"], one["epsilon"], one["delta"]) for one in o.profile]
+    return {name: pd.DataFrame(rows[name], columns=pd.Index(names.split())) for name, names in COLUMNS.items()}

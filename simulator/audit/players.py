@@ -7,12 +7,13 @@ import pickle
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from functools import lru_cache, partial
 from pathlib import Path
 
 from ...protocols import catalog
 from ...protocols.user_files import is_file
 from ..experiment.remote import pack
-from .game import JudgedRun, trials
+from .game import JudgedRun, trial
 from .pairs import Pair
 from .worlds import Subject
 
@@ -35,26 +36,24 @@ def players(jobs: int, base: Path) -> Iterator[Play]:
         Folder that the scenario's files are relative to.
     """
     if jobs == 1:
-        yield lambda subject, pair, ranks: (trial for rank in ranks for trial in trials(subject, pair, [rank]))
+        yield lambda subject, pair, ranks: (trial(subject, pair, *rank) for rank in ranks)
         return
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
 
         def play(subject: Subject, pair: Pair, ranks: Sequence[Rank]) -> Iterator[JudgedRun]:
-            size = max(1, -(-len(ranks) // (jobs * BATCHES)))
             files = tuple(filter(is_file, [subject.parameters.kind]))
-            packed = pack((subject, pair))
-            waiting = [
-                pool.submit(_batch, files, base.resolve(), packed, ranks[start : start + size])
-                for start in range(0, len(ranks), size)
-            ]
-            for one in waiting:
-                yield from one.result()
+            one = partial(_trial, files, base.resolve(), pack((subject, pair)))
+            return pool.map(one, ranks, chunksize=max(1, -(-len(ranks) // (jobs * BATCHES))))
 
         yield play
 
 
-def _batch(files: tuple[str, ...], base: Path, packed: bytes, ranks: Sequence[Rank]) -> list[JudgedRun]:
+def _trial(files: tuple[str, ...], base: Path, packed: bytes, rank: Rank) -> JudgedRun:
+    return trial(*_unpacked(files, base, packed), *rank)
+
+
+@lru_cache(maxsize=1)
+def _unpacked(files: tuple[str, ...], base: Path, packed: bytes) -> tuple[Subject, Pair]:
     for spec in files:  # so that classes from it can be unpacked
         catalog.resolve(spec, trust_code=True, base=base)
-    subject, pair = pickle.loads(packed)
-    return trials(subject, pair, ranks)
+    return pickle.loads(packed)

@@ -13,6 +13,7 @@ from itertools import chain, islice, zip_longest
 
 import numpy as np
 
+from ..contract.neighbours import Domain
 from ..contract.replay import Inadmissible, Noted
 from ..contract.violation import ContractViolation
 from ..world.world import World
@@ -57,7 +58,7 @@ class ReplayedPair:
     failure: str = ""
 
 
-def replay_pairs(subject: Subject, order: list[int], count: int, *, rng: np.random.Generator) -> list[ReplayedPair]:
+def replay_pairs(subject: Subject, order: list[int], count: int, domain: Domain) -> list[ReplayedPair]:
     """Replay candidates for the worst pair; those that the protocol refuses are left out.
 
     Parameters
@@ -67,11 +68,11 @@ def replay_pairs(subject: Subject, order: list[int], count: int, *, rng: np.rand
         Agents, the one to attack first. Two pairs of three are about it, the rest about the others in turn.
     count : int
         How many pairs at most.
-    rng : numpy.random.Generator
-        For pairs that are drawn.
+    domain : Domain
+        Which records are put into the data.
     """
-    first = pairs(subject, order[0], rng=rng)
-    others = (pair for agent in order[1:] for pair in islice(pairs(subject, agent, rng=rng), 1))
+    first = pairs(subject.task, order[0], domain)
+    others = (pair for agent in order[1:] for pair in islice(pairs(subject.task, agent, domain), 1))
     mixed = filter(None, chain.from_iterable(zip_longest(first, first, others)))
     admissible = filter(None, (replayed(subject, pair) for pair in mixed))
     return list(islice(admissible, count))

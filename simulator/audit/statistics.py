@@ -30,12 +30,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
-from scipy.stats import beta, binom
+from scipy.stats import beta
 
 from ...protocols.privacy.composition import gaussian_epsilon
 
 Array = NDArray[np.float64]
-Bound = Literal["clopper-pearson", "gdp", "guesses"]
+Bound = Literal["clopper-pearson", "gdp"]
 
 CHOOSING = 0.2
 """Share of the trials on which a threshold is chosen."""
@@ -44,7 +44,6 @@ CANDIDATES = 40
 CHOOSING_LEVEL = 0.1
 """The level at which statistics are compared; it guides the choice, and does not matter to its validity."""
 SMALLEST_LEVEL = 1e-300
-LARGEST_EPSILON = 100.0
 DIGITS = 9
 
 
@@ -80,8 +79,8 @@ class Test:
     swapped : bool
         Whether S speaks for D' instead of D.
     counts : Counts
-    bound : {"clopper-pearson", "gdp", "guesses"}
-        How epsilon is bounded; ``guesses`` are those of `hushnet.simulator.audit.one_run`, and all of them count.
+    bound : {"clopper-pearson", "gdp"}
+        How epsilon is bounded.
     """
 
     __test__ = False  # not one of pytest's
@@ -95,9 +94,6 @@ class Test:
         """Lower bound on epsilon at delta; it is wrong with a probability of at most ``level``."""
         if self.bound == "gdp":
             return gaussian_epsilon(gdp_bound(self.counts, level), delta)
-        if self.bound == "guesses":
-            right = self.counts.hits + self.counts.false_trials - self.counts.false_hits
-            return right_guesses_bound(right, self.counts.trials + self.counts.false_trials, delta, level)
         return float(epsilon_bound(self.counts, delta, level))
 
     def p_value(self, epsilon: float, delta: float) -> float:
@@ -141,32 +137,8 @@ def gdp_bound(counts: Counts, level: float) -> float:
     return max(0.0, -2 * float(ndtri(high_limit(errors, 2 * counts.trials, level))))
 
 
-def right_guesses_bound(right: int, guesses: int, delta: float, level: float) -> float:
-    """Lower bound on epsilon from so many right guesses; it is wrong with a probability of at most ``level``."""
-    if guessing_p_value(right, guesses, 0.0, delta) > level:
-        return 0.0
-    low, high = 0.0, LARGEST_EPSILON
-    while high - low > 1e-6:
-        middle = (low + high) / 2
-        low, high = (middle, high) if guessing_p_value(right, guesses, middle, delta) <= level else (low, middle)
-    return low
-
-
-def guessing_p_value(right: int, guesses: int, epsilon: float, delta: float) -> float:
-    """Bound on the probability of at least so many right guesses under (epsilon, delta).
-
-    Theorem 5.2 of Steinke, Nasr, Jagielski (2023), every record being guessed.
-    """
-    share = 1 / (1 + math.exp(-epsilon))
-    beta = float(binom.sf(right - 1, guesses, share))
-    # The largest mean of P(right > heads >= right - i) over i = 1, 2, ..., by which delta can help.
-    masses = np.cumsum(binom.pmf(right - np.arange(1, right + 1), guesses, share)) if right else np.zeros(1)
-    alpha = float((masses / np.arange(1, len(masses) + 1)).max())
-    return min(1.0, beta + 2 * guesses * delta * alpha)
-
-
 def choose_test(first: Array, second: Array, *, delta: float, bound: Bound) -> Test:
-    """Choose threshold and side on some trials, and count the others; Gaussian curves and guesses need no choice.
+    """Choose threshold and side on some trials, and count the others; Gaussian curves need no choice.
 
     Parameters
     ----------
@@ -175,7 +147,7 @@ def choose_test(first: Array, second: Array, *, delta: float, bound: Bound) -> T
         were made; the first fifth of each chooses.
     delta : float
         At which epsilon is asked for.
-    bound : {"clopper-pearson", "gdp", "guesses"}
+    bound : {"clopper-pearson", "gdp"}
 
     Notes
     -----

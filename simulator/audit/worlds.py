@@ -8,22 +8,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...agents.tasks.base import Task
-from ...protocols.base import Peer, Protocol, ProtocolParameters
-from ...protocols.privacy.mechanisms import Release
-from ..contract.draws import Draw
+from ...protocols.base import Protocol, ProtocolParameters
+from ..contract.forcing import Led
 from ..contract.transcript import Recording
 from ..engine.selection import Engine, Name, engine_for, run_exactly
 from ..experiment.plan import Experiment, Run, naming_fields
 from ..network.randomness import Draws
 from ..network.setting import Setting
 from ..world.machine import one_thread
-from ..world.watchers import Phase, Watch
+from ..world.watchers import Watch
 from ..world.world import World
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -85,38 +81,6 @@ class Subject:
         watch = Led(seen)
         self.run(task, seed=seed, watch=watch)
         return watch
-
-
-class Led(Recording):
-    """A watch that leads a run along what an agent released in another one, and asks for nothing.
-
-    What may not differ is the business of `hushnet.simulator.contract`; this is for the exact values that other data
-    have under the same noisy ones.
-
-    Parameters
-    ----------
-    recording : Recording
-        Of the other run.
-    """
-
-    def __init__(self, recording: Recording) -> None:
-        super().__init__(recording.names)
-        self.recording = recording
-
-    def drew(self, draw: Draw) -> Array:
-        """Keep the exact value, and go on with the other run's noisy one."""
-        noted = self.recording.draws[draw.release.agent]
-        rank = len(self.draws[draw.release.agent])
-        forced = noted[rank].noisy if rank < len(noted) else draw.noisy
-        return super().drew(replace(draw, noisy=forced))
-
-    def solution(self, release: Release, solution: Array) -> Array:
-        """The other run's minimiser."""
-        rank, noted = len(self.draws[release.agent]), self.recording.draws[release.agent]
-        return noted[rank].noisy if rank < len(noted) else solution
-
-    def stepped(self, phase: Phase, me: Peer) -> None:
-        """Nothing is compared."""
 
 
 @contextmanager

@@ -161,9 +161,6 @@ def audit(
     level: Annotated[
         float, typer.Option("--level", metavar="P", help="Probability that anything said is wrong.")
     ] = 0.01,
-    one_run: Annotated[
-        int, typer.Option("--one-run", metavar="N", help="Further runs in which every agent's record is guessed.")
-    ] = 0,
     jobs: Jobs = "1",
     assignments: Assignments = None,
     out: Annotated[
@@ -183,7 +180,7 @@ def audit(
         from ..experiment import Experiment
 
         tiers = tuple(part.strip().upper() for part in tier.split(","))
-        options = Options(tiers, pairs, trials, level, number_of(processes_of(jobs)), one_run)
+        options = Options(tiers, pairs, trials, level, number_of(processes_of(jobs)))
         with unannounced(quiet=quiet):
             audit_scenario(Experiment(loaded, out, data_dir), options, quiet=quiet)
 

@@ -2,7 +2,7 @@
 
 from .bench import protocol_parameters
 from .checks import check_contract
-from .networks import check_engines
+from .engine_checks import check_engines
 from .small_worlds import check_replay
 from .violation import ContractViolation
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from ...protocols.privacy.accounting import Charge
 from ...protocols.privacy.mechanisms import Release, mechanism_of
 from ...protocols.privacy.mechanisms.release import noise_multiplier
 from ..world.world import World
@@ -91,23 +90,3 @@ def _charged(world: World, agent: int) -> Counter[Law]:
 
 def _rounded(mechanism: str, multiplier: float, sampling: float) -> Law:
     return mechanism, float(f"{multiplier:.12g}"), float(f"{sampling:.12g}")
-
-
-def books_of(world: World, agent: int, *, exact: bool) -> dict[Charge, int]:
-    """What two engines must agree on of an agent's charges.
-
-    Parameters
-    ----------
-    world : World
-    agent : int
-    exact : bool
-        Whether models are equal bit for bit. Where they are up to rounding, so is whether a plain message is news, for
-        which alone it is charged: then 1 stands for any number of plain messages.
-
-    Returns
-    -------
-    dict of Charge to int
-        How often each was made.
-    """
-    found = world.ledger.histogram(agent)
-    return {charge: count if exact or charge.kind.noisy else 1 for charge, count in found.items()}

@@ -50,6 +50,11 @@ class Draw:
     derived: float = 0.0
     noise: NDArray[np.float64] | None = None
 
+    @property
+    def explained(self) -> NDArray[np.float64]:
+        """The noise that explains what was released: noisy value less exact one, or what implies a minimiser."""
+        return self.exact if self.log_jacobian is not None else self.noisy - self.exact
+
     def change(self, other: Draw) -> float:
         """How far another data set moves what is protected, in the units of the release's sensitivity."""
         moved = distance(self.release, other.exact - self.exact)

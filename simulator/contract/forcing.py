@@ -58,7 +58,41 @@ def _under_own(noted: tuple[Sent, ...], now: tuple[Sent, ...]) -> list[Sent]:
     return [replace(before, release=own.release) for before, own in zip(noted, now, strict=True)]
 
 
-class Forcing(Recording):
+class Led(Recording):
+    """A watch that leads a run along the noisy values of another one, and compares nothing.
+
+    It is for the exact values that other data have under the same noisy ones.
+
+    Parameters
+    ----------
+    recording : Recording
+        Of the run on the other data.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        super().__init__(recording.names)
+        self.recording = recording
+
+    def noted(self, agent: int) -> Draw | None:
+        """The other run's draw at the place of an agent's next one; None if it has drawn less often."""
+        rank, noted = len(self.draws[agent]), self.recording.draws[agent]
+        return noted[rank] if rank < len(noted) else None
+
+    def solution(self, release: Release, solution: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The minimiser that was noted: what differs is the noise that implies it, and the Jacobian there."""
+        noted = self.noted(release.agent)
+        return solution if noted is None or noted.noisy.shape != solution.shape else noted.noisy
+
+    def drew(self, draw: Draw) -> NDArray[np.float64]:
+        """Keep the exact value, and go on with the other run's noisy one."""
+        noted = self.noted(draw.release.agent)
+        return super().drew(draw if noted is None else replace(draw, noisy=noted.noisy))
+
+    def stepped(self, phase: Phase, me: Peer) -> None:
+        """Compare nothing."""
+
+
+class Forcing(Led):
     """A watch that leads a run on neighbouring data along a transcript, and finds what may not be.
 
     Parameters
@@ -91,8 +125,8 @@ class Forcing(Recording):
         held: bool = False,
         records: int = 1,
     ) -> None:
-        super().__init__(recording.names)
-        self.recording, self.exposed, self.held, self.records = recording, exposed, held, records
+        super().__init__(recording)
+        self.exposed, self.held, self.records = exposed, held, records
         self.changed = None if changed is None else frozenset(changed)
         self.violation: ContractViolation | None = None
         self.ratio = 0.0
@@ -102,25 +136,17 @@ class Forcing(Recording):
         """What was prepared from the usual data, if that is held fixed."""
         return super().assumed(name, deepcopy(self.recording.constants.get(name, value)) if self.held else value)
 
-    def solution(self, release: Release, solution: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The minimiser that was noted: what differs is the noise that implies it, and the Jacobian there."""
-        rank, noted = len(self.draws[release.agent]), self.recording.draws[release.agent]
-        return noted[rank].noisy if rank < len(noted) and noted[rank].noisy.shape == solution.shape else solution
-
     def drew(self, draw: Draw) -> NDArray[np.float64]:
         """Compare a draw with the one noted, and give out that one's value."""
-        agent, rank = draw.release.agent, len(self.draws[draw.release.agent])
-        noted = self.recording.draws[agent]
-        where = f"{self.agent(agent)} at time {draw.release.time:.6g}, noise {rank + 1},"
-        if rank >= len(noted):
-            self.fail(f"{where} draws noise that it does not draw on neighbouring data")
-        before = noted[rank]
+        agent, before = draw.release.agent, self.noted(draw.release.agent)
+        where = f"{self.agent(agent)} at time {draw.release.time:.6g}, noise {len(self.draws[agent]) + 1},"
+        if before is None:
+            return self.fail(f"{where} draws noise that it does not draw on neighbouring data")
         self._same_terms(where, before.release, draw.release)
         if draw.noisy.shape != before.noisy.shape:
             self.fail(f"{where} is added to {draw.noisy.shape} numbers instead of {before.noisy.shape}")
         self._check_change(where, before, draw)
-        super().drew(replace(draw, noisy=before.noisy))
-        return before.noisy.copy()
+        return super().drew(draw)
 
     def _check_change(self, where: str, before: Draw, now: Draw) -> None:
         release = before.release

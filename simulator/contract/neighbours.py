@@ -26,6 +26,7 @@ EXTREMES = (1e6, 1e300)
 """Sizes of records that clipping has to cope with."""
 ORDINARY = 10.0
 """How far beyond the largest row a record may lie where nothing is said about the domain and nothing is clipped."""
+NORMS = {"l1": 1, "l2": 2, "linf": np.inf}
 STRIDE = 7
 """Pairs that lie between those of an agent in two consecutive runs."""
 
@@ -37,7 +38,7 @@ class Domain:
     Parameters
     ----------
     bounds : mapping of str to float
-        Bounds on the l1 and l2 norm of a row.
+        Bounds on the l1, l2 and max norm (``linf``) of a row.
     sizes : tuple of float
         l2 norms to try; the bounds cut them.
     labels : tuple of float
@@ -137,7 +138,7 @@ def _within(domain: Domain, direction: Array, size: float) -> Array:
         return direction
     most = size / length
     for norm, bound in domain.bounds.items():
-        most = min(most, bound / float(np.linalg.norm(direction, ord=1 if norm == "l1" else 2)))
+        most = min(most, bound / float(np.linalg.norm(direction, ord=NORMS[norm])))
     return direction * (most * (1 - 1e-12))
 
 
@@ -159,13 +160,33 @@ def replaced(task: Task, places: Rows, domain: Domain, models: Any, *, number: i
     whole : bool
         Whether all of an agent's data are replaced.
     """
+    records = {agent: _worst(task, agent, domain, models, number)[side] for agent in places}
+    return with_records(task, places, records, domain, signs_of=number if side == 1 else 0, whole=whole)
+
+
+def with_records(
+    task: Task, places: Rows, records: Mapping[int, Record], domain: Domain, *, signs_of: int = 0, whole: bool = False
+) -> Task:
+    """A task in which some agents have these records at these rows, or in all of their rows.
+
+    Parameters
+    ----------
+    task : Task
+    places : mapping of int to int
+    records : mapping of int to (features, label)
+    domain : Domain
+        What neighbouring records share stays as it is.
+    signs_of : int
+        By which signs the rows of columns differ; 0 for none.
+    whole : bool
+    """
     features, labels = task.train.features.copy(), task.train.labels.copy()
     for agent, place in places.items():
         rows, columns = _held(task, agent)
-        record, label = _worst(task, agent, domain, models, number)[side]
+        record, label = records[agent]
         changed = rows if whole else rows[[place]]
         if "features" not in domain.shared:
-            signs = _signs(number, agent, len(changed)) if task.columns is not None and side == 1 else 1.0
+            signs = _signs(signs_of, agent, len(changed)) if task.columns is not None else 1.0
             features[np.ix_(changed, columns)] = np.multiply.outer(np.broadcast_to(signs, len(changed)), record)
         if _labelled(task, agent, domain):
             labels[changed] = label
@@ -174,6 +195,12 @@ def replaced(task: Task, places: Rows, domain: Domain, models: Any, *, number: i
 
 def _worst(task: Task, agent: int, domain: Domain, models: Any, number: int) -> tuple[Record, Record]:
     """The pair of worst records that is an agent's turn."""
+    worst = worst_pairs(task, agent, domain, models)
+    return worst[(STRIDE * number + agent) % len(worst)]
+
+
+def worst_pairs(task: Task, agent: int, domain: Domain, models: Any) -> list[tuple[Record, Record]]:
+    """Pairs of worst records of an agent, of which at least a part differs that neighbouring records may not share."""
     columns = _held(task, agent)[1]
     worst = opposites(domain, len(columns), models[agent, columns] if models is not None else None)
     if not _labelled(task, agent, domain):
@@ -182,7 +209,7 @@ def _worst(task: Task, agent: int, domain: Domain, models: Any, number: int) -> 
         worst = [pair for pair in worst if pair[0][1] != pair[1][1]] or worst
     if domain.flipped and _labelled(task, agent, domain):
         worst = [pair for pair in worst if pair[0][1] != pair[1][1] and np.array_equal(pair[0][0], pair[1][0])]
-    return worst[(STRIDE * number + agent) % len(worst)]
+    return worst
 
 
 def _labelled(task: Task, agent: int, domain: Domain) -> bool:

@@ -1,24 +1,18 @@
-"""A protocol on every kind of network, alone, and on both engines."""
+"""A protocol on every kind of network."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
-
-import numpy as np
 
 from ...agents.availability import Always, Diurnal, OnOff, Window
-from ...agents.errors import InputError, LimitReached
+from ...agents.errors import LimitReached
 from ...protocols.base import Protocol, ProtocolParameters
 from ...protocols.schedule_selection import rounds_of
-from ..engine.selection import BatchedEngine, EventEngine
 from ..network.latency import Constant, Exponential, Gamma, Lognormal, Uniform
 from ..network.network import Bernoulli, GilbertElliott, NetworkParameters
 from ..network.setting import Setting
-from ..world.world import World
 from .bench import run_small
-from .charges import books_of
 from .small_settings import small_setting
 from .violation import ContractViolation
 
@@ -76,61 +70,3 @@ def check_networks(
     if len(refused) == len(latencies):
         raise ContractViolation(f"agents answer each other's messages without end {refused[repr(latencies[-1])]}")
     return tuple(refused.values())
-
-
-def check_alone(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
-    """One agent alone, with and without data, still runs, and on both engines to the same end, unless it is refused."""
-    for empty in (False, True):
-        try:
-            engines = (EventEngine(), BatchedEngine())
-            alone, planned = (run_small(protocol, parameters, agents=1, empty=empty, engine=one) for one in engines)
-        except InputError:
-            continue
-        _compare_engines(alone, planned)
-
-
-def check_engines(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
-    """The batched engine runs the protocol as the event engine does.
-
-    Everything is equal bit for bit.
-    A network that it refuses (see `check_networks`) it refuses on both, in the same words.
-    """
-    always = Always(kind="always")
-    away = OnOff(kind="on_off", online=0.5, mean_down=1.0)
-    worlds: list[tuple[dict[str, Any], Any]] = [
-        ({}, always),
-        ({"latency": 3.0, "start": "own"}, always),
-        ({"latency": {"kind": "exponential", "mean": 2.0}, "start": "zero"}, always),
-        ({"latency": {"kind": "lognormal", "mean": 1.0, "sigma": 1.5}, "loss": 0.3}, away),
-    ]
-    for fields, availability in worlds:
-        network = NetworkParameters.model_validate(fields)
-        ran, limits = [], []
-        for engine in (EventEngine(), BatchedEngine()):
-            try:
-                ran.append(run_small(protocol, parameters, network=network, availability=availability, engine=engine))
-            except LimitReached as limit:
-                limits.append(str(limit))
-        if not limits:
-            for fast in ran[1:]:
-                _compare_engines(ran[0], fast)
-        elif ran or len(set(limits)) > 1:
-            raise ContractViolation(f"the engines end differently under {network!r}: {limits[0]}")
-
-
-def _compare_engines(reference: World, fast: World) -> None:
-    engines = f"the {fast.engine} engine and the event engine"
-    if fast.engine.startswith("event"):
-        engines = "two runs on the event engine"
-    where = f"{engines} under {reference.setting.network!r}"
-    for what in ("ended", "activations", "traffic"):
-        if getattr(reference, what) != getattr(fast, what):
-            raise ContractViolation(f"{what} differs between {where}")
-    for agent in range(reference.setting.graph.agents):
-        if books_of(reference, agent, exact=True) != books_of(fast, agent, exact=True):
-            raise ContractViolation(f"what agent {agent} is charged differs between {where}")
-    pairs = [(reference.state.agent, fast.state.agent), (reference.state.edge, fast.state.edge)]
-    for one, other in pairs:
-        for name in one:
-            if not np.array_equal(one[name].values, other[name].values, equal_nan=True):
-                raise ContractViolation(f"{name} differs between {where}")

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from ...agents.errors import INTERRUPTED, HushnetError, InputError, LimitReached, words_of
+from ...agents.errors import INTERRUPTED, HushnetError, InputError, LimitReached, Undeclared, words_of
 from ...agents.tasks.base import Task
 from ..engine.selection import Engine
 from ..network.randomness import Draws
@@ -36,16 +36,24 @@ Make = Callable[[Setting, Watch], tuple[World, Engine]]
 """Makes the world of a setting that is watched."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Replayed:
     """What a replay has shown.
 
     Parameters
     ----------
-    runs : int
-        Runs that it took.
     steps : int
         Completed steps of all agents in the run that was noted.
+    exposed : frozenset of int
+        Agents that were charged for something that protects nothing.
+    adjacencies : tuple of str
+        Between what data sets.
+    failure : str
+        How the run that was noted has failed; empty where it has reached its end.
+    witnesses : list of Witness
+        What every run that was noted has shown of noise and samples.
+    runs : int
+        Runs that it took.
     groups : int
         Runs in which a group of agents had other data and the others their own.
     ratio : float
@@ -56,27 +64,19 @@ class Replayed:
         Agents whose data were changed in a run that came out as it has to.
     unlooked : dict of int to str
         Agents with data about which nothing was shown, and why.
-    exposed : frozenset of int
-        Agents that were charged for something that protects nothing.
-    adjacencies : tuple of str
-        Between what data sets.
-    failure : str
-        How the run that was noted has failed; empty where it has reached its end.
-    witnesses : tuple of Witness
-        What every run that was noted has shown of noise and samples.
     """
 
-    runs: int
     steps: int
-    groups: int
-    ratio: float
-    held: bool
-    looked: frozenset[int]
-    unlooked: dict[int, str]
     exposed: frozenset[int]
     adjacencies: tuple[str, ...]
-    failure: str = ""
-    witnesses: tuple[Witness, ...] = ()
+    failure: str
+    witnesses: list[Witness]
+    runs: int = 1
+    groups: int = 0
+    ratio: float = 0.0
+    held: bool = False
+    looked: frozenset[int] = frozenset()
+    unlooked: dict[int, str] = field(default_factory=dict)
 
 
 class Noted:
@@ -247,13 +247,13 @@ class _Replay:
         self.sampled = any(draw.release.sampling < 1 for draw in draws)
         self.domain = domain_of(setting.task, self.noted.world.protocol, self.noted.recording)
         self.beside = Beside(0)
-        self.runs, self.ratio, self.held, self.groups = 1, 0.0, False, 0
-        self.looked: frozenset[int] = frozenset()
-        self.witnesses = [self.noted.witness]
+        world, failure = self.noted.world, "" if self.noted.world.ended else self.noted.ended
+        known = self.noted.exposed, self.noted.adjacencies, failure, [self.noted.witness]
+        self.found = Replayed(world.activations, *known)
 
     def all(self, *, planted: bool, together: int, apart: int, first: int) -> Replayed:
         """Everybody at once, then groups."""
-        noted, adjacencies, self.beside = self.noted, self.noted.adjacencies, Beside(first)
+        noted, adjacencies, self.beside = self.noted, self.found.adjacencies, Beside(first)
         for number in range(first, first + together if noted.able else first):
             for adjacency in adjacencies:
                 with suppress(Inadmissible):
@@ -265,29 +265,17 @@ class _Replay:
                 adjacency = adjacencies[rank % len(adjacencies)]
                 twice = planted or rank % 2 == 0
                 self._force(noted, group, first + together + rank, adjacency, planted=False, twice=twice)
-                self.groups += 1
+                self.found.groups += 1
         if self.sampled and planted:  # one row more of everybody
             with suppress(Inadmissible):
                 number = first + together + len(chosen)
                 self._force(noted, noted.able, number, adjacencies[0], planted=False, twice=True)
-        failure = "" if noted.world.ended else noted.ended
-        return Replayed(
-            self.runs,
-            noted.world.activations,
-            self.groups,
-            self.ratio,
-            self.held,
-            self.looked,
-            self._unlooked(),
-            noted.exposed,
-            adjacencies,
-            failure,
-            tuple(self.witnesses),
-        )
+        self.found.unlooked = self._unlooked()
+        return self.found
 
     def _planted(self, number: int, adjacency: str) -> Noted:
         """A run on worst records: that it does not fail is part of what is promised."""
-        self.runs += 1
+        self.found.runs += 1
         before = self.setting.task
         rows = self._rows(before, self.noted.able, number, adjacency, planted=True)
         task = self._replaced(before, rows, number, side=0, planted=True)
@@ -299,7 +287,7 @@ class _Replay:
             raise Inadmissible(str(error)) from error
         except Broken as error:
             raise ContractViolation(f"with an extreme record {error}, which gives the record away") from error
-        self.witnesses.append(noted.witness)
+        self.found.witnesses.append(noted.witness)
         return noted
 
     def _force(
@@ -322,9 +310,10 @@ class _Replay:
         changed = differing(before, task, agents)
         if not changed:
             return
-        self.runs += 1
+        found = self.found
+        found.runs += 1
         most, fixed = base.force(task, agents, records=2 if twice else 1)
-        self.ratio, self.held, self.looked = max(self.ratio, most), self.held or fixed, self.looked | changed
+        found.ratio, found.held, found.looked = max(found.ratio, most), found.held or fixed, found.looked | changed
 
     def _rows(self, task: Task, agents: Sequence[int], number: int, adjacency: str, *, planted: bool) -> Rows:
         """Which row of each agent is another one."""
@@ -348,7 +337,7 @@ class _Replay:
         for agent in noted.holders:
             if agent in noted.exposed:
                 found[agent] = "it sends something without noise"
-            elif agent not in self.looked:
+            elif agent not in self.found.looked:
                 found[agent] = "no neighbouring data set changes its data"
             elif any(protects_nothing(draw.release) for draw in noted.recording.draws[agent]):
                 found[agent] = "it draws noise for an unbounded sensitivity, which nothing has charged"
@@ -375,6 +364,8 @@ def _run(world: World, engine: Engine) -> str:
         with _failing():
             engine.run(world)
     except HushnetError as error:
+        if isinstance(error, Undeclared):
+            raise ContractViolation(str(error)) from error
         if isinstance(error, InputError) or (isinstance(error, LimitReached) and error.limit in OF_THE_MACHINE):
             raise
         return f"{type(error).__name__}: {error}"

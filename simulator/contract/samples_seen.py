@@ -27,13 +27,14 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.tasks.base import Task
 from .draws import SOLVED, Draw
-from .forcing import Forcing
+from .forcing import Led
 from .transcript import Recording
 
 Array = NDArray[np.float64]
@@ -94,14 +95,14 @@ class Witness:
     recording: Recording
     samples: list[list[Participation]] = field(default_factory=list)
 
-    def saw(self, usual: Task, other: Task, forcing: Forcing, changed: Iterable[int]) -> None:
+    def saw(self, usual: Task, other: Task, led: Led, changed: Iterable[int]) -> None:
         """Note which releases the changed rows took part in."""
         found = []
         for agent in sorted(changed):
             row, place = _changed_row(usual, other, agent)
             pairs = [
                 (one, two)
-                for one, two in zip(self.recording.draws[agent], forcing.draws[agent], strict=False)
+                for one, two in zip(self.recording.draws[agent], led.draws[agent], strict=False)
                 if one.release.sampling < 1 and (one.release.unit != "record" or row)
             ]
             if pairs:
@@ -154,6 +155,18 @@ def sampling_doubt(witnesses: Sequence[Witness], level: float) -> str:
     level : float
         The probability, at most, with which a protocol that draws its samples as charged is doubted.
     """
+    p, said = sampling_test(witnesses)
+    return said if p <= level else ""
+
+
+def sampling_test(witnesses: Sequence[Witness]) -> tuple[float, str]:
+    """A p-value of samples as they are charged for, and what speaks most against it, in words; 1 without samples.
+
+    Parameters
+    ----------
+    witnesses : sequence of Witness
+        As of `sampling_doubt`.
+    """
     from scipy.special import logsumexp
 
     ways: dict[str, Array] = defaultdict(lambda: np.zeros((len(BETS), len(ODDS))))
@@ -161,15 +174,15 @@ def sampling_doubt(witnesses: Sequence[Witness], level: float) -> str:
         for name, gains in capital(witness).items():
             ways[name] += gains
     if not ways:
-        return ""
+        return 1.0, ""
     agents = sum(name.startswith("of ") for name in ways)
     parts = {name: 4 * agents if name.startswith("of ") else 4 * (len(ways) - agents - 1) for name in ways}
     parts["any row"] = 2
     gains = {name: ways[name] + np.log(SHARES) - math.log(part) for name, part in parts.items()}
-    if logsumexp([logsumexp(one) for one in gains.values()]) < -math.log(level):
-        return ""
+    grown: Any = logsumexp([logsumexp(one) for one in gains.values()])
+    p = math.exp(min(0.0, -float(grown)))
     best = max(gains, key=lambda name: float(gains[name].max()))
-    return _said(witnesses, best, int(np.argmax(gains[best].max(axis=1))))
+    return p, _said(witnesses, best, int(np.argmax(gains[best].max(axis=1))))
 
 
 Staked = tuple[Participation, Sequence[Flags]]

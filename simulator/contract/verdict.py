@@ -17,7 +17,7 @@ from ...protocols.base import Protocol, ProtocolParameters
 from ..engine.selection import Name
 from ..network.setting import Setting
 from ..world.machine import one_thread
-from .planned import check_planned
+from .engine_checks import check_engines
 from .randomness_seen import doubt, seen
 from .replay import Broken, Make, Replayed, replay
 from .samples_seen import Witness
@@ -171,7 +171,7 @@ def _small(protocol: type[Protocol], parameters: ProtocolParameters, seconds: fl
 def _replayed(protocol: type[Protocol], parameters: ProtocolParameters, seconds: float, engine: Name) -> Small:
     try:
         if engine != "event":
-            check_planned(protocol, parameters, seconds=seconds)
+            check_engines(protocol, parameters, seconds=seconds)
         return check_replay(protocol, parameters, seconds=seconds, engine=engine), ()
     except Broken as error:
         return {}, (f"in a small world, {error}",)

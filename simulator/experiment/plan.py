@@ -172,8 +172,8 @@ class Experiment:
         What is known of protocols' privacy contracts, by world and, for those without one of their own, by parameters,
         see `hushnet.simulator.experiment.proofs`.
     unrepeatable, deadly : dict of str to str
-        Kinds of protocols that do something else in another process, or that end their process in a small world: what
-        is known of it, see `hushnet.simulator.contract.repeats`.
+        Kinds of protocols that do something else than they declare or than in another process, or that end theirs in a
+        small world: what is known of it, see `hushnet.simulator.contract.repeats`.
     apart : set of str
         Kinds of runs that could not be made side by side, see `hushnet.simulator.experiment.stacks`.
     """

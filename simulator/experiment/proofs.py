@@ -69,7 +69,7 @@ def prove(
 
 
 def _repeat(experiment: Experiment, planned: PlannedRun) -> str:
-    """Find out whether a protocol does the same in every process, and let the experiment know what speaks against it.
+    """Find out whether a protocol does what it declares, and the same in every process, and let the experiment know.
 
     Gives why there is nothing to replay; empty if there is.
     """
@@ -81,7 +81,7 @@ def _repeat(experiment: Experiment, planned: PlannedRun) -> str:
         return ""
     files = [kind] if kind not in code.extra and is_file(kind) else []
     found = repeated(code.protocol(kind), parameters, files, code.base)
-    if found.status == "differs":
+    if found.status in ("differs", "undeclared"):
         experiment.unrepeatable[kind] = found.said
     elif found.status == "deadly":
         experiment.deadly[kind] = found.said

@@ -114,7 +114,8 @@ class BlendAtOnce(Blend):
     def step(me):
         around = segment_sum(me, received(me)) / np.maximum(me.degree, 1)
         me.model = np.where(me.degree > 0, 0.5 * (me.model + around), me.model) + np.sin(me.now + me.agent)
-        me.message = me.model
+        if me.updates[0] % 2 == 0:
+            me.message = me.model
 
 
 class Log(EventLog):

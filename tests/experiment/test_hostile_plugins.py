@@ -8,6 +8,7 @@ import sys
 import pytest
 from hushnet.simulator.cli import main
 from hushnet.simulator.contract import repeats
+from hushnet.simulator.experiment import run_once
 
 SCENARIO = """\
 schema: 1
@@ -151,28 +152,38 @@ def test_what_a_file_does_elsewhere_is_told_with_its_line(place, code, says, tmp
 
 
 @pytest.mark.parametrize(
-    ("code", "line"),
+    "code",
     [
-        ('me.model += hash("x") % 1000', None),
-        pytest.param("me.model += id(me) % 997", None, marks=pytest.mark.slow),
-        ("me.model += time.time() % 1", None),
-        pytest.param("me.model += random.random()", None, marks=pytest.mark.slow),
-        ("me.model += np.random.random()", None),
-        ("me.model += counted()", "mine.py:21"),
-        (
-            "for rank, letter in enumerate(set('abcdefghijkl')):\n            me.model += rank * ord(letter)",
-            "mine.py:46",
-        ),
+        'me.model += hash("x") % 1000',
+        pytest.param("me.model += id(me) % 997", marks=pytest.mark.slow),
+        "me.model += time.time() % 1",
+        pytest.param("me.model += random.random()", marks=pytest.mark.slow),
+        "me.model += np.random.random()",
+        "me.model += counted()",
+        "for rank, letter in enumerate(set('abcdefghijkl')):\n            me.model += rank * ord(letter)",
     ],
 )
-def test_a_step_that_is_not_deterministic_is_called_so_with_its_line(code, line, tmp_path, capsys):
-    where = line or write(tmp_path, "STEP", code)
+def test_a_step_that_is_not_deterministic_is_called_so(code, tmp_path, capsys):
     write(tmp_path, "STEP", code)
     code, said, there = ran(tmp_path, capsys)
     assert code == 1
-    assert f"protocol mine, seed 0: {where}, `" in said
+    assert "protocol mine, seed 0: mine.py:43, `def step(me):`: " in said
     assert "not deterministic: two runs with the same seed differ first at agent 4, time 0.223996" in said
     assert there == {"local", "cd"}
+
+
+def test_a_step_that_sends_where_nothing_is_declared_is_found_before_its_first_run(tmp_path, capsys, monkeypatch):
+    write(tmp_path)
+    path = tmp_path / "mine.py"
+    sends = "    def sends(self):\n        return {'model': Every(2)}\n\n    @staticmethod\n"
+    text = path.read_text().replace("    @staticmethod\n", sends)
+    path.write_text(text.replace("import average", "import Every, average"))
+    usual, made = run_once.execute, []
+    monkeypatch.setattr(run_once, "execute", lambda *given: made.append(given[1].protocol) or usual(*given))
+    code, said, there = ran(tmp_path, capsys)
+    assert (code, there) == (1, {"local", "cd"})
+    assert made == ["local", "cd"]
+    assert "sends message at its step 2, against what Mine declares by sends: Every(period=2, phase=0) for" in said
 
 
 def test_a_deterministic_plugin_is_repeated_once_and_then_known(tmp_path, capsys, monkeypatch):

@@ -9,7 +9,7 @@ from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.steps import average, batched, local_gradient, perturbed
 from hushnet.simulator.contract import ContractViolation
 from hushnet.simulator.contract.bench import protocol_parameters, run_small
-from hushnet.simulator.contract.planned import AGENTS, Cut, check_planned, functions_of
+from hushnet.simulator.contract.engine_checks import AGENTS, Cut, check_engines, functions_of
 
 from .mutations import LIST, planted
 from .sampled_gossip import Texts, fields_of, verdict_of
@@ -48,7 +48,7 @@ def test_every_shipped_protocol_with_steps_in_batches_is_compared():
 def test_steps_of_shipped_protocols_are_the_same_in_every_batch(kind):
     protocol = catalog.resolve(kind)
     for fields in SHIPPED[kind]:
-        check_planned(protocol, protocol_parameters(protocol, fields))
+        check_engines(protocol, protocol_parameters(protocol, fields))
 
 
 def moved(me):
@@ -65,7 +65,7 @@ class ByHand(CoordinateDescent):
 def violation(step, **fields):
     made = type("Mine", (ByHand,), {"step": staticmethod(step)})
     with pytest.raises(ContractViolation) as found:
-        check_planned(made, protocol_parameters(made, {"mu": 0.5, **fields}))
+        check_engines(made, protocol_parameters(made, {"mu": 0.5, **fields}))
     return str(found.value)
 
 
@@ -119,7 +119,7 @@ def test_a_step_in_batches_that_sends_otherwise_than_declared_is_found():
         if np.all(me.updates < 3):
             me.message = me.model
 
-    assert "against what Mine declares by sends and most_steps" in violation(step)
+    assert "against what Mine declares by sends: Every(period=1, phase=0)" in violation(step)
 
 
 def test_plain_steps_are_compared_too():
@@ -128,7 +128,7 @@ def test_plain_steps_are_compared_too():
         me.message = me.model
 
     made = type("Mine", (ByHand,), {"step": staticmethod(step)})
-    check_planned(made, protocol_parameters(made, {"mu": 0.5, "privacy": GIVEN}))
+    check_engines(made, protocol_parameters(made, {"mu": 0.5, "privacy": GIVEN}))
     with planted(LIST["planned-scale-halved"].plant):
         assert "steps that are planned differ from steps one by one" in violation(step, privacy=GIVEN)
 

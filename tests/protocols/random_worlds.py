@@ -12,7 +12,6 @@ from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
-from hushnet.simulator.contract.charges import books_of
 from hushnet.simulator.engine.selection import EventEngine
 from hushnet.simulator.network.clocks import Periodic, Poisson
 from hushnet.simulator.network.network import NetworkParameters
@@ -115,7 +114,7 @@ def assert_same(world: World, event: World) -> None:
     assert world.traffic == event.traffic
     everybody = range(event.ledger.agents)
     for agent in everybody:
-        assert books_of(world, agent, exact=True) == books_of(event, agent, exact=True), agent
+        assert world.ledger.histogram(agent) == event.ledger.histogram(agent), agent
     assert world.ledger.unverified(everybody) == event.ledger.unverified(everybody)
     for kind in ("agent", "edge"):
         blocks = getattr(world.state, kind)

@@ -53,12 +53,12 @@ def step(*lines, many=False):
     return f"{'@batched' if many else '@staticmethod'}\ndef step(me):\n{body}"
 
 
-def sentences(kind, wrong=HushnetError):
+def sentences(kind, wrong=HushnetError, **fields):
     """What a run on either engine ends with: one sentence."""
     said = []
     for engine in ENGINES:
         with pytest.raises(wrong) as failure:
-            run_small(kind, protocol_parameters(kind, {}), engine=engine, time=3.0)
+            run_small(kind, protocol_parameters(kind, fields), engine=engine, time=3.0)
         said.append(str(failure.value))
     assert not any("\n" in one for one in said)
     return said
@@ -160,7 +160,11 @@ SENDS = 'def sends(self):\n    return {"model": Every(2)}'
     [
         (
             ["@batched\ndef step(me):\n    if (me.updates % 2 == 1).all():\n        me.message = me.model"],
-            r"mine.py:3, `def step\(me\):`: it did not send message, against what Mine declares by sends and most_st",
+            r"mine.py:3, `def step\(me\):`: agent 5 .* does not send message at its step 1, .* Every\(period=1, ",
+        ),
+        (
+            ["@batched\ndef step(me):\n    me.message = me.model\n    return me.updates == 1"],
+            r"mine.py:3, `def step\(me\):`: agent \d .* falls silent at its step 2, against .* most_steps, which is N",
         ),
         (
             [SENDS.replace("model", "modle"), step()],
@@ -177,11 +181,38 @@ def test_sending_against_the_declaration_is_said_on_either_engine(functions, sai
         assert re.search(said, sentence), sentence
 
 
-def test_a_step_of_one_agent_that_sends_otherwise_than_declared_is_made_one_by_one(tmp_path):
-    kind = mine(tmp_path, SENDS, step())
-    world = run_small(kind, protocol_parameters(kind, {}), engine=BatchedEngine(), time=3.0)
-    (remark,) = world.remarks
-    assert re.search(r"it sent message at an agent's step 2, against what Mine declares \(mine.py:5, `", remark)
+UNDECLARED = (
+    r"mine.py:5, `def step\(me\):`: agent \d at time \S+ sends message at its step 2, against what Mine declares by "
+    r"sends: Every\(period=2, phase=0\) for 'model'; declare it, or set decides"
+)
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("schedule", ["async", "rounds"])
+def test_sending_where_the_declaration_has_nothing_ends_the_run_alike_in_either_form_and_on_either_engine(
+    schedule, many, tmp_path
+):
+    kind = mine(tmp_path, SENDS, step(many=many))
+    said = sentences(kind, StepFailure, schedule=schedule)
+    assert re.search(UNDECLARED, said[0]), said[0]
+    assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_the_contract_finds_a_step_that_sends_where_its_declaration_has_nothing(many, tmp_path):
+    with pytest.raises(ContractViolation, match=UNDECLARED):
+        check_contract(mine(tmp_path, SENDS, step(many=many)), {})
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_step_may_send_as_declared_though_others_are_at_other_steps(many, tmp_path):
+    """On clocks of their own agents are at odd and at even steps, and those of a batch all send, or none does."""
+    lines = ("if me.updates[0] % 2 == 1:" if many else "if me.updates % 2 == 1:", "    return")
+    kind = mine(tmp_path, SENDS, step(*lines, many=many))
+    for engine in ENGINES:
+        world = run_small(kind, protocol_parameters(kind, {}), engine=engine)
+        assert (world.updates > 2).all()
+        assert 0 < world.traffic.messages < world.updates @ world.setting.graph.degrees
 
 
 def test_what_is_set_on_the_protocol_in_a_run_is_refused(tmp_path):

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from ....agents.errors import INTERRUPTED, HushnetError, Objection
+from ....agents.authors import place_of
+from ....agents.errors import INTERRUPTED, HushnetError, Objection, Undeclared
 from ....protocols.steps.batch_record import Batch
 from ....protocols.steps.names import MESSAGE
 from ....protocols.steps.record import Record, segments
@@ -26,8 +27,22 @@ TOGETHER = (
 )
 
 
-class _Unsent(Exception):
-    """Half of an exchange has not said what it has to send."""
+class _Wrong(Exception):
+    """Steps have not sent what they have to, or done something else than their protocol declares.
+
+    Parameters
+    ----------
+    what : str
+        What they do.
+    kind : str
+        Of the message that is declared otherwise.
+    declared : bool
+        Whether it is against what the protocol declares.
+    """
+
+    def __init__(self, what: str, kind: str = "", *, declared: bool = True) -> None:
+        super().__init__(what)
+        self.what, self.kind, self.declared = what, kind, declared
 
 
 class _Failed(Exception):
@@ -80,11 +95,14 @@ class BatchMaker(StepMaker):
     def _order(self, total: int) -> tuple[Ranks, list[int]]:
         """Steps in the order in which they are made, and where batches begin and end in it.
 
-        The steps of a batch are of one level, one function, and agents whose blocks have the same widths.
+        The steps of a batch are of one level, one function, and agents whose blocks have the same widths; all of them
+        send a message of a kind, or none does.
         """
         keys, steps = self._levels(total), self.plan.steps[:total]
         if self.pairs:
             keys = (COMPLETING + 1) * keys + steps["phase"]
+        for port in () if self.pairs else np.flatnonzero(~np.array(self._always)).tolist():
+            keys = 2 * keys + self._is_due(port, steps["agent"], steps["updates"])
         if self._groups is not None:
             keys = (self._groups.max() + 1) * keys + self._groups[steps["agent"]]
         if self.turned:
@@ -136,9 +154,7 @@ class BatchMaker(StepMaker):
         phase = int(steps["phase"][0]) if self.pairs else 0
         batch = Batch(self.tables, source, source.agents, SENT[phase] if phase else self.names.messages, steps)
         if not phase:
-            over = self.functions[0](batch)
-            if over is not None and np.any(over):
-                self._contradicted("it ended an agent's steps")
+            self._check_declared(places, batch, self.functions[0](batch))
         elif phase == REQUESTING:
             self.functions[0](batch)
         else:
@@ -146,26 +162,32 @@ class BatchMaker(StepMaker):
             heard = pool.take(self._heard[places], 0)
             self.functions[phase - 1](batch, heard if heard.shape[1] == width else heard[:, :width].copy())
         if phase and phase != COMPLETING and MESSAGE not in batch.said_:
-            raise _Unsent
+            raise _Wrong(UNSENT, declared=False)
         return batch
+
+    def _sends(self, port: int, places: Any) -> bool:
+        """Whether the steps of a batch send a kind, as all of them do or none."""
+        due = self._due[port]
+        return due is None or bool(due[places][0])
+
+    def _check_declared(self, places: Any, batch: Batch, over: Any) -> None:
+        """Refuse steps that send otherwise than declared, or are their agents' last."""
+        heard = (batch.degrees_ > 0).any()
+        for port, (name, kind) in enumerate(self.names.messages.items() if heard else ()):
+            sends = self._sends(port, places)
+            if sends != (name in batch.said_):
+                raise _Wrong(f"{'does not send' if sends else 'sends'} {name}", kind)
+        if over is not None and np.any(over):
+            raise _Wrong("falls silent")
 
     def _say_all(self, places: Any, batch: Batch) -> None:
         """Put what some steps say where their plan has it."""
-        degrees = batch.degrees_
         for port, name in enumerate(self.names.messages):
-            message, due, where = batch.said_.get(name), self._due[port], self._places[port][places]
-            if due is not None:
-                due = due[places]
-            if message is None:
-                if (degrees > 0 if due is None else due & (degrees > 0)).any():
-                    self._contradicted(f"it did not send {name}")
-                continue
-            if self._apart_ports[port]:
-                where = self.plan.reads[segments(where, degrees)]
-                due = None if due is None else np.repeat(due, degrees)
-            if due is not None:
-                where, message = where[due], message[due]
-            self._put(where, message)
+            if name in batch.said_ and self._sends(port, places):
+                where = self._places[port][places]
+                if self._apart_ports[port]:
+                    where = self.plan.reads[segments(where, batch.degrees_)]
+                self._put(where, batch.said_[name])
 
     def _put(self, rows: Ranks, message: Array) -> None:
         """Write (k, width) vectors into the first columns of so many rows of the pool."""
@@ -217,7 +239,9 @@ class StepsInBatches(BatchMaker, PlannedSteps):
     def _failure(self, place: int, error: BaseException, also: str = "") -> HushnetError:
         step = self.plan.steps[place]
         who = int(step["agent"]), float(step["now"]), int(step["updates"])
-        what = UNSENT if isinstance(error, _Unsent) else error
+        if isinstance(error, _Wrong) and error.declared:
+            return contradiction(self.protocol, self.functions[0], *who, error.what, error.kind)
+        what = error.what if isinstance(error, _Wrong) else error
         return failure_of(self.protocol, *who, self._name(int(step["phase"])), what, also)
 
     @override
@@ -228,7 +252,8 @@ class StepsInBatches(BatchMaker, PlannedSteps):
 
     @override
     def _contradicted(self, what: str) -> NoReturn:
-        raise contradiction(self.protocol, self.functions[0], what)
+        name = type(self.protocol).__name__
+        raise Undeclared(f"{place_of(self.functions[0])}: {what}, against what {name} declares; set decides")
 
 
 def levels_of(planned: PlannedSteps, total: int) -> Ranks:

@@ -12,7 +12,7 @@ from ....agents.authors import place_of
 from ....agents.errors import INTERRUPTED, HushnetError, Objection
 from ....protocols.steps.names import MESSAGE
 from ....protocols.steps.record import One, Record
-from ....protocols.steps.single_steps import UNSENT, failure_of
+from ....protocols.steps.single_steps import UNSENT, contradiction, failure_of
 from ...tables.sessions import COMPLETING, REQUESTING
 from ...world.rewind import Rewind
 from ...world.world import World
@@ -87,10 +87,15 @@ class StepsInTurn(PlannedSteps):
         for port, name in enumerate(self.names.messages):
             message, due, place = said.get(name), self._due[port], self._places[port][w]
             is_due = due is None or due[w]
-            if is_due != (message is not None) and me.degree:
-                what = "did not send" if is_due else "sent"
-                self._contradicted(f"it {what} {name} at an agent's step {me.updates + 1}")
-            if message is None or not is_due:
+            if message is None:
+                if is_due and me.degree:
+                    self._contradicted(f"it did not send {name} at an agent's step {me.updates + 1}")
+                continue
+            if not is_due:
+                if me.degree:
+                    what, who = f"sends {name}", (me.agent, me.now, me.updates)
+                    kind = self.names.messages[name]
+                    self._end(w, contradiction(self.protocol, self.functions[0], *who, what, kind))
                 continue
             if self._apart_ports[port]:
                 pool[self.plan.reads[place : place + me.degree], : message.shape[-1]] = message

@@ -119,11 +119,14 @@ class StepMaker(ABC):
         place, updates = source.window["first"] + self.kinds * source.all_degrees, source.window["updates"]
         self._places, self._due = list[Ranks](), list[NDArray[np.bool_] | None]()
         for port, apart in enumerate(self._apart_ports):
-            period, phase = plan.period[port, agents], plan.phase[port, agents]
-            due = (period > 0) & (updates % np.maximum(period, 1) == phase)
-            self._due.append(None if self._always[port] else due)
+            self._due.append(None if self._always[port] else self._is_due(port, agents, updates))
             self._places.append(place if apart else plan.reads[place])
             place = place + (source.all_degrees if apart else 1)
+
+    def _is_due(self, port: int, agents: Ranks, updates: Ranks) -> NDArray[np.bool_]:
+        """Whether agents send a kind at their steps after so many others."""
+        period, phase = self.plan.period[port, agents], self.plan.phase[port, agents]
+        return (period > 0) & (updates % np.maximum(period, 1) == phase)
 
     def _heard_width(self, edge: int, phase: int) -> int:
         """Numbers of what half of an exchange has heard over an edge."""

@@ -6,11 +6,8 @@ import numpy as np
 import pytest
 from hushnet.protocols.privacy.mechanisms import Release, mechanism_of
 from hushnet.simulator.audit.audit import SEEDS
-from hushnet.simulator.audit.game import Shifts, alone_ratios, constant_shifts, trials
-from hushnet.simulator.audit.noise import log_likelihood
-from hushnet.simulator.audit.one_run import guess
-from hushnet.simulator.audit.pairs import bare, pairs
-from hushnet.simulator.audit.statistics import choose_test
+from hushnet.simulator.audit.game import Shifts, alone_ratios, constant_shifts, log_likelihood, trial
+from hushnet.simulator.audit.pairs import attacked_domain, bare, pairs
 from hushnet.simulator.audit.worlds import subjects
 from hushnet.simulator.contract.draws import Draw
 from hushnet.simulator.experiment import Experiment
@@ -23,6 +20,10 @@ def subject_of(key, *overrides):
     return next(subject for subject in found if subject.key == key)
 
 
+def first_pair(subject, agent):
+    return next(pairs(subject.task, agent, attacked_domain(*subject.record(subject.task))))
+
+
 def release_of(mechanism, scale, sampling=1.0):
     norm = mechanism_of(mechanism).norm
     return Release(0, 0.0, mechanism, norm, 1.0, "clip", 1.0, scale, 1.0, 0.0, 1, sampling=sampling)
@@ -31,18 +32,17 @@ def release_of(mechanism, scale, sampling=1.0):
 def test_a_transcript_is_as_likely_as_its_noise():
     """A Gaussian ratio is sum (|n - shift|^2 - |n|^2) / (2 s^2): two ways to the same number."""
     subject = subject_of("cd-gaussian")
-    pair = next(iter(pairs(subject, 0, rng=np.random.default_rng(0))))
+    pair = first_pair(subject, 0)
     shifts = constant_shifts(subject, pair, SEEDS)
     assert shifts is not None
     assert len(shifts) == 5
-    (trial,) = trials(subject, pair, [(3, False)])
+    first = trial(subject, pair, 3, False)
     mu2 = sum(float(np.square(one.on_neighbour / one.release.scale).sum()) for one in shifts)
-    assert trial.verified == pytest.approx(8.0, rel=1e-6)
+    assert first.verified == pytest.approx(8.0, rel=1e-6)
     # On D the ratio is normal with mean mu^2 / 2 and deviation mu; farther away than 6 of them has probability 2e-9.
-    assert abs(trial.ratio - mu2 / 2) < 6 * mu2**0.5
-    again = trials(subject, pair, [(3, False), (3, True)])
-    assert again[0] == trial
-    assert abs(again[1].ratio + mu2 / 2) < 6 * mu2**0.5
+    assert abs(first.ratio - mu2 / 2) < 6 * mu2**0.5
+    assert trial(subject, pair, 3, False) == first
+    assert abs(trial(subject, pair, 3, True).ratio + mu2 / 2) < 6 * mu2**0.5
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "gamma"])
@@ -80,7 +80,7 @@ def test_the_density_of_a_perturbed_objective_has_the_determinant():
 
 def test_sampled_rows_give_a_mixture_whose_changes_do_not_depend_on_other_rows():
     subject = subject_of("averaging-sampled")
-    pair = bare(next(iter(pairs(subject, 1, rng=np.random.default_rng(0)))))
+    pair = bare(first_pair(subject, 1))
     shifts = constant_shifts(subject, pair, SEEDS)
     assert shifts is not None
     for one in shifts:
@@ -90,21 +90,5 @@ def test_sampled_rows_give_a_mixture_whose_changes_do_not_depend_on_other_rows()
 
 def test_without_constant_changes_the_mechanism_alone_is_not_played_with():
     subject = subject_of("cd-gaussian", "protocols.cd-gaussian.privacy.clip=0.7", "protocols.cd-gaussian.mu=5.0")
-    pair = next(iter(pairs(subject, 0, rng=np.random.default_rng(0))))
+    pair = first_pair(subject, 0)
     assert constant_shifts(subject, pair, SEEDS) is None
-
-
-def test_one_run_guesses_a_record_of_every_agent():
-    """The ratios of a run in which all coins fall at once are those of runs about one agent: mean mu^2 / 2 each."""
-    subject = subject_of("cd-gaussian")
-    sides = [next(iter(pairs(subject, agent, rng=np.random.default_rng(0)))) for agent in range(4)]
-    found = guess(subject, sides, 10)
-    ratios = np.concatenate([found.turned, -found.usual])
-    assert len(ratios) == 40
-    shifts = constant_shifts(subject, sides[0], SEEDS)
-    assert shifts is not None
-    mu2 = sum(float(np.square(one.on_neighbour / one.release.scale).sum()) for one in shifts)
-    # Normal with mean mu^2 / 2 and deviation mu; 6 standard errors away has a probability of 2e-9.
-    assert abs(ratios.mean() - mu2 / 2) < 6 * (mu2 / 40) ** 0.5
-    test = choose_test(found.turned, found.usual, delta=subject.delta, bound="guesses")
-    assert 0 < test.epsilon(subject.delta, 0.01) <= found.verified

@@ -16,7 +16,6 @@ from hushnet.simulator.audit.statistics import (
     gdp_bound,
     high_limit,
     low_limit,
-    right_guesses_bound,
 )
 from scipy.stats import binom, binomtest, norm
 
@@ -112,20 +111,3 @@ def test_counts_are_taken_on_either_side_of_a_threshold():
     assert counts_of(first, second, 1.2, swapped=False) == Counts(2, 3, 1, 3)
     assert counts_of(first, second, 1.2, swapped=True) == Counts(2, 3, 1, 3)
     assert Test(1.2, False, Counts(2, 3, 1, 3), "gdp").epsilon(1e-5, 0.01) == 0
-
-
-def test_guesses_bound_epsilon_as_coins_do():
-    """At delta 0 the bound solves P(Binomial(n, e^eps / (1 + e^eps)) >= right) = level; delta lowers it."""
-    exact = right_guesses_bound(90, 100, 0.0, 0.05)
-    assert binom.sf(89, 100, 1 / (1 + math.exp(-exact))) == pytest.approx(0.05, rel=1e-4)
-    assert 0 < right_guesses_bound(90, 100, 1e-3, 0.05) < right_guesses_bound(90, 100, 1e-6, 0.05) <= exact
-    assert right_guesses_bound(50, 100, 0.0, 0.05) == 0
-    assert 10 < right_guesses_bound(10**6, 10**6, 0.0, 0.05) < 14
-
-
-def test_guesses_about_randomised_response_bound_its_epsilon():
-    """300 audits of 200 coins at epsilon 1 and level .2, seeded; a false alarm has a probability of 1e-6."""
-    right = np.random.default_rng(9).binomial(200, 1 / (1 + math.exp(-1.0)), 300)
-    bounds = np.array([right_guesses_bound(int(each), 200, 0.0, 0.2) for each in right])
-    assert (bounds > 1.0).sum() <= binom.isf(1e-6, 300, 0.2)
-    assert bounds.mean() > 0.7

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
-import numpy as np
 from hushnet.agents.availability import Always
 from hushnet.agents.errors import HushnetError
-from hushnet.agents.graph import Graph
 from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.dual_averaging import DualAveraging
@@ -21,7 +20,7 @@ from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAver
 from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureSharing
 from hushnet.protocols.base import Protocol
 from hushnet.simulator.audit.worlds import Subject
-from hushnet.simulator.contract.bench import protocol_parameters, small_setting, small_task
+from hushnet.simulator.contract.bench import protocol_parameters, small_setting, split_setting
 from hushnet.simulator.engine.selection import Name, engine_for, run_exactly
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.setting import Setting, Stop
@@ -134,21 +133,8 @@ class Notes:
 def setting_of(case: Case) -> Setting:
     """The small world of a case."""
     network = NetworkParameters.model_validate(dict(case.network))
-    setting = small_setting(network=network, availability=Always(kind="always"), empty=False, time=12.0)
-    if not case.split:
-        return setting
-    whole = small_task(empty=False)
-    rows, tests = len(whole.train.labels), len(whole.test.labels)
-    columns = tuple(np.array(held, dtype=np.int64) for held in ([], [0], [1, 2]))
-    task = replace(
-        whole,
-        ids=[0, 1, 2],
-        train=replace(whole.train, offsets=np.array([0, rows, rows, rows])),
-        test=replace(whole.test, offsets=np.array([0, tests, tests, tests])),
-        regularisation=np.zeros(3),
-        columns=columns,
-    )
-    return replace(setting, task=task, graph=Graph.from_edges(3, np.array([0, 0]), np.array([1, 2]), np.ones(2)))
+    small = split_setting if case.split else partial(small_setting, empty=False)
+    return small(network=network, availability=Always(kind="always"), time=12.0)
 
 
 UPDATES = 30

@@ -17,7 +17,6 @@ from hushnet.simulator.contract import (
     checks,
     protocol_parameters,
 )
-from hushnet.simulator.contract.planned import check_planned
 
 from .cases import CASES, ENGINES, subject_of
 from .declarations import Form, Guard, Mutation
@@ -54,7 +53,6 @@ def by_contract(mutation: Mutation, form: Form) -> str | None:
         try:
             if form == "planned":
                 check_replay(case.protocol, parameters, engine=ENGINES[form])
-                check_planned(case.protocol, parameters)
                 check_engines(case.protocol, parameters)
             else:
                 check_contract(case.protocol, parameters)
@@ -66,7 +64,7 @@ def by_contract(mutation: Mutation, form: Form) -> str | None:
 def _apart(plant: Plant, mutation: Mutation) -> None:
     """Plant a mistake, and leave out what would compare it with planned steps, and what shows nothing of privacy."""
     mutation.plant(plant)
-    for name in ("check_planned", "check_alone", "check_engines", "check_networks"):
+    for name in ("check_engines", "check_networks"):
         plant.put(checks, name, lambda *_, **named: None)
 
 

@@ -12,10 +12,11 @@ from ..analysis.summary import remarks, summarise, trivial_rows, with_half_width
 if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
+    from rich.table import Table
 
 MOST_WARNINGS = 3
-MOST_ROWS = 9
-"""Rows of the table; of a longer sweep its ends are shown."""
+MOST_POINTS = 3
+"""Points of a sweep that have a column."""
 FEWEST = 3
 """Runs from which an interval is shown: of two it says next to nothing."""
 LONGEST_LABEL = 26
@@ -45,7 +46,7 @@ def print_brief(collection: Collection, warnings: Sequence[str], console: Consol
     said = answer(collection)
     if said:
         console.print(Text(said, style="bold"))
-    console.print(_table(collection), crop=False)
+    console.print(_pivot(collection, said) if collection.grid else _table(collection), crop=False)
     for line in _captions(collection):
         console.print(Text(line, style="dim"))
     loud = [text for text, is_loud in remarks(collection) if is_loud]
@@ -61,41 +62,70 @@ def print_brief(collection: Collection, warnings: Sequence[str], console: Consol
         )
 
 
-def _table(collection: Collection) -> Any:
+def _empty() -> Table:
+    """Return a table with a column for protocols."""
     from rich import box
-    from rich.markup import escape
     from rich.table import Table
 
-    frame = summarise(collection)
-    runs = set(frame["n"].tolist())
-    hidden = {"vectors_with_start"}
-    metrics = [name.removesuffix(" half_width") for name in frame.columns if name.endswith(" half_width")]
-    metrics = [name for name in metrics if name not in hidden]
-    private = _is_private(frame)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column("protocol", overflow="fold", max_width=LONGEST_LABEL)
-    for path in collection.grid:
-        table.add_column(escape(path.rpartition(".")[2]), overflow="fold")
-    for name in metrics:
-        table.add_column(escape(str(name)), justify="right", no_wrap=True)
-    if private:
-        table.add_column("\u03b5", justify="right", no_wrap=True)
-    if len(runs) > 1:
-        table.add_column("n", justify="right")
-    rows = frame.to_dict("records")
-    ends = MOST_ROWS // 2
-    for row in rows if len(rows) <= MOST_ROWS + 1 else [*rows[:ends], None, *rows[-ends:]]:
-        if row is None:
-            table.add_row(f"... {len(rows) - 2 * ends} more", style="dim")
-            continue
-        cells = [row["label"], *(str(row[path]) for path in collection.grid)]
-        cells += [_number(row, str(name)) for name in metrics]
-        if private:
-            cells.append(_epsilons(row))
-        if len(runs) > 1:
-            cells.append(str(row["n"]))
+    return table
+
+
+def _table(collection: Collection) -> Table:
+    """Return the final numbers, a row for each protocol."""
+    from rich.markup import escape
+
+    frame, table = summarise(collection), _empty()
+    metrics, private, runs = _metrics(frame), _is_private(frame), set(frame["n"].tolist())
+    for name in [*metrics, *(["\u03b5"] if private else []), *(["n"] if len(runs) > 1 else [])]:
+        table.add_column(escape(name), justify="right", no_wrap=True)
+    for row in frame.to_dict("records"):
+        cells = [row["label"], *(_number(row, name) for name in metrics)]
+        cells += [_epsilons(row)] if private else []
+        cells += [str(row["n"])] if len(runs) > 1 else []
         table.add_row(*map(escape, map(str, cells)), style="bold red" if row["flagged"] else None)
     return table
+
+
+def _pivot(collection: Collection, said: str) -> Table:
+    """Return one measure, that of the answer if there is one: a row for each protocol, a column for each point.
+
+    Of many points the first, those between and the last are shown.
+    """
+    from rich.markup import escape
+
+    frame, table = summarise(collection), _empty()
+    name = _decisive(collection, frame, said)
+    rows = frame.to_dict("records")
+    varying = [path for path in collection.grid if len({str(row[path]) for row in rows}) > 1] or collection.grid[:1]
+    keys = list(dict.fromkeys(tuple(str(row[path]) for path in varying) for row in rows))
+    if len(keys) > MOST_POINTS:
+        keys = [keys[round(k * (len(keys) - 1) / (MOST_POINTS - 1))] for k in range(MOST_POINTS)]
+    table.columns[0].header = escape(f"{name} by {', '.join(path.rpartition('.')[2] for path in varying)}")
+    for key in keys:
+        table.add_column(escape(", ".join(key)), justify="right", no_wrap=True)
+    for label in dict.fromkeys(row["label"] for row in rows):
+        own = [row for row in rows if row["label"] == label]
+        at = {tuple(str(row[path]) for path in varying): row for row in own}
+        cells = [_number(at[key], name) if key in at else "\u2013" for key in keys]
+        flagged = any(row["flagged"] for row in own)
+        table.add_row(escape(str(label)), *map(escape, cells), style="bold red" if flagged else None)
+    return table
+
+
+def _metrics(frame: pd.DataFrame) -> list[str]:
+    names = [str(name).removesuffix(" half_width") for name in frame.columns if str(name).endswith(" half_width")]
+    return [name for name in names if name != "vectors_with_start"]
+
+
+def _decisive(collection: Collection, frame: pd.DataFrame, said: str) -> str:
+    """Return the column of what the answer is about, or of what the task is measured by, or else the first one."""
+    metrics = _metrics(frame)
+    if named := [name for name in metrics if name in said]:
+        return named[0]
+    judged = {manifest["task"].get("metric") for manifest in collection.manifests}
+    return next((name for name in metrics if name in judged), metrics[0])
 
 
 def _number(row: Mapping[Any, Any], name: str) -> str:

@@ -48,6 +48,18 @@ def test_two_runs_have_no_interval(said, capsys, monkeypatch):
     assert not any("\N{PLUS-MINUS SIGN}" in line for line in lines)
 
 
+def test_a_sweep_has_a_column_for_its_ends_and_its_middle(said, capsys, monkeypatch):
+    swept = ["--set", "sweep={network.loss: [0.0, 0.1, 0.2, 0.3, 0.4]}", "--out", "swept"]
+    lines = [line.rstrip() for line in said(capsys, monkeypatch, "--seeds", "2", *swept) if line.strip()]
+    assert max(map(len, lines)) <= 80
+    head = next(line for line in lines if "accuracy by loss" in line)
+    assert head.split()[-3:] == ["0.0", "0.2", "0.4"]
+    assert (
+        sum(line.startswith(("purely local", "coordinate descent", "private coordinate descent")) for line in lines)
+        == 3
+    )
+
+
 def test_a_claim_below_what_is_verified_is_said_in_a_summary(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")

@@ -137,7 +137,7 @@ def measured(name: str, values: ArrayLike, **asked: object) -> Number:
     """
     mean, half, seeds = mean_interval(values)
     width = 0.0 if half <= EXACT * abs(mean) else float(half)
-    return Number(name, float(mean), width, int(seeds), **asked)  # pyright: ignore[reportArgumentType]
+    return Number(name, float(mean), width, max(int(seeds), 1), **asked)  # pyright: ignore[reportArgumentType]
 
 
 @dataclass(frozen=True)
@@ -216,15 +216,14 @@ class Finding:
         return max(known, default=0) if len(known) == len(needed) else None
 
     def _of(self, numbers: list[Number]) -> Verdict:
-        words = [number.verdict for number in numbers if number.verdict != "untuned"]
+        words: list[Verdict] = [number.verdict for number in numbers if number.verdict != "untuned"]
         if any(number.claimed for number in numbers):
             return "refuted" if "refuted" in words else "not proved" if "not proved" in words else "proved"
         if not words:
             return "untuned"
         if self.kind == "exists a setting":
             settings = {n.setting: _of_all(m.verdict for m in numbers if m.setting == n.setting) for n in numbers}
-            found = [word for word in settings.values() if word != "untuned"]
-            return next((word for word in ("holds", "undecided") if word in found), "does not hold")
+            return _first(("holds", "undecided"), settings.values(), "does not hold")
         if self.kind == "all of these parts" and "does not hold" in words:
             if "holds" in words:
                 return "in part"
@@ -234,6 +233,9 @@ class Finding:
 
 def _of_all(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict on what has to hold altogether."""
-    words = set(verdicts)
-    order: tuple[Verdict, ...] = ("untuned", "does not hold", "undecided")
-    return next((word for word in order if word in words), "holds")
+    return _first(("untuned", "does not hold", "undecided"), verdicts, "holds")
+
+
+def _first(order: tuple[Verdict, ...], verdicts: Iterable[Verdict], otherwise: Verdict) -> Verdict:
+    known = set(verdicts)
+    return next((word for word in order if word in known), otherwise)

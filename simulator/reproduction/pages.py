@@ -107,9 +107,11 @@ class Report:
     def in_short(self) -> list[str]:
         """At most ten lines in plain words: what holds, what does not, what depends, what nobody should copy."""
         said: dict[str, list[str]] = {}
-        for _, row in self.deciding.values():
+        for at, row in self.deciding.values():
             name = SHORT[row.finding.verdict] if row.finding else "Not measured"
             text = f"{row.claim.stands}: {row.claim.says}" if row.claim.stands else row.claim.says
+            if row.finding and at and at != row.claim.on[0]:
+                text += " (Of a stand-in for the paper's size.)"
             if row.finding and row.finding.verdict == "undecided":
                 text += f" ({row.finding.needed or 'too many'} seeds would decide.)"
             elif row.finding and row.finding.verdict == "depends on the reading":
@@ -290,11 +292,11 @@ def _table(rows: Iterable[Row], report: Report, at: str = "") -> list[str]:
         verdict, texts = f"**{finding.said}**{kind}", [finding.how, finding.why]
         if not report.quick:
             texts += finding.reasons
-        if deciding[claim.says][0] != at:
-            verdict, texts = (
-                finding.said,
-                [*texts, f"{titles[deciding[claim.says][0]]} is nearer to the paper: it decides."],
-            )
+        decider = deciding[claim.says][0]
+        if decider != at:
+            verdict, texts = finding.said, [*texts, f"{titles[decider]} is nearer to the paper: it decides."]
+        elif at and at != claim.on[0]:
+            texts.append(f"A stand-in decides, as {titles[claim.on[0]]} was not run.")
         cells = [says, "<br>".join(numbers), "<br>".join(margins), *([] if report.quick else [verdict])]
         lines.append(_line([*cells, " ".join(filter(None, texts))]))
     return [*lines, ""]

@@ -54,6 +54,7 @@ def test_a_measured_number_is_a_mean_with_a_t_interval():
     assert (found.value, found.seeds) == (2.0, 3)
     assert found.half_width == pytest.approx(4.302653 / 1.732051, abs=1e-6)
     assert math.isnan(measured("x", [1.0]).half_width)
+    assert measured("x", [math.nan, math.nan], low=0.0).verdict == "undecided"
 
 
 def test_the_seeds_that_would_decide_are_the_fewest_whose_interval_leaves_the_margins_ends():
@@ -195,6 +196,8 @@ def test_a_stand_in_does_not_decide_where_there_is_a_row_of_the_papers_size():
     assert "| does not hold | Figure 1 is nearer to the paper: it decides. |" in page(report)
     alone = Report(paper, (sections[0], Section(paper.figures[1], (row_of(paper, claim, None),))), (), quick=False)
     assert alone.deciding[claim.says][0] == "f0"
+    assert "A stand-in decides, as Figure 1 was not run." in page(alone)
+    assert alone.in_short()[1] == "- **Does not hold** (1): CD is better. (Of a stand-in for the paper's size.)"
 
 
 def test_a_mean_outside_with_its_interval_across_refutes_nothing():

@@ -222,7 +222,9 @@ class Finding:
         if not words:
             return "untuned"
         if self.kind == "exists a setting":
-            settings = {n.setting: _of_all(m.verdict for m in numbers if m.setting == n.setting) for n in numbers}
+            settings: dict[str, Verdict] = {
+                n.setting: _of_all(m.verdict for m in numbers if m.setting == n.setting) for n in numbers
+            }
             return _first(("holds", "undecided"), settings.values(), "does not hold")
         if self.kind == "all of these parts" and "does not hold" in words:
             if "holds" in words:
@@ -233,9 +235,13 @@ class Finding:
 
 def _of_all(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict on what has to hold altogether."""
-    return _first(("untuned", "does not hold", "undecided"), verdicts, "holds")
+    order: tuple[Verdict, ...] = ("untuned", "does not hold", "undecided")
+    return _first(order, verdicts, "holds")
 
 
 def _first(order: tuple[Verdict, ...], verdicts: Iterable[Verdict], otherwise: Verdict) -> Verdict:
-    known = set(verdicts)
-    return next((word for word in order if word in known), otherwise)
+    known = list(verdicts)
+    for word in order:
+        if word in known:
+            return word
+    return otherwise

@@ -90,7 +90,7 @@ class Report:
 
     @property
     def deciding(self) -> dict[str, tuple[str, Row]]:
-        """By what the claim says, the row that decides, and the figure that it stands at."""
+        """Return the deciding row of every claim and the figure that it stands at, by what the claim says."""
         rows = {(row.claim.says, at.figure.name): row for at in self.sections for row in at.rows}
         found = {row.claim.says: ("", row) for row in self.statements}
         for claim in self.paper.claims:
@@ -105,7 +105,7 @@ class Report:
         return Counter(row.finding.verdict if row.finding else None for _, row in self.deciding.values())
 
     def in_short(self) -> list[str]:
-        """At most ten lines in plain words: what holds, what does not, what depends, what nobody should copy."""
+        """Ten lines in plain words or fewer: what holds, what does not, what depends, what nobody should copy."""
         said: dict[str, list[str]] = {}
         for at, row in self.deciding.values():
             name = SHORT[row.finding.verdict] if row.finding else "Not measured"

@@ -49,7 +49,7 @@ def few_noise(runs: Runs, key: str) -> float:
 
 
 def divisor(runs: Runs, more: str, less: str) -> float:
-    """By how much the noise of a protocol is smaller than that of another one."""
+    """Return by how much the noise of a protocol is smaller than that of another one."""
     return privacy_of(runs, more).lipschitz / privacy_of(runs, less).lipschitz
 
 

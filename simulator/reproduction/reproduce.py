@@ -178,7 +178,7 @@ def judge_paper(
 
 
 def wanted_seeds(report: Report, figures: Iterable[PaperFigure]) -> dict[str, int]:
-    """By figure, the seeds that would decide what is undecided there; those of too many are left out."""
+    """Return the seeds that would decide what is undecided, by figure; those of too many are left out."""
     names, wanted = {figure.name for figure in figures}, {}
     for name, row in report.deciding.values():
         if name in names and row.finding and row.finding.verdict == "undecided":

@@ -99,7 +99,7 @@ class Runs:
         return self._chosen(rows, key, metric, at).set_index("seed")["value"].sort_index()
 
     def lead(self, first: str, second: str, metric: str, *, at: Point | None = None) -> Series:
-        """By how much the first protocol ends better than the second, by seed; numbers of two kinds are refused."""
+        """Return by how much the first protocol ends better, by seed; numbers of two kinds are refused."""
         self._check_kinds(metric, [first, second])
         gap = self.final(first, metric, at=at) - self.final(second, metric, at=at)
         return gap if _more_is_better(metric) else -gap
@@ -124,7 +124,7 @@ class Runs:
         return _by_seed(found)
 
     def lead_at(self, place: float, first: str, second: str, metric: str, x: str) -> Series:
-        """By how much the first protocol is better than the second at a place on an axis, by seed."""
+        """Return by how much the first protocol is better at a place on an axis, by seed."""
         self._check_kinds(metric, [first, second])
         gap = self.at(place, first, metric, x) - self.at(place, second, metric, x)
         return gap if _more_is_better(metric) else -gap
@@ -208,7 +208,7 @@ class Runs:
         return self.collection.index.get("tuning") or NOT_TUNED
 
     def trials(self, key: str) -> int:
-        """In how many trials a protocol was tuned."""
+        """Return in how many trials a protocol was tuned."""
         return int(self.tuning()["trials"]) if key in {entry["protocol"] for entry in self.tuning()["chosen"]} else 0
 
     def chosen(self, key: str) -> str:

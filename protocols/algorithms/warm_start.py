@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -42,6 +43,9 @@ class PrivatePropagation(Parameters):
     """The delta that Gaussian noise needs beside epsilon."""
     lipschitz: Positive | None = None
     """Claimed bound on the norm of an example's gradient; by default the bound that public bounds on rows prove."""
+    regularisation: Positive | None = None
+    """lambda of the local models that are released; by default the task's. One example moves a model by at most the
+    bound on its gradient over m lambda, so that a larger one takes less noise."""
 
     @model_validator(mode="after")
     def _delta_fits(self) -> PrivatePropagation:
@@ -102,7 +106,7 @@ def check_bound(asked: PrivatePropagation, *, bounded: bool, task: str) -> None:
 
 def check_minimiser(asked: PrivatePropagation, *, regularised: bool, loss: Loss) -> None:
     """Raise an `InputError` if nothing bounds how far one example can move a local model."""
-    if not regularised:
+    if not regularised and asked.regularisation is None:
         raise InputError(
             "a private warm start needs a regularised loss: without regularisation one example may move a local model "
             "without bound",
@@ -137,15 +141,18 @@ class WarmStart:
         self.asked, self.problem, self.mu_c = asked, problem, mu_c
         self._releases: list[Release] = []
         check_bound(asked, bounded=math.isfinite(radius), task=problem.task.name)
-        regularised = bool(np.all(problem.task.regularisation[problem.task.train.counts > 0] > 0))
-        check_minimiser(asked, regularised=regularised, loss=problem.task.loss)
+        task = problem.task
+        if asked.regularisation is not None:
+            task = replace(task, regularisation=np.full(task.agents, asked.regularisation))
+        regularised = bool(np.all(task.regularisation[task.train.counts > 0] > 0))
+        check_minimiser(asked, regularised=regularised, loss=task.loss)
         bound = {"sensitivity": "clip", "clip": radius}
         if asked.lipschitz is not None:
             bound = {"sensitivity": "claimed", "lipschitz": asked.lipschitz}
         by = "gaussian" if noise_of(asked.mechanism).gaussian else "basic_composition"
         budget = {"epsilon": asked.epsilon, "delta": asked.delta, "by": by}
         privacy = Privacy.model_validate({"mechanism": asked.mechanism, "budget": budget, "updates": 1, **bound})
-        self.noise = OutputNoise(privacy, problem.task)
+        self.noise = OutputNoise(privacy, task)
 
     @cached_property
     def models(self) -> NDArray[np.float64]:

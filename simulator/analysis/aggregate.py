@@ -161,6 +161,15 @@ def final_values(collection: Collection, metric: str, statistic: str) -> Frame:
     return rows.drop_duplicates("run", keep="last")[["run", "protocol", *collection.grid, "value"]]
 
 
+def mean_values(collection: Collection, metric: str, statistic: str) -> Frame:
+    """Mean over the records of every run that reached its end; columns as of `final_values`."""
+    rows = _rows(collection, metric, statistic)
+    rows = rows[rows["run"].isin(collection.complete)]
+    means = rows.groupby("run", sort=False)["value"].mean()
+    ends = rows.drop_duplicates("run", keep="last")[["run", "protocol", *collection.grid]]
+    return ends.assign(value=ends["run"].map(means))
+
+
 def series(table: Frame, protocols: Iterable[str], splits: list[str]) -> Iterator[tuple[tuple[Any, ...], Frame]]:
     """Rows by protocol and splits; protocols in the order given, splits in the order of the rows.
 

@@ -197,6 +197,9 @@ def reproduce(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Smaller, fewer seeds: numbers but no verdict.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Large designs as well, which take hours.")] = False,
+    more_seeds: Annotated[
+        bool, typer.Option("--more-seeds", help="Then add the seeds that would decide what is undecided.")
+    ] = False,
     results: Annotated[
         Path, typer.Option("--results", metavar="DIR", help="Runs and pages (DIR/reproduction) go here.", parser=place)
     ] = Path("results"),
@@ -207,8 +210,17 @@ def reproduce(
     from ..reproduction.papers import papers
     from ..reproduction.reproduce import reproduce as reproduce_papers
 
-    options = {"quick": quick, "full": full, "results": results, "data_dir": data_dir, "jobs": processes_of(jobs)}
-    failures = reproduce_papers(papers(), name, **options, say=typer.echo)
+    failures = reproduce_papers(
+        papers(),
+        name,
+        quick=quick,
+        full=full,
+        more_seeds=more_seeds,
+        results=results,
+        data_dir=data_dir,
+        jobs=processes_of(jobs),
+        say=typer.echo,
+    )
     for failure in failures:
         typer.echo(str(failure), err=True)
     if failures:

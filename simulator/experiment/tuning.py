@@ -17,7 +17,7 @@ import pandas as pd
 
 from ...agents.errors import Divergence, HushnetError, InputError
 from ...agents.quantity import Quantity
-from ..analysis.aggregate import final_values, mean_interval
+from ..analysis.aggregate import final_values, mean_interval, mean_values
 from ..analysis.results import Collection, load_all
 from ..language.loading import GridPoint, LoadedScenario, tuned
 from ..language.sweep_parameters import values_of
@@ -47,7 +47,7 @@ class Trial:
     values : mapping of str
         What it set, by field.
     scores : mapping of int to float
-        What decides, at the end of each run, by seed; NaN for a run that did not reach its end.
+        What decides, at the end of each run or over it, by seed; NaN for a run that did not reach its end.
     """
 
     protocol: str
@@ -175,8 +175,9 @@ def _tried(loaded: LoadedScenario, there: Collection | None) -> Iterator[Trial]:
 
 
 def _scores(tune: TuneParameters, there: Collection) -> dict[tuple[str, int, str], float]:
-    """What decides, at the end of every run that reached it, by protocol, seed and grid point."""
-    values = final_values(there, *_measure(tune, there)).set_index("run")["value"]
+    """What decides, at the end of every run that reached it or over it, by protocol, seed and grid point."""
+    read = mean_values if tune.over_the_run else final_values
+    values = read(there, *_measure(tune, there)).set_index("run")["value"]
     pairs = zip(there.runs, there.manifests, strict=True)
     return {(m["protocol"], m["seed"], json_text(m["grid"])): float(values.get(run, math.nan)) for run, m in pairs}
 
@@ -231,6 +232,7 @@ def _account(
     assert tune is not None
     assert there is not None
     metric, statistic = _measure(tune, there)
+    judged = f"validation {metric}" if tune.metric == VALIDATION else f"{metric} {statistic}"
     chosen = []
     for trial in best:
         grid = loaded.trials[trial.place * trials].values if tune.at == "each point" else {}
@@ -247,7 +249,7 @@ def _account(
     pairs = loaded.trials[0].scenario.seed_pairs()
     return {
         "metric": tune.metric,
-        "decided_by": f"validation {metric}" if tune.metric == VALIDATION else f"{metric} {statistic}",
+        "decided_by": f"{judged} over the run" if tune.over_the_run else judged,
         "more_is_better": more,
         "share": tune.share if tune.metric == VALIDATION else None,
         "at": tune.at,

@@ -51,6 +51,8 @@ class TuneParameters(Parameters):
     """Epsilon that every trial, and the tuned protocol after it, spends in all: ``{claimed: 10}`` or ``{verified: 1,
     delta: 1e-5}``. The noise of every tuned protocol follows from it, whatever else a trial sets, so that protocols are
     compared at one cost; by default noise is as the protocol says."""
+    over_the_run: bool = False
+    """Whether a trial's mean over all its records decides, and not its end: for claims about a whole curve."""
     at: Literal["first point", "each point"] = "first point"
     """Where in a sweep to tune: once, at the first point of the grid, or anew at each."""
 

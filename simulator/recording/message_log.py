@@ -128,7 +128,8 @@ class MessageLog(Notebook):
         return _rows("message", self._graph.heads[places], start, end, **others, **numbers)
 
     def _absences(self, world: World, agent: int) -> list[tuple[float, float]]:
-        """Stretches of the window in which an agent was down, or had not joined, or had left."""
+        """Stretches of window and run in which an agent was down, or had not joined, or had left."""
+        last = min(self.last, world.now)
         joins, leaves, timelines = churn(world.setting, world.numbers.tolist())
         here, found, since = timelines[agent], [], 0.0
         up = next(here)[1]
@@ -136,13 +137,13 @@ class MessageLog(Notebook):
             if not up:
                 found.append((since, time))
             up, since = now_up, time
-            if time > self.last:
+            if time > last:
                 break
         if not up:
             found.append((since, math.inf))
         found += [(0.0, joins[agent])] if joins[agent] > 0 else []
         found += [(leaves[agent], math.inf)] if leaves[agent] < math.inf else []
-        return _merged([(max(a, self.first), min(b, self.last)) for a, b in found])
+        return _merged([(max(a, self.first), min(b, last)) for a, b in found])
 
 
 def _rows(what: str, rank: Any, start: Any, end: Any, **others: Any) -> Frame:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,55 +17,52 @@ from ..analysis.summary import with_half_width
 from ..figures.files import drawing, few_colours, picture
 from ..language.figure_style import FigureStyle
 from ..storage.files import put_file
-from .claims import Finding, Kind, Number, Paper, PaperFigure, Promise, Verdict, measured
+from .findings import judged
+from .judge import EXACT, FEWEST, Finding, Number, Verdict, measured
+from .papers import Claim, Paper, PaperFigure
 from .runs import Runs
 
 RESOLUTION = 150
 """Dots per inch of a picture, whatever is on it: 525 across a column."""
 
 RULE = (
-    "A number *holds* if its whole 95 % interval lies within the margin, *holds in part* if only its mean does. How "
-    "numbers decide stands below the verdict. *For all*: one violated number refutes the claim. *All of these parts*: "
-    "a missing half fails it. *Ordering*: every pair stands in the claimed order. *Exists a setting*: all numbers of "
-    "one setting hold. Without a kind, the numbers that hold are counted. A claim of privacy is *proved* where what is "
-    "verified lies within it, *refuted* where a lower bound, printed as `at least`, lies above it, and *not proved* in "
-    "between."
+    "A number *holds* if its whole 95 % interval lies within the margin and *does not hold* if all of it lies outside; "
+    f"in between, and below {FEWEST} seeds, it is *undecided*. Sides of a comparison that were not tuned in equal "
+    "trials are *untuned* and judge nothing. How numbers decide stands below the verdict. *For all*: one violated "
+    "number refutes the claim. *All of these parts*: where some hold and some do not, it holds *in part*. *Ordering*: "
+    "every pair stands in the claimed order. *Exists a setting*: all numbers of one setting hold. Where the paper may "
+    "be read in several ways, each reading is judged. Where runs have several sizes, those nearest to the paper's "
+    "decide. A claim of privacy is *proved* where what is verified lies within it, *refuted* where a lower bound, "
+    "printed as `at least`, lies above it, and *not proved* in between. `--more-seeds` runs what would decide."
 )
 NO_VERDICT = "**Quick runs**: smaller problems and fewer seeds than the paper's, so there are numbers but no verdict."
+
+SHORT: dict[Verdict, str] = {
+    "holds": "Holds",
+    "in part": "Holds in part",
+    "does not hold": "Does not hold",
+    "depends on the reading": "Depends on how the paper is read",
+    "undecided": "Undecided so far",
+    "untuned": "Not judged, for want of equal tuning",
+    "proved": "Private as claimed, by proof",
+    "not proved": "Privacy that nobody should copy, refuted or not proved",
+    "refuted": "Privacy that nobody should copy, refuted or not proved",
+}
+"""How each verdict is called in ten lines."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a table.
+    """One row of a table: a claim, what was found, or else in ``note`` why it was not measured."""
 
-    Parameters
-    ----------
-    text : str
-        What the paper says.
-    finding : Finding or None
-        None where it was not measured.
-    note : str
-        Why it was not.
-    """
-
-    text: str
+    claim: Claim
     finding: Finding | None
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Section:
-    """What a page says about one figure.
-
-    Parameters
-    ----------
-    figure : PaperFigure
-    rows : tuple of Row
-    runs : Runs or None
-        None where there are no finished runs.
-    pictures : tuple of str
-        File names beside the page.
-    """
+    """What a page says about one figure: its rows, its runs if they are finished, and pictures beside the page."""
 
     figure: PaperFigure
     rows: tuple[Row, ...]
@@ -90,24 +88,54 @@ class Report:
     statements: tuple[Row, ...]
     quick: bool
 
-    def count(self, verdict: Verdict | None) -> int:
-        """Rows with this verdict; with None, those that were not measured."""
-        rows = [*self.statements, *(row for section in self.sections for row in section.rows)]
-        return sum((row.finding.verdict if row.finding else None) == verdict for row in rows)
+    @property
+    def deciding(self) -> dict[str, tuple[str, Row]]:
+        """Return the deciding row of every claim and the figure that it stands at, by what the claim says."""
+        rows = {(row.claim.says, at.figure.name): row for at in self.sections for row in at.rows}
+        found = {row.claim.says: ("", row) for row in self.statements}
+        for claim in self.paper.claims:
+            if claim.on:
+                measured_at = [name for name in claim.on if rows[claim.says, name].finding]
+                name = (measured_at or claim.on)[0]
+                found[claim.says] = (name, rows[claim.says, name])
+        return found
+
+    def count(self) -> Counter[Verdict | None]:
+        """Claims by verdict; None counts those that were not measured."""
+        return Counter(row.finding.verdict if row.finding else None for _, row in self.deciding.values())
+
+    def in_short(self) -> list[str]:
+        """Ten lines in plain words or fewer: what holds, what does not, what depends, what nobody should copy."""
+        said: dict[str, list[str]] = {}
+        for at, row in self.deciding.values():
+            name = SHORT[row.finding.verdict] if row.finding else "Not measured"
+            text = f"{row.claim.stands}: {row.claim.says}" if row.claim.stands else row.claim.says
+            if row.finding and at and at != row.claim.on[0]:
+                text += " (Of a stand-in for the paper's size.)"
+            if row.finding and row.finding.verdict == "undecided":
+                text += f" ({row.finding.needed or 'too many'} seeds would decide.)"
+            elif row.finding and row.finding.verdict == "depends on the reading":
+                text += f" ({row.finding.said.partition(': ')[2].capitalize()}.)"
+            said.setdefault(name, []).append(text)
+        order = [name for name in dict.fromkeys([*SHORT.values(), "Not measured"]) if name in said]
+        lines = [f"- **{name}** ({len(said[name])}): {' '.join(said[name])}" for name in order]
+        return [f"- Looked at are {len(self.deciding)} claims.", *lines]
 
 
-def judged(text: str, check: Callable[[], Finding], kind: Kind = "") -> Row:
-    """A row with what came out of a check, decided as its kind asks, or with what is missing."""
+def row_of(paper: Paper, claim: Claim, runs: Runs | None = None) -> Row:
+    """A row with what comes out about a claim, or with what is missing."""
     try:
-        return Row(text, replace(check(), kind=kind))
+        return Row(claim, judged(paper, claim, runs))
     except InputError as error:
-        return Row(text, None, f"not measured: {error}")
+        return Row(claim, None, f"not measured: {error}")
 
 
 def page(report: Report) -> str:
     """The page of a paper, in Markdown."""
     paper, quick = report.paper, report.quick
     lines = [f"# {paper.authors}: {paper.title}" + (" (quick runs)" if quick else ""), "", f"{paper.venue}.", ""]
+    if not quick:
+        lines += [*report.in_short(), ""]
     lines += [
         "What the paper says, beside what hushnet measures. `hushnet reproduce` computes every measured number from "
         f"the runs' own files. {NO_VERDICT if quick else RULE}",
@@ -116,22 +144,25 @@ def page(report: Report) -> str:
     if paper.remarks:
         lines += ["How the paper was read:", "", *(f"- {remark}" for remark in paper.remarks), ""]
     for section in report.sections:
-        lines += _section(section, quick=quick)
+        lines += _section(section, report)
     if report.statements:
         lines += ["## Printed statements", "", "Decided without a scenario, by direct computation.", ""]
-        lines += _table(report.statements, quick=quick)
+        lines += _table(report.statements, report)
     return "\n".join([*lines, _versions(report.sections), ""])
 
 
 def overview(reports: Iterable[Report]) -> str:
-    """A page that counts the verdicts of all papers."""
-    columns = ["paper", *get_args(Verdict), "not measured"]
-    lines = ["# Reproductions", "", "Written by `hushnet reproduce`.", ""]
-    lines += [_line(columns), _line(["---"] * len(columns))]
+    """The reader's page: ten lines a paper, and how many claims have which verdict."""
+    reports, columns = list(reports), ["paper", *get_args(Verdict), "not measured"]
+    lines = ["# Reproductions", "", "Written by `hushnet reproduce`: ten lines a paper, computed from its rows.", ""]
     for report in reports:
-        counts = [report.count(verdict) for verdict in (*get_args(Verdict), None)]
         name = f"[{report.paper.authors} ({report.paper.year})]({report.paper.name}.md)"
-        lines.append(_line([name, *map(str, counts)]))
+        lines += [f"## {name}", "", f"{report.paper.title}.", "", *report.in_short(), ""]
+    lines += ["## Verdicts", "", _line(columns), _line(["---"] * len(columns))]
+    for report in reports:
+        counts = report.count()
+        numbers = [str(counts[verdict]) for verdict in (*get_args(Verdict), None)]
+        lines.append(_line([f"{report.paper.authors} ({report.paper.year})", *numbers]))
     return "\n".join([*lines, ""])
 
 
@@ -159,22 +190,18 @@ def save_pictures(runs: Runs, figure: PaperFigure, folder: Path, *, suffix: str 
     return tuple(names)
 
 
-EXACT = 1e-12
-"""Half-widths that are smaller, relative to their number, are rounding."""
-
-
 def number_text(number: Number) -> str:
     """A number with its half-width, to the digits that it deserves.
 
     Examples
     --------
-    >>> number_text(Number("accuracy", 0.89123, 0.0042))
+    >>> number_text(Number("accuracy", 0.89123, 0.0042, 5))
     '0.8912 ± 0.0042'
-    >>> number_text(Promise("epsilon", float("inf"), high=1.0, at_least=3.2))
+    >>> number_text(Number("epsilon", float("inf"), high=1.0, claimed=True, at_least=3.2))
     '∞, at least 3.2'
     """
     value, half = number.value, number.half_width
-    if isinstance(number, Promise) and number.at_least > 0:
+    if number.claimed and number.at_least > 0:
         return f"{_plain(value)}, at least {_plain(number.at_least)}"
     spread = half > EXACT * abs(value) or math.isnan(half)  # equal numbers' mean is off by a rounding
     return with_half_width(value, half) if spread and math.isfinite(value) else _plain(value)
@@ -200,22 +227,6 @@ def margin_text(number: Number) -> str:
     return f"{_plain(round((low + high) / 2, 12))} ± {_plain(round((high - low) / 2, 12))}"
 
 
-def _section(section: Section, *, quick: bool) -> list[str]:
-    figure = section.figure
-    command = f"hushnet reproduce {figure.name}{' --quick' if quick else ''}"
-    place = f"[`{figure.scenario}`](../../scenarios/{figure.scenario}.yaml)"
-    lines = [f"## {figure.title}", "", f"{figure.shows} Scenario {place}; `{command}`.", ""]
-    if section.runs is not None:
-        lines += [_size(section.runs), *(f"{said}  " for said in trivial_predictions(section.runs)), ""]
-    lines += _table(section.rows, quick=quick)
-    if figure.table is not None and section.runs is not None:
-        header, *rows = figure.table(section.runs)
-        lines += [_line(header), _line(["---"] * len(header)), *map(_line, rows), ""]
-    for name in section.pictures:
-        lines += [f"![{figure.title}: {name.removesuffix('.png')}]({name})", ""]
-    return lines
-
-
 def trivial_predictions(runs: Runs) -> list[str]:
     """What constant predictions come to in a figure's runs, and who does not beat them."""
     apart = set_apart(runs.collection)
@@ -237,25 +248,58 @@ def _by_place(collection: Collection, values: Any) -> str:
     return " to ".join(dict.fromkeys(map(number_text, ends))) + (" by point of the sweep" if len(means) > 1 else "")
 
 
-def _table(rows: Iterable[Row], *, quick: bool) -> list[str]:
+def _section(section: Section, report: Report) -> list[str]:
+    figure, runs = section.figure, section.runs
+    command = f"hushnet reproduce {figure.name}{' --quick' if report.quick else ''}"
+    place = f"[`{figure.scenario}`](../../scenarios/{figure.scenario}.yaml)"
+    lines = [f"## {figure.title}", "", f"{figure.shows} Scenario {place}; `{command}`.", ""]
+    if runs is not None:
+        lines += [_size(runs), *(f"{said}  " for said in trivial_predictions(runs)), ""]
+    lines += _table(section.rows, report, figure.name)
+    if figure.table and runs is not None:
+        lines += [*_means(runs, *figure.table), ""]
+    for name in section.pictures:
+        lines += [f"![{figure.title}: {name.removesuffix('.png')}]({name})", ""]
+    return lines
+
+
+def _means(runs: Runs, metric: str, down: str, across: str) -> list[str]:
+    """A table of means over runs: a row for each protocol and value of a swept field, columns of another one's."""
+    columns, lines = runs.values(across), []
+    for key, label in runs.collection.labels.items():
+        for row in runs.values(down):
+            ends = [runs.final(key, metric, at={down: row, across: column}).mean() for column in columns]
+            lines.append(_line([label, str(row), *(f"{end:.4f}" for end in ends)]))
+    header = ["protocol", down, *(f"{across} = {column}" for column in columns)]
+    return [_line(header), _line(["---"] * len(header)), *lines]
+
+
+def _table(rows: Iterable[Row], report: Report, at: str = "") -> list[str]:
     columns = ["claim in the paper", "hushnet measures (± 95 %)", "margin asked for"]
-    columns += ["why"] if quick else ["verdict", "why"]
-    lines = [_line(columns), _line(["---"] * len(columns))]
+    columns += ["how and why"] if report.quick else ["verdict", "how and why"]
+    lines, deciding = [_line(columns), _line(["---"] * len(columns))], report.deciding
+    titles = {figure.name: figure.title for figure in report.paper.figures}
     for row in rows:
-        finding = row.finding
+        claim, finding = row.claim, row.finding
+        says = f"{claim.stands}: {claim.says}" if claim.stands else claim.says
         if finding is None:
-            lines.append(_line([row.text, row.note, *[""] * (len(columns) - 2)]))
+            lines.append(_line([says, row.note, *[""] * (len(columns) - 2)]))
             continue
         numbers = [f"{number.name}: {number_text(number)}" for number in finding.numbers]
-        cells = [row.text, "<br>".join(numbers), "<br>".join(margin_text(number) for number in finding.numbers)]
-        kind = f"<br>{finding.kind}" if finding.kind and not _promised(finding) else ""
-        cells += [finding.why] if quick else [f"**{finding.words}**{kind}", finding.why]
-        lines.append(_line(cells))
+        margins = [margin_text(number) for number in finding.numbers]
+        margins += [f"ours: {claim.ours}"] if claim.ours else []
+        kind = "" if any(number.claimed for number in finding.numbers) else f"<br>{finding.kind}"
+        verdict, texts = f"**{finding.said}**{kind}", [finding.how, finding.why]
+        if not report.quick:
+            texts += finding.reasons
+        decider = deciding[claim.says][0]
+        if decider != at:
+            verdict, texts = finding.said, [*texts, f"{titles[decider]} is nearer to the paper: it decides."]
+        elif at and at != claim.on[0]:
+            texts.append(f"A stand-in decides, as {titles[claim.on[0]]} was not run.")
+        cells = [says, "<br>".join(numbers), "<br>".join(margins), *([] if report.quick else [verdict])]
+        lines.append(_line([*cells, " ".join(filter(None, texts))]))
     return [*lines, ""]
-
-
-def _promised(finding: Finding) -> bool:
-    return any(isinstance(number, Promise) for number in finding.numbers)
 
 
 def _line(cells: list[str]) -> str:

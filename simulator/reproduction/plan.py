@@ -12,7 +12,8 @@ from ...agents.packed import located
 from ...agents.suggestions import suggestion
 from ...agents.tasks import datasets
 from ..language.loading import LoadedScenario, find, load
-from .claims import Paper, PaperFigure
+from ..language.scenario import SeedGrid
+from .papers import Paper, PaperFigure
 
 _UNITS = {"s": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600}
 _RUN_TIME = re.compile(r"Run time on 2 cores:\D*(\d+(?:\.\d+)?) ?(seconds?|minutes?|hours?|min|s|h)\b( a run\b)?")
@@ -58,7 +59,7 @@ def announce(
             except InputError:
                 continue  # It is said when its turn comes.
             runs = count_runs(loaded)
-            if (same := (figure.scenario, runs, figure.quick if quick else ())) in seen:
+            if (same := (figure.scenario, runs, tuple(figure.quick) if quick else ())) in seen:
                 say(f"{figure.name}: the same runs of {figure.scenario}")
                 continue
             seen.add(same)
@@ -69,11 +70,16 @@ def announce(
         say(f"in all about {duration(total)}; what is complete is not run again")
 
 
-def scenario_of(figure: PaperFigure, *, quick: bool) -> LoadedScenario:
-    """The checked scenario of a figure, made small for a quick run."""
-    if not quick:
-        return load(figure.scenario, seeds=figure.seeds or None)
-    return load(figure.scenario, overrides=figure.quick, seeds=figure.quick_seeds or None)
+def scenario_of(figure: PaperFigure, *, quick: bool, seeds: int = 0) -> LoadedScenario:
+    """The checked scenario of a figure, made small for a quick run; with another number of seeds, if one is given."""
+    changed, shipped = figure.quick if quick else [], figure.quick_seeds if quick else figure.seeds
+    loaded = load(figure.scenario, overrides=changed, seeds=shipped or None)
+    if not seeds:
+        return loaded
+    grid = loaded.scenario.seeds
+    if not isinstance(grid, SeedGrid):
+        return load(figure.scenario, overrides=changed, seeds=seeds)
+    return load(figure.scenario, overrides=[*changed, f"seeds.{'run' if grid.data == 1 else 'data'}={seeds}"])
 
 
 def count_runs(loaded: LoadedScenario) -> int:

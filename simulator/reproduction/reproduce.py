@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from ...agents.errors import HushnetError
@@ -15,13 +14,16 @@ from ..experiment.tuning import settled
 from ..language.loading import LoadedScenario
 from ..storage.files import write_text
 from ..storage.provenance import run_id
-from .claims import Paper, PaperFigure
-from .pages import Report, Row, Section, judged, overview, page, save_pictures
+from .pages import Report, Row, Section, overview, page, row_of, save_pictures
+from .papers import Paper, PaperFigure
 from .plan import announce, count_runs, duration, missing_data, scenario_of, select
 from .runs import Runs
 
 REPORT_INTERVAL = 60.0
 """Seconds between two signs of life."""
+
+MOST_MORE = 200
+"""Seeds of a figure up to which they are added to decide a claim."""
 
 
 @dataclass(frozen=True)
@@ -43,14 +45,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Place:
-    """Where runs and pages are.
-
-    Parameters
-    ----------
-    results : Path
-        ``results``; quick runs are kept apart in ``results/quick``.
-    quick : bool
-    """
+    """Where runs and pages are: in ``results``, quick runs apart in ``results/quick``."""
 
     results: Path
     quick: bool
@@ -76,6 +71,7 @@ def reproduce(
     *,
     quick: bool = False,
     full: bool = False,
+    more_seeds: bool = False,
     results: Path = Path("results"),
     data_dir: Path | None = None,
     jobs: Jobs = 1,
@@ -86,13 +82,15 @@ def reproduce(
     Parameters
     ----------
     papers : iterable of Paper
-        All papers that there are.
     name : str, optional
         A paper or a figure; everything by default.
     quick : bool
         Fewer seeds and smaller problems.
     full : bool
         Also the figures of large designs, which otherwise are run by their name only.
+    more_seeds : bool
+        Also the seeds that would decide what is undecided, once, as far as they are no more than `MOST_MORE`; not of
+        quick runs, which decide nothing.
     results : Path
     data_dir : Path, optional
         Where data sets are.
@@ -117,7 +115,14 @@ def reproduce(
     failures, reports = [], []
     with hire(jobs) as workers:
         for paper, figures in chosen:
-            report, broken = judge_paper(paper, place, data_dir, run=figures, workers=workers, say=say)
+            report, broken = judge_paper(
+                paper, place, data_dir, run={figure.name: 0 for figure in figures}, workers=workers, say=say
+            )
+            more = wanted_seeds(report, figures) if more_seeds and not quick else {}
+            if more:
+                say(f"{paper.name}: more seeds for {', '.join(f'{name} ({count})' for name, count in more.items())}")
+                report, more_broken = judge_paper(paper, place, data_dir, run=more, workers=workers, say=say)
+                broken += more_broken
             failures += broken
             reports.append(report)
             say(f"page: {write_page(report, place)}")
@@ -131,7 +136,7 @@ def judge_paper(
     place: Place,
     data_dir: Path | None = None,
     *,
-    run: Container[PaperFigure] = (),
+    run: Mapping[str, int] | None = None,
     workers: Workers | None = None,
     say: Callable[[str], None],
 ) -> tuple[Report, list[Failure]]:
@@ -142,64 +147,78 @@ def judge_paper(
     paper : Paper
     place : Place
     data_dir : Path, optional
-    run : container of PaperFigure
-        Figures to run.
+    run : mapping of str to int
+        Figures to run, by name, with their numbers of seeds; 0 for as many as are shipped.
     workers : Workers, optional
         Who executes them; this process by default.
     say : callable
     """
     sections, failures = [], []
-    run_it = partial(_run, place=place, data_dir=data_dir, workers=workers, say=say)
     for figure in paper.figures:
-        how = run_it if figure in run else None
-        section, broken = _look_at_figure(paper, figure, place, data_dir, run=how, say=say)
+        broken: list[Failure] = []
+        note = "not run; `hushnet reproduce --full` does" if figure.large else "not run"
+        section = None
+        lacking = missing_data(figure, data_dir)
+        try:
+            if run and figure.name in run and lacking:
+                say(f"{figure.name}: {lacking}")
+            elif run and figure.name in run:
+                broken = _run(figure, run[figure.name], place, data_dir, workers, say)
+            section = _section(paper, figure, place)
+        except Exception as error:  # A fault in one figure, even one of ours, must not cost hours of others.
+            broken = [Failure(figure.name, error)]
+            say(f"{figure.name}: failed")
+        if section is None:
+            note = str(broken[0].error) if broken else lacking or note
+            section = Section(figure, tuple(Row(claim, None, note) for claim in paper.claims_about(figure)))
         sections.append(section)
         failures += broken
-    statements = tuple(judged(f"{s.place}: {s.text}", s.check, s.kind) for s in paper.statements)
+    statements = tuple(row_of(paper, claim) for claim in paper.statements)
     return Report(paper, tuple(sections), statements, place.quick), failures
 
 
-def _look_at_figure(
-    paper: Paper,
-    figure: PaperFigure,
-    place: Place,
-    data_dir: Path | None,
-    *,
-    run: Callable[[PaperFigure], list[Failure]] | None,
-    say: Callable[[str], None],
-) -> tuple[Section, list[Failure]]:
-    """One figure's section; whatever goes wrong is kept for the end, so that it costs no other figure."""
-    claims, failures = paper.claims_about(figure), []
-    lacking = missing_data(figure, data_dir)
-    if run and lacking:
-        say(f"{figure.name}: {lacking}")
-    try:
-        if run and not lacking:
-            failures = run(figure)
-        runs = finished(figure, place)
-        if runs is not None:
-            place.pages.mkdir(parents=True, exist_ok=True)
-            rows = tuple(judged(claim.text, partial(claim.check, runs), claim.kind) for claim in claims)
-            pictures = save_pictures(runs, figure, place.pages, suffix=place.suffix)
-            return Section(figure, rows, runs, pictures), failures
-    except Exception as error:  # A fault in one figure, even one of ours, must not cost hours of others.
-        failures = [Failure(figure.name, error)]
-        say(f"{figure.name}: failed")
-    not_run = "not run; `hushnet reproduce --full` does" if figure.large else "not run"
-    note = str(failures[0].error) if failures else lacking or not_run
-    return Section(figure, tuple(Row(claim.text, None, note) for claim in claims)), failures
+def wanted_seeds(report: Report, figures: Iterable[PaperFigure]) -> dict[str, int]:
+    """Return the seeds that would decide what is undecided, by figure; those of too many are left out."""
+    names, wanted = {figure.name for figure in figures}, {}
+    for name, row in report.deciding.values():
+        if name in names and row.finding and row.finding.verdict == "undecided":
+            needed = row.finding.needed
+            if needed is not None and needed <= MOST_MORE:
+                wanted[name] = max(needed, wanted.get(name, 0))
+    return wanted
+
+
+def _section(paper: Paper, figure: PaperFigure, place: Place) -> Section | None:
+    """One figure's section, if its runs are there."""
+    runs = finished(figure, place)
+    if runs is None:
+        return None
+    place.pages.mkdir(parents=True, exist_ok=True)
+    rows = tuple(row_of(paper, claim, runs) for claim in paper.claims_about(figure))
+    return Section(figure, rows, runs, save_pictures(runs, figure, place.pages, suffix=place.suffix))
 
 
 def finished(figure: PaperFigure, place: Place) -> Runs | None:
-    """The runs of a figure, if all of them are there and are runs of the scenario as it is now."""
+    """The runs of a figure, if all of them are there and are runs of the scenario as it is now, or of more seeds."""
     folder = place.runs(figure)
     try:
-        loaded, collection = scenario_of(figure, quick=place.quick), load_all(folder)
+        collection = load_all(folder)
+        loaded = scenario_of(figure, quick=place.quick, seeds=_more_seeds_there(figure, place))
         if loaded.trials:
             loaded = settled(Experiment(loaded, folder)).loaded
     except HushnetError:
         return None
     return Runs(collection) if _identities(collection) == _expected(loaded) else None
+
+
+def _more_seeds_there(figure: PaperFigure, place: Place) -> int:
+    """How many seeds of a figure were run, if they are more than are shipped; 0 otherwise."""
+    try:
+        manifests = load_all(place.runs(figure)).manifests
+    except HushnetError:
+        return 0
+    found = len({(manifest["data_seed"], manifest["run_seed"]) for manifest in manifests})
+    return found if found > len(scenario_of(figure, quick=place.quick).scenario.seed_pairs()) else 0
 
 
 def write_page(report: Report, place: Place) -> Path:
@@ -211,11 +230,16 @@ def write_page(report: Report, place: Place) -> Path:
 
 
 def _run(
-    figure: PaperFigure, place: Place, data_dir: Path | None, workers: Workers | None, say: Callable[[str], None]
+    figure: PaperFigure,
+    seeds: int,
+    place: Place,
+    data_dir: Path | None,
+    workers: Workers | None,
+    say: Callable[[str], None],
 ) -> list[Failure]:
     """Run what is missing of a figure; a failure for every run that diverged or stalled."""
     began = time.perf_counter()
-    loaded = scenario_of(figure, quick=place.quick)
+    loaded = scenario_of(figure, quick=place.quick, seeds=seeds or _more_seeds_there(figure, place))
     experiment = Experiment(loaded, place.runs(figure), data_dir)
     errors = perform(experiment, workers=workers, on_run=_beat(figure, loaded, say))
     say(f"{figure.name}: done after {duration(time.perf_counter() - began)}")

@@ -248,6 +248,21 @@ def test_the_same_seed_gives_the_same_noise_and_another_one_other_noise():
     assert np.any(models[0] != models[2])
 
 
+def test_a_larger_lambda_of_the_start_moves_local_models_less_and_leaves_the_objective_as_it_is():
+    """One example moves a minimiser by L0 / (m lambda), on top of the solver's distance."""
+    worlds = [world_of(descent(start={**START, **given})) for given in ({}, {"regularisation": 2.0})]
+    noises = [world.protocol.warm.noise for world in worlds]
+    counts = small_task().train.counts
+    for agent in np.flatnonzero(counts):
+        assert noises[1].sensitivities(agent)[1] == pytest.approx(noises[1]._largest / (2.0 * counts[agent]), rel=1e-6)
+        assert noises[1].sensitivities(agent)[1] < noises[0].sensitivities(agent)[1]
+    assert [world.protocol.problem.task.regularisation.tolist() for world in worlds] == [
+        small_task().regularisation.tolist()
+    ] * 2
+    task = dataclasses.replace(small_task(), regularisation=np.zeros(6))
+    world_of(descent(start={**START, "regularisation": 1.0}), task=task)
+
+
 def test_how_far_minimisers_are_from_exact_ones_is_charged_and_not_assumed():
     assert world_of(descent(start=START)).assumed_public == world_of(descent()).assumed_public
 
@@ -261,6 +276,7 @@ def test_how_far_minimisers_are_from_exact_ones_is_charged_and_not_assumed():
         pytest.param({"start": START}, marks=pytest.mark.slow),
         {"start": {**START, "mechanism": "laplace"}, "privacy": GRADIENTS, "mu": 0.5},
         {"start": {**START, "lipschitz": 1.0}, "radius": 0.5, "privacy": GRADIENTS},
+        {"start": {**START, "regularisation": 1.5}, "privacy": GRADIENTS},
     ],
 )
 def test_a_private_start_fits_the_contract(fields):

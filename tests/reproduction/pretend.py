@@ -25,8 +25,8 @@ STATISTICS = {
 class PretendedRuns(Runs):
     """Runs of a collection that is nowhere on disk: every ledger has one release of every agent."""
 
-    def ledger(self, run):
-        return pd.DataFrame(
+    def ledgers(self, key):
+        ledger = pd.DataFrame(
             {
                 "agent": ["0", "1"],
                 "mechanism": "gamma",
@@ -39,6 +39,7 @@ class PretendedRuns(Runs):
                 "count": 1,
             }
         )
+        return [ledger] * self.seeds()
 
 
 def number(rank, seed, step, point):

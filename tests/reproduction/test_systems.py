@@ -9,9 +9,10 @@ from hushnet.agents.tasks import TASKS
 from hushnet.protocols.catalog import PROTOCOLS
 from hushnet.simulator.cli import main
 from hushnet.simulator.language.loading import shipped
-from hushnet.simulator.reproduction.systems import SYSTEMS, present
+from hushnet.simulator.reproduction.systems import present, systems
 
 COUNTS = {"B": 8, "V": 8, "Z": 5, "L": 4, "H": 4}
+SYSTEMS = systems()
 EXPECTED = [f"{letter}{k}" for letter, count in COUNTS.items() for k in range(1, count + 1)]
 PAGE = (Path(__file__).resolve().parents[2] / "simulator/docs/pages/systems.md").read_text(encoding="utf-8")
 

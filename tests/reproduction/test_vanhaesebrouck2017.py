@@ -15,7 +15,6 @@ from hushnet.agents.objectives.propagation_objective import Propagation
 from hushnet.agents.tasks.mean_estimation import MeanEstimation
 from hushnet.simulator.analysis.targets import reached
 from hushnet.simulator.experiment import run
-from hushnet.simulator.reproduction.comparisons import straight_line
 from scipy.spatial.distance import cdist
 
 pytestmark = pytest.mark.slow
@@ -118,6 +117,6 @@ def test_communications_to_90_percent_of_the_best_accuracy_are_linear_in_the_num
     for method in ("mp", "cl"):
         needed = found[method]
         assert list(needed.index) == [100, 250, 500, 1000]
-        slope, determination = straight_line(needed.index, needed)
-        assert slope > 0
-        assert determination > 0.98
+        correlation = np.corrcoef(needed.index, needed)[0, 1]
+        assert correlation > 0
+        assert correlation**2 > 0.98

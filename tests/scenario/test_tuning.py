@@ -228,6 +228,20 @@ def test_a_protocol_of_which_no_trial_ends_cannot_be_tuned(monkeypatch, tmp_path
         with_scores(monkeypatch, tmp_path, {"cd": [1, 1, 1], "mp": [np.nan] * 3})
 
 
+def test_a_trial_may_be_judged_by_all_its_records_and_not_by_its_end(tmp_path):
+    names = {}
+    for over in (False, True):
+        tune = {"over": {"cd.mu": [0.01, 1.0]}, "metric": "accuracy", "seeds": 1, "over_the_run": over}
+        loaded = load(written(tune=tune, record={"every": 1.0, "metrics": ["accuracy"]}))
+        chosen = choose(Experiment(loaded, tmp_path / str(over)), perform)
+        trials = load_all(tmp_path / str(over) / "tuning").trace.query("protocol == 'cd' and statistic == 'mean'")
+        by_run = trials.groupby("run")["value"]
+        scores = by_run.mean() if over else by_run.last()
+        assert chosen.tuning["chosen"][0]["score"] == pytest.approx(scores.max())
+        names[over] = chosen.tuning["decided_by"]
+    assert names == {False: "accuracy mean", True: "accuracy mean over the run"}
+
+
 def test_a_random_subset_gives_protocols_of_different_sizes_equal_trials():
     over = {"cd.mu": {"log": [0.01, 1.0, 5]}, "cd.confidence": ["count", "relative"], "mp.alpha": [0.5, 0.9, 0.99]}
     loaded = load(written(tune={"over": over, "trials": 3}))

@@ -1,13 +1,15 @@
-"""Printed statements of Zhang, Khalili and Liu (2018) that are decided by small problems: theorem 3.2, section 6.2."""
+"""Small problems that decide what Zhang, Khalili and Liu (2018) print: theorem 3.2, section 6.2, theorem 4.1."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .claims import Finding, Number, Statement
+from ...protocols.privacy.accounting import Charge, basic_composition_bound
 
 THETA, ROUNDS, MU = 0.5, 60, 2.0
 """Dual step, iterations, and the mu of theorem 3.2."""
@@ -124,51 +126,11 @@ def _minimiser(data: Array, linear: Array, penalty: float, middle: Array) -> Arr
     return model
 
 
-def theorem_3_2() -> Finding:
-    """The contraction for equal penalties, constant and growing, and for penalties of one's own."""
-    cases = (
-        ("equal", [0.6] * 4, [1.0] * 4),
-        ("equal, growing by 5 %", [0.6] * 4, [1.05] * 4),
-        ("one's own", [0.5, 4.0, 0.5, 4.0], [1.0] * 4),
-    )
-    numbers, corrected = [], []
-    for name, penalties, growth in cases:
-        for curvature in (0.2, 0.003):
-            ratio = contraction(penalties, growth, curvature=curvature)
-            corrected.append(contraction(penalties, growth, curvature=curvature, printed=False))
-            what = f"largest ratio of left to right, penalties {name}, m = {curvature:g}"
-            numbers.append(Number(what, ratio, high=1 + 1e-9))
-    return Finding(
-        tuple(numbers),
-        "M-ADMM on a path of four, quadratic losses. The bound (23) adds the smallest *nonzero* singular value of "
-        "(W - theta I) (D - A) to m, but models that agree are in the null space of D - A, where (22) has m alone: at "
-        f"a small m it promises too much. With m alone the ratios are at most {max(corrected):.4f}.",
-    )
-
-
-def section_6_2() -> Finding:
-    """How far attackers are from the unknown row, with penalties that they do not know."""
-    distances = [recovered(seed) for seed in range(5)]
-    numbers = (
-        Number(
-            "smallest distance of the row found from the unknown row, of norm 1, of 5 problems", min(distances), low=0.1
-        ),
-    )
-    return Finding(
-        numbers,
-        "The gradient of one unknown row points along it in all rounds, whatever the penalties are: from three "
-        "features on, two rounds of (12) give the penalties and the row, by linear equations. This is M-ADMM without "
-        "noise, as in the section; noise is what protects.",
-    )
-
-
-STATEMENTS = (
-    Statement(
-        "Theorem 3.2", "|Z(t) - Z*|^2 in J(t) shrinks by 1 + delta(t) each round, at the delta of (23).", theorem_3_2
-    ),
-    Statement(
-        "Section 6.2",
-        "with penalties that are private, it is impossible for the attacker to infer the unknown data point.",
-        section_6_2,
-    ),
-)
+def pure_epsilon(ledger: Any) -> float:
+    """The largest epsilon of an agent at delta = 0, by the releases that a run's ledger counts."""
+    names = [name for name in Charge._fields if name in ledger]
+    charges = [Charge(**dict(zip(names, row, strict=True))) for row in ledger[names].itertuples(index=False)]
+    found = {}
+    for agent, charge, count in zip(ledger["agent"], charges, ledger["count"], strict=True):
+        found.setdefault(agent, Counter())[charge] += int(count)
+    return max(basic_composition_bound(histogram, 0.0) for histogram in found.values())

@@ -1,0 +1,140 @@
+"""Findings of claims: expressions over the runs of a figure, put before the judge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...agents.errors import InputError
+from ..audit.verdicts import ROUNDING
+from . import problems
+from .expressions import evaluate, filled
+from .judge import EXACT, Finding, Number, measured
+from .papers import Claim, NumberSpec, Paper
+from .runs import Runs
+
+OF_RUNS = (
+    *("final", "lead", "at", "lead_at", "worst_lead", "first", "before", "end", "of_size", "won", "spread", "epsilon"),
+    *("best", "best_at", "baseline", "given", "trials", "chosen", "values", "keys"),
+)
+"""Methods of `Runs` that claims may call."""
+
+COMMON: dict[str, Any] = {
+    "mean": lambda values: float(np.mean(values)),
+    "least": lambda values: float(np.min(values)),
+    "most": lambda values: float(np.max(values)),
+    "middle": lambda values: float(np.median(values)),
+    "pairwise": lambda values: list(pairwise(values)),
+    "point": lambda path, value: {path: value},
+    "both": lambda *points: {path: value for point in points for path, value in point.items()},
+    "listed": lambda values: ", ".join(value if isinstance(value, str) else f"{value:g}" for value in values),
+    "infinity": math.inf,
+    "lower": lambda share: math.inf if share == 1 else 0.0,
+}
+"""Names that every expression may use."""
+
+
+def judged(paper: Paper, claim: Claim, runs: Runs | None = None) -> Finding:
+    """Return what comes out about a claim.
+
+    Parameters
+    ----------
+    paper : Paper
+    claim : Claim
+    runs : Runs, optional
+        Of the figure; a printed statement needs none.
+
+    Raises
+    ------
+    InputError
+        If the runs lack something, or the claim is not written as it should be.
+    """
+    names = {**COMMON, **problems.COMPUTED, **paper.printed}
+    if runs is not None:
+        runs = replace(runs, point={}, asked=set())
+        names |= {name: getattr(runs, name) for name in OF_RUNS}
+        names |= {name: partial(function, runs) for name, function in problems.ABOUT_RUNS.items()}
+    numbers = tuple(number for spec in claim.numbers for number in _numbers(paper, spec, names, runs))
+    if runs is not None:
+        runs.point.clear()
+    names["found"] = lambda word: [number.name for number in numbers if number.verdict == word]
+    names["count"] = lambda word: len(names["found"](word))
+    sentences = (
+        filled(each if isinstance(each, str) else each.say, names)
+        for each in claim.why
+        if isinstance(each, str) or evaluate(each.when, names)
+    )
+    words = paper.readings.get(claim.readings, {})
+    return Finding(numbers, claim.kind, filled(claim.how, names), " ".join(sentences), words)
+
+
+def _numbers(paper: Paper, spec: NumberSpec, names: Mapping[str, Any], runs: Runs | None) -> Iterator[Number]:
+    """The numbers of one specification, in the order of its loops."""
+    for values, point in _settings(spec, names, runs):
+        here, unfair = {**names, **values}, ""
+        if runs is not None:
+            runs.point.clear()
+            runs.point.update(point)
+        for name, text in spec.let.items():
+            here[name] = evaluate(text, here)
+        if runs is not None:
+            runs.asked.clear()
+            runs.along = False
+        value = evaluate(spec.value, here)
+        if runs is not None:
+            unfair = runs.unfair(paper.untunable)
+        asked = {"setting": filled(spec.setting, here), "reading": spec.reading, "unfair": unfair}
+        yield _number(spec, filled(spec.name, here), value, asked | _margin(spec, here), here)
+
+
+def _number(spec: NumberSpec, name: str, value: Any, asked: dict[str, Any], names: Mapping[str, Any]) -> Number:
+    if spec.claimed is not None:
+        claimed = float(evaluate(spec.claimed, names))
+        above = value > claimed * (1 + ROUNDING)
+        bound = float(evaluate(spec.at_least, names)) if above else 0.0
+        return Number(name, float(value), high=claimed, claimed=True, at_least=bound)
+    if isinstance(value, pd.Series):
+        if spec.random:
+            return measured(name, value, **asked)
+        if not np.isclose(value, value.iloc[0], rtol=EXACT, atol=0.0, equal_nan=True).all():
+            raise InputError(f"{name} differs from run to run, and is said to have nothing random")
+        return Number(name, float(value.iloc[0]), **asked)
+    if spec.random and "final" in names:
+        raise InputError(f"{name} is one value of all runs; give one by run, or say `random: false`")
+    return Number(name, float(value), **asked)
+
+
+def _margin(spec: NumberSpec, names: Mapping[str, Any]) -> dict[str, float]:
+    """The ends between which a number is asked to lie."""
+
+    def bound(given: float | str) -> float:
+        return float(evaluate(given, names)) if isinstance(given, str) else given
+
+    if spec.near is not None:
+        target, margin = map(bound, spec.near)
+        return {"low": target - margin, "high": target + margin}
+    low, high = (None if given is None else bound(given) for given in (spec.above, spec.below))
+    return {"low": -math.inf if low is None else low, "high": math.inf if high is None else high}
+
+
+def _settings(
+    spec: NumberSpec, names: Mapping[str, Any], runs: Runs | None
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Values of all loops, and the point of the sweep that they make."""
+    choices: list[list[Any]] = []
+    swept = {name: over for name, over in spec.each.items() if runs is not None and over in runs.collection.grid}
+    for name, over in spec.each.items():
+        if runs is not None and name in swept:
+            choices.append(runs.values(str(over)))
+        else:
+            choices.append(evaluate(over, names) if isinstance(over, str) else over)
+    for chosen in product(*choices):
+        values = dict(zip(spec.each, chosen, strict=True))
+        yield values, {str(over): values[name] for name, over in swept.items()}

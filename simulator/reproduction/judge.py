@@ -1,0 +1,247 @@
+"""The judge of claims: numbers with their 95 % intervals and what is asked of them make a verdict, or leave it open.
+
+A number *holds* if its whole interval lies within the margin, *does not hold* if the whole interval lies outside, and
+is *undecided* in between, or below `FEWEST` seeds. Where one side of a comparison was tuned in more trials than the
+other, or on another criterion, it is *untuned* and judges nothing. How numbers decide is the claim's kind:
+
+*for all*               one violated number refutes it, as a counterexample does a theorem
+*all of these parts*    it says several things, of which some may hold: it holds *in part*
+*ordering*              every pair of neighbours stands in the claimed order
+*exists a setting*      all numbers of one setting hold: the paper says that there are suitable ones
+
+A verdict is given once it is the same however the undecided numbers come out. Where the paper may be read in several
+ways, each reading has numbers, and where they decide differently the claim *depends on the reading*.
+
+A claim of privacy is *proved* where everything that is verified lies within what is claimed, *refuted* where a lower
+bound lies above (`hushnet.simulator.audit.verdicts`), and *not proved* in between.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from numpy.typing import ArrayLike
+from scipy import special
+
+from ..analysis.aggregate import mean_interval
+from ..audit.verdicts import verdict as promised
+
+Kind = Literal["for all", "all of these parts", "ordering", "exists a setting"]
+Verdict = Literal[
+    "holds",
+    "in part",
+    "does not hold",
+    "depends on the reading",
+    "undecided",
+    "untuned",
+    "proved",
+    "not proved",
+    "refuted",
+]
+
+FEWEST = 5
+"""Seeds below which a number is undecided."""
+
+MOST = 1000
+"""Seeds beyond which more of them are not called a way to decide."""
+
+EXACT = 1e-12
+"""Half-widths that are smaller, relative to their number, are rounding."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number that decides about a claim, and what is asked of it: to lie strictly between ``low`` and ``high``.
+
+    Parameters
+    ----------
+    name : str
+        What was measured.
+    value : float
+        Its mean; infinite values are admissible.
+    half_width : float
+        Of its 95 % interval; 0 for what is exact, NaN where one run gives no interval.
+    seeds : int
+        Runs that the interval is of; 0 for what nothing random enters.
+    low, high : float
+    setting : str
+        Which of several settings it is about, where a claim is that there is one.
+    reading : str
+        Which of the paper's readings it is about, where there are several.
+    unfair : str
+        Why the comparison is not one between equals; empty if it is.
+    claimed : bool
+        Whether ``high`` is an epsilon that is claimed, and ``value`` the one that is verified.
+    at_least : float
+        The largest lower bound on such an epsilon; 0 without one, infinite by a counterexample.
+    """
+
+    name: str
+    value: float
+    half_width: float = 0.0
+    seeds: int = 0
+    low: float = -math.inf
+    high: float = math.inf
+    setting: str = ""
+    reading: str = ""
+    unfair: str = ""
+    claimed: bool = False
+    at_least: float = 0.0
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the number is where it is asked to be."""
+        if self.claimed:
+            word = promised(self.high, self.value, lower=self.at_least)
+            assert word != "no claim", "only finite claims are decided"
+            return word
+        if self.unfair:
+            return "untuned"
+        if self.seeds == 0:
+            return "holds" if self.low < self.value < self.high else "does not hold"
+        least, most = self.value - self.half_width, self.value + self.half_width
+        if self.seeds < FEWEST or math.isnan(least):
+            return "undecided"
+        if self.low < least and most < self.high:
+            return "holds"
+        return "does not hold" if most <= self.low or least >= self.high else "undecided"
+
+    @property
+    def needed(self) -> int | None:
+        """Seeds with which the interval would leave the margin's ends, by the spread so far; None if above `MOST`."""
+        if self.seeds < 2 or not math.isfinite(self.value):
+            return FEWEST
+        ends = [abs(self.value - end) for end in (self.low, self.high) if math.isfinite(end)]
+        deviation = self.half_width * math.sqrt(self.seeds) / _quantile(self.seeds)
+        tried = range(max(FEWEST, self.seeds), MOST + 1)
+        return next((n for n in tried if _quantile(n) * deviation < min(ends) * math.sqrt(n)), None)
+
+
+def _quantile(seeds: int) -> float:
+    return float(special.stdtrit(seeds - 1, 0.975))
+
+
+def measured(name: str, values: ArrayLike, **asked: object) -> Number:
+    """Return the mean of values over runs with its 95 % t interval.
+
+    Parameters
+    ----------
+    name : str
+    values : (n,) array_like
+        One value per run.
+    **asked
+        Further fields of `Number`.
+    """
+    mean, half, seeds = mean_interval(values)
+    width = 0.0 if half <= EXACT * abs(mean) else float(half)
+    return Number(name, float(mean), width, max(int(seeds), 1), **asked)  # pyright: ignore[reportArgumentType]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What came out about a claim: at least one number, and how numbers decide.
+
+    Parameters
+    ----------
+    numbers : tuple of Number
+    kind : str
+        Of promises every one has to be proved, whatever is said here.
+    how, why : str
+        How it was measured, and what the numbers say beyond themselves.
+    words : dict of str
+        What each reading says, by its name.
+    """
+
+    numbers: tuple[Number, ...]
+    kind: Kind = "for all"
+    how: str = ""
+    why: str = ""
+    words: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on all numbers together."""
+        known = set(self.by_reading.values()) - {"untuned"}
+        decided = known - {"undecided"}
+        if len(decided) > 1:
+            return "depends on the reading"
+        if "undecided" in known:
+            return "undecided"
+        return decided.pop() if decided else "untuned"
+
+    @property
+    def by_reading(self) -> dict[str, Verdict]:
+        """The verdict under each reading."""
+        readings = dict.fromkeys(number.reading for number in self.numbers)
+        return {reading: self._of([n for n in self.numbers if n.reading == reading]) for reading in readings}
+
+    @property
+    def said(self) -> str:
+        """The verdict as a page prints it: with how many of the numbers hold, where they disagree."""
+        if self.verdict == "depends on the reading":
+            each = (f"{word} if {self.words.get(name, name)}" for name, word in self.by_reading.items())
+            return f"{self.verdict}: {'; '.join(each)}"
+        words = [number.verdict for number in self.numbers]
+        if len(set(words)) == 1:
+            return self.verdict
+        held = sum(word in ("holds", "proved") for word in words)
+        return (
+            f"{self.verdict} ({held} of {len(words)} {'proved' if 'refuted' in words or 'proved' in words else 'hold'})"
+        )
+
+    @property
+    def reasons(self) -> list[str]:
+        """Sentences on what is untuned, and on how many seeds would decide what is undecided."""
+        unfair = dict.fromkeys(number.unfair for number in self.numbers if number.verdict == "untuned")
+        sentences = [f"Untuned: {reason}." for reason in unfair]
+        if self.verdict == "undecided":
+            needed = self.needed
+            count = f"more than {MOST:,} seeds" if needed is None else f"about {needed:,} seeds"
+            sentences.append(f"Undecided by {self.seeds}: {count} would decide.")
+        return sentences
+
+    @property
+    def seeds(self) -> int:
+        """Runs of the undecided number that has the fewest."""
+        return min((n.seeds for n in self.numbers if n.verdict == "undecided"), default=0)
+
+    @property
+    def needed(self) -> int | None:
+        """Seeds that would decide all that is undecided; None if too many."""
+        needed = [number.needed for number in self.numbers if number.verdict == "undecided"]
+        known = [count for count in needed if count is not None]
+        return max(known, default=0) if len(known) == len(needed) else None
+
+    def _of(self, numbers: list[Number]) -> Verdict:
+        words: list[Verdict] = [number.verdict for number in numbers if number.verdict != "untuned"]
+        if any(number.claimed for number in numbers):
+            return "refuted" if "refuted" in words else "not proved" if "not proved" in words else "proved"
+        if not words:
+            return "untuned"
+        if self.kind == "exists a setting":
+            settings: dict[str, Verdict] = {
+                n.setting: _of_all(m.verdict for m in numbers if m.setting == n.setting) for n in numbers
+            }
+            return _first(("holds", "undecided"), settings.values(), "does not hold")
+        if self.kind == "all of these parts" and "does not hold" in words:
+            if "holds" in words:
+                return "in part"
+            return "undecided" if "undecided" in words else "does not hold"
+        return _of_all(words)
+
+
+def _of_all(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict on what has to hold altogether."""
+    order: tuple[Verdict, ...] = ("untuned", "does not hold", "undecided")
+    return _first(order, verdicts, "holds")
+
+
+def _first(order: tuple[Verdict, ...], verdicts: Iterable[Verdict], otherwise: Verdict) -> Verdict:
+    known = list(verdicts)
+    for word in order:
+        if word in known:
+            return word
+    return otherwise

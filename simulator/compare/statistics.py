@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
 from ..analysis.aggregate import mean_interval, power_near
 
@@ -118,7 +118,8 @@ def paired_difference(ours: ArrayLike, theirs: ArrayLike, *, interval: bool = Tr
             low, high = (mean - half, mean + half) if interval else (np.nan, np.nan)
             method = "t"
             pairing = _ratio(np.var(ours, ddof=1) + np.var(theirs, ddof=1), np.var(differences, ddof=1))
-            p = float(stats.ttest_1samp(differences, 0.0).pvalue)  # pyright: ignore[reportAttributeAccessIssue]
+            error = np.std(differences, ddof=1) / np.sqrt(len(differences))
+            p = 2.0 * float(special.stdtr(len(differences) - 1, -abs(means[0]) / error))
     with np.errstate(over="ignore"):
         mean, low, high, our_mean, their_mean = np.ldexp([means[0], low, high, *means[1:]], unit).tolist()
     return Difference(int(known.sum()), mean, low, high, p, pairing, method, our_mean, their_mean, *counts)
@@ -222,7 +223,8 @@ def _vary(values: NDArray[np.float64], *sizes: NDArray[np.float64]) -> bool:
 
 
 def _sign_test(larger: int, smaller: int) -> float:
-    return float(stats.binomtest(larger, larger + smaller).pvalue) if larger + smaller else 1.0
+    """Return the two-sided p value of so many signs of either kind that are as probable as each other."""
+    return min(1.0, 2.0 * float(special.bdtr(min(larger, smaller), larger + smaller, 0.5)))
 
 
 def _ratio(above: Any, below: Any) -> float:

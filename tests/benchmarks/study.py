@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     measured(few)  # so that everything is compiled
     seconds, outcomes = measured(whole, options.jobs)
     print(f"{whole.points} points x {whole.seeds} seeds: {len(outcomes)} runs, {seconds:.1f} s of processor time")
-    with patch.object(stacks, "MOST_AGENTS", 0):
+    with patch.object(stacks, "MOST_AGENTS", 1):
         alone, singly = measured(whole)
     print(f"one after the other: {alone:.1f} s, {alone / seconds:.2f} times as much")
     with_all, with_two = usual(measured(few)[1]), usual(measured(replace(few, every=few.time))[1])

@@ -44,7 +44,7 @@ def scenario(tmp_path):
 
 
 def worlds(scenario, *overrides):
-    experiment = Experiment(load(scenario, overrides=("engine=reference", *overrides)))
+    experiment = Experiment(load(scenario, overrides=("engine=event", *overrides)))
     return {each.protocol: experiment.world(each) for each in experiment.runs()}
 
 

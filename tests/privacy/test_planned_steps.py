@@ -16,6 +16,7 @@ from .sampled_gossip import Texts, fields_of, verdict_of
 
 GIVEN = {"mechanism": "gaussian", "multiplier": 2.0, "updates": 5, "clip": 0.2}
 SHIPPED = {
+    "ad_psgd": [{}, {"batch": 2}],
     "collaborative_admm": [{"mu": 0.5}],
     "consensus_admm": [{}],
     "coordinate_descent": [
@@ -24,14 +25,18 @@ SHIPPED = {
         {"mu": 0.5, "privacy": GIVEN},
         {"mu": 0.5, "radius": 0.5, "privacy": {**GIVEN, "mechanism": "laplace"}},
     ],
+    "decentralised_sgd": [{}, {"order": "adapt_then_combine", "local_steps": 3, "batch": 2}],
     "dual_averaging": [
         {"privacy": GIVEN, "sampling": "full", "gamma": 1.0},
         {"privacy": GIVEN, "batch": 2, "gamma": 1.0},
         {"privacy": GIVEN, "batch": 2, "gamma": 1.0, "sampling": "poisson"},
     ],
     "edge_consensus_admm": [{}],
+    "extra": [{}],
+    "gradient_tracking": [{}],
     "local_dp_descent": [{"mu": 0.5, "privacy": {**GIVEN, "mechanism": "laplace", "updates": 1}}],
     "model_propagation": [{"alpha": 0.5}, {"alpha": 0.5, "schedule": "async"}],
+    "nids": [{}],
     "perturbed_admm": [{"noise": {"alpha": 3.0, "updates": 5}}],
     "push_sum_dual_averaging": [{"batch": 2, "gamma": 1.0}, {"privacy": GIVEN, "batch": 2, "gamma": 1.0}],
 }

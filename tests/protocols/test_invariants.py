@@ -9,14 +9,19 @@ import numpy as np
 import pytest
 from hushnet.agents.errors import Divergence
 from hushnet.protocols import catalog
+from hushnet.protocols.algorithms.ad_psgd import AdPsgd
 from hushnet.protocols.algorithms.collaborative_admm import CollaborativeAdmm
 from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm, curvature_of, linear_of, penalty_of
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
+from hushnet.protocols.algorithms.decentralised_sgd import DecentralisedSGD
 from hushnet.protocols.algorithms.dual_averaging import DualAveraging
 from hushnet.protocols.algorithms.edge_consensus_admm import EdgeConsensusAdmm
+from hushnet.protocols.algorithms.extra import Extra
 from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
+from hushnet.protocols.algorithms.gradient_tracking import GradientTracking
 from hushnet.protocols.algorithms.local_dp_descent import LocalDPDescent
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation
+from hushnet.protocols.algorithms.nids import Nids
 from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
 from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging
 from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureSharing
@@ -266,6 +271,40 @@ class StepsTooFarLate(StaleFeatureSharing):
         return over
 
 
+def goes_on_from_something_else(protocol):
+    """A protocol that tells one vector and mixes another."""
+
+    class Otherwise(protocol):
+        decides = True
+
+        def step(self, me):
+            self.steps.alone(me, super().step)
+            me.sent = 1.01 * me.sent
+
+    Otherwise.__name__ = f"{protocol.__name__}GoesOnFromSomethingElse"
+    return Otherwise
+
+
+class ForgetsTheOldGradient(GradientTracking):
+    """(2b) without the gradient of the round before."""
+
+    decides = True
+
+    def step(self, me):
+        me.gradient = 0.9 * me.gradient
+        self.steps.alone(me, super().step)
+
+
+class GainsTooMuch(AdPsgd):
+    """More than half of the difference at the caller."""
+
+    decides = True
+
+    def complete(self, me, partner, vector):
+        self.steps.alone(me, super().complete, partner, vector)
+        me.gained[partner] += 0.01
+
+
 PENALTY = {"noise": {"alpha": 3.0}}
 MUTANTS = [
     (KeepsSomethingBack, Case("coordinate_descent", {"mu": 0.5}), {"model told"}),
@@ -290,6 +329,17 @@ MUTANTS = [
     (KeepsExactSubgradients, Case("dual_averaging", {**FULL, "privacy": {**GAUSSIAN, "updates": 50}}), {"sent told"}),
     (TakesTotalsAgain, Case("push_sum_dual_averaging", FULL), {"mass z", "mass w"}),
     (GivesForNothing, Case("push_sum_dual_averaging", FULL), {"mass w"}),
+    *(
+        (goes_on_from_something_else(protocol), Case(kind), {"sent told"})
+        for kind, protocol in {
+            "decentralised_sgd": DecentralisedSGD,
+            "gradient_tracking": GradientTracking,
+            "extra": Extra,
+            "nids": Nids,
+        }.items()
+    ),
+    (ForgetsTheOldGradient, Case("gradient_tracking"), {"sum of trackers"}),
+    (GainsTooMuch, Case("ad_psgd"), {"gained over an edge"}),
     (StepsTooFar, Case("feature_sharing", {"rho": 1.0}, split=True), {"slopes"}),
     (StepsTooFarLate, Case("stale_feature_sharing", {"rho": 1.0}, split=True), {"slopes"}),
 ]

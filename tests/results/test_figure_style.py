@@ -247,7 +247,7 @@ def test_stand_ins_say_so_on_every_figure(experiment):
         for legend in ("below", "right", "none"):
             found = drawn(root, spec, legend=legend, width=18)
             assert caption(found).startswith("synthetic stand-in for gisette ")
-    assert is_stand_in("synthetic ratings (not MovieLens)")
+    assert is_stand_in("synthetic stand-in for MovieLens")
     assert not is_stand_in("UCI Adult")
 
 

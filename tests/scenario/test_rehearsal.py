@@ -82,7 +82,7 @@ REFUSED = {
         f"protocols: {{cd: {{kind: coordinate_descent, label: {LONG}}}}}\n"
         "figures: [{y: accuracy, x: time, style: {width: 4, legend: right}}]",
         "figures[0]",
-        "do not fit into a legend",
+        "do not fit into 4 cm",
     ),
     "letters that fit into no panel": (
         f"{DESCENT}\nfigures: [{{y: accuracy, x: time, style: {{height: 2, font_size: 24}}}}]",

@@ -47,20 +47,20 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Options:
-    """What an audit is to do.
+    """Options of an audit.
 
     Parameters
     ----------
     tiers : tuple of str
-        Of A, B and C.
+        Tiers to run, some of A, B and C.
     pairs : int
         Neighbouring data sets that are replayed for each protocol, >= 1.
     trials : int
-        Runs on either of two data sets, >= 0; at 0 only the mechanism alone is played with.
+        Runs on each of two data sets, 0 or at least 2; at 0 tier C draws from the mechanism alone.
     level : float
-        Probability that anything at all that the command says is wrong, in (0, 1).
+        Probability, at most, that any statement of the command is wrong, in (0, 1).
     jobs : int
-        Processes that play.
+        Number of processes that make the trials.
 
     Raises
     ------
@@ -195,7 +195,7 @@ def _audited(subject: Subject, options: Options, play: Play, say: Say) -> tuple[
 
 
 def _sampling(subject: Subject, recordings: Sequence[Recording], domain: Domain) -> list[Check]:
-    """Whether rows take part in samples no more often than is charged; nothing where no rows are sampled."""
+    """Test that records take part in samples no more often than is charged; empty where nothing is sampled."""
     witnesses, task = [Witness(recording) for recording in recordings], subject.task
     count = sum(witness.sampled for witness in witnesses)
     if not count:
@@ -259,7 +259,7 @@ def _game(
 
 
 def _judge_noise(outcomes: Sequence[Outcome], level: float) -> None:
-    """Which tests of noise fail, all of the command's together."""
+    """Add a failure for each test of noise rejected at the level, with Holm's correction over the entire command."""
     every = [(outcome, check) for outcome in outcomes for check in outcome.checks]
     if not every:
         return

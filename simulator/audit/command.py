@@ -1,4 +1,4 @@
-"""What ``hushnet audit`` does: audit, write the tables and the figure, and say what came out."""
+"""Command ``hushnet audit``: audit a scenario, write the tables and the figure, and print the result."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _print(outcomes: Sequence[Outcome], options: Options, console: Console) -> N
 
 
 def _sentences(outcome: Outcome) -> Iterator[str]:
-    """What is behind the words."""
+    """Yield the sentences that explain a protocol's result."""
     if outcome.counterexample:
         yield f"counterexample: {outcome.counterexample}."
     if outcome.checks:
@@ -115,7 +115,7 @@ def _sentences(outcome: Outcome) -> Iterator[str]:
 
 
 def _played(game: Game) -> str:
-    """How often a game was played."""
+    """Describe the number of trials of a game, and whether they are runs or draws of the mechanism."""
     return f"2 x {len(game.on_data):,} {'runs' if game.kind == 'runs' else 'draws of the mechanism alone'}"
 
 

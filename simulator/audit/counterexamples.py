@@ -25,7 +25,7 @@ INSIDE = 1e-6
 
 
 def counterexample(subject: Subject, agent: int) -> str:
-    """Why an agent's releases hide nothing, in words; empty if no counterexample is known."""
+    """Return a counterexample that shows that an agent's releases hide nothing, in words; empty if none is known."""
     if not isinstance(getattr(subject.parameters, "noise", None), RangeNoise) or subject.task.columns is None:
         return ""
     own, other = subject.task, _with_another_column(subject.task, agent)

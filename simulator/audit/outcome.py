@@ -1,4 +1,4 @@
-"""What an audit came to: one outcome per protocol, and the numbers behind it as tables."""
+"""Outcomes of an audit, one per protocol, and tables of the numbers behind them."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class Game:
 
 @dataclass
 class Outcome:
-    """What came out about one protocol.
+    """Outcome of an audit for one protocol.
 
     Parameters
     ----------
     key, label : str
     delta, claimed, verified : float
-        As of the scenario's own first run.
+        Values of the scenario's own first run.
     audited : float
         Epsilon is at least this, at the level of the whole command.
     word : str
@@ -68,10 +68,10 @@ class Outcome:
     counterexample : str
         Why epsilon is infinite, in words.
     failures : list of str
-        What speaks against the implementation: noise that is not what releases say, replays that fail, an audited
+        Evidence against the implementation: noise that deviates from its releases, replays that fail, an audited
         epsilon above the verified one.
     notes : list of str
-        What could not be looked at, and why.
+        Checks that could not be made, with the reason.
     profile : list of dict
         Rows ``curve, epsilon, delta``.
     data : str

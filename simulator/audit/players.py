@@ -1,4 +1,4 @@
-"""Who plays the trials of tier C: this process, or several; the same trials, whoever plays them."""
+"""Execution of the trials of tier C in this process or in several; the trials do not depend on the choice."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ BATCHES = 8
 
 @contextmanager
 def players(jobs: int, base: Path) -> Iterator[Play]:
-    """What plays trials, in their order, on so many processes.
+    """Yield a function that makes trials on a number of processes and returns their results in order.
 
     Parameters
     ----------
     jobs : int
-        1 is this process.
+        Number of processes; 1 is this process.
     base : Path
         Folder that the scenario's files are relative to.
     """

@@ -26,7 +26,7 @@ EXCESS = 1e-6
 
 @dataclass(frozen=True)
 class ReplayedPair:
-    """What came out about one pair.
+    """Result of replaying one pair of neighbouring data sets.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class ReplayedPair:
     verified, claimed : float
         Epsilons of the attacked agent, at the subject's delta; NaN where the run itself failed.
     draws, charges : int
-        Noise drawn for the attacked agent's releases, and what it was charged for.
+        Number of draws of noise for the attacked agent's releases, and of releases that it was charged for.
     ratio : float
         The largest realised change over the sensitivity charged for; NaN without releases of a finite one.
     power : float
@@ -44,7 +44,7 @@ class ReplayedPair:
         Whether constants that the protocol prepares had to be held fixed, because they come from the data and count as
         public.
     failure : str
-        What is wrong, in words; empty if nothing is.
+        Description of the failure; empty if there is none.
     """
 
     pair: Pair

@@ -49,7 +49,7 @@ DIGITS = 9
 
 @dataclass(frozen=True)
 class Counts:
-    """How often a test fired: S is the event that speaks for the first of two data sets.
+    """Counts of trials in which a test decided for the first of two data sets; S is the event that it does.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def choose_test(first: Array, second: Array, *, delta: float, bound: Bound) -> T
 
 
 def counts_of(first: Array, second: Array, threshold: ArrayLike, *, swapped: bool) -> Counts:
-    """How often log-likelihood ratios speak for D, or, swapped, for D'; arrays for an array of thresholds."""
+    """Count log-likelihood ratios in favour of D or, swapped, of D'; arrays for an array of thresholds."""
     if swapped:
         return Counts(_below(second, threshold), len(second), _below(first, threshold), len(first))
     return Counts(
@@ -185,7 +185,7 @@ def counts_of(first: Array, second: Array, threshold: ArrayLike, *, swapped: boo
 
 
 def _below(values: Array, threshold: ArrayLike) -> Any:
-    """How many values are below a threshold."""
+    """Count the values below a threshold."""
     counts = np.searchsorted(np.sort(values), threshold, side="left")
     return int(counts) if np.ndim(counts) == 0 else counts
 

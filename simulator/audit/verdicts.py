@@ -1,4 +1,4 @@
-"""What is said about a claim of privacy: proved, not proved or refuted, here and on the pages of reproductions.
+"""Verdicts on a claim of privacy: proved, not proved or refuted, in audits and on the pages of reproductions.
 
 An upper bound above a claim proves nothing about it: the accountant may be loose, or the sensitivity generous. To
 refute a claim takes a *lower* bound above it: by an attack, whose numbers hold with a stated confidence, or by an exact

@@ -1,4 +1,4 @@
-"""Whether runs that are compared met common random numbers, task and code, and what differs."""
+"""Check that compared runs share random numbers, task and code, with a description of what differs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Pair = tuple[Mapping[str, Any], Mapping[str, Any]]
 
 
 def not_shared(pairs: Iterable[Pair]) -> list[str]:
-    """What the two sides of pairs did not share, in words; empty for a comparison on common random numbers."""
+    """List in words what the two sides of pairs do not share; empty for a comparison on common random numbers."""
     found: dict[str, list[str]] = {}
     for ours, theirs in pairs:
         for part, words in PARTS.items():
@@ -35,7 +35,7 @@ def not_shared(pairs: Iterable[Pair]) -> list[str]:
 
 
 def _versions(part: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
-    """What exactly differs, where it can be said shortly."""
+    """List the versions of code or libraries that differ; empty for other parts."""
     if part == "code":
         return [f"{theirs.get(part)} against {ours.get(part)}"]
     if part != "versions":

@@ -71,7 +71,7 @@ class Comparison:
     warnings: list[str]
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: what differs from the baseline, what must be known before, and where signs change."""
+        """Return HTML for a notebook: warnings, differences from the baseline, and break-even points."""
         heads = ["title", "label", *self.grid, "n", "baseline_mean", "difference", "low", "high", "p_holm", "verdict"]
         said = "".join(f"<li>{escape(text)}</li>" for text in self.warnings)
         parts = [f"<p>Differences from {escape(self.labels[self.baseline])}, run by run.</p><ul>{said}</ul>"]
@@ -213,7 +213,7 @@ def columns_of(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def least_and_most(group: Frame) -> dict[str, float]:
-    """What the mean difference may be, as values are places of records, each late by less than a record's distance."""
+    """Bound the mean difference of values that are known up to the interval between record instants only."""
     both = group[np.isfinite(group["ours"]) & np.isfinite(group["theirs"])]
     if (both["ours_after"] == both["ours"]).all() and (both["theirs_after"] == both["theirs"]).all():
         return {"least": np.nan, "most": np.nan}
@@ -224,7 +224,7 @@ def least_and_most(group: Frame) -> dict[str, float]:
 
 
 def verdict_of(row: dict[str, Any], p: float, more_is_better: bool | None) -> str:
-    """How a protocol stands to the baseline where the difference is significant and records tell who was first."""
+    """Return the verdict on a protocol against the baseline; empty if not significant, or too close for the records."""
     if not p < SIGNIFICANT or (row["method"] != "sign test" and row["least"] < 0 < row["most"]):
         return ""
     up = row["larger"] > row["smaller"] if row["method"] == "sign test" else row["difference"] > 0
@@ -264,7 +264,7 @@ def _break_even(
 
 
 def _changes(measure: Measure, axis: str, kinds: Kinds) -> bool:
-    """Whether a measure is in units of a metric that is another function at other values of an axis."""
+    """True if a measure is in units of a metric that is a different function at different values of an axis."""
     return bool(measure.metric) and measure.name not in AXES_TO_TARGET and kinds.changes_along(measure.metric, axis)
 
 
@@ -279,7 +279,7 @@ def _changing(found: list[Measure], collection: Collection, kinds: Kinds) -> Ite
 
 
 def _geometric(x: np.ndarray[Any, Any]) -> bool:
-    """Whether values grow rather by factors than by steps."""
+    """True if positive values are spaced more evenly on a logarithmic axis than on a linear one."""
     if len(x) < 3 or not (x > 0).all():
         return False
     spread = [np.std(steps) / np.mean(steps) for steps in (np.diff(x), np.diff(np.log(x)))]

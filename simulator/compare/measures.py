@@ -1,4 +1,4 @@
-"""What runs are compared by: final values, places of the target, mean heights and epsilon, one value per run."""
+"""Measures that runs are compared by, one value per run: final values, target crossings, mean heights, epsilon."""
 
 from __future__ import annotations
 

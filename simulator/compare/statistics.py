@@ -33,7 +33,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Difference:
-    """What the pairs say about ours minus theirs.
+    """Paired difference of a protocol (ours) minus another (theirs), with its interval and test.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Difference:
         Variance that the difference of two independent means would have, divided by that of the paired one; NaN
         below two pairs, where a value is infinite and where nothing varies.
     method : {"t", "sign test", "nothing to test", ""}
-        Where interval and p value come from; the sign test has no interval, and where all differences are the same
+        Source of interval and p value; the sign test has no interval, and where all differences are the same
         there is nothing to test.
     ours, theirs : float
         Means over the pairs that ``mean`` is about.
@@ -157,7 +157,7 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Crossing:
-    """Where along an axis a mean difference changes sign.
+    """Point on an axis at which a mean difference changes sign.
 
     Parameters
     ----------
@@ -186,18 +186,18 @@ class Crossing:
 
 
 def crossings(x: ArrayLike, differences: ArrayLike, *, log: bool, rng: np.random.Generator) -> list[Crossing]:
-    """Where the mean over seeds of a paired difference changes sign along an axis.
+    """Find the points along an axis at which the mean over seeds of a paired difference changes sign.
 
     Parameters
     ----------
     x : (k,) array_like
         Ascending values of the axis.
     differences : (k, n) array_like
-        Differences by value and seed; NaN where unknown, infinite where one of the two never got there.
+        Differences by value and seed; NaN where unknown, infinite where one of the two never reached the target.
     log : bool
         Whether to interpolate, and to choose the nearest crossing of a resample, on a logarithmic axis.
     rng : numpy.random.Generator
-        For the bootstrap, which resamples seeds jointly at all values of the axis.
+        Generator for the bootstrap, which resamples seeds jointly at all values of the axis.
     """
     places, table = np.asarray(x, dtype=np.float64), np.asarray(differences, dtype=np.float64)
     known = ~np.isnan(_means(table))
@@ -218,7 +218,7 @@ def crossings(x: ArrayLike, differences: ArrayLike, *, log: bool, rng: np.random
 
 
 def _vary(values: NDArray[np.float64], *sizes: NDArray[np.float64]) -> bool:
-    """Whether values vary by more than rounding of what they come from."""
+    """True if values vary by more than the rounding error of the numbers that they are computed from."""
     return bool(np.ptp(values) > ROUNDING * max(np.abs(each).max() for each in sizes))
 
 

@@ -57,7 +57,7 @@ WITHHELD = (
 
 
 def about_break_even(found: Frame) -> str:
-    """What has to be said about break-even points: how places were found, and why some are not known."""
+    """Return the note on break-even points: the method by which they were found, and why some are not known."""
     return " ".join([*([BREAK_EVEN] if found["at"].notna().any() else []), *_withheld(found)])
 
 
@@ -66,12 +66,13 @@ def _withheld(found: Frame) -> list[str]:
 
 
 def compare_folders(folders: Sequence[Path], baseline: str | None = None, console: Console | None = None) -> None:
-    """What ``hushnet compare`` does: print the comparison and write it beside the runs.
+    """Print a comparison of saved runs and write it beside them, as ``hushnet compare`` does.
 
     Parameters
     ----------
     folders : sequence of Path
-        One or more ``results/<scenario>``; files go to ``compare`` in the first.
+        One or more ``results/<scenario>``; files go to ``compare`` in the first, or, with several, to
+        ``compare-with-...``, which names the others.
     baseline : str, optional
         Key or label of a protocol.
     console : rich.console.Console, optional
@@ -192,12 +193,12 @@ def cells_of(row: dict[str, Any]) -> list[str]:
 
 
 def censored(row: dict[str, Any]) -> bool:
-    """Whether a run of some pair never got there."""
+    """True if a run of some pair has no finite value, such as a target that it never reached."""
     return min(row["finite"], row["baseline_finite"]) < row["n"]
 
 
 def on_records(row: dict[str, Any]) -> bool:
-    """Whether values are places of records, so that what is measured happened before them."""
+    """True if values are record instants, so that the measured event happened at or before them."""
     return not math.isnan(row["least"])
 
 

@@ -1,4 +1,4 @@
-"""Who wins where: every protocol against every other, at each point of a sweep, and how certain that is."""
+"""Winners at each point of a sweep: every protocol against every other, and how certain the order is."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Contest:
 
     @property
     def causes(self) -> tuple[Cause, ...]:
-        """Why it is open, among those that lead."""
+        """Reasons why the contest among the leaders is open."""
         lead = set(self.leaders)
         return tuple(dict.fromkeys(d.cause for d in self.duels if d.cause and {d.one, d.other} <= lead))
 
@@ -103,7 +103,7 @@ class Standings:
 
 
 def standings(collection: Collection, most: int = 3) -> list[Standings]:
-    """Who is ahead of whom by the measures that matter most.
+    """Rank the protocols by the measures that matter most, at each point of a sweep.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def standings(collection: Collection, most: int = 3) -> list[Standings]:
 
 
 def _weight(measure: Measure, collection: Collection) -> int:
-    """What counts first: the target that somebody asked for, and the task's own measure at the end."""
+    """Return a measure's rank: a target of the scenario first, then the task's metric at the end, then others."""
     own = str((collection.manifests[0].get("task") or {}).get("metric", ""))
     asked = bool(collection.index.get("target"))
     first = [TARGET] if asked else []

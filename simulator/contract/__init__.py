@@ -1,4 +1,4 @@
-"""What a protocol promises, tested: the contract for authors of plug-ins, and the replay that proves its privacy."""
+"""Tests of what a protocol promises: the contract for authors of plug-ins, and the replay that proves its privacy."""
 
 from .bench import protocol_parameters
 from .checks import check_contract

@@ -324,7 +324,7 @@ def example(protocol: type[Protocol], *, time: float = 60.0, split: bool = False
 
 
 def relative_gap(world: World) -> float:
-    """How far a protocol's models are above the minimum of its objective, in relation to models that are zero."""
+    """Return the excess of a protocol's objective over its minimum, divided by the excess of models that are zero."""
     objective, models = world.protocol.objective(), world.protocol.models(world.state)
     assert objective is not None
     assert models is not None

@@ -1,4 +1,4 @@
-"""Whether every draw of noise is charged for, as what it is, every charge for it has a draw, and who says more pays."""
+"""Check that draws of noise and privacy costs match one to one, and that whoever sends without noise is charged."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _check_plain(world: World, recording: Recording) -> None:
 
 
 def exposed(world: World, agent: int) -> bool:
-    """Whether an agent was charged for something that protects nothing."""
+    """True if an agent was charged for a release that protects nothing."""
     return any(charge.multiplier == 0 for charge in world.ledger.histogram(agent))
 
 
@@ -80,7 +80,7 @@ def _law(release: Release) -> Law:
 
 
 def _charged(world: World, agent: int) -> Counter[Law]:
-    """What an agent was charged for noise that protects something."""
+    """Count an agent's charges for noise that protects something, by mechanism, multiplier and sampling."""
     found: Counter[Law] = Counter()
     for charge, count in world.ledger.histogram(agent).items():
         if charge.multiplier > 0 and mechanism_of(charge.mechanism).noisy:

@@ -137,12 +137,12 @@ def check_locality(protocol: type[Protocol], parameters: ProtocolParameters) -> 
 
 
 def _came_to(bench: Bench, agent: int, sent: list[Sent]) -> list[NDArray[np.float64]]:
-    """What a step has written and sent."""
+    """Return the agent's blocks after a step, and the vectors that the step has sent."""
     return [*bench.owned(agent).values(), *(one.vector for one in sent)]
 
 
 def _global_draws() -> bytes:
-    """Where NumPy's global generator stands."""
+    """Return the state of NumPy's global random generator, as bytes to compare."""
     return pickle.dumps(np.random.get_state())  # noqa: NPY002 - to see whether others draw from it
 
 
@@ -160,7 +160,7 @@ def _check_alike(who: str, benches: tuple[Bench, Bench], sent: list[list[Sent]],
 
 
 def _check_own(who: str, usual: list[Sent], disturbed: list[Sent]) -> None:
-    """What an agent sends must not change with what others have."""
+    """Check that an agent sends the same when others' state differs."""
     kinds = [[one.kind for one in sent] for sent in (usual, disturbed)]
     if kinds[0] != kinds[1]:
         raise ContractViolation(f"{who} {kinds[0]} or {kinds[1]}, by something that is not its own")
@@ -212,7 +212,7 @@ def check_public_messages(protocol: type[Protocol], parameters: ProtocolParamete
 
 
 def _check_public(name: str, agent: int, usual: list[Sent], changed: list[Sent], *, noisy: bool) -> None:
-    """What an agent sends as public must be the same with other data, unless it follows from noisy values."""
+    """Check that messages released as public do not depend on the data, unless they follow from noisy values."""
     for one, other in zip(usual, changed, strict=False):
         if noisy and one.release.reason == POST_PROCESSING:
             continue
@@ -233,7 +233,7 @@ def check_noisy_messages(protocol: type[Protocol], parameters: ProtocolParameter
 
 
 def _check_noisy(name: str, agent: int, usual: list[Sent], other: list[Sent]) -> None:
-    """What an agent sends as noisy must change with the noise."""
+    """Check that messages released as noisy depend on the noise that is drawn."""
     for one, two in zip(usual, other, strict=False):
         if one.release.scale > 0 and np.array_equal(one.vector, two.vector):
             raise ContractViolation(
@@ -271,12 +271,12 @@ def _first_that_differs(usual: Bench, other: Bench, seen: Seen, *, but: int) -> 
 
 
 def _started(bench: Bench, agent: int) -> list[NDArray[np.float64]]:
-    """What an agent sent at its start, and its blocks after it."""
+    """Return the vectors that an agent sent at its start, and its blocks after it."""
     return [one.vector for one in bench.started[agent]] + list(bench.owned(agent).values())
 
 
 def _doings(bench: Bench, agent: int) -> list[NDArray[np.float64]]:
-    """What an agent sends at its start and in every kind of step, and its blocks after each."""
+    """Return the vectors that an agent sends at its start and in every kind of step, and its blocks after each."""
     vectors = _started(bench, agent)
     for _, step in bench.steps(agent):
         vectors += [one.vector for one in step()] + list(bench.owned(agent).values())

@@ -1,4 +1,4 @@
-"""What leaves an agent in a step, the noise behind it, and how far two data sets move what is protected."""
+"""Steps and draws of noise as the replay notes them, and distances between exact values on two data sets."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Draw:
         return self.exact if self.log_jacobian is not None else self.noisy - self.exact
 
     def change(self, other: Draw) -> float:
-        """How far another data set moves what is protected, in the units of the release's sensitivity."""
+        """Return the distance between the exact values on two data sets, in the units of the release's sensitivity."""
         moved = distance(self.release, other.exact - self.exact)
         if self.log_jacobian is None or other.log_jacobian is None:
             return moved
@@ -70,7 +70,7 @@ class Draw:
         return charged + self.rounding(other)
 
     def rounding(self, other: Draw) -> float:
-        """What rounding may add to a `change`, in the units of the release's sensitivity.
+        """Bound what rounding may add to a `change`, in the units of the release's sensitivity.
 
         It is measured in units in the last place, never by the length of the values themselves: that is for a mechanism
         to say, and may be infinite.
@@ -80,7 +80,7 @@ class Draw:
         return float(UNITS * np.spacing(largest) * count)
 
     def too_large(self, other: Draw) -> bool:
-        """Whether the exact values are so large that rounding alone hides what the release is charged for."""
+        """True if the exact values are so large that rounding alone hides what the release is charged for."""
         charged = self.release.verified_sensitivity or self.release.scale
         return self.log_jacobian is None and not self.rounding(other) <= ROUNDED * charged
 
@@ -93,7 +93,7 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What left an agent in one step.
+    """Record of one step of an agent: its messages, its other releases, and its draws of noise.
 
     Parameters
     ----------
@@ -126,12 +126,12 @@ class Step:
 
 
 def law_of(release: Release) -> tuple[Any, ...]:
-    """What decides how noise for a release is drawn, and what it costs; a value may be released under a twin of it."""
+    """Return the fields that determine a release's noise and cost; releases that agree in them are interchangeable."""
     return release.agent, release.mechanism, release.scale, release.verified_sensitivity, release.sampling, release.unit
 
 
 def protects_nothing(release: Release) -> bool:
-    """Whether a release has an infinite epsilon: plain content, or noise for an unbounded sensitivity."""
+    """True if a release has an infinite epsilon: content without noise, or noise for an unbounded sensitivity."""
     return not release.free and release.multiplier == 0
 
 
@@ -142,7 +142,7 @@ def distance(release: Release, vector: NDArray[np.float64]) -> float:
 
 
 def difference(one: NDArray[np.float64], other: NDArray[np.float64]) -> str:
-    """Where two vectors differ, and by how much, in words."""
+    """Describe in words the coordinate at which two vectors differ most, and by how much."""
     if np.isnan(other).any():
         return f"coordinate {int(np.flatnonzero(np.isnan(other))[0])} is not a number (NaN)"
     if len(one) != len(other):

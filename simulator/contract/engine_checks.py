@@ -158,7 +158,7 @@ def _compare(reference: World | HushnetError, other: World | HushnetError, cut: 
 
 
 def _differences(one: World, other: World) -> Iterator[str]:
-    """What differs between two runs, in words."""
+    """Yield a description of each difference between two runs: counts, traffic, privacy costs, and final state."""
     yield from (what for what in ("ended", "activations", "traffic") if getattr(one, what) != getattr(other, what))
     for agent in range(one.setting.graph.agents):
         if one.ledger.histogram(agent) != other.ledger.histogram(agent):

@@ -49,7 +49,7 @@ def _moved(before: float | None, now: float | None) -> str:
 
 
 def _under_own(noted: tuple[Sent, ...], now: tuple[Sent, ...]) -> list[Sent]:
-    """What was noted, under the releases of this run where its messages are of the same kinds.
+    """Return the recorded messages, under the releases of this run where its messages are of the same kinds.
 
     Steps have paid for those when they drew their noise; the other run's would be paid for once more.
     """
@@ -133,7 +133,7 @@ class Forcing(Led):
         self._open: set[int] = set()
 
     def assumed(self, name: str, value: Any) -> Any:
-        """What was prepared from the usual data, if that is held fixed."""
+        """Return a constant that the protocol prepares from records: the recorded run's if constants are held fixed."""
         return super().assumed(name, deepcopy(self.recording.constants.get(name, value)) if self.held else value)
 
     def drew(self, draw: Draw) -> NDArray[np.float64]:
@@ -206,11 +206,11 @@ class Forcing(Led):
         self.steps.append(step)
 
     def _may_change(self, agent: int) -> bool:
-        """Whether an agent has other data than in the run that was noted."""
+        """True if an agent's data differ from those in the recorded run."""
         return self.changed is None or agent in self.changed
 
     def _compare(self, noted: Step, step: Step) -> None:
-        """Whether the same leaves an agent on both data sets."""
+        """Check that a step sends and discloses the same on both data sets."""
         where = self.where(step)
         if noted.silent != step.silent:
             self.fail(f"{where} falls silent on one of two neighbouring data sets only")
@@ -250,7 +250,7 @@ class Forcing(Led):
                 self.fail(f"{where}: the {name} of its release depends on the data, {other!r} in place of {one!r}")
 
     def finished(self) -> None:
-        """Whether the run came as far as the one that was noted."""
+        """Raise the violation that was found, or one if the run made fewer steps than the recorded run."""
         if self.violation is not None:
             raise self.violation
         if len(self.steps) < len(self.recording.steps):

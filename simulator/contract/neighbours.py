@@ -33,7 +33,7 @@ STRIDE = 7
 
 @dataclass(frozen=True)
 class Domain:
-    """Which records are admissible.
+    """Domain of the data: the records that neighbouring data sets may contain.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Domain:
 
 
 def domain_of(task: Task, protocol: Protocol, recording: Recording) -> Domain:
-    """What records a run's sensitivities are to hold for: any where all are clipped, else those within the bounds.
+    """Return the domain on which a run's sensitivities must hold: unbounded if all clip, else within the data's bounds.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def worst_pairs(task: Task, agent: int, domain: Domain, models: Any) -> list[tup
 
 
 def _labelled(task: Task, agent: int, domain: Domain) -> bool:
-    """Whether an agent's neighbouring data sets may differ in their labels."""
+    """True if an agent's neighbouring data sets may differ in their labels."""
     return "labels" not in domain.shared and (task.columns is None or agent == 0)
 
 

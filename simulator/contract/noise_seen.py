@@ -48,7 +48,7 @@ class Drawn:
 
     @property
     def where(self) -> str:
-        """What sentences call the draw."""
+        """Name of the draw in messages: agent, time and index."""
         return f"{self.who or f'agent {self.agent}'} at time {self.release.time:.6g} (noise {self.rank + 1})"
 
 

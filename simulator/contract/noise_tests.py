@@ -218,7 +218,7 @@ def _close(stack: Stack, noise: Sequence[Drawn]) -> Array:
 
 
 def _width(some: Sequence[Stack]) -> int:
-    """How many numbers of every vector are looked at where there are too many."""
+    """Return the number of coordinates to test per vector, so that all vectors stay within `NUMBERS`."""
     return max(2, NUMBERS // max(1, sum(len(one.values) for one in some)))
 
 
@@ -250,7 +250,7 @@ def _fresh_numbers(mechanism: str, some: Sequence[Stack], rng: np.random.Generat
 
 
 def _symmetric(stack: Stack, rng: np.random.Generator) -> bool:
-    """Whether a mechanism's density stays the same when signs of coordinates change."""
+    """True if a mechanism's density stays the same when signs of coordinates change."""
     kind, width = noise_of(stack.mechanism), stack.values.shape[1]
     fresh = _fresh(stack.mechanism, (16, width), rng)
     flipped = fresh * rng.choice([-1.0, 1.0], fresh.shape)
@@ -303,7 +303,7 @@ def _pairs(signs: Array, order: NDArray[np.intp], apart: int, *same: Array, diff
 
 
 def _precision(some: Sequence[Stack]) -> Check:
-    """Whether numbers have more places than those of single precision, whose last ones would stay visible."""
+    """Test that noise is not rounded to single precision, which would leave the last places of exact values visible."""
     from scipy import special
 
     noise, rounding = (np.concatenate([np.ravel(getattr(one, name)) for one in some]) for name in ("noise", "rounding"))

@@ -1,4 +1,4 @@
-"""What a proof's runs have shown of noise and samples: whether they are what releases say, and how much that is."""
+"""Evidence from a replay's runs that noise and samples are distributed as their releases state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENOUGH = 100
 
 
 def doubt(small: Sequence[Witness], own: Sequence[Witness] = ()) -> str:
-    """How noise or samples are other than releases say, in words; empty if nothing speaks for it.
+    """Describe how noise or samples deviate from what their releases state; empty if no test rejects them.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def _words(check: Check) -> str:
 
 
 def seen(small: Sequence[Witness], own: Sequence[Witness]) -> tuple[list[str], list[str]]:
-    """What of noise and samples was looked at, and what was not, in words."""
+    """List, in words, the noise and samples that were tested, and those that were not."""
     every, looked, missed = [*small, *own], [], []
     numbers = sum(draw.noisy.size for one in every for draws in one.recording.draws.values() for draw in draws)
     looked.append(f"{numbers} numbers of noise")

@@ -1,9 +1,9 @@
-"""Whether samples are drawn anew for each release: a run on the same data in which every other step draws otherwise.
+"""Check that samples are drawn anew for each release, by a second run in which every other step draws differently.
 
-It is led along the noisy values of the first. A sample that is charged for as one has to follow from what its own step
-draws: releases of steps whose draws are the same stay the same, and of those whose draws are others some change. Rows
-dealt out in turn, by a seed that everybody knows, or for a whole epoch at once are found so, however few releases
-there are.
+The second run has the data and the noisy values of the first. A sample that is charged for as one has to follow from
+what its own step draws: releases of steps whose draws are the same stay the same, and of those whose draws differ some
+change. This finds records that are taken in turn, by a seed that everybody knows, or for an entire epoch at once,
+however few releases there are.
 """
 
 from __future__ import annotations

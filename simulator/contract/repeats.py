@@ -1,10 +1,10 @@
-"""Whether a protocol does the same in every process: one short run in a small world, made twice, step by step.
+"""Check that a protocol does the same in every process: short runs in a small world, compared step by step.
 
 The second run is made in a fresh process, where Python hashes texts otherwise and memory lies elsewhere, and once more
 here, where what the first has left behind may show. What differs only on other data, after the small world's end, in
 batches of steps, or with little probability is not found: two texts in a set come in the same order half of the time.
 
-A protocol that ends the fresh process has ended no other; where its runs are to be made is for others to decide.
+A protocol that ends the fresh process has ended no other; the caller decides in which process its runs are made.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ RepeatedStep = tuple[Any, float, str, str]
 
 @dataclass(frozen=True)
 class Repeated:
-    """What came of the runs.
+    """Result of comparing a protocol's runs in two processes.
 
     Parameters
     ----------
     status : {"same", "differs", "undeclared", "deadly", "unknown"}
     said : str
-        In one sentence: where they differ, what a step does that is not declared, or what the process said last that
-        has ended.
+        One sentence: the first difference, what a step does that is not declared, or the last output of a process
+        that has ended.
     """
 
     status: Literal["same", "differs", "undeclared", "deadly", "unknown"]
@@ -191,7 +191,7 @@ DUMPED = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in ', re.MULTIL
 
 
 def last_words(said: str, code: int | None = None) -> str:
-    """What a process has written before it ended, in a sentence: the author's line, and why."""
+    """Return one sentence from the output of a process that has ended: the author's line, and why it ended."""
     _, fatal, dump = said.rpartition("Fatal Python error: ")
     current = dump.partition("Current thread")[2] or dump
     lines = [(found["file"], int(found["line"])) for found in DUMPED.finditer(current)]

@@ -38,22 +38,22 @@ Make = Callable[[Setting, Watch], tuple[World, Engine]]
 
 @dataclass
 class Replayed:
-    """What a replay has shown.
+    """Result of a replay.
 
     Parameters
     ----------
     steps : int
-        Completed steps of all agents in the run that was noted.
+        Completed steps of all agents in the recorded run.
     exposed : frozenset of int
-        Agents that were charged for something that protects nothing.
+        Agents that were charged for a release that protects nothing.
     adjacencies : tuple of str
-        Between what data sets.
+        Relations between the neighbouring data sets that were compared.
     failure : str
-        How the run that was noted has failed; empty where it has reached its end.
+        Why the recorded run has failed; empty where it has reached its end.
     witnesses : list of Witness
-        What every run that was noted has shown of noise and samples.
+        Evidence about noise and samples, from every recorded run.
     runs : int
-        Runs that it took.
+        Number of runs that were made.
     groups : int
         Runs in which a group of agents had other data and the others their own.
     ratio : float
@@ -61,9 +61,9 @@ class Replayed:
     held : bool
         Whether constants that the protocol takes from records and treats as public had to be held fixed.
     looked : frozenset of int
-        Agents whose data were changed in a run that came out as it has to.
+        Agents whose data were changed in a run that held.
     unlooked : dict of int to str
-        Agents with data about which nothing was shown, and why.
+        Agents with data about which nothing was shown, with the reason.
     """
 
     steps: int
@@ -316,7 +316,7 @@ class _Replay:
         found.ratio, found.held, found.looked = max(found.ratio, most), found.held or fixed, found.looked | changed
 
     def _rows(self, task: Task, agents: Sequence[int], number: int, adjacency: str, *, planted: bool) -> Rows:
-        """Which row of each agent is another one."""
+        """Choose the record of each agent that neighbouring data replace, add or remove."""
         if not self.sampled:
             return in_turn(task, agents, number)
         if adjacency != "replace-one":

@@ -1,4 +1,4 @@
-"""Which row of each agent is changed in a run."""
+"""Choices of the record of each agent that is changed in a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Rows = Mapping[int, int]
 
 
 def counts_of(task: Task, agents: Iterable[int]) -> dict[int, int]:
-    """How many rows agents hold, of those with data."""
+    """Return the number of records by agent, without agents that hold none."""
     whole = len(task.train.labels)
     counts = {agent: whole if task.columns is not None else int(task.train.counts[agent]) for agent in agents}
     return {agent: count for agent, count in counts.items() if count}

@@ -1,20 +1,20 @@
-"""Whether rows take part in releases over samples no more often than these are charged for, and drawn anew each time.
+"""Test that records take part in releases over samples no more often than charged, and are drawn anew each time.
 
-In a run on neighbouring data that is led along the same noisy values, a changed row took part in a release if its exact
-value moves. Where samples are what they are charged for, that happens with a probability of at most `Release.sampling`,
-whatever happened before. So whoever stakes money on it at the odds that this gives does not win on average: with odds
-raised by a factor r, a stake is multiplied by r / (1 - s + s r) where the row takes part, and by 1 / (1 - s + s r)
-where it does not. Capital that has grown by a factor of 1 / p refutes it at level p, by Markov's inequality, however
-dependent releases are otherwise (Shafer 2021, "Testing by betting"). The capital is split over the ways to bet in
-`bets`, each at several odds, on all rows, on the first, the last, ..., and on those of one agent.
+In a run on neighbouring data that is forced along the same noisy values, a changed record took part in a release if the
+release's exact value changes. Where samples are what they are charged for, that happens with a probability s of at most
+`Release.sampling`, whatever happened before. So whoever stakes money on it at the odds that this gives does not win on
+average: with odds raised by a factor r, a stake is multiplied by r / (1 - s + s r) where the record takes part, and by
+1 / (1 - s + s r) where it does not. Capital that has grown by a factor of 1 / p refutes it at level p, by Markov's
+inequality, however dependent releases are otherwise (Shafer 2021, "Testing by betting"). The capital is split over the
+ways to bet in `bets`, each at several odds, on all records, on the first, the last, ..., and on those of one agent.
 
-Several rows of an agent are seen in one release where several runs are led along one. Drawn one by one, or so many of
-them without any twice, they are independent or negatively associated (Joag-Dev and Proschan 1983): then bets on them
-one after the other gain no more on average than they would in releases of their own, and none is more likely to take
-part where its neighbour does, which is bet on as well.
+Several records of an agent are seen in one release where several runs are forced along one. Drawn independently, or as
+a fixed number without replacement, they are independent or negatively associated (Joag-Dev and Proschan 1983): then
+bets on them one after the other gain no more on average than they would in releases of their own, and none is more
+likely to take part where its neighbour does, which is bet on as well.
 
-Only "more often" is looked for: a row of slope 0 takes part unseen. Rows that are dealt out in turn, or one in the
-middle that is preferred a little, need more releases than a short run has.
+Only "more often" is tested: a record of slope 0 takes part unseen. Finding records that are taken in turn, or one in
+the middle that is preferred a little, needs more releases than a short run has.
 """
 
 # SciPy comes without types.
@@ -114,7 +114,7 @@ class Witness:
 
     @property
     def moved(self) -> bool:
-        """Whether a changed row was seen to take part in a release over a sample."""
+        """True if a changed record was seen to take part in a release over a sample."""
         return any(one.moved.any() for some in self.samples for one in some)
 
     @property
@@ -124,7 +124,7 @@ class Witness:
 
 
 def _changed_row(usual: Task, other: Task, agent: int) -> tuple[str, int]:
-    """Which single row of an agent is another one, lacks or is added, and its rank; empty if that is no single one."""
+    """Name and index of the one record in which an agent's two data sets differ; empty and -1 if it is not just one."""
     if usual.columns is not None:
         return "", -1
     (start, stop), (begin, end) = (task.train.offsets[agent : agent + 2].tolist() for task in (usual, other))
@@ -139,19 +139,19 @@ def _changed_row(usual: Task, other: Task, agent: int) -> tuple[str, int]:
 
 
 def _moved(one: Draw, two: Draw) -> bool:
-    """Whether an exact value is another one, by more than rounding leaves of it or any noise could fail to hide."""
+    """True if two exact values differ by more than the accuracy of solvers and rounding explains."""
     least = SOLVED * one.release.scale
     same = np.abs(one.exact - two.exact).max(initial=0.0) <= least
     return not (same and abs((one.log_jacobian or 0.0) - (two.log_jacobian or 0.0)) <= SOLVED)
 
 
 def sampling_doubt(witnesses: Sequence[Witness], level: float) -> str:
-    """How samples are other than charged, in words; empty if nothing speaks for it.
+    """Describe how samples deviate from what is charged; empty if the test does not reject them.
 
     Parameters
     ----------
     witnesses : sequence of Witness
-        Of runs with different random draws.
+        Evidence of runs with different random draws.
     level : float
         The probability, at most, with which a protocol that draws its samples as charged is doubted.
     """
@@ -190,7 +190,7 @@ Staked = tuple[Participation, Sequence[Flags]]
 
 
 def _staked(witness: Witness) -> Mapping[str, Sequence[Staked]]:
-    """What the runs show, by agent, that were led along one noted run."""
+    """Return by agent the participations in the runs forced along one recorded run, with the bets on them."""
     found: dict[str, list[Staked]] = defaultdict(list)
     places = {(one.agent, one.place): one for taken in witness.samples for one in taken}
     for taken in witness.samples:
@@ -219,7 +219,7 @@ def capital(witness: Witness) -> Mapping[str, Array]:
 
 
 def _names(one: Participation) -> Sequence[str]:
-    """What a bet on these may be called."""
+    """Return the names of the bets that a participation counts in: any record, this record, this agent."""
     return "any row", one.row, f"of {one.agent}"
 
 
@@ -280,7 +280,7 @@ def _mean(sums: Array, counts: Array) -> Array:
 
 
 def _said(witnesses: Sequence[Witness], name: str, bet: int) -> str:
-    """What was found in the best way of betting, and the agent in whom it shows most."""
+    """Describe the bet that gained most, with the record and agent whose participation exceeds the charge most."""
     best, most, hits, trials, share = "", -1.0, 0, 0, 0.0
     for one, where in (pair for witness in witnesses for staked in _staked(witness).values() for pair in staked):
         flags = where[bet]

@@ -125,7 +125,7 @@ def admitted_world(setting: Setting, protocol: type[Protocol], parameters: Proto
 
 
 def holds_columns(protocol: type[Protocol], parameters: ProtocolParameters) -> bool:
-    """Whether a protocol learns from columns only, so that it has no place on a `Bench`, where agents hold rows.
+    """True if a protocol learns from columns only; a `Bench`, where agents hold rows, cannot run it.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def holds_columns(protocol: type[Protocol], parameters: ProtocolParameters) -> b
 
 @dataclass(frozen=True)
 class Reached(Observer):
-    """What a protocol has sent and reached by itself in a small run."""
+    """Observer that keeps the messages and the final state of a small run."""
 
     messages: dict[tuple[str, int], Message]
     """The last one of each kind on each of the receivers' directed edges."""

@@ -1,7 +1,7 @@
-"""What could be observed of a run, step by step, and the noisy values behind it.
+"""Transcript of a run: its observable steps, one by one, and the noisy values behind them.
 
-`Recording` takes note of a run on data D; `hushnet.simulator.contract.forcing.Forcing` leads one on neighbouring data
-along the same transcript.
+`Recording` records a run on data D; `hushnet.simulator.contract.forcing.Forcing` forces one on neighbouring data along
+the same transcript.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Recording:
         implied: Implied,
         solve: Solve,
     ) -> None:
-        """Whether the implied noise has the minimiser that it is implied by: the one noted, or one for noise nearby."""
+        """Check that the implied noise has the minimiser that implies it: the recorded one, or one for noise nearby."""
         if place is None:
             rng = np.random.default_rng([len(self.steps), release.agent])
             place = solve(noise + 0.01 * release.scale * rng.normal(size=noise.shape))
@@ -163,7 +163,7 @@ class Recording:
         return Step(phase, me.agent, me.tick, me.updates, me.now, sent, disclosed, me.silent_, drawn)
 
     def check_noise(self, step: Step) -> None:
-        """Whether what is sent as noisy has noise that was drawn where this watch could see it."""
+        """Check that each message sent as noisy has noise drawn from a stream that this watch observes."""
         known = self._noisy_bytes[step.agent]
         for sent in step.sent:
             release = sent.release
@@ -190,11 +190,11 @@ class Recording:
             raise TooLarge(f"what is sent in the own world takes more than {MOST_BYTES / 2**30:g} GiB to compare")
 
     def agent(self, index: int) -> str:
-        """What sentences call an agent."""
+        """Name an agent in messages."""
         return f"agent {index if self.names is None else self.names[index]!r}"
 
     def where(self, step: Step) -> str:
-        """What sentences call a step."""
+        """Name a step in messages, by agent, phase, time and index."""
         number = f" (step {step.updates + 1})" if step.phase in ("step", "request", "complete") else ""
         return f"{self.agent(step.agent)}, {step.phase} at time {step.now:.6g}{number},"
 

@@ -1,7 +1,7 @@
-"""What the privacy contract of a protocol came to: done once by `run`, and said beside every epsilon.
+"""Verdict on a protocol's privacy contract, which `run` checks once and which is stated beside every epsilon.
 
-Passing means that a replay found nothing in small worlds and in one of the scenario's own: a run's task, graph,
-parameters and seed, to its end. It stands for that grid point, whatever the seed, and not for others of a sweep.
+Passing means that replays found no violation, in small worlds and in one of the scenario's own: a run's task, graph,
+parameters and seed, to its end. It holds for that grid point, whatever the seed, and not for others of a sweep.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TOGETHER, APART = 1, 6
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is known about a protocol's privacy contract.
+    """Verdict on a protocol's privacy contract.
 
     Parameters
     ----------
@@ -41,15 +41,15 @@ class Verdict:
         ``shipped`` protocols are replayed by this package's own tests; ``elsewhere`` means that other points of the
         sweep were replayed, and passed.
     details : str
-        What was replayed, what failed, or why nothing was checked.
+        Description of the replay, the failure, or the reason why nothing was checked.
     warnings : tuple of str
-        What else does not work, and is no matter of privacy.
+        Defects that do not concern privacy.
     looked_at, not_looked_at : tuple of str
-        What the replay has looked at, and what it has not, where it passed.
+        Where it passed, what the replay has examined, and what it has not.
     unlooked : dict of int to str
-        Agents of the own world about whose data nothing was shown, and why: their epsilon is infinite.
+        Agents of the scenario's world about whose data nothing was shown, with the reason: their epsilon is infinite.
     at : str
-        Which of the scenario's own worlds was replayed: what is swept, and the seed.
+        Grid point and seed of the scenario's world that was replayed.
     """
 
     status: Status
@@ -72,12 +72,12 @@ class Verdict:
 
     @property
     def verified_by(self) -> Literal["construction", "replay"]:
-        """How an epsilon is verified where it is: by what a shipped protocol is made of, or by the replay."""
+        """Source of a verified epsilon: the construction of a shipped protocol, or the replay."""
         return "construction" if self.status == "shipped" else "replay"
 
     @property
     def unproved(self) -> str:
-        """Why no epsilon is verified; empty where it may be."""
+        """Reason why no epsilon is verified; empty where it may be."""
         if self.status == "failed":
             return f"the protocol's privacy contract failed: {self.details}"
         if self.status == "unchecked":
@@ -88,7 +88,7 @@ class Verdict:
 
     @property
     def evidence(self) -> dict[str, list[str]]:
-        """What stands beside an epsilon: what was looked at, and what was not."""
+        """Scope of the replay, stated beside an epsilon: what was examined, and what was not."""
         return {"looked_at": list(self.looked_at), "not_looked_at": list(self.not_looked_at)}
 
     def as_dict(self) -> dict[str, Any]:
@@ -201,7 +201,7 @@ def _said(small: dict[str, Replayed], own: Replayed) -> str:
 def _parts(
     small: dict[str, Replayed], own: Replayed, ids: Sequence[int | str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What was looked at, and what was not."""
+    """Describe in words what the replays have examined, and what they have not."""
     looked: list[str] = []
     missed: list[str] = []
     for name in WORLDS:

@@ -1,4 +1,4 @@
-"""What is raised where a protocol breaks its contract."""
+"""Exception for a protocol that breaks its contract."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class BrokenAxis:
         self._words |= {self.infinite: infinite} if infinite else {}
 
     def place(self, values: ArrayLike) -> NDArray[np.float64]:
-        """Where values are drawn."""
+        """Return positions on the axis; infinite values, and 0 on a logarithm, lie beyond the axis break."""
         given = np.asarray(values, dtype=np.float64)
         placed = np.where(np.isposinf(given), self.infinite, given)
         return np.where(given <= 0, self.zero, placed) if self.log else placed

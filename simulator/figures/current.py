@@ -1,7 +1,7 @@
-"""Whether a scenario's figures are drawn already, from the same runs, in the same way; found out without drawing.
+"""Check, without drawing, that a scenario's figures are up to date: drawn from the same runs, in the same way.
 
-Beside the figures lies ``drawn.json``: what each was made of, and the checksums of its files. It is no result: without
-it, or where anything differs, figures are drawn again.
+The file ``drawn.json`` beside the figures lists what each was made from, and the checksums of its files. It is no
+result: without it, or where anything differs, figures are drawn again.
 """
 
 from __future__ import annotations

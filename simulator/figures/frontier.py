@@ -1,4 +1,4 @@
-"""What accuracy costs: one mark per protocol and grid point, against epsilon or against messages and time.
+"""Cost of accuracy: one mark per protocol and grid point, against epsilon or against messages and time.
 
 Protocols that protect different things, or against different observers, must not be compared on one privacy axis: they
 stand in panels of their own. Protocols without noise make no promise and stand in every panel, at an infinite epsilon,
@@ -150,7 +150,7 @@ def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
 
 
 def _title(promise: Mapping[str, str]) -> str:
-    """What the protocols of a panel promise: a record protected (replace-one), from its neighbours."""
+    """Return the title of a panel from its protocols' promise: unit protected, adjacency and observer."""
     unit, adjacency, observer = (promise.get(name, "") for name in PROMISE)
     parts = [f"{unit} protected" if unit else "", f"({adjacency})" if adjacency else ""]
     return " ".join([*filter(None, parts), *([f"against {observer}"] if observer else [])])
@@ -161,7 +161,7 @@ def _said(value: Any) -> str:
 
 
 def _costs(collection: Collection, x: str) -> Mapping[str, float]:
-    """What every run is charged on the x axis."""
+    """Return each run's cost on the x axis, by run: epsilon, time or messages, in total or to the target."""
     if x in EPSILONS:
         entry = {"epsilon_verified": "verified", "epsilon_claimed": "claimed"}[x]
         worst = collection.agents.groupby("run")[x].max().to_dict() if x in collection.agents else {}

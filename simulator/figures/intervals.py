@@ -89,16 +89,16 @@ def _ends(mean: Numbers, half: Numbers, within: Range) -> tuple[Numbers, Numbers
 
 
 def one_by_one(n: ArrayLike, choice: str, *, shares: bool) -> NDArray[np.bool_]:
-    """Where a figure shows every run in place of an interval: of fewer than `FEW`, or of all if it is asked to.
+    """Mark points that show each run in place of an interval: those of fewer than `FEW` runs, or all on request.
 
     Parameters
     ----------
     n : (k,) array_like
-        Runs behind each point.
+        Number of runs behind each point.
     choice : str
-        ``interval`` of the figure: 95%, seeds or none.
+        The figure's field ``interval``: 95%, seeds or none.
     shares : bool
-        Whether what is shown are shares of wins: whether one run wins shows nothing that the share does not.
+        True if the figure shows shares of wins; single runs, each won or lost, would add nothing to them.
     """
     count = np.asarray(n)
     if choice == "none" or shares:

@@ -242,7 +242,7 @@ def _bar(axes: Axes, points: Frame, look: SeriesStyle, runs: Frame) -> Any:
 
 
 def _same(one: Plot, other: Plot) -> bool:
-    """Whether two panels have one y axis."""
+    """True if two panels share a y axis."""
     return (one.metric, one.statistic) == (other.metric, other.statistic)
 
 

@@ -183,7 +183,7 @@ def swept(collection: Collection, name: str, *, field: str = "x", others: tuple[
 
 
 def within_of(metric: str, statistic: str, spec: Spec) -> Range:
-    """Where the intervals of what a figure shows lie: in the metric's range, or in that of differences."""
+    """Return the range that contains a figure's intervals: the metric's, that of its differences, or of shares."""
     found = range_of(metric, statistic)
     if spec.get("wins"):
         return 0.0, 1.0
@@ -191,7 +191,7 @@ def within_of(metric: str, statistic: str, spec: Spec) -> Range:
 
 
 def single_runs(n: ArrayLike, spec: Spec) -> NDArray[np.bool_]:
-    """Where a figure draws runs one by one, by the number of runs behind each point."""
+    """Mark points at which a figure draws runs one by one, from the number of runs behind each."""
     return one_by_one(n, str(spec.get("interval") or "none"), shares=bool(spec.get("wins")))
 
 

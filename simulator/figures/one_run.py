@@ -30,7 +30,7 @@ def run_of(collection: Collection, spec: Spec) -> tuple[str, dict[str, Any]]:
 
 
 def store_of(collection: Collection) -> Store:
-    """Where graphs and logs of messages are."""
+    """Return the store of the results' folder, which holds graphs and message logs."""
     if collection.root is None:
         raise InputError("figures: these results were not read from a folder; use load_all", field=("figures",))
     return Store(collection.root)

@@ -91,7 +91,7 @@ def own_places(agents: Frame) -> Any:
 
 
 def limits(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Where colours begin and end: with the smallest and largest value, or with `TAILS` if these are farther off."""
+    """Return the limits of the colour scale: the extremes, or the quantiles `TAILS` where extremes are far off."""
     low, high = float(values.min()), float(values.max())
     inner, outer = (float(value) for value in np.quantile(values, TAILS))
     most = (outer - inner) / 2 or np.inf

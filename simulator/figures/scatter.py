@@ -1,4 +1,4 @@
-"""What every agent gains over a baseline, against how much it brings: one mark per agent and seed."""
+"""Scatter plot of each agent's gain over a baseline against its contribution: one mark per agent and seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How figures look: column width, colour-blind-safe (Okabe and Ito), and told apart in grey by line and marker."""
+"""Styles of series: colour-blind-safe (Okabe and Ito), distinct in grey by line and marker, and fitted to columns."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ THIN = 0.45
 
 
 class SeriesStyle(NamedTuple):
-    """How one series is drawn."""
+    """Colour, line, marker and hatch of one series, and its place in the order."""
 
     colour: str
     line: Any
@@ -117,7 +117,7 @@ def series_styles(keys: list[tuple[Any, ...]], order: list[str]) -> list[SeriesS
 
 
 def _colour_ranks(keys: Sequence[tuple[Any, ...]], order: list[str]) -> list[int]:
-    """Which colour each series would like to have: one per protocol, or of a single protocol one per split."""
+    """Return the preferred colour's index of each series: one per protocol, or, with a single protocol, per split."""
     splits = list(dict.fromkeys(key[1:] for key in keys))
     if len({key[0] for key in keys}) == 1 and len(splits) > 1:
         return [splits.index(key[1:]) for key in keys]
@@ -201,7 +201,7 @@ def points(size: float) -> float:
 
 
 def characters(inches: float, per_inch: float) -> int:
-    """How many characters go into a width, if so many of the usual size go into an inch."""
+    """Return the number of characters that fit into a width in inches, at least 8, given the number per inch."""
     return max(8, round(inches * per_inch / points(1)))
 
 
@@ -222,7 +222,7 @@ def wrapped(text: str, width: int) -> str:
 
 
 def characters_along(axes: Axes) -> int:
-    """How many characters of an axis label go along a panel."""
+    """Return the number of characters of an axis label that fit along a panel."""
     assert axes.figure is not None
     return characters(axes.bbox.width / axes.figure.dpi, 17)
 

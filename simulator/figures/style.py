@@ -32,7 +32,7 @@ def read_style(given: str) -> FigureStyle:
 
 
 def from_options(style: str | None, *, width: str | None, formats: list[str] | None) -> FigureStyle:
-    """What the options of ``hushnet plot`` ask for; one that stands for itself is above the style."""
+    """Return the style that the options of ``hushnet plot`` ask for; a single option overrides ``--style``."""
     chosen = FigureStyle() if style is None else read_style(style)
     for option, field, value in (("--width", "width", _number(width)), ("--format", "formats", formats)):
         if value is not None:

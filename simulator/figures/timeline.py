@@ -1,4 +1,4 @@
-"""Who sent what when: messages of a few agents as arrows between their lanes, with steps and absences."""
+"""Timeline of a few agents: messages as arrows between their lanes, with steps and absences."""
 
 from __future__ import annotations
 

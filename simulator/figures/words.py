@@ -1,4 +1,4 @@
-"""What a figure says in words: axes, labels of series, and how many runs stand behind it."""
+"""Texts of a figure: labels of axes and series, and a caption with the number of runs behind it."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ ASIDES = {"worst": "worst agent", "worst_decile": "worst decile", "mean": "", "v
 
 
 class Label(NamedTuple):
-    """What a legend says about a series.
+    """Legend entry of a series.
 
     Parameters
     ----------
     text : str
-        Its protocol, and where it stands in the grid.
+        The series' protocol and grid point.
     claim : ClaimedPrivacy or None
-        None without privacy, or where it is not to be said.
+        Claimed and verified epsilons; None without privacy, or where they are not to be shown.
     stopped : str
-        What broke off; empty if nothing did.
+        Note on runs that broke off; empty if none did.
     """
 
     text: str
@@ -41,7 +41,7 @@ class Label(NamedTuple):
 
     @property
     def loud(self) -> bool:
-        """Whether something about it must be seen."""
+        """True if the entry must be visible: runs broke off, or a claim does not hold."""
         return bool(self.stopped) or (self.claim is not None and self.claim.flagged > 0)
 
     def said(self, *, full: bool = True) -> str:
@@ -52,7 +52,7 @@ class Label(NamedTuple):
 
 
 def words_of(name: str) -> str:
-    """What a metric or an axis is called; of what nobody knows (a user's own), its name."""
+    """Return the label of a metric or an axis; an unknown (custom) one is labelled by its name."""
     return METRICS[name].words if name in METRICS else LABELS.get(name, name)
 
 
@@ -61,7 +61,7 @@ COUNTS = ("vectors", "messages", "bytes")
 
 
 def axis_label(collection: Collection, name: str) -> str:
-    """What stands beside an axis, with its unit and what it leaves out."""
+    """Return the label of an axis, with its unit and what it does not count."""
     unit = time_scale(collection.index.get("time_unit"))[1]
     if name == "time":
         return f"time ({unit})"
@@ -74,13 +74,13 @@ def axis_label(collection: Collection, name: str) -> str:
 
 
 def not_counted(collection: Collection, name: str) -> str:
-    """What an axis leaves out, in brackets: the vectors of the start, where some run has them."""
+    """Return the note, in brackets, that start vectors are not counted; empty where no run has any."""
     counts = name.removesuffix("_to_target") in COUNTS
     return " (start vectors not counted)" if counts and collection.started_with_vectors else ""
 
 
 def named(collection: Collection, path: str, usual: str, *, unit: bool = True) -> str:
-    """What the style of the figures calls a swept parameter, with its unit; else as usual."""
+    """Return the label of a swept parameter, with its unit: the figures' style's if it has one, else the default."""
     label = _of(path, (collection.index.get("style") or {}).get("labels")) or usual
     measured, scale = swept_unit(collection, path) if unit else "", collection.index.get("time_unit")
     said = f"{measured} of {scale}" if scale and measured.endswith(("time unit", "time units")) else measured
@@ -88,7 +88,7 @@ def named(collection: Collection, path: str, usual: str, *, unit: bool = True) -
 
 
 def swept_unit(collection: Collection, path: str) -> str:
-    """What a swept parameter is counted in: as the style says, else as the schema; empty without a unit."""
+    """Return the unit of a swept parameter, from the figures' style, else the schema; empty without a unit."""
     said = _of(path, (collection.index.get("style") or {}).get("units"))
     if said is not None or path not in collection.grid:
         return said or ""
@@ -99,12 +99,12 @@ def swept_unit(collection: Collection, path: str) -> str:
 
 
 def _of(path: str, words: Mapping[str, str] | None) -> str | None:
-    """What is said of a swept parameter, by its name or by the end of its path."""
+    """Look up the text for a swept parameter by its path or by the end of it; None if there is none."""
     return next((said for name, said in (words or {}).items() if path == name or path.endswith(f".{name}")), None)
 
 
 def placed(collection: Collection, path: str, value: Any) -> str:
-    """Where in the grid something stands: the name of a swept parameter, its value and its unit."""
+    """Describe a grid point's coordinate: the label of a swept parameter, its value and its unit."""
     unit = swept_unit(collection, path)
     return f"{named(collection, path, short(path), unit=False)} {shown(value)}" + (f" {unit}" if unit else "")
 
@@ -112,7 +112,7 @@ def placed(collection: Collection, path: str, value: Any) -> str:
 def value_label(
     collection: Collection, metric: str, statistic: str, *, baseline: str | None = None, wins: bool = False
 ) -> str:
-    """What stands beside the axis, or the colours, of a metric."""
+    """Return the label of a metric's axis or colour bar."""
     if metric == "objective":
         said = {"gap": "objective gap $Q-Q^*$", "value": "objective $Q$"}.get(statistic, f"objective, {statistic}")
     else:
@@ -145,23 +145,23 @@ def series_label(collection: Collection, key: tuple[Any, ...], splits: Sequence[
 
 
 def split_label(collection: Collection, key: tuple[Any, ...], splits: Sequence[str]) -> str:
-    """Where a series stands in the grid."""
+    """Describe a series' grid point by its values of the parameters that split the series."""
     return ", ".join(placed(collection, path, value) for path, value in zip(splits, key[1:], strict=True))
 
 
 def caption(
     plots: Sequence[Plot], spec: Spec, collection: Collection, labels: Sequence[Label], *, full: bool = True
 ) -> str:
-    """What the marks are, and what data and epsilons rest on: the lines below the panels.
+    """Return the caption below the panels: the meaning of the marks, stand-in data, and grounds of epsilons.
 
     Parameters
     ----------
     plots, spec, collection
-        Of the figure.
+        The figure's panels, specification and results.
     labels : sequence of Label
-        Of its legend.
+        Entries of the figure's legend.
     full : bool
-        Whether these say epsilons; else it is said here once that a claim does not hold.
+        True if the legend shows epsilons; else the caption says once that a claim does not hold.
     """
     flagged = [label.claim for label in labels if label.claim is not None and label.claim.flagged and not full]
     largest = max((max(claim.verified, default=0.0) for claim in flagged), default=0.0)
@@ -172,26 +172,26 @@ def caption(
 
 
 def _kinds(plots: Sequence[Plot], collection: Collection) -> str:
-    """What is said where protocols' numbers differ in scale, or where nobody knows what they measure."""
+    """Return the note on protocols whose objectives differ in scale or are of unknown kind; empty if none is needed."""
     ruling = collection.kinds.ruling(plots[0].metric)
     return "divided to means" if ruling.normalised else "of one kind? runs do not say" if ruling.doubts else ""
 
 
 def _changing(plots: Sequence[Plot], collection: Collection) -> str:
-    """What is said where one panel shows a metric at values of a sweep at which it is another function."""
+    """Return the note that a metric is a different function at each value of a sweep; empty if it is the same."""
     axes = {(plot.metric, path): None for plot in plots for path in collection.grid if path in (plot.x, *plot.splits)}
     found = [path.rpartition(".")[2] for metric, path in axes if collection.kinds.changes_along(metric, path)]
     return f"another function at each {' and '.join(dict.fromkeys(found))}" if found else ""
 
 
 def stand_in(collection: Collection) -> str:
-    """Which data are stand-ins for published ones, by what runs say of their task; empty if none are."""
+    """Name the data that are stand-ins for published ones, according to the runs' manifests; empty if none are."""
     names = dict.fromkeys(str((manifest.get("task") or {}).get("name")) for manifest in collection.manifests)
     return "; ".join(name for name in names if is_stand_in(name))
 
 
 def _contracts(collection: Collection, protocols: Sequence[str], *, failed_only: bool) -> list[str]:
-    """What the privacy contract of private protocols that are shown came to, and of others where it has not passed."""
+    """List the contract's verdicts on the private protocols that are shown, and on others where it has not passed."""
     texts: dict[str, list[str]] = {}
     for manifest in collection.manifests:
         contract = manifest.get("contract") or {}
@@ -244,7 +244,7 @@ def _marks(plots: Sequence[Plot], spec: Spec) -> str:
 
 
 def short(path: str) -> str:
-    """What a swept parameter is called where nobody says: the end of its path, with the part that it belongs to.
+    """Return the default label of a swept parameter: the end of its path, with the part that it belongs to.
 
     Fields of a protocol stand alone; of a latency or another part by kinds, ``mean`` alone would say little.
     """

@@ -1,4 +1,4 @@
-"""Which runs of a folder are shown, by what somebody says of them."""
+"""Selection of a folder's runs to show, by the user's conditions on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened in a run, as plain numbers that a page can draw: no model, no vector, no row of data."""
+"""Events of a run, as plain numbers that a page can draw: no model, no vector, no record of the data."""
 
 from __future__ import annotations
 
@@ -92,12 +92,12 @@ def network(scenario: dict[str, Any]) -> str:
 
 
 def age(run: Rerun) -> dict[str, list[float | None]]:
-    """How old what agents know of their neighbours is: now minus when the newest message of each edge was sent.
+    """Return the age of what agents know of their neighbours: time since the newest message of each edge was sent.
 
     Returns
     -------
     dict
-        ``at``, instants; ``mean`` over the directed edges that carried a message before that, in time units.
+        ``at``, instants; ``mean``, age at each, over the directed edges that carried a message before, in time units.
     """
     first, last = run.window
     messages = run.events[(run.events["what"] == "message") & (run.events["fate"] == DELIVERED)]

@@ -117,7 +117,7 @@ def _copies(entry: Entry) -> float:
 
 
 def _grows(series: Sequence[Sequence[float | None]]) -> bool:
-    """Whether a curve shows something: without noise it is 0 and then infinite (None)."""
+    """True if a curve has a positive finite value: without noise it is 0 and then infinite (None)."""
     return any(value for _, value in series)
 
 

@@ -45,7 +45,7 @@ def recorded(collection: Collection) -> list[Pair]:
 
 
 def metric_id(pair: Pair) -> str:
-    """How the page's script calls a metric."""
+    """Return the identifier of a metric in the page's script."""
     return ":".join(filter(None, pair))
 
 
@@ -107,7 +107,7 @@ def _curve(rank: int, curve: Curves, pairs: list[Pair]) -> dict[str, Any]:
 
 
 def finals(collection: Collection, grid: Grid) -> dict[str, Any]:
-    """What every series came to: mean, half-width, runs and runs in which it was infinite, by measure.
+    """Return final values of every series: mean, half-width, runs and runs in which it was infinite, by measure.
 
     The measures are those of ``hushnet compare``, and what was sent in all; ``own`` has those of each run.
     """
@@ -135,7 +135,7 @@ def _measured(measure: str) -> tuple[str, str]:
 
 
 def _range(metric: str, statistic: str = "") -> list[float | None]:
-    """Where intervals of a metric lie; None for no bound."""
+    """Return the lower and upper bound of a metric's intervals; None for no bound."""
     return [number(end) for end in range_of(metric, statistic)]
 
 
@@ -153,10 +153,10 @@ def _mean(values: NDArray[np.float64]) -> list[Any] | None:
 
 
 def spreads(collection: Collection, grid: Grid) -> dict[str, Any]:
-    """How what agents end with is spread over the agents of all finished runs of a series.
+    """Summarise the distribution of agents' final values, over the agents of all finished runs of each series.
 
-    For every numeric column but the identifiers: `QUANTILES` and mean of the finite values, their number, and that of
-    the infinite ones.
+    The summary of each numeric column but the identifiers is `QUANTILES` and mean of the finite values, their number,
+    and that of the infinite ones.
     """
     table = collection.agents
     aside = {"run", "protocol", "seed", "agent", "place_x", "place_y", *collection.grid}

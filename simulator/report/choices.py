@@ -1,4 +1,4 @@
-"""What was tuned: everything that was tried, what it scored, and what was chosen."""
+"""Tunings: every candidate that was tried, its score, and the choice."""
 
 from __future__ import annotations
 

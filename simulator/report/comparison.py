@@ -28,7 +28,7 @@ MOST_POINTS = 40
 
 
 def comparison(collection: Collection, grid: Grid, most: Collection_[str] = ()) -> dict[str, Any] | None:
-    """What ``hushnet compare`` finds; None where there is nothing to compare.
+    """Return the result of ``hushnet compare``; None where there is nothing to compare.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where the runs stand: series of a protocol at a point of the sweep, and the axes of the sweep."""
+"""Grid of the runs: series, each a protocol at a point of the sweep, and the axes of the sweep."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SweptAxis:
 
     @property
     def numeric(self) -> bool:
-        """Whether the values have places on a line."""
+        """True if the values are numbers, which have positions on an axis."""
         return all(isinstance(value, int | float) and not isinstance(value, bool) for value in self.values)
 
     def plain(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What things are called on the page."""
+"""Names of metrics, axes and other things on the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was run, what went wrong, and what every protocol came to."""
+"""Overview of the setting, the protocols and their final values, failures and warnings."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def failures(collection: Collection, grid: Grid) -> list[dict[str, Any]]:
 
 
 def warnings(collection: Collection) -> list[str]:
-    """What the runs warn of, each once, and what they should have kept and did not."""
+    """List the runs' distinct warnings, and the invariants that they have broken."""
     found = [str(text) for manifest in collection.manifests for text in manifest.get("warnings") or []]
     for protocol, label in collection.labels.items():
         found += broken_invariants(label, [m for m in collection.manifests if m["protocol"] == protocol])
@@ -157,7 +157,7 @@ def _cell(value: list[Any] | None, *, never: bool) -> str:
 
 
 def lead(collection: Collection, name: str) -> str:
-    """What there is, in one line."""
+    """Summarise the results in one line: numbers of protocols, points, seeds and runs, and stand-in data."""
     seeds = len({manifest.get("seed") for manifest in collection.manifests})
     points = len({tuple(map(str, (m.get("grid") or {}).values())) for m in collection.manifests})
     parts = [counted(len(collection.labels), "protocol"), counted(seeds, "seed"), counted(len(collection.runs), "run")]
@@ -168,7 +168,7 @@ def lead(collection: Collection, name: str) -> str:
 
 
 def alarms(collection: Collection, shown: dict[str, Any]) -> list[str]:
-    """What a reader must not miss: broken claims, runs that broke off, runs that are missing."""
+    """List what a reader must not miss: broken claims, runs that broke off, runs that are missing."""
     found: list[str] = [*shown["kinds"], *shown["beaten"]]
     named = [*collection.labels.values(), *(row["label"] for row in shown["failures"])]
     for label in dict.fromkeys(named):
@@ -194,7 +194,7 @@ def alarms(collection: Collection, shown: dict[str, Any]) -> list[str]:
 
 
 def thinned(curves: dict[str, Any]) -> str:
-    """How curves were thinned, for the note below them."""
+    """Return the note below the curves on how they were thinned."""
     text = (
         f"Curves have at most {curves['places']} places, evenly spaced among those where something was recorded, and "
         "numbers have six digits; the parquet files have everything. Hover over a chart for its values, drag to zoom, "

@@ -214,7 +214,7 @@ def _sections(shown: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _start(collection: Collection, curves: dict[str, Any]) -> dict[str, Any]:
-    """What the charts show at first: the scenario's first figure that is a curve, else the task's own measure."""
+    """Return the charts' initial selection: the scenario's first figure that is a curve, else the task's metric."""
     metrics = [metric["id"] for metric in curves["metrics"]]
     axes = [axis["id"] for axis in curves["axes"]]
     measure = str((collection.manifests[0].get("task") or {}).get("metric", ""))

@@ -1,4 +1,4 @@
-"""What was claimed about privacy beside what was verified, with everything that either rests on."""
+"""Table of claimed and verified privacy, with everything that either rests on."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _row(collection: Collection, series: Series) -> dict[str, Any] | None:
 
 
 def _names(entries: list[dict[str, Any]], field: str) -> list[str]:
-    """What a field says in any of the runs, each once."""
+    """List the distinct values of a field over all runs."""
     found: dict[str, None] = {}
     for entry in entries:
         given = entry.get(field)
@@ -83,7 +83,7 @@ def _listed(entries: list[dict[str, Any]], field: str) -> str:
 
 
 def _roles(entries: list[dict[str, Any]]) -> list[str]:
-    """What the roles that are not protected reveal."""
+    """List the roles that are not protected, with what they reveal."""
     found: dict[str, dict[str, None]] = {}
     for entry in entries:
         for role, reasons in (entry.get("unprotected") or {}).items():

@@ -1,4 +1,4 @@
-"""How to get the same numbers again: the scenario as one file, the command, versions, seeds and run ids."""
+"""Instructions to reproduce the numbers: the scenario as one file, the command, versions, seeds and run ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page says first: who wins where, with what certainty, and where that is open."""
+"""First section of the page: the winner at each point of the sweep, with its certainty, and the open points."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def _part(found: Standings, collection: Collection, grid: Grid) -> dict[str, Any
 
 
 def sentence(found: Standings, labels: dict[str, str]) -> str:
-    """Who wins, in one sentence.
+    """Return one sentence on the winners by one measure.
 
     Parameters
     ----------
     found : Standings
     labels : dict of str
-        By protocol key.
+        Labels by protocol key.
     """
     better = "more is better" if found.more_is_better else "less is better"
     begin = f"By {found.title} ({better}), "
@@ -85,7 +85,7 @@ def sentence(found: Standings, labels: dict[str, str]) -> str:
 
 
 def why(place: Contest) -> str:
-    """Why a point is open."""
+    """Return the reasons why a point is open."""
     return "; ".join(CAUSES[cause] for cause in place.causes) or "nobody is ahead of all others"
 
 

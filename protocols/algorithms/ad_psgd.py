@@ -85,5 +85,5 @@ class AdPsgd(Protocol):
         return PooledObjective.mean_of_agents(self.problem.task, self.parameters.mu)
 
     def invariants(self) -> Declared:
-        """What one end of an edge has gained, the other has lost: the mean moves by gradients alone."""
+        """Gains over an edge cancel between its two ends: the mean moves by gradients alone."""
         return (of_edges("gained over an edge", "gained", 1.0, "Lian et al. 2018, line 6: averaging keeps the mean"),)

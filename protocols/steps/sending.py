@@ -1,4 +1,4 @@
-"""What a protocol declares of its steps, so that they can be planned before any number is computed."""
+"""Declarations of when a protocol sends, so that its steps can be planned before any number is computed."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Every:
     phase: int | NDArray[np.int64] = 0
 
     def of(self, agent: int) -> Every:
-        """What holds for one agent."""
+        """Return the schedule of one agent."""
         return Every(*(int(one if np.ndim(one) == 0 else one[agent]) for one in (self.period, self.phase)))  # type: ignore[index]
 
     def is_due(self, agent: int, updates: int) -> bool:
-        """Whether an agent sends at its step after so many others."""
+        """True if an agent sends at its next step after this many others."""
         own = self.of(agent)
         return bool(own.period > 0 and updates % own.period == own.phase)
 

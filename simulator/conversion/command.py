@@ -20,7 +20,7 @@ TARGETS = ("edges", "delays", "availability")
 
 @dataclass(frozen=True)
 class FileMeaning:
-    """What the command line says of a file.
+    """Options of the command line that say how a file is read.
 
     Parameters
     ----------

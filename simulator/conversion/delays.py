@@ -22,7 +22,7 @@ PING = re.compile(r"(?:\[(?P<at>\d+\.?\d*)\]\s*)?\d+ bytes from .*time[=<](?P<ti
 
 @dataclass(frozen=True)
 class Meaning:
-    """What the numbers of a file stand for.
+    """Units and direction of the delays in a file.
 
     Parameters
     ----------

@@ -123,7 +123,7 @@ class _Attempt:
         return self._experiment.engine_for(self._run, world)
 
     def result(self, failure: HushnetError | None) -> RunResult:
-        """What has come of it, without how long it took."""
+        """Build the result of an attempt that has ended, without its timings."""
         world, recorder, experiment, run = self.world, self.recorder, self._experiment, self._run
         ledger = world.ledger.to_frame()
         ledger["agent"] = [str(world.setting.task.ids[int(agent)]) for agent in ledger["agent"]]
@@ -181,7 +181,7 @@ def _manifest(run: Run, world: World, failure: Exception | None, verdict: Verdic
 
 
 def _reached(failure: LimitReached, world: World) -> dict[str, Any]:
-    """Which limit a run has reached, what it admits, and where the run was."""
+    """Entry of the manifest on a limit that was reached: its name and bound, and the time and events of the run."""
     return {"reached": failure.limit, "most": failure.most, "time": world.now, "events": world.events}
 
 

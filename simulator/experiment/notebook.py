@@ -14,20 +14,20 @@ from .tuning import trial_experiment
 
 
 def in_notebook() -> bool:
-    """Whether this is a kernel of Jupyter, whose cells show what is displayed."""
+    """True if this process is a kernel of Jupyter, whose cells show what is displayed."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell is not None and hasattr(shell, "kernel")
 
 
 def shown_progress(experiment: Experiment, processes: int) -> dict[str, Callable[..., None]]:
-    """What `perform` is to tell of: a line of progress in a notebook; nothing elsewhere.
+    """Callbacks of `perform` that show a line of progress in a notebook; empty elsewhere.
 
     Parameters
     ----------
     experiment : Experiment
     processes : int
-        How many runs go on at once.
+        Number of runs that are made at once.
     """
     if not in_notebook():
         return {}

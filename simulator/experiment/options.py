@@ -1,4 +1,4 @@
-"""What somebody who runs an experiment may ask for beside its scenario, in one place for shell and Python."""
+"""Options of an experiment beside its scenario, in one place for shell and Python."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ class Experiment:
 
     @cached_property
     def is_short(self) -> bool:
-        """Whether all runs together have so few wake-ups that an engine takes longer to compile than to make them."""
+        """True if all runs together have so few wake-ups that an engine takes longer to compile than to make them."""
         expected = 0.0
         for run in self.runs():
             expected += wake_ups(run.point.scenario)
@@ -224,7 +224,7 @@ class Experiment:
 
     @property
     def folder(self) -> Path:
-        """Where the results go."""
+        """Folder of the results."""
         return at_home(self.out or Path("results") / self.loaded.scenario.scenario)
 
     def runs(self) -> Iterator[Run]:
@@ -235,7 +235,7 @@ class Experiment:
                     yield Run(point, key, seed, data_seed, run_seed)
 
     def elsewhere(self) -> Experiment:
-        """What it takes to make any run of this experiment in another process: no list of them, and absolute paths."""
+        """Copy that can make any of its runs in another process: without the list of them, and with absolute paths."""
         code, data_dir = self.loaded.code, data_directory(self.data_dir)
         loaded = replace(
             self.loaded,
@@ -252,7 +252,7 @@ class Experiment:
 
     @property
     def files(self) -> Files:
-        """Where files that the scenario names are."""
+        """Folders in which files that the scenario names are looked up."""
         return Files(self.data_dir, self.loaded.base)
 
     def check_memory(self, scenario: Scenario, *, processes: int = 1) -> None:
@@ -314,7 +314,7 @@ class Experiment:
         return self._sources[key]
 
     def verdict(self, run: Run) -> Verdict:
-        """What is known of the privacy contract of a run's protocol."""
+        """Verdict on the privacy contract of a run's protocol, as far as it is known."""
         other = self.verdicts.get(run.contract_key, SHIPPED if self.source(run) is None else NOT_ASKED)
         return other if other.status == "shipped" else self.verdicts.get(run.world_key, other)
 
@@ -324,7 +324,7 @@ class Experiment:
         return f"{self.source(run)} {known.status}" if known.unproved else self.source(run)
 
     def setting(self, run: Run) -> Setting:
-        """What the world of a run has in common with those of other protocols."""
+        """Setting of a run: data, graph, network and draws, which other protocols share at the same point and seed."""
         scenario = run.point.scenario
         parameters, (task, graph) = scenario.protocols[run.protocol], self.data(run)
         return Setting(
@@ -366,12 +366,12 @@ class Experiment:
         )
 
     def message_log(self, run: Run) -> MessageLog | None:
-        """What keeps a run's messages one by one, where the scenario asks for it."""
+        """Log of a run's single messages; None if the scenario asks for none."""
         window, (task, graph) = run.point.scenario.record.messages, self.data(run)
         return None if window is None else MessageLog(window, task.ids, graph)
 
     def recorder(self, run: Run, on_sample: Callable[[World], None] | None = None) -> Recorder:
-        """What measures a run."""
+        """Recorder of a run, with the metrics and the objective that its scenario asks for."""
         scenario, (task, _) = run.point.scenario, self.data(run)
         names = scenario.measured()
         measurable = len(task.test.labels) > 0 or scenario.validation is not None
@@ -403,7 +403,7 @@ class Experiment:
         return self._objective(run, key)
 
     def measured_objective(self, run: Run) -> Objective | None:
-        """What is measured as a run's objective: that of ``record.objective_of``, else of its own protocol."""
+        """Objective that a run is measured by, if any: that of ``record.objective_of``, else of its own protocol."""
         key = run.point.scenario.record.objective_of
         return self._objective(run, run.protocol if key is None else key)
 
@@ -465,7 +465,7 @@ def _name(run: Run, source: str | None) -> str:
 
 
 def _tuned(parameters: ProtocolParameters) -> tuple[str, ...]:
-    """What a protocol's run treats as public because it was tuned."""
+    """Inputs that a protocol's run treats as public because they were tuned, in words: one for each tuned field."""
     return tuple(f"tuned {field} (chosen by looking at data)" for field in parameters.tuned)
 
 

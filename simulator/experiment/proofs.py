@@ -163,7 +163,7 @@ def _verdicts(
 
 
 def _of_seeds(found: Sequence[Verdict]) -> Verdict:
-    """What several seeds of one world came to: that the protocol fails with one, or what those replayed have shown."""
+    """Verdict for a world from those of its seeds: a failure if there is one, else what the replayed seeds showed."""
     failed = [verdict for verdict in found if verdict.status == "failed"]
     passed = [verdict for verdict in found if verdict.status == "passed"]
     if failed or not passed:
@@ -174,7 +174,7 @@ def _of_seeds(found: Sequence[Verdict]) -> Verdict:
 
 
 def _elsewhere(found: Sequence[Verdict]) -> Verdict:
-    """What is known where a protocol was not replayed: that it fails elsewhere, or that it has passed there."""
+    """Verdict for worlds in which a protocol was not replayed: it failed, passed or was unchecked in another one."""
     for status in ("failed", "passed", "unchecked"):
         known = [verdict for verdict in found if verdict.status == status]
         if known and status == "passed":

@@ -1,4 +1,4 @@
-"""What a run should tell its author although nothing forbids it: models that stand still, plans not kept, growth."""
+"""Warnings about a run that nothing forbids: models that never change, releases not made, unbounded growth."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ class Remarks:
                 self._last[what] = count, world.now
 
     def of(self, world: World) -> list[str]:
-        """What is to be said about a run that has ended."""
+        """Return the warnings about a run that has ended, a sentence each."""
         return [*self._still(world), *self._silent(world), *_unmade(world), *self._growing(world)]
 
     def _silent(self, world: World) -> Iterator[str]:
-        """What leaves most of a run without a step or a delivery, by what was recorded of it."""
+        """Warnings if no step was made, or no message delivered, for most of a run, as far as its records show."""
         if not world.layout.messages:
             return  # nothing has to happen where nobody talks
         self._note(world)

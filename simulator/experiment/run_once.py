@@ -36,7 +36,7 @@ class ThreadLeft(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """What became of a run; small enough to send by the thousand.
+    """Outcome of a run; small enough to be sent between processes by the thousand.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class RunOutcome:
     status : str
         That of the manifest (``complete``, or one of `hushnet.simulator.experiment.execute.FAILURES`), or `FAILED`.
     there : bool
-        Whether it was there already.
+        Whether it was complete already, and was not made again.
     error : str
         One sentence about a run that did not complete.
     seconds, cpu_seconds : float
@@ -126,7 +126,7 @@ def keep(experiment: Experiment, run: Run, run_id: str, result: RunResult) -> di
 
 
 def is_there(experiment: Experiment, run: Run, run_id: str) -> bool:
-    """Whether a run need not be made: it is there as a whole, and reached no limit that has been raised since."""
+    """True if a run need not be made: it is complete, and reached no limit that has been raised since."""
     store = Store(experiment.folder, experiment.token)
     if store.state(run_id) != "complete":
         return False
@@ -135,7 +135,7 @@ def is_there(experiment: Experiment, run: Run, run_id: str) -> bool:
 
 
 def failure_file(experiment: Experiment, planned: PlannedRun) -> Path:
-    """Where the details of a failed run are."""
+    """Path of the file with the details of a failed run."""
     return experiment.folder / "failures" / f"{planned.name}.txt"
 
 

@@ -1,9 +1,10 @@
-"""What an experiment was made from, kept beside its results: the scenario, the user's code, and files that it names.
+"""Copies of an experiment's inputs, kept beside its results: the scenario, custom code, and files that it names.
 
-In ``results/<scenario>/origin``: ``scenario.yaml`` as it was written, or with the changes of ``--set``, ``--seeds`` and
-``--quick`` where there were some; ``resolved.json`` with all defaults; and, at the places where the scenario looks for
-them, Python files and all files that any field names by its path. What is not copied is in ``left-out.json``, with why,
-where it was and its checksum: what lies outside the scenario's folder, published data sets, and what is large.
+The folder ``results/<scenario>/origin`` has ``scenario.yaml`` as it was written, or with the changes of ``--set``,
+``--seeds`` and ``--quick`` where there were some; ``resolved.json`` with all defaults; and, at the places where the
+scenario looks for them, Python files and all files that any field names by its path. Files outside the scenario's
+folder, published data sets and large files are not copied: ``left-out.json`` lists each with the reason, its path and
+its checksum.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def kept_files(folder: Path) -> dict[str, bytes]:
 
 
 def left_out(folder: Path) -> list[dict[str, Any]]:
-    """What an origin says that it has no copy of: ``path`` as the scenario gives it, ``why``, ``at`` and ``sha256``."""
+    """Files that were not copied to an origin: ``path`` as in the scenario, ``why``, ``at`` and ``sha256`` of each."""
     path = folder / LEFT_OUT
     return read_document(LeftOut, path)["files"] if path.exists() else []
 
@@ -102,7 +103,7 @@ def brought(folder: Path, value: Any) -> Any:
 
 
 def _where(entry: Mapping[str, Any]) -> str:
-    """Where a file is that was left out, once it is sure that it is the same."""
+    """Return the path of a file that was not copied, if it is still the one that was read; else raise `InputError`."""
     place, said = Path(entry["at"]), f"{entry['path']}, which the scenario names, {entry['why']}, so no copy was kept"
     if not place.exists():
         raise InputError(f"{said}; it is not at {place} any more: bring it back there")
@@ -168,14 +169,14 @@ def _named(resolved: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _place(path: str) -> str | None:
-    """Where beside the scenario a file goes by its name; None if it has no place there."""
+    """Path of a file's copy beside the scenario, by the file's name; None if it has no place there."""
     place = Path(os.path.normpath(path))
     inside = not (place.is_absolute() or place.parts[:1] in ((), ("..",), ("~",))) and not path.startswith("~")
     return place.as_posix() if inside and place.as_posix() not in OWN else None
 
 
 def _entry(path: str, place: Path, why: str) -> dict[str, Any]:
-    """What is said of a file that is not copied."""
+    """Entry of ``left-out.json`` for a file that is not copied."""
     told: dict[str, Any] = {"path": path, "at": str(place.resolve()), "why": why}
     if place.is_file() and why != "is a published data set":
         told |= {"sha256": file_checksum(place, links=True), "bytes": place.stat().st_size}

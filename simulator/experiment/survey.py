@@ -1,10 +1,10 @@
-"""What only data, graph and files can refuse, refused for every point of a sweep before the first run starts.
+"""Preflight checks that need data, graph and files, made for every point of a sweep before the first run starts.
 
-What it costs, however many points and runs there are: every data set with its graph is made once (and kept for the
-runs, as far as `hushnet.simulator.experiment.plan.KEPT` goes); clocks, links, absences, recorders and the rules of a
-protocol are looked at once for each data set and each way in which the points set them, unless the run is there that
-would be looked at. Nothing is solved, and no world is built: a sweep of 9,000 delays makes one data set, and looks
-9,000 times at what a list of links costs.
+However many points and runs there are, every data set is made once with its graph (and kept for the runs, as far as
+`hushnet.simulator.experiment.plan.KEPT` goes); clocks, links, absences, recorders and the rules of a protocol are
+checked once for each data set and each way in which the points set them, unless the run that would be checked is
+complete already. Nothing is solved, and no world is built: a sweep of 9,000 delays makes one data set and 9,000 checks
+of links, each as expensive as a list of them.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ def survey(experiment: Experiment, queue: Sequence[PlannedRun], *, but: frozense
 
 
 def _is_there(experiment: Experiment, run: Run) -> bool:
-    """Whether a run need not be looked at, for what it is made of was admissible when it was made."""
+    """True if a run need not be checked: it is complete, so that its parts were allowed when it was made."""
     return not experiment.metrics and is_there(experiment, run, experiment.run_id(run))
 
 
 class _Kinds:
-    """What objectives of runs with a point's first seed measure: of all that are held side by side, else of one."""
+    """Quantities that objectives measure at a point's first seed: of all runs if they are compared, else of one."""
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
@@ -90,7 +90,7 @@ class _Kinds:
         self._known: dict[tuple[Any, ...], Quantity | None] = {}
 
     def any_of_all(self) -> bool:
-        """Whether some run has an objective, of those that are there already, too."""
+        """True if some run has an objective, runs that are complete already included."""
         loaded = self._experiment.loaded
         for protocol in loaded.scenario.protocols:
             self.take(_first(loaded.points[0], protocol))
@@ -108,7 +108,7 @@ class _Kinds:
             self._known[self._place(run)] = None if objective is None else objective.quantity
 
     def known(self, point: GridPoint, protocol: str) -> Quantity | None:
-        """What is known of a protocol at a point."""
+        """Quantity that the objective of a protocol measures at a point; None if it has none, or is not known."""
         return self._known.get(self._place(_first(point, protocol)))
 
     def _place(self, run: Run) -> tuple[Any, ...]:

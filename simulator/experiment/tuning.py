@@ -35,19 +35,19 @@ TABLE = "tuning.parquet"
 
 @dataclass(frozen=True)
 class Trial:
-    """What one protocol's trial came to.
+    """Result of one trial of a protocol.
 
     Parameters
     ----------
     protocol : str
     place : int
-        Which of the grid points where there is tuning.
+        Index of its grid point, of those where there is tuning.
     number : int
-        Which of the protocol's combinations.
+        Index of its combination of the protocol's values.
     values : mapping of str
-        What it set, by field.
+        Values that it set, by field.
     scores : mapping of int to float
-        What decides, at the end of each run or over it, by seed; NaN for a run that did not reach its end.
+        The metric that decides, at the end of each run, by seed; NaN for a run that did not reach its end.
     """
 
     protocol: str
@@ -175,9 +175,8 @@ def _tried(loaded: LoadedScenario, there: Collection | None) -> Iterator[Trial]:
 
 
 def _scores(tune: TuneParameters, there: Collection) -> dict[tuple[str, int, str], float]:
-    """What decides, at the end of every run that reached it or over it, by protocol, seed and grid point."""
-    read = mean_values if tune.over_the_run else final_values
-    values = read(there, *_measure(tune, there)).set_index("run")["value"]
+    """The metric that decides, at the end of every run that reached it, by protocol, seed and grid point."""
+    values = final_values(there, *_measure(tune, there)).set_index("run")["value"]
     pairs = zip(there.runs, there.manifests, strict=True)
     return {(m["protocol"], m["seed"], json_text(m["grid"])): float(values.get(run, math.nan)) for run, m in pairs}
 
@@ -227,7 +226,7 @@ def _table(tried: Sequence[Trial], best: Sequence[Trial], points: Sequence[GridP
 def _account(
     loaded: LoadedScenario, there: Collection | None, tried: Sequence[Trial], best: Sequence[Trial], more: bool
 ) -> dict[str, Any]:
-    """What the index keeps of a choice."""
+    """Account of a tuning and its choices, as the index of results keeps it."""
     tune, trials = loaded.scenario.tune, len({trial.number for trial in tried})
     assert tune is not None
     assert there is not None

@@ -1,4 +1,4 @@
-"""What a field of a scenario admits, read off the pydantic models and said in words."""
+"""Values that a field of a scenario allows, read off the pydantic models and put in words."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def literals(annotation: Any) -> list[Any]:
 
 
 def words(annotation: Any) -> str:
-    """What a type admits, in words; empty if there are none for it.
+    """Return the values that a type allows, in words; empty if there are none for it.
 
     Examples
     --------

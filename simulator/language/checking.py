@@ -38,7 +38,7 @@ ALONE: dict[str, Any] = {"sweep": {}, "tune": None, "quick": {}}
 
 @dataclass(frozen=True)
 class Code:
-    """Where protocols and metrics that are not shipped come from.
+    """Source of protocols and metrics that are not shipped.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Code:
 
     @cached_property
     def known(self) -> list[str]:
-        """What a scenario may give as ``kind``, in words; to ask who is installed takes a tenth of a second."""
+        """Values of ``kind`` that a scenario may give, in words; listing plug-ins takes a tenth of a second."""
         return [*catalog.names(self.extra), "./file.py:Class"]
 
     def files(self, names: Iterable[str]) -> list[ModuleType]:

@@ -1,4 +1,4 @@
-"""What a scenario may say, described: every field with type, unit, default, range and meaning, for people and pages."""
+"""Descriptions of a scenario's fields: type, unit, default, range and meaning, for the shell and the documentation."""
 
 from __future__ import annotations
 
@@ -126,14 +126,14 @@ def _unit(model: type[BaseModel], name: str) -> str:
 
 
 def unit_of(path: str, scenario: Mapping[str, Any]) -> str:
-    """What numbers of a field are counted in; empty where it is counted in nothing, or there is no such field.
+    """Return the unit of a field's numbers; empty if it has none, or there is no such field.
 
     Parameters
     ----------
     path : str
         As in a sweep, such as ``network.latency.mean``.
     scenario : mapping
-        As `Scenario.resolved` gives it: which kinds its parts are of.
+        As `Scenario.resolved` gives it; the kinds of its parts decide which fields there are.
     """
     model, given, unit = Scenario, scenario, ""
     for name in path.split("."):
@@ -202,7 +202,7 @@ def _range(info: FieldInfo) -> str:
 
 
 def _metadata(info: FieldInfo) -> list[Any]:
-    """What bounds the field itself, or the only one of its alternatives that has bounds."""
+    """Metadata with the bounds of a field itself, or of the only one of its alternatives that has bounds."""
     if any(hasattr(part, name) for part in info.metadata for name in ("ge", "gt", "le", "lt")):
         return list(info.metadata)
     parts = getattr(info.annotation, "__args__", ())

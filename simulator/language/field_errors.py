@@ -91,17 +91,17 @@ class _Finding:
 
 
 def field_errors(error: ValidationError, model: Any, data: Any, prefix: Keys = ()) -> list[ScenarioError]:
-    """What is wrong with some data, in the order in which pydantic met it.
+    """Return the errors of data that were refused, in the order in which pydantic met them.
 
     Parameters
     ----------
     error : ValidationError
     model : type
-        What the data were validated as.
+        Type that the data were validated as.
     data : any
         The data as they were written.
     prefix : Keys
-        Where the data stand in the scenario.
+        Keys of the data in the scenario.
     """
     findings = [_finding(detail, data) for detail in error.errors(include_url=False, include_input=False)]
     told, meant = _told(findings), _meant(findings, model, data)
@@ -166,7 +166,7 @@ def sentences(found: Sequence[ScenarioError], source: Source, family: Family) ->
 
 
 def _told_above(error: ScenarioError, source: Source, family: Family, told: set[tuple[Keys, str]]) -> bool:
-    """Whether an entry repeats an error of one that it is like, without having written a value of its own there."""
+    """True if an entry only repeats an error of an entry that it inherits from, and has no value of its own there."""
     keys = error.keys
     if keys[:1] != ("protocols",) or len(keys) < 2 or not isinstance(source.value(keys), Mapping | EllipsisType):
         return False
@@ -207,12 +207,12 @@ def _finding(detail: Any, data: Any) -> _Finding:
 
 
 def _is_mismatch(finding: _Finding) -> bool:
-    """Whether an error says only that a value is none of the branches of a union."""
+    """True if an error says only that a value fits no branch of a union."""
     return finding.at_union and finding.type in _MISMATCHES
 
 
 def _told(findings: Sequence[_Finding]) -> set[Keys]:
-    """Where, or below which, an error is about the branch of a union that the user meant."""
+    """Keys at or below which an error concerns the branch of a union that the user meant."""
     told: set[Keys] = set()
     for finding in findings:
         told.update(finding.keys[:length] for length in range(len(finding.keys) + (not _is_mismatch(finding))))
@@ -220,7 +220,7 @@ def _told(findings: Sequence[_Finding]) -> set[Keys]:
 
 
 def _meant(findings: Sequence[_Finding], model: Any, data: Any) -> Mapping[Keys, set[str | None]]:
-    """What unknown fields seem to be, by where they are: of those beside which a field is missing, the first few."""
+    """Known fields that unknown ones resemble most, by the keys of the first few mappings that also lack a field."""
     unknown: dict[Keys, list[str | int]] = {}
     meant: dict[Keys, set[str | None]] = defaultdict(set)
     for finding in findings:

@@ -108,16 +108,16 @@ class FigureKind:
 
     @property
     def named(self) -> str:
-        """What several are called."""
+        """Plural of its name, for sentences."""
         return self.plural or self.name
 
     @property
     def per_run(self) -> bool:
-        """Whether it shows what is known at a run's end, or messages, and no statistic of a metric."""
+        """True if it shows values at a run's end, or messages, and no statistic of a metric."""
         return self.shows in ("agents", "messages")
 
     def axes(self, swept: Sequence[str]) -> list[str]:
-        """What may be on its x axis, given the names of the sweep."""
+        """Return the quantities that its x axis may show, given the names of the sweep."""
         return [name for axis in self.x for name in (swept if axis == SWEPT else [axis])]
 
     def function(self, which: Literal["numbers", "draw"]) -> Callable[..., Any]:
@@ -138,7 +138,7 @@ def register(kind: FigureKind) -> FigureKind:
 
 
 def asked(swept: Sequence[str]) -> list[str]:
-    """What may be on the x axis of a figure that names no kind, given the names of the sweep."""
+    """Return the quantities that the x axis of a figure without a kind may show, given the names of the sweep."""
     named = [axis for kind in FIGURE_KINDS.values() for axis in kind.asked_by if axis != SWEPT]
     return list(dict.fromkeys([*named, *swept]))
 

@@ -1,4 +1,4 @@
-"""What a scenario may say about a figure, and whether the experiment has what a figure asks for."""
+"""Fields of a scenario's figure, and checks that the experiment has the data that a figure asks for."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ALWAYS_PER_AGENT = ("degree", "samples", "model")
 
 
 def per_agent(*, always: bool = False) -> tuple[str, ...]:
-    """What a portrait may colour agents by, or what of it is known whatever is recorded."""
+    """Names of the values that a portrait may colour agents by; with `always`, of those that need no record."""
     found = names_of(lambda metric: metric.per_agent and (metric.unasked or not always))
     return (*found, *ALWAYS_PER_AGENT)
 

@@ -1,4 +1,4 @@
-"""What a scenario, a figure or ``hushnet plot`` may say about how figures look."""
+"""Fields for the style of figures, in a scenario, in one of its figures or in ``hushnet plot``."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ Text = Annotated[str, Field(max_length=200)]
 
 
 class FigureStyle(Parameters):
-    """How figures look: their size, their letters, their files, and what swept parameters are called.
+    """Style of figures: their size, their fonts, their files, and the names of swept parameters.
 
-    A figure's own style stands above its scenario's, and that of the command line above both; what none of them says is
-    as usual.
+    A figure's own style takes precedence over its scenario's, and that of the command line over both; a field that none
+    of them sets has its default.
     """
 
     width: Width | None = None

@@ -1,4 +1,4 @@
-"""Whether the parts of a scenario fit each other, as far as that is known without data, graph or files."""
+"""Checks that the parts of a scenario fit each other, as far as that is known without data, graph or files."""
 
 from __future__ import annotations
 

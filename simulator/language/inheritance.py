@@ -1,4 +1,4 @@
-"""What protocol entries inherit from one another by ``like``."""
+"""Inheritance between protocol entries by ``like``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run may do and take at most: the ``limits`` of a scenario, which are no part of what its runs are."""
+"""Limits on the events, time and memory of a run: the ``limits`` of a scenario, which do not identify its runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ USUAL = Limits()
 
 
 class LimitParameters(Parameters):
-    """What a run may do and take at most; one that reaches a limit keeps what it recorded and counts as limited."""
+    """Limits on what a run may do and take; one that reaches a limit keeps what it recorded and counts as limited."""
 
     events: Count = USUAL.events
     """Wake-ups of clocks, copies of messages and timers of one run; by default 10^9."""

@@ -1,4 +1,4 @@
-"""Which messages a run keeps one by one, and what may become of them."""
+"""Window of messages that a run keeps one by one, and the outcomes that a message may have."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ down, or still under way at the end of the run."""
 
 
 class MessageWindow(Parameters):
-    """Which messages a run keeps one by one, on either engine."""
+    """Window of agents and time in which a run keeps messages one by one, on either engine."""
 
     agents: Annotated[int, Field(ge=2, le=MOST)] | Annotated[list[Id], Field(min_length=2)] = 4
     """Names of agents, or how many: the first one and those nearest to it in the graph. Messages between them count."""

@@ -56,6 +56,6 @@ def trials(checker: Checker) -> Iterator[GridPoint]:
 
 
 def at_budget(scenario: Scenario) -> Choices:
-    """What makes the noise of tuned protocols follow from the tuning's budget."""
+    """Fields that set the noise of tuned protocols to the tuning's budget, by protocol; empty without a budget."""
     tune = scenario.tune
     return {} if tune is None else scaled_fields(scenario.protocols, tune.tuned, tune.budget)

@@ -1,4 +1,4 @@
-"""What a scenario file may say: the frozen, checked description of an experiment."""
+"""Model of a scenario file: the frozen, checked description of an experiment."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _known_version(given: Any) -> Any:
 
 
 class _Recordable:
-    """What a schema says of a metric's name: those that are registered, or a function in a file."""
+    """JSON schema of a metric's name: one of those that are registered, or a function in a file."""
 
     def __get_pydantic_json_schema__(self, _core: Any, _handler: Any) -> dict[str, Any]:
         return {"anyOf": [{"enum": list(recordable())}, {"type": "string", "pattern": r"\.py:[^\W\d]\w*$"}]}
@@ -70,7 +70,7 @@ MetricName = Annotated[str, AfterValidator(_known_metric), _Recordable()]
 
 
 class StopParameters(Parameters):
-    """When a run ends: at the first of these limits."""
+    """End of a run: the first of these limits that it reaches."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(**given("time", "activations", "vectors", "updates", "epochs"))
 
@@ -96,7 +96,7 @@ class StopParameters(Parameters):
 
 
 class RecordParameters(Parameters):
-    """When and what the recorder measures."""
+    """Record instants of a run, and the metrics that are measured at them."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(**given("every", "activations", how="oneOf"))
 
@@ -286,11 +286,11 @@ class Scenario(Parameters):
                 )
 
     def label(self, key: str) -> str:
-        """How figures and tables call a protocol."""
+        """Label of a protocol in figures and tables."""
         return self.protocols[key].label or key
 
     def measured(self) -> list[str]:
-        """What the recorder is to measure: by default the objective and the task's own measure."""
+        """Metrics that the recorder measures: by default the objective and the task's own measure."""
         if self.record.metrics is not None:
             return self.record.metrics
         judged = self.task.outline().metric

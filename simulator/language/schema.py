@@ -95,7 +95,7 @@ def scenario_schema() -> dict[str, Any]:
 
 
 def _describable(name: str, model: type[ProtocolParameters]) -> bool:
-    """Whether a schema can describe an installed plug-in's parameters; a warning says so where it cannot."""
+    """True if a schema can describe an installed plug-in's parameters; warns if it cannot."""
     if name in catalog.PROTOCOLS:
         return True
     try:

@@ -1,4 +1,4 @@
-"""What a sweep may say: values of a field, of one field of several protocols, or of fields that move together.
+"""Fields of a sweep: values of a field, of one field of several protocols, or of fields that move together.
 
 ::
 
@@ -98,7 +98,7 @@ _FORMS = {"from": "<range>", "to": "<range>", "step": "<range>", "log": "<log>",
 
 
 def _form(given: Any) -> str | None:
-    """Which form of values somebody meant."""
+    """Tag of the form of values that the user meant; None if a mapping resembles none."""
     if isinstance(given, Range | Geometric | Together):
         return {Range: "<range>", Geometric: "<log>", Together: "<zip>"}[type(given)]
     if not isinstance(given, Mapping):

@@ -145,7 +145,7 @@ def _axis(name: str, where: Keys, columns: Mapping[Keys, list[Any]], labels: lis
 
 
 def _places(values: Sequence[Any], where: Keys) -> list[Any]:
-    """What to call some values: themselves, mappings by their kinds where these differ, else their JSON text."""
+    """Labels of some values: the values themselves, mappings' kinds where these differ, else their JSON text."""
     names = [value if isinstance(value, str | int | float | None) else json.dumps(value) for value in values]
     kinds = [value.get("kind") if isinstance(value, Mapping) else None for value in values]
     if all(isinstance(kind, str) for kind in kinds) and len(set(kinds)) == len(kinds):

@@ -1,4 +1,4 @@
-"""What a scenario may say about its target: what counts as reached, and of which metrics more is better."""
+"""Target of a scenario: the level or share of a metric that counts as reached."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .names import Key, given
 
 
 class TargetParameters(Parameters):
-    """What reached means, for times to target and the cost of getting there, by the first record that meets it."""
+    """Target of a metric, for times to target and the cost of getting there; the first record that meets it counts."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(**given("share", "level", how="oneOf"))
 
@@ -44,7 +44,7 @@ class TargetParameters(Parameters):
 
 
 def share_of(metric: str) -> str:
-    """What a share of a metric is of, see `hushnet.simulator.metrics.metric.Metric`; empty if none may be asked for."""
+    """Basis of a target's share of a metric: the ``gap`` or the ``end``; empty if no share may be asked for."""
     return METRICS[metric].share if metric in METRICS else ""
 
 

@@ -1,4 +1,4 @@
-"""What happens to a scenario before validation: ``--set``, ``quick``, ``like``, sweeps and tuning."""
+"""Transformations of a scenario before its validation: ``--set``, ``quick``, ``like``, sweeps and tuning."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _with_value(source: Source, keys: Keys, value: Any, place: str) -> Source:
 
 
 def _keys(path: str) -> Keys:
-    """Where a path leads; what follows ``sweep`` and ``tune.over`` is one key, dots and all."""
+    """Split a path at its dots into keys; the rest after ``sweep`` or ``tune.over`` is one key, dots and all."""
     for start in (("sweep",), ("tune", "over")):
         begun = ".".join(start) + "."
         if path.startswith(begun):

@@ -30,7 +30,7 @@ def trial_seeds(scenario: Scenario) -> list[SeedPair]:
 
 
 def trials_of(tune: TuneParameters) -> list[dict[str, dict[str, Any]]]:
-    """What every trial sets for every protocol: values by field, by the protocol's key."""
+    """Return for every trial the values that it sets: by the protocol's key, and by field."""
     choices = tune.choices()
     return [dict(zip(choices, each, strict=True)) for each in zip(*choices.values(), strict=True)]
 

@@ -1,4 +1,4 @@
-"""What a scenario may say about tuning: what is tried for which protocol, and what decides."""
+"""Fields of a scenario's tuning: the values to try for each protocol, and the metric that decides."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ class TuneParameters(Parameters):
         return list(dict.fromkeys(path.partition(".")[0] for path in self.over))
 
     def choices(self) -> dict[str, list[dict[str, Any]]]:
-        """What every trial of a protocol sets: values by field, by the protocol's key.
+        """Return the values of every trial of a protocol, by field, by the protocol's key.
 
-        With ``trials``, a random subset of the combinations, the same for all protocols of as many combinations.
+        With ``trials``, they are a random subset of the combinations, the same for protocols of as many combinations.
         """
         fields: dict[str, dict[str, list[Any]]] = {}
         for path, values in self.over.items():

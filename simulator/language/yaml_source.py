@@ -77,7 +77,7 @@ class Source:
     changed: Mapping[Keys, str] = field(default_factory=dict)
 
     def where(self, keys: Keys, *, value: bool = False) -> str:
-        """Where a part, or the nearest part around it, has its key (or its value)."""
+        """Location of the key (or the value) of a part, or of the nearest part around it."""
         around = [keys[:length] for length in range(len(keys), -1, -1)]
         replaced = next((part for part in around if part in self.changed), None)
         for part in around:
@@ -89,7 +89,7 @@ class Source:
         return self.name
 
     def value(self, keys: Keys) -> Any:
-        """What is written at some keys; ``...`` if nothing is."""
+        """Value that is written at some keys; ``...`` if there is none."""
         value = self.data
         for key in keys:
             if not has(value, key):
@@ -98,7 +98,7 @@ class Source:
         return value
 
     def scalar(self, keys: Keys) -> Any:
-        """What is written at some keys, if it is short enough to be shown; else ``...``."""
+        """Value that is written at some keys; ``...`` if there is none, or it is a mapping or a list."""
         value = self.value(keys)
         return ... if isinstance(value, Mapping | list) else value
 
@@ -126,7 +126,7 @@ class Source:
 
 
 def has(data: Any, key: str | int) -> bool:
-    """Whether a mapping has a key, or a list a place.
+    """True if a mapping has a key, or a list an index.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the header and the cells of a user's own table say of the task that it could be."""
+"""Task of a custom table, inferred from its header and its cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a parquet file declares of its size, looked at before it is unpacked: a few bytes may stand for many."""
+"""Check of the size that a parquet file declares, before it is unpacked: a few bytes may stand for many."""
 
 from __future__ import annotations
 

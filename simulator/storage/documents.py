@@ -1,4 +1,4 @@
-"""What ``index.json``, manifests and other documents have to look like before anybody relies on them.
+"""Models of ``index.json``, manifests and other documents, which are checked before anybody relies on them.
 
 Other fields beside these are let through. What stands under a known
 name has the type that readers expect; otherwise the file is damaged, or somebody else's, and one sentence says so.
@@ -59,7 +59,7 @@ FigureEntry: type[BaseModel] = create_model(
 
 
 class TargetEntry(_Document):
-    """What reached means."""
+    """Target of an experiment: the level or share of a metric that counts as reached."""
 
     metric: str
     share: Number | None = None
@@ -79,7 +79,7 @@ class FailedEntry(_Document):
 
 
 class ChosenEntry(_Document):
-    """What was chosen for a protocol at a grid point."""
+    """Values that tuning chose for a protocol at a grid point."""
 
     protocol: str
     grid: Words
@@ -88,7 +88,7 @@ class ChosenEntry(_Document):
 
 
 class TuningEntry(_Document):
-    """How parameters were chosen."""
+    """Account of how parameters were chosen."""
 
     decided_by: str
     trials: int
@@ -150,7 +150,7 @@ class TopologyEntry(_Document):
 
 
 class TaskEntry(_Document):
-    """What a run learned from."""
+    """Task that a run learned from."""
 
     name: str | None = None
     metric: str | None = None
@@ -168,21 +168,21 @@ class Resolved(_Document):
 
 
 class ContractEntry(_Document):
-    """What a protocol's privacy contract came to."""
+    """Verdict on a protocol's privacy contract."""
 
     status: str
     text: str
 
 
 class BreachEntry(_Document):
-    """When an invariant was broken first, and where."""
+    """First time at which an invariant was broken, and the agents where it was."""
 
     time: Number
     agents: list[str]
 
 
 class InvariantEntry(_Document):
-    """What became of an invariant."""
+    """Result of checking an invariant during a run."""
 
     name: str
     worst: Number
@@ -198,7 +198,7 @@ class InvariantEntry(_Document):
 
 
 class QuantityEntry(_Document):
-    """What a metric measures."""
+    """Quantity that a metric measures."""
 
     function: str
     scale: str

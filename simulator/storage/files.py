@@ -366,7 +366,7 @@ def put_bound(found: Mapping[str, Any], of: str, path: Path, *, within: Path) ->
 
 
 def read_bound(path: Path, of: str) -> dict[str, Any] | None:
-    """What `put_bound` has kept; None if nothing is there, it is damaged, or it is of something else."""
+    """Read what `put_bound` has kept; None if nothing is there, it is damaged, or it is of something else."""
     try:
         kept = read_json(path)
     except HushnetError:  # finding it out again costs time alone

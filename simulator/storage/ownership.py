@@ -1,4 +1,4 @@
-"""Whose folder a results folder is: hushnet writes, sweeps and replaces only in folders of its own.
+"""Ownership of results folders: hushnet writes, sweeps and replaces only in folders of its own.
 
 A folder is hushnet's if it is new, empty, or has the marker ``.hushnet.json``. Folders without a marker, as
 ``cp -r results/mine/* there`` makes them, are adopted if they hold what only hushnet writes: runs with valid manifests,
@@ -65,7 +65,7 @@ def claim(root: Path) -> str:
 
 
 def token(root: Path) -> str | None:
-    """What a claimed folder is known by; None if nobody has claimed it."""
+    """Return the token of a claimed folder; None if nobody has claimed it."""
     path = root / MARKER
     if path.is_symlink() or not path.is_file():
         return None
@@ -115,12 +115,12 @@ def _mark(root: Path) -> None:
 
 
 def _is_empty(root: Path) -> bool:
-    """Whether there is nothing, but for what a process left that was killed before it could mark the folder."""
+    """True if a folder has nothing but files of a process that was killed before it could mark the folder."""
     return not root.exists() or all(STRAY.fullmatch(path.name) for path in root.iterdir())
 
 
 def _has_runs(root: Path) -> bool:
-    """Whether some folder in it is a run, every byte of it."""
+    """True if some folder in it is a complete run, with every byte as it was written."""
     return any(run_folder.state(path.parent) == "complete" for path in sorted(root.glob("*/manifest.json")))
 
 
@@ -134,7 +134,7 @@ def _there(path: Path) -> bool:
 
 
 def _is_index(path: Path) -> bool:
-    """Whether a file is, or was before it was damaged, an index as `Store.write_index` leaves it."""
+    """True if a file is, or was before it was damaged, an index as `Store.write_index` leaves it."""
     if path.is_symlink() or not path.is_file():
         return False
     try:
@@ -145,7 +145,7 @@ def _is_index(path: Path) -> bool:
 
 
 def _holds(*names: str) -> Callable[[Path], bool]:
-    """Whether a folder is empty or has at least one of the files that hushnet always puts there."""
+    """Return a test that a folder is empty or has at least one of the files that hushnet always puts there."""
 
     def ours(path: Path) -> bool:
         if path.is_symlink() or not path.is_dir():

@@ -1,4 +1,4 @@
-"""What decides a run's numbers: its scenario and seed, our code, a user's code, the data and the numeric libraries."""
+"""Provenance of a run's numbers: its scenario and seed, our code, a user's code, the data and the numeric libraries."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def write_run(result: RunResult, folder: Path) -> None:
 
 
 def state(folder: Path) -> State:
-    """Whether a run is there, with every byte that was written, whatever the run's own status."""
+    """State of a run's folder: absent, complete with every byte, or damaged, whatever the run's own status."""
     if not folder.is_dir():
         return "absent"
     try:

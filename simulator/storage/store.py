@@ -150,7 +150,7 @@ class Store:
             folder.rmdir()
 
     def state(self, run_id: str) -> State:
-        """Whether a run is absent, complete, or damaged: a file, or the graph that it names, is not what was written.
+        """State of a run: absent, complete, or damaged if a file, or the graph that it names, is not what was written.
 
         Parameters
         ----------
@@ -265,7 +265,7 @@ class Store:
             put_file(text.encode(), self.root / "index.json", within=self.root)
 
     def index(self) -> dict[str, Any]:
-        """What `write_index` wrote; empty if it was never called.
+        """Read the index that `write_index` wrote; empty if it was never called.
 
         Raises
         ------
@@ -354,7 +354,7 @@ class Store:
 
 
 def _is_graph(path: Path) -> bool:
-    """Whether a graph's file has the edges that its name stands for."""
+    """True if a graph's file has the edges whose hash is its name."""
     try:
         return edges_hash(read_table(path)) == path.stem
     except (InputError, KeyError):

@@ -94,7 +94,7 @@ def _is_users(module: ModuleType, package: str) -> bool:
 
 
 def _text(module: ModuleType) -> bytes:
-    """What a module's file says; nothing if it has none. One that cannot be read just now is an error."""
+    """Content of a module's file; empty if it has none. One that cannot be read just now is an error."""
     file = getattr(module, "__file__", None)
     return read_bytes(Path(file)) if file and Path(file).is_file() else b""
 

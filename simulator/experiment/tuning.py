@@ -47,7 +47,7 @@ class Trial:
     values : mapping of str
         Values that it set, by field.
     scores : mapping of int to float
-        The metric that decides, at the end of each run, by seed; NaN for a run that did not reach its end.
+        The metric that decides, at the end of each run or over it, by seed; NaN for a run that did not reach its end.
     """
 
     protocol: str
@@ -175,8 +175,9 @@ def _tried(loaded: LoadedScenario, there: Collection | None) -> Iterator[Trial]:
 
 
 def _scores(tune: TuneParameters, there: Collection) -> dict[tuple[str, int, str], float]:
-    """The metric that decides, at the end of every run that reached it, by protocol, seed and grid point."""
-    values = final_values(there, *_measure(tune, there)).set_index("run")["value"]
+    """The metric that decides, at the end of every run that reached it or over it, by protocol, seed and grid point."""
+    read = mean_values if tune.over_the_run else final_values
+    values = read(there, *_measure(tune, there)).set_index("run")["value"]
     pairs = zip(there.runs, there.manifests, strict=True)
     return {(m["protocol"], m["seed"], json_text(m["grid"])): float(values.get(run, math.nan)) for run, m in pairs}
 

@@ -166,7 +166,7 @@ class BatchMaker(StepMaker):
         return batch
 
     def _sends(self, port: int, places: Any) -> bool:
-        """Whether the steps of a batch send a kind, as all of them do or none."""
+        """True if the steps of a batch send a kind, as all of them do or none."""
         due = self._due[port]
         return due is None or bool(due[places][0])
 

@@ -124,7 +124,7 @@ class StepMaker(ABC):
             place = place + (source.all_degrees if apart else 1)
 
     def _is_due(self, port: int, agents: Ranks, updates: Ranks) -> NDArray[np.bool_]:
-        """Whether agents send a kind at their steps after so many others."""
+        """Return whether agents send a kind at their steps after so many others."""
         period, phase = self.plan.period[port, agents], self.plan.phase[port, agents]
         return (period > 0) & (updates % np.maximum(period, 1) == phase)
 

@@ -70,9 +70,15 @@ class Cells:
                     return place
         return None
 
+    def cell(self, row: int, place: int) -> str:
+        """Return a cell; refuse a row that is too short, with its line."""
+        if place >= len(self.rows[row]):
+            raise InputError(f"{self.at(row)}: has {len(self.rows[row])} cells; {place + 1} are needed")
+        return self.rows[row][place]
+
     def number(self, row: int, place: int) -> float:
         """Return the finite number of a cell; refuse anything else with its line and column."""
-        text = self.rows[row][place]
+        text = self.cell(row, place)
         value = parse_number(text)
         if not abs(value) < float("inf"):
             name = self.header[place] if self.header else f"column {place + 1}"
@@ -137,8 +143,11 @@ def read_cells(path: Path) -> Cells:
         width = Counter(map(len, rows)).most_common(1)[0][0]
         if len(header) == width - 1 or (header and header[0] == ""):  # names of rows, as R and pandas write them
             header = header[len(header) - width + 1 :]
-            rows = [row[1:] for row in rows]
+            lines = [line for line, row in zip(lines, rows, strict=True) if len(row) > 1]
+            rows = [row[1:] for row in rows if len(row) > 1]
             notes.append("first column as names of rows, which are left out")
+    if not rows:
+        raise InputError(f"{path}: has no line of data")
     return Cells(path, header, rows, lines, notes)
 
 

@@ -96,7 +96,7 @@ def convert(source: Path, to: str, out: Path | None, options: FileMeaning) -> li
     notes: list[str] = []
     makers = {"edges": _edges, "delays": _delays, "availability": _availability}
     made = makers[to](source, options, notes)
-    if options.number:
+    if options.number and made.agents:
         made = _numbered(made, notes)
     out = out or Path(f"{source.name.partition('.')[0]}-{to}.csv")
     content = made.text().encode()
@@ -122,7 +122,7 @@ def _numbered(made: Converted, notes: list[str]) -> Converted:
     """Return the table with agents called by their rank: of numbers by size, else of names by the alphabet."""
     names = sorted(made.agents, key=lambda name: (parse_number(name) != parse_number(name), _rank(name)))
     rank = {name: str(k) for k, name in enumerate(names)}
-    ends = 1 if made.header[0] == "agent" else 2
+    ends = {"agent": 1, "delay": 0}.get(made.header[0], 2)
     rows = [(*(rank[str(name)] for name in row[:ends]), *row[ends:]) for row in made.rows]
     notes.append(f"agents renamed: {', '.join(f'{name} is {rank[name]}' for name in names[:3])}, ...")
     return Converted(made.header, rows, [rank[name] for name in made.agents], made.field)

@@ -98,7 +98,7 @@ def _of_table(table: Cells, notes: list[str]) -> tuple[Intervals, str | None, fl
     if begin is not None and end is not None:
         notes.insert(0, "a list of intervals" + (", of which those are kept that say up" if state is not None else ""))
         times = [(_instant(table, k, begin), _instant(table, k, end)) for k in range(len(table.rows))]
-        found: Intervals = {row[agent]: [] for row in table.rows}
+        found: Intervals = {table.cell(k, agent): [] for k in range(len(table.rows))}
         for k, (first, last) in enumerate(times):
             if last < first:
                 raise InputError(f"{table.at(k)}: ends at {table.rows[k][end]}, before it begins")
@@ -118,7 +118,7 @@ def _of_table(table: Cells, notes: list[str]) -> tuple[Intervals, str | None, fl
 
 def _of_changes(table: Cells, agent: int, at: int, state: int) -> tuple[Intervals, float]:
     changes = sorted((_instant(table, k, at), k) for k in range(len(table.rows)))
-    found: Intervals = {row[agent]: [] for row in table.rows}
+    found: Intervals = {table.cell(k, agent): [] for k in range(len(table.rows))}
     since: dict[str, float] = {}
     for now, k in changes:
         name = table.rows[k][agent]
@@ -132,7 +132,7 @@ def _of_changes(table: Cells, agent: int, at: int, state: int) -> tuple[Interval
 
 
 def _is_up(table: Cells, row: int, place: int) -> bool:
-    word = table.rows[row][place].strip().lower()
+    word = table.cell(row, place).strip().lower()
     if word in UP or word in DOWN:
         return word in UP
     raise InputError(
@@ -142,7 +142,7 @@ def _is_up(table: Cells, row: int, place: int) -> bool:
 
 def _instant(table: Cells, row: int, place: int) -> float:
     """Return a time as a number, of a date its seconds since 1970."""
-    text = table.rows[row][place] if place < len(table.rows[row]) else ""
+    text = table.cell(row, place)
     value = parse_number(text)
     if value == value:
         return table.number(row, place)

@@ -180,3 +180,21 @@ def of_edges(name: str, block: str, sign: float, source: str) -> Invariant:
 def ahead_by_one(instant: Instant) -> NDArray[np.int64]:
     """Directed edges whose tail has completed one round more than its head."""
     return np.flatnonzero(instant.lead == 1)
+
+
+def mixed_by_one_end(instant: Instant, weights: Array, values: Array, before: Array) -> Array:
+    """(width,) what agents that are a round ahead have mixed of their neighbours, and those not yet of them.
+
+    A sum over agents that doubly stochastic mixing keeps is apart by it while neighbours are a round from each other.
+
+    Parameters
+    ----------
+    instant : Instant
+    weights : (E,) float64
+        Mixing weights.
+    values, before : (n, width) float64
+        What agents sent in their last round, and in the one before.
+    """
+    edges = ahead_by_one(instant)
+    tails, heads = instant.graph.tails[edges], instant.graph.heads[edges]
+    return (weights[edges, None] * (values[heads] - before[tails])).sum(axis=0)

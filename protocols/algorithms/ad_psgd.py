@@ -17,15 +17,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from typing_extensions import override
-
-from ...agents.blocks import State
-from ...agents.objectives.objectives import Objective
-from ...agents.objectives.pooled_objective import PooledObjective
-from ..base import Layout, MessageKind, Protocol, PublicStart, Traits
+from ..base import Layout, MessageKind, Traits
 from ..invariants import Declared, of_edges
 from ..steps import batched
-from .gradient_rounds import Array, GradientRoundsParameters, gradient
+from .gradient_rounds import Array, GradientProtocol, GradientRoundsParameters, gradient
 
 
 class AdPsgdParameters(GradientRoundsParameters):
@@ -34,7 +29,7 @@ class AdPsgdParameters(GradientRoundsParameters):
     kind: Literal["ad_psgd"]
 
 
-class AdPsgd(Protocol):
+class AdPsgd(GradientProtocol):
     """AD-PSGD, in pairs; see the module's docstring."""
 
     Parameters = AdPsgdParameters
@@ -46,10 +41,6 @@ class AdPsgd(Protocol):
         p = self.problem.task.dimension
         edge = {"asked": p, "gradient": p, "gained": p}
         return Layout(agent={"model": p}, edge=edge, messages={"request": MessageKind(p), "reply": MessageKind(p)})
-
-    def public_start(self) -> PublicStart:
-        """Everything is zero, and known to be."""
-        return PublicStart()
 
     @staticmethod
     @batched
@@ -75,14 +66,6 @@ class AdPsgd(Protocol):
         half = (heard - me.here.asked) / 2
         me.here.gained = me.here.gained + half
         me.model = me.model + half - me.step_size * me.here.gradient
-
-    @override
-    def models(self, state: State) -> Array:
-        return state.agent["model"].rows
-
-    def objective(self) -> Objective:
-        """F at the average of the agents' models."""
-        return PooledObjective.mean_of_agents(self.problem.task, self.parameters.mu)
 
     def invariants(self) -> Declared:
         """Gains over an edge cancel between its two ends: the mean moves by gradients alone."""

@@ -39,7 +39,7 @@ from ...agents.parameters import NotNegative, Positive, Size
 from ...agents.tables import Shard
 from ...agents.tasks.base import Task
 from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, PublicStart, Traits
-from ..invariants import Declared, Instant, Invariant, Where, ahead_by_one, by_row, largest, told_is_kept
+from ..invariants import Declared, Instant, Invariant, Where, by_row, largest, mixed_by_one_end, told_is_kept
 from ..noise import check_all_rows
 from ..privacy.budget import Privacy
 from ..steps import Constants, batched, mixed, mixing_weights, perturbed
@@ -175,11 +175,9 @@ class DualAveraging(Protocol):
 
     def _unbalanced(self, instant: Instant) -> float:
         """Largest coordinate of the sum, less what agents a round ahead have exchanged and their neighbours not yet."""
-        edges = ahead_by_one(instant)
-        tails, heads = instant.graph.tails[edges], instant.graph.heads[edges]
-        apart = instant.agent("sent")[heads] - instant.agent("before")[tails]
-        alone = (self.weights[edges, None] * apart).sum(axis=0)
-        return largest((instant.agent("sent") - instant.agent("put_in")).sum(axis=0) - alone)
+        sent = instant.agent("sent")
+        alone = mixed_by_one_end(instant, self.weights, sent, instant.agent("before"))
+        return largest((sent - instant.agent("put_in")).sum(axis=0) - alone)
 
 
 class Averaging:

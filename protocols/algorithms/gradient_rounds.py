@@ -33,8 +33,26 @@ class GradientRoundsParameters(ProtocolParameters):
     """Rows that are drawn for a gradient, without replacement; all of an agent's by default."""
 
 
-class GradientRounds(Protocol):
-    """Protocol whose agents send one vector a round, from models that are zero at first.
+class GradientProtocol(Protocol):
+    """Protocol whose agents go along the gradients of F, from models that are zero and known to be."""
+
+    parameters: GradientRoundsParameters
+
+    def public_start(self) -> PublicStart:
+        """Everything is zero before the first step, and known to be."""
+        return PublicStart()
+
+    @override
+    def models(self, state: State) -> Array:
+        return state.agent["model"].rows
+
+    def objective(self) -> Objective:
+        """F at the average of the agents' models."""
+        return PooledObjective.mean_of_agents(self.problem.task, self.parameters.mu)
+
+
+class GradientRounds(GradientProtocol):
+    """Protocol whose agents send one vector a round, and mix it by W.
 
     Attributes
     ----------
@@ -44,7 +62,6 @@ class GradientRounds(Protocol):
         Blocks of an agent beside ``model`` and ``sent``, as wide as a model.
     """
 
-    parameters: GradientRoundsParameters
     traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True)
     sent_vectors: ClassVar[int] = 1
     own: ClassVar[tuple[str, ...]] = ()
@@ -59,21 +76,9 @@ class GradientRounds(Protocol):
         blocks = {"model": p, "sent": self.sent_vectors * p, **dict.fromkeys(self.own, p)}
         return Layout(agent=blocks, messages={"sent": MessageKind(self.sent_vectors * p, vectors=self.sent_vectors)})
 
-    def public_start(self) -> PublicStart:
-        """Everything is zero before the first round, and known to be."""
-        return PublicStart()
-
     def constants(self) -> Constants:
         """Mixing weights of edges."""
         return Constants(edge={"mixing": self.weights})
-
-    @override
-    def models(self, state: State) -> Array:
-        return state.agent["model"].rows
-
-    def objective(self) -> Objective:
-        """F at the average of the agents' models."""
-        return PooledObjective.mean_of_agents(self.problem.task, self.parameters.mu)
 
 
 def gradient(me: Any, model: Array) -> Array:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ..invariants import Declared, Instant, Invariant, Where, ahead_by_one, by_row, largest, told_is_kept
+from ..invariants import Declared, Instant, Invariant, Where, by_row, largest, mixed_by_one_end, told_is_kept
 from ..steps import batched, mixed
 from .gradient_rounds import Array, GradientRounds, GradientRoundsParameters, gradient
 
@@ -69,8 +69,6 @@ class GradientTracking(GradientRounds):
 
     def _unbalanced(self, instant: Instant) -> float:
         """Largest coordinate of the sum, less what agents a round ahead have exchanged and their neighbours not yet."""
-        edges, trackers = ahead_by_one(instant), self._trackers(instant)
-        tails, heads = instant.graph.tails[edges], instant.graph.heads[edges]
-        apart = trackers[heads] - instant.agent("before")[tails]
-        alone = (self.weights[edges, None] * apart).sum(axis=0)
+        trackers = self._trackers(instant)
+        alone = mixed_by_one_end(instant, self.weights, trackers, instant.agent("before"))
         return largest((trackers - instant.agent("gradient")).sum(axis=0) - alone)

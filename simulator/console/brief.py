@@ -43,18 +43,18 @@ def print_brief(collection: Collection, warnings: Sequence[str], console: Consol
     """
     from rich.text import Text
 
-    said = answer(collection)
+    said, frame, remarked = answer(collection), summarise(collection), remarks(collection)
     if said:
         console.print(Text(said, style="bold"))
-    console.print(_pivot(collection, said) if collection.grid else _table(collection), crop=False)
-    for line in _captions(collection):
+    console.print(_pivot(collection, frame, said) if collection.grid else _table(frame), crop=False)
+    for line in _captions(collection, frame):
         console.print(Text(line, style="dim"))
-    loud = [text for text, is_loud in remarks(collection) if is_loud]
+    loud = [text for text, is_loud in remarked if is_loud]
     acted = [*loud, *(f"warning: {text}" for text in warnings)]
     for text in acted[:MOST_WARNINGS]:
         shown = text.partition("; ")[0] if text in loud else text  # what is behind it are details
         console.print(Text(shown, style="bold red" if text in loud else "yellow"))
-    quiet = sum(not is_loud for _, is_loud in remarks(collection)) + len(acted[MOST_WARNINGS:])
+    quiet = len(remarked) - len(loud) + len(acted[MOST_WARNINGS:])
     if quiet:
         notes = "note" if quiet == 1 else "notes"
         console.print(
@@ -72,11 +72,11 @@ def _empty() -> Table:
     return table
 
 
-def _table(collection: Collection) -> Table:
+def _table(frame: pd.DataFrame) -> Table:
     """Return the final numbers, a row for each protocol."""
     from rich.markup import escape
 
-    frame, table = summarise(collection), _empty()
+    table = _empty()
     metrics, private, runs = _metrics(frame), _is_private(frame), set(frame["n"].tolist())
     for name in [*metrics, *(["\u03b5"] if private else []), *(["n"] if len(runs) > 1 else [])]:
         table.add_column(escape(name), justify="right", no_wrap=True)
@@ -88,14 +88,14 @@ def _table(collection: Collection) -> Table:
     return table
 
 
-def _pivot(collection: Collection, said: str) -> Table:
+def _pivot(collection: Collection, frame: pd.DataFrame, said: str) -> Table:
     """Return one measure, that of the answer if there is one: a row for each protocol, a column for each point.
 
     Of many points the first, those between and the last are shown.
     """
     from rich.markup import escape
 
-    frame, table = summarise(collection), _empty()
+    table = _empty()
     name = _decisive(collection, frame, said)
     rows = frame.to_dict("records")
     varying = [path for path in collection.grid if len({str(row[path]) for row in rows}) > 1] or collection.grid[:1]
@@ -110,7 +110,8 @@ def _pivot(collection: Collection, said: str) -> Table:
         at = {tuple(str(row[path]) for path in varying): row for row in own}
         cells = [_number(at[key], name) if key in at else "\u2013" for key in keys]
         flagged = any(row["flagged"] for row in own)
-        table.add_row(escape(str(label)), *map(escape, cells), style="bold red" if flagged else None)
+        name_of_row = f"{label} {MARK}" if flagged else str(label)
+        table.add_row(escape(name_of_row), *map(escape, cells), style="bold red" if flagged else None)
     return table
 
 
@@ -138,9 +139,8 @@ def _epsilons(row: Mapping[Any, Any]) -> str:
     return "\u2013" if both[0] == both[1] == "\u2013" else " / ".join(both) + (f" {MARK}" if row["flagged"] else "")
 
 
-def _captions(collection: Collection) -> list[str]:
+def _captions(collection: Collection, frame: pd.DataFrame) -> list[str]:
     """Return what the table's numbers are, and what trivial predictions come to."""
-    frame = summarise(collection)
     counts: list[int] = frame["n"].tolist()
     least, most = min(counts), max(counts)
     runs = f"{most} run{'' if most == 1 else 's'}" if least == most else f"{least} to {most} runs"

@@ -115,16 +115,21 @@ def read_text(path: Path, notes: list[str]) -> str:
     raise InputError(f"{path}: is text neither in UTF-8 nor in cp1252; save it in UTF-8")
 
 
-def read_cells(path: Path) -> Cells:
-    """Read a table of which nothing is known: delimiters, header, names of rows and decimal commas are found out.
+def cells_of(path: Path, text: str) -> Cells:
+    """Return a table of which nothing is known: delimiters, header, names of rows and decimal commas are found out.
+
+    Parameters
+    ----------
+    path : Path
+        File that the text was read from, for sentences.
+    text : str
 
     Raises
     ------
     InputError
-        If it cannot be read, or is empty.
+        If it is empty.
     """
     notes: list[str] = []
-    text = read_text(path, notes)
     kept = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     kept = [(number, line) for number, line in kept if line.lstrip()[0] not in COMMENTS]
     if not kept:

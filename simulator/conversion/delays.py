@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ...agents.errors import InputError
 from ...agents.files import parse_number
-from .cells import Cells, read_cells, read_text
+from .cells import Cells, cells_of, read_text
 from .edges import SOURCES, TARGETS, is_matrix
 from .units import TimeUnit, unit_in
 
@@ -77,14 +77,14 @@ def read_delays(path: Path, meaning: Meaning, notes: list[str]) -> Delays:
     InputError
         If it cannot be read, or a number is no delay.
     """
-    text = read_text(path, [])
+    text = read_text(path, notes)
     pings = [found for line in text.splitlines() if (found := PING.search(line))]
     if pings:
         notes.insert(0, f"a log of ping with {len(pings)} replies")
         _say(notes, "as each line says", halved := meaning.round_trip is not False)
         samples = [meaning.time.of(parse_number(one["time"].replace(",", ".")), one["unit"]) for one in pings]
         return Delays({}, [sample / 2 if halved else sample for sample in samples])
-    table = read_cells(path)
+    table = cells_of(path, text)
     notes += table.notes
     return _of_matrix(table, meaning, notes) if is_matrix(table) else _of_list(table, meaning, notes)
 
@@ -135,18 +135,14 @@ def _of_list(table: Cells, meaning: Meaning, notes: list[str]) -> Delays:
     _say(notes, unit, halved)
     of_links: dict[tuple[str, str], list[float]] = {}
     samples: list[float] = []
-    for k, row in enumerate(table.rows):
-        if len(row) <= max(place, first or 0, second or 0):
-            raise InputError(
-                f"{table.at(k)}: has {len(row)} cells; {max(place, first or 0, second or 0) + 1} are needed"
-            )
+    for k in range(len(table.rows)):
         value = meaning.time.of(table.number(k, place), unit) / (2 if halved else 1)
         if value < 0:
-            raise InputError(f"{table.at(k)}: a delay of {table.rows[k][place]} must be at least 0")
+            raise InputError(f"{table.at(k)}: a delay of {table.cell(k, place)} must be at least 0")
         if first is None or second is None:
             samples.append(value)
         else:
-            of_links.setdefault((row[first], row[second]), []).append(value)
+            of_links.setdefault((table.cell(k, first), table.cell(k, second)), []).append(value)
     several = sum(len(found) > 1 for found in of_links.values())
     if several:
         notes.append(f"{several} links with several values, of which the median is taken")

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...agents.errors import InputError
 from ...agents.files import parse_number, shown
-from .cells import Cells, read_cells, read_text
+from .cells import Cells, cells_of, read_text
 
 SOURCES, TARGETS = ("source", "from", "src", "u", "node1", "i"), ("target", "to", "dst", "v", "node2", "j")
 WEIGHTS = ("weight", "w", "value")
@@ -44,7 +44,7 @@ def read_edges(path: Path, weight: str | None, notes: list[str], *, either: bool
         graph = kinds[suffix](path, notes)
         yield from _of_networkx(graph, path, weight, notes, either)
         return
-    table = read_cells(path)
+    table = cells_of(path, read_text(path, notes))
     notes += table.notes
     widths = {len(row) for row in table.rows}
     if suffix == ".adjlist" or (len(widths) > 1 and table.header is None and not _has_attributes(table)):
@@ -138,14 +138,12 @@ def _of_list(table: Cells, weight: str | None, notes: list[str]) -> Iterator[Edg
         f"{f'weight in column {third + 1}' if third is not None else 'no weights: every edge weighs 1'}",
     )
     for k, row in enumerate(table.rows):
-        if len(row) <= max(first, second, third or 0):
-            raise InputError(f"{table.at(k)}: has {len(row)} cells; {max(first, second, third or 0) + 1} are needed")
         value = 1.0
-        if third is not None and row[third].startswith("{"):
+        if third is not None and table.cell(k, third).startswith("{"):
             value = _attribute(row[third], weight, table.at(k))
         elif third is not None:
             value = table.number(k, third)
-        yield row[first], row[second], value, table.at(k)
+        yield table.cell(k, first), table.cell(k, second), value, table.at(k)
 
 
 def _attribute(text: str, weight: str | None, where: str) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...agents.errors import InputError
 from ...agents.files import parse_number, shown
-from .cells import Cells, read_cells, read_text
+from .cells import Cells, cells_of, read_text
 from .units import TimeUnit, unit_in
 
 AGENTS = ("agent", "node", "client", "device", "host", "id", "peer")
@@ -39,12 +39,12 @@ def read_presence(path: Path, unit: str | None, time: TimeUnit, notes: list[str]
     InputError
         If it cannot be read.
     """
-    text = read_text(path, [])
+    text = read_text(path, notes)
     if text.lstrip().startswith("{"):
         found, unit = _of_fedscale(path, text, notes), unit or "s"
         start = 0.0
     else:
-        table = read_cells(path)
+        table = cells_of(path, text)
         notes += table.notes
         found, own, start = _of_table(table, notes)
         unit = unit or own

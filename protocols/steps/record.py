@@ -8,10 +8,12 @@ written back when it is over.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from ...agents.suggestions import suggestion
 from .heard_kernels import gathered, known
@@ -172,19 +174,23 @@ class One(Record):
 
     def __init__(self, tables: StepTables, source: StepSource) -> None:
         put, names = self.__dict__, tables.names
-        put.update(tables_=tables, source_=source, is_batch_=False, found_=[])
+        put.update(tables_=tables, source_=source, is_batch_=False, found_=[], blocks_={})
+        put.update(agents_=np.zeros(1, dtype=np.int64), decays_=np.zeros(1))  # of whatever agent's turn it is
         for name, value in names.parameters.items():
             put[name] = np.float64(value) if isinstance(value, float) else value
         put.update({name: fixed(array) for name, array in names.run.items()})
 
     def begin_(self, agent: int, messages: Mapping[str, str], updates: int, tick: int, now: float) -> None:
         """Begin a step of an agent that may send messages, by name and kind."""
-        put, tables = self.__dict__, self.tables_
-        for name in self.found_:
-            del put[name]
-        self.found_.clear()
-        put["agent"], put["agents_"] = agent, tables.ranks[agent : agent + 1]
-        put["blocks_"] = blocks = {name: views[agent] for name, views in tables.views.items()}
+        put, tables, blocks = self.__dict__, self.tables_, self.blocks_
+        if self.found_:
+            for name in self.found_:
+                del put[name]
+            self.found_.clear()
+        put["agent"] = self.agents_[0] = agent
+        self.decays_[0] = tables.decays[agent]
+        for name, views in tables.views.items():
+            blocks[name] = views[agent]
         for name in tables.vectors:
             put[name] = blocks[name]
         put["messages_"], put["said_"] = messages, {}
@@ -200,15 +206,15 @@ class One(Record):
         """`degree` of the one agent."""
         return self.tables_.graph.degrees[self.agent : self.agent + 1]
 
-    @property
-    def decays_(self) -> Array:
-        """(1,) the factor of the regulariser's gradient."""
-        return self.tables_.decays[self.agent : self.agent + 1]
-
-    @property
+    @cached_property
     def data_(self) -> tuple[Any, Array, Ranks, Ranks]:
         """Packed rows, and whose of them are the agent's (`StepSource.rows`)."""
         return self.source_.rows_of(self.agents_)
+
+    @override
+    def matrix_(self, values: Any, width: int | None = None) -> Array:
+        plain = type(values) is np.ndarray and values.ndim == 1 and values.dtype is REAL and values.flags.carray
+        return values[None] if plain and len(values) == (width or len(values)) else super().matrix_(values, width)
 
     def __getattr__(self, name: str) -> Any:
         """A block of one number, or whatever a step names for the first time."""
@@ -228,18 +234,18 @@ class One(Record):
         if block is not None:
             if block is not value:
                 fill(name, block, value)
-        elif name == MESSAGE or name in self.tables_.names.messages:
+        elif name in self.messages_ or name == MESSAGE or name in self.tables_.names.messages:
             self.said_[name] = self._copied(name, value)
         else:
             raise self._fixed_name(name)
 
     def _copied(self, name: str, value: Any) -> Array:
         """A copy of what is assigned to a message."""
-        kind, names = self._sent_kind(name), self.tables_.names
-        width = self.tables_.widths[kind][self.agent]
-        if width == 0 and names.is_partial(kind):
-            raise ValueError(names.unsent(kind))
-        message = np.empty((self.degree, width) if names.layout.messages[kind].addressed else width)
+        kind, tables = self.messages_.get(name) or self._sent_kind(name), self.tables_
+        width = tables.widths[kind][self.agent]
+        if width == 0 and tables.names.is_partial(kind):
+            raise ValueError(tables.names.unsent(kind))
+        message = np.empty((self.degree, width) if kind in tables.addressed else width)
         fill(name, message, value)
         return message
 

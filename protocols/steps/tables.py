@@ -112,6 +112,11 @@ class StepTables:
         return {kind: widths.tolist() for kind, widths in self.names.sent_widths.items()}
 
     @cached_property
+    def addressed(self) -> frozenset[str]:
+        """Kinds of messages of which every neighbour is sent its own."""
+        return frozenset(name for name, kind in self.names.layout.messages.items() if kind.addressed)
+
+    @cached_property
     def views(self) -> dict[str, list[Any]]:
         """Views of each block by agent: its vector, or the rows of its edges, as a list if widths differ."""
         state, edges = self.state, [self.graph.edges_of(agent) for agent in range(self.graph.agents)]

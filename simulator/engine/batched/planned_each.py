@@ -40,6 +40,9 @@ class StepsInTurn(PlannedSteps):
         self._open(self.plan.steps[:total], np.arange(total))
         columns = [source.window[name].tolist() for name in ("agent", "phase", "updates", "tick", "now")]
         me, messages, noisy, w = self._one, self.names.messages, self.charges.noisy, 0
+        if not self.pairs:
+            places = [one.tolist() for one in self._places]
+            self._sent = list(zip(messages, self._due, places, self._apart_ports, strict=True))
         try:
             for w, (agent, phase, updates, tick, now) in enumerate(zip(*columns, strict=True)):
                 source.begin(slice(w, w + 1))
@@ -84,9 +87,8 @@ class StepsInTurn(PlannedSteps):
                     self._end(w, failure_of(self.protocol, *who, self._name(phase), UNSENT))
                 pool[self._wrote[w], : len(message)] = message
             return
-        for port, name in enumerate(self.names.messages):
-            message, due, place = said.get(name), self._due[port], self._places[port][w]
-            is_due = due is None or due[w]
+        for name, due, places, apart in self._sent:
+            message, place, is_due = said.get(name), places[w], due is None or due[w]
             if message is None:
                 if is_due and me.degree:
                     self._contradicted(f"it did not send {name} at an agent's step {me.updates + 1}")
@@ -97,7 +99,7 @@ class StepsInTurn(PlannedSteps):
                     kind = self.names.messages[name]
                     self._end(w, contradiction(self.protocol, self.functions[0], *who, what, kind))
                 continue
-            if self._apart_ports[port]:
+            if apart:
                 pool[self.plan.reads[place : place + me.degree], : message.shape[-1]] = message
             else:
                 pool[place, : len(message)] = message

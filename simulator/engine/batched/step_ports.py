@@ -24,7 +24,7 @@ def finite(values: Array | list[Array]) -> bool:
     """True if all numbers are finite; a finite sum of them, or of their squares, proves it unless it overflows."""
     if isinstance(values, list):  # edges of one agent that differ in width
         return all(map(finite, values))
-    flat = values.reshape(-1)
+    flat = values if values.ndim == 1 else values.reshape(-1)
     total = flat.dot(flat) if len(flat) <= SHORT else flat.sum()
     return math.isfinite(total) or bool(np.isfinite(values).all())
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import subprocess
-import sys
 import threading
 import time
 from typing import Literal
@@ -121,15 +119,6 @@ class BroodingGossip(Gossip):
     def complete(self, me, partner, vector):
         self.brood("complete")
         super().complete(me, partner, vector)
-
-
-@pytest.mark.parametrize("phase", ["partner", "request", "respond", "complete"])
-def test_a_part_of_an_exchange_without_an_end_ends_its_run(phase, monkeypatch):
-    monkeypatch.setattr(time, "thread_time", lambda: 0.0)
-    setting = dataclasses.replace(small_setting(), limits=Limits(seconds=0.2))
-    world = World(setting, BroodingGossip, BroodingParameters(phase=phase))
-    with pytest.raises(LimitReached, match=r"limits\.seconds admits 0\.2"):
-        drive(world)
 
 
 def brooding(me):
@@ -297,28 +286,3 @@ def test_compiling_in_a_step_is_neither_interrupted_nor_counted(tmp_path, monkey
     drive(world)
     compilation.store.cache_clear()
     assert "compiled" in world.protocol.counted
-
-
-DEBUGGED = """
-import sys, time
-from hushnet.simulator.world import overdue
-
-overdue.GRACE = 0.0
-
-def long():
-    while True:
-        time.sleep(0)
-
-with overdue.Interrupter(0.05) as interrupter:
-    try:
-        interrupter.step(long)
-    except overdue.Overdue:
-        print("interrupted")
-    sys.settrace(lambda frame, event, argument: None)
-    print("debugged" if sorted([2, 1], key=lambda one: one) == [1, 2] else "")
-"""
-
-
-def test_whoever_was_interrupted_can_be_debugged_afterwards():
-    ran = subprocess.run([sys.executable, "-c", DEBUGGED], capture_output=True, text=True, timeout=120)
-    assert (ran.stdout, ran.stderr) == ("interrupted\ndebugged\n", "")

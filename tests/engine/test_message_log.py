@@ -86,17 +86,6 @@ def test_the_log_has_the_steps_and_absences_of_its_agents_within_its_window(engi
     assert len(table[table["what"] == "absence"]) > 3
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_absences_end_with_the_run_however_long_the_window_is(engine):
-    """A window far beyond the end lists what a window of the run lists, and none that nobody lived through."""
-    world, table, _ = logged({"agents": 5, "between": [0.0, 100_000.0]}, engine=engine)
-    _, exact, _ = logged({"agents": 5, "between": [0.0, 12.0]}, engine=engine)
-    absences = table[table["what"] == "absence"]
-    assert world.now == 12.0
-    assert absences["end"].max() == 12.0
-    assert absences.equals(exact[exact["what"] == "absence"])
-
-
 def test_a_number_of_agents_means_the_first_and_those_nearest_to_it():
     world, table, _ = logged({"agents": 4, "between": [0.0, 12.0]}, availability=Always(kind="always"), stop=40.0)
     near, far = {0}, set(world.setting.graph.neighbours(0).tolist())

@@ -8,7 +8,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import pytest
-from hushnet.agents.availability import Always, Availability
 from hushnet.agents.errors import InputError, StepFailure
 from hushnet.agents.losses import Squared
 from hushnet.agents.parameters import Parameters
@@ -42,15 +41,6 @@ class Frozen(CoordinateDescent):
         me.send("model", me.model, me.plain())
 
 
-class Sevens(ModelPropagation):
-    """Its step function is not its parent's."""
-
-    @staticmethod
-    def step(me):
-        me.model = 7.0
-        me.message = me.model
-
-
 class Confident(CoordinateDescent):
     """Its step function is its parent's, and how many steps it takes is not."""
 
@@ -75,16 +65,6 @@ def test_a_subclass_runs_its_own_method_and_not_its_parents_function(schedule):
     assert not np.array_equal(
         fast.state.agent["model"].values, run_small(CoordinateDescent, fields).state.agent["model"].values
     )
-
-
-@pytest.mark.parametrize("schedule", ["rounds", "async"])
-def test_a_subclass_runs_its_own_function(schedule):
-    fields = protocol_parameters(Sevens, {"mu": 0.5, "schedule": schedule})
-    world = run_small(Sevens, fields, engine=BatchedEngine())
-    assert world.engine == "batched (planned steps)"
-    stepped = world.updates > 0
-    assert stepped.sum() > 3
-    assert (world.state.agent["model"].rows[stepped] == 7.0).all()
 
 
 @pytest.mark.parametrize("kind", [Confident, Stubborn])
@@ -376,57 +356,12 @@ def test_what_has_no_compiled_form_runs_on_the_event_engine_and_says_why(fields,
             make(setting, Stamp, Stamp.Parameters())
 
 
-def test_invented_kinds_do_on_the_event_engine_what_they_say():
-    late = build_world("auto", invented_setting({"latency": Bare()}), Stamp, Stamp.Parameters())
-    drive(late)
-    assert late.traffic.links.in_flight > 0
-    lossy = build_world("auto", invented_setting({"loss": EveryOther()}), Stamp, Stamp.Parameters())
-    drive(lossy)
-    assert 0.2 < lossy.traffic.links.lost / lossy.traffic.links.sent < 0.8
-    on_the_hour = build_world("auto", invented_setting({"clock": Hours()}), Stamp, Stamp.Parameters())
-    drive(on_the_hour)
-    assert on_the_hour.updates.tolist() == [8] * 6
-
-
 @pytest.mark.parametrize("schedule", [None, "rounds"])
 def test_a_loss_that_inherits_that_it_loses_nothing_is_not_believed(schedule):
     setting = invented_setting({"loss": Worse(kind="bernoulli", probability=0.0)})
     assert not setting.network.lossless
     parameters = protocol_parameters(Stamp, {"schedule": schedule})
     assert build_world("auto", setting, Stamp, parameters).engine.startswith("event, because")
-
-
-class Flickering(Availability):
-    """Says more often than necessary that agents are up, and never that they are down."""
-
-    kind: Literal["flickering"] = "flickering"
-
-    def timelines(self, ids, numbers, *, draw, round_time, base=None):
-        return [((float(k), True) for k in range(10**6)) for _ in ids]
-
-
-class Absent(Always):
-    """Inherits that nobody is ever down, which is not so."""
-
-    def timelines(self, ids, numbers, *, draw, round_time, base=None):
-        return [iter([(0.0, True), (2.0, False), (5.0, True), (5.5, True)]) for _ in ids]
-
-
-@pytest.mark.parametrize("availability", [Flickering(), Absent(kind="always")])
-def test_invented_availabilities_give_the_same_run_on_both_engines(availability):
-    setting = dataclasses.replace(small_setting(), availability=availability)
-    worlds = [make(setting, Stamp, Stamp.Parameters()) for make in (World, fast_world)]
-    for world in worlds:
-        drive(world)
-    assert worlds[0].traffic == worlds[1].traffic
-    assert (worlds[0].updates == worlds[1].updates).all()
-    assert worlds[0].activations < 48 or type(availability) is Flickering
-    rounds = protocol_parameters(Stamp, {"schedule": "rounds"})
-    worlds = [make(setting, Stamp, rounds) for make in (World, fast_world)]
-    for world in worlds:
-        drive(world)
-    assert worlds[0].traffic == worlds[1].traffic
-    assert (worlds[0].updates == worlds[1].updates).all()
 
 
 def test_shipped_kinds_have_the_forms_that_they_had():

@@ -14,19 +14,18 @@ from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
-from hushnet.protocols.algorithms.baselines import Local
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.network.clocks import Periodic, Poisson, Recorded
 from hushnet.simulator.network.network import Network
-from hushnet.simulator.network.randomness import QUANTUM, Draws, stable_ids
+from hushnet.simulator.network.randomness import Draws, stable_ids
 from hushnet.simulator.network.rates import StragglerRates
 from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.recording.recorder import Recorder
 
 from .driving import drive
-from .helpers import Chatter, Collect, Echo, EventLog, Stamp, Whisper, run, world_of
+from .helpers import Chatter, Collect, Echo, EventLog, Whisper, run, world_of
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "linear_12_agents.npz"
 TOGETHER = Periodic(kind="periodic", phase="common")
@@ -54,23 +53,9 @@ def read(log, agent):
 # Order of equal times
 
 
-def test_a_zero_delay_message_is_there_before_the_next_wake_up():
-    _, log = run(graph=pair(), agents=2, clock=TOGETHER, latency=0.0, stop=Stop(time=4.0))
-    assert read(log, 1) == {1.0: 0, 2.0: 1, 3.0: 2, 4.0: 3}
-    assert read(log, 0) == {1.0: -1, 2.0: 0, 3.0: 1, 4.0: 2}
-
-
 def test_a_message_that_arrives_at_the_instant_of_a_wake_up_is_read_there():
     _, log = run(graph=pair(), agents=2, clock=TOGETHER, latency=2.0, stop=Stop(time=5.0))
     assert read(log, 0) == read(log, 1) == {1.0: -1, 2.0: -1, 3.0: 0, 4.0: 1, 5.0: 2}
-
-
-def test_wake_ups_of_one_instant_follow_the_agents():
-    _, log = run(agents=6, clock=Periodic(kind="periodic", period=[1.0, 0.5, 1.5, 0.5, 1.0, 3.0], phase="common"))
-    for _, wakes in itertools.groupby(log.wakes(), key=lambda wake: wake[0]):
-        agents = [agent for _, agent, _ in wakes]
-        assert agents == sorted(agents)
-        assert len(agents) == len(set(agents))
 
 
 def test_arrivals_come_before_going_down_and_wake_ups_after(tmp_path):
@@ -167,27 +152,10 @@ def test_an_agent_that_has_left_neither_wakes_nor_receives_again():
     assert world.traffic.links.dropped > 0
 
 
-def test_an_agent_that_leaves_before_it_joins_never_takes_part():
-    for join, leave in ((5.0, 2.0), (5.0, 5.0), (0.0, 0.0)):
-        windows = {"joins": Window(share=1.0, between=[join] * 2), "leaves": Window(share=1.0, between=[leave] * 2)}
-        world, log = run(availability=Always(kind="always", **windows))
-        assert log.events == []
-        assert world.traffic.start_vectors == 0
-        assert not world.started.any()
-
-
 # Luck
 
 
 NETWORK = {"latency": {"kind": "lognormal", "mean": 1.5, "sigma": 1.0}, "loss": 0.2}
-
-
-def test_the_same_seed_gives_the_same_events_and_bitwise_the_same_models():
-    one, first = run(CoordinateDescent, descent(mu=0.5), availability=CHURN, seed=5, **NETWORK)
-    other, second = run(CoordinateDescent, descent(mu=0.5), availability=CHURN, seed=5, **NETWORK)
-    assert first.events == second.events
-    assert one.state.agent["model"].values.tobytes() == other.state.agent["model"].values.tobytes()
-    assert run(CoordinateDescent, descent(mu=0.5), availability=CHURN, seed=6, **NETWORK)[1].events != first.events
 
 
 def test_protocols_meet_the_same_wake_ups_delays_and_losses():
@@ -198,30 +166,6 @@ def test_protocols_meet_the_same_wake_ups_delays_and_losses():
     assert stamps.losses() == models.losses()
 
 
-def test_a_change_of_the_loss_rate_leaves_wake_ups_and_delays_alone():
-    _, none = run(availability=CHURN, **{**NETWORK, "loss": 0.0})
-    _, many = run(availability=CHURN, **{**NETWORK, "loss": 0.7})
-    assert none.wakes() == many.wakes()
-    assert none.delays() == many.delays()
-
-
-def test_raising_the_loss_only_adds_losses():
-    losses = [run(availability=CHURN, **{**NETWORK, "loss": p})[1].losses() for p in (0.0, 0.1, 0.4, 0.9)]
-    for few, many in itertools.pairwise(losses):
-        assert few < many
-
-
-@pytest.mark.parametrize("kind", ["exponential", "lognormal", "gamma"])
-def test_doubling_the_latency_doubles_every_delay(kind):
-    _, once = run(latency={"kind": kind, "mean": 0.7})
-    _, twice = run(latency={"kind": kind, "mean": 1.4})
-    assert once.wakes() == twice.wakes()
-    longer = twice.delays()
-    assert once.delays().keys() == longer.keys()
-    assert all(abs(longer[key] - 2 * delay) <= 1.5 * QUANTUM for key, delay in once.delays().items())
-    assert all((delay / QUANTUM).is_integer() for delay in longer.values())
-
-
 def test_any_recorder_leaves_models_and_events_as_they_are():
     parameters = descent(mu=0.5)
     plain, events = run(CoordinateDescent, parameters, **NETWORK)
@@ -230,17 +174,6 @@ def test_any_recorder_leaves_models_and_events_as_they_are():
         watched, seen = run(CoordinateDescent, parameters, recorder=recorder, every=every, activations=7, **NETWORK)
         assert seen.events == events.events
         assert watched.state.agent["model"].values.tobytes() == plain.state.agent["model"].values.tobytes()
-
-
-def test_another_neighbour_moves_nobody_elses_luck():
-    ring, more = small_graph(6), np.zeros((6, 6))
-    more[ring.tails, ring.heads] = ring.weights
-    more[1, 5] = more[5, 1] = 1.0
-    _, few = run(graph=ring, **NETWORK)
-    _, many = run(graph=Graph.from_matrix(more), **NETWORK)
-    assert few.wakes() == many.wakes()
-    assert few.delays().items() < many.delays().items()
-    assert {key[:2] for key in many.delays().keys() - few.delays().keys()} == {(1, 5), (5, 1)}
 
 
 def test_luck_belongs_to_the_users_ids():
@@ -322,13 +255,6 @@ def test_coordinate_descent_reproduces_the_golden_trace(mu, objective):
 # Start
 
 
-def test_known_starts_are_counted_apart():
-    world, log = run(start="known", stop=Stop(time=5.0))
-    assert world.traffic.start_vectors == len(world.setting.graph.heads)
-    assert world.traffic.links.sent == len(log.of("sent"))
-    assert min(event[4] for event in log.of("woke"))[0] == -1
-
-
 @pytest.mark.parametrize("start", ["own", "zero"])
 def test_a_neighbour_that_was_never_heard_shows_the_own_model_or_zeros(start):
     world, log = run(start=start, latency=4.0, clock=TOGETHER, stop=Stop(time=6.0))
@@ -348,26 +274,7 @@ def test_a_start_for_one_neighbour_is_told_to_nobody_else():
     assert world.traffic.start_vectors == 6
 
 
-def test_start_vectors_do_not_depend_on_the_wake_ups_that_a_late_agent_misses():
-    """A joining agent's own clock has ticked from time 0: its first step has the tick of that wake-up."""
-    availability = Always(kind="always", joins=Window(share=1.0, between=[2.5, 2.5]))
-    _, log = run(clock=TOGETHER, availability=availability, stop=Stop(time=4.0))
-    assert {(time, tick) for time, _, tick in log.wakes()} == {(3.0, 2), (4.0, 3)}
-
-
 # Stop
-
-
-def test_a_run_stops_at_its_activations():
-    world, log = run(stop=Stop(activations=17))
-    assert (world.activations, len(log.wakes()), world.ended) == (17, 17, "the activations were reached")
-
-
-def test_a_run_stops_with_the_step_that_reaches_its_vectors():
-    world, log = run(stop=Stop(vectors=50))
-    last = world.setting.graph.degrees[log.wakes()[-1][1]]
-    assert 50 <= world.traffic.vectors < 50 + last
-    assert world.ended == "the vectors were sent"
 
 
 def test_a_run_stops_with_the_reaction_that_reaches_its_vectors():
@@ -400,18 +307,6 @@ def test_agents_that_are_done_do_not_shorten_a_run_with_a_time():
     assert (world.now, world.ended) == (50.0, "the time was up")
 
 
-def test_a_protocol_without_steps_is_over_at_once():
-    world, log = run(Local, Local.Parameters(kind="local"), stop=Stop(activations=5))
-    assert (world.now, world.ended, log.events) == (0.0, "every agent has finished", [])
-
-
-def test_agents_that_are_done_do_not_wait_for_the_time_at_which_they_would_leave():
-    availability = Always(kind="always", leaves=Window(share=1.0, between=[500.0, 500.0]))
-    world, _ = run(CoordinateDescent, descent(updates=2), availability=availability, stop=Stop(activations=10**6))
-    assert world.ended == "every agent has finished"
-    assert world.now < 500
-
-
 def test_a_run_ends_when_everybody_has_left():
     availability = Always(kind="always", leaves=Window(share=1.0, between=[2.0, 6.0]))
     for stop, ended in (
@@ -424,20 +319,6 @@ def test_a_run_ends_when_everybody_has_left():
         assert world.ended == ended
 
 
-def test_a_run_ends_when_everybody_is_down_for_good(tmp_path):
-    rows = "".join(f"{agent},0,{agent + 2}\n" for agent in range(6))
-    for stop in (Stop(activations=10**6), Stop(updates=10**6)):
-        world, log = run(stop=stop, **present(tmp_path, rows))
-        assert max(time for time, *_ in log.wakes()) < 7
-        assert world.now < 20
-
-
-def test_a_recorded_order_that_is_played_ends_the_run():
-    world, log = run(clock=Recorded(kind="recorded", order=[3, 1, 3]), stop=Stop(activations=100))
-    assert log.wakes() == [(1.0, 3, 0), (2.0, 1, 0), (3.0, 3, 1)]
-    assert world.ended == "every agent has finished"
-
-
 @pytest.mark.parametrize("limit", [{"time": 9.3}, {"activations": 20}, {"vectors": 40}, {"updates": 3}])
 def test_the_last_record_is_taken_at_the_end(limit):
     log = EventLog()
@@ -447,12 +328,6 @@ def test_the_last_record_is_taken_at_the_end(limit):
     assert finals == [("final", world.now, world.activations)]
     assert log.events[-1] == finals[0]
     assert [time for _, time, _ in log.of("record")] == [float(k) for k in range(int(world.now) + 1)]
-
-
-def test_records_by_activations_are_taken_after_the_step():
-    log = EventLog()
-    drive(world_of(stop=Stop(activations=10), recorder=log, activations=4))
-    assert [activations for _, _, activations in log.of("record")] == [0, 4, 8]
 
 
 # Traffic
@@ -485,14 +360,6 @@ def test_an_overtaken_message_counts_as_delivered_and_changes_nothing():
     assert world.traffic.links.delivered == len(log.of("arrived"))
 
 
-def test_an_agent_without_neighbours_works_alone():
-    graph = Graph.from_matrix(np.array([[0.0, 1, 0], [1, 0, 0], [0, 0, 0]]))
-    world, log = run(CoordinateDescent, descent(mu=1.0), agents=3, graph=graph, stop=Stop(time=40.0))
-    assert world.agents[2].updates > 10
-    assert not any(2 in event[2][:2] for event in log.of("sent"))
-    assert np.any(world.protocol.models(world.state)[2] != 0)
-
-
 # Protocols that react or keep every message
 
 
@@ -523,20 +390,6 @@ def test_every_message_of_one_step_has_its_own_luck():
         ]
         assert len(set(delays)) == len(delays)
     assert world.traffic.links.sent == 13
-
-
-def test_a_reaction_before_the_first_tick_has_luck_of_its_own():
-    """Agent 0 wakes; everybody answers before having ticked, each with the first attempt of tick -1."""
-    complete = Graph.from_matrix(np.ones((5, 5)))
-    latency = {"kind": "exponential", "mean": 0.01}
-    order = Recorded(kind="recorded", order=[0])
-    world, log = run(Echo, agents=5, graph=complete, clock=order, latency=latency, stop=Stop(time=3.0))
-    network = Network(world.setting.network, list(range(5)), stable_ids(list(range(5))), Draws(1))
-    answers = {event[2]: event[3] for event in log.of("sent") if event[5] == "answer"}
-    assert len(answers) == 16
-    for (sender, receiver, tick), delay in answers.items():
-        assert tick == -1
-        assert delay == network.delays_and_losses(sender, np.array([receiver]), -1, 1, 0.0, 8)[0][0]
 
 
 def test_a_protocol_may_keep_every_message_until_its_next_step():
@@ -589,28 +442,11 @@ def test_a_planted_nan_names_agent_time_and_field(planted):
     assert len(log.of("record")) == int(first / 0.25) + 1, "what was recorded is kept"
 
 
-def test_an_explosion_to_infinity_is_named():
-    class Explode(Stamp):
-        def step(self, me):
-            with np.errstate(over="ignore"):
-                me.model[:] *= 1e300
-
-    world = world_of(Explode, clock=TOGETHER)
-    with pytest.raises(Divergence, match=r"agent 0 at time 2: model became infinite"):
-        drive(world)
-
-
 def test_a_link_without_a_delay_is_refused_before_the_run_with_its_field(tmp_path):
     (tmp_path / "delays.csv").write_text("sender,receiver,delay\n0,1,0.5\n")
     with pytest.raises(InputError, match="no delay from 1 to 0") as error:
         world_of(agents=2, graph=pair(), base=tmp_path, latency={"kind": "matrix", "path": "delays.csv"})
     assert error.value.field == ("network", "latency", "path")
-
-
-def test_a_delay_file_reaches_the_messages(tmp_path):
-    (tmp_path / "delays.csv").write_text("sender,receiver,delay\n0,1,0.5\n1,0,2\n")
-    _, log = run(agents=2, graph=pair(), base=tmp_path, latency={"kind": "matrix", "path": "delays.csv"})
-    assert {(sender, delay) for (sender, _, _), delay in log.delays().items()} == {(0, 0.5), (1, 2.0)}
 
 
 class SummedNoise(CoordinateDescent):

@@ -7,7 +7,6 @@ import sys
 
 import pytest
 from hushnet.simulator.cli import main
-from hushnet.simulator.contract import repeats
 from hushnet.simulator.experiment import run_once
 
 SCENARIO = """\
@@ -186,15 +185,6 @@ def test_a_step_that_sends_where_nothing_is_declared_is_found_before_its_first_r
     assert "sends message at its step 2, against what Mine declares by sends: Every(period=2, phase=0) for" in said
 
 
-def test_a_deterministic_plugin_is_repeated_once_and_then_known(tmp_path, capsys, monkeypatch):
-    write(tmp_path)
-    assert ran(tmp_path, capsys)[0] == 0
-    assert len(list((tmp_path / "out" / ".cache").glob("repeats-*.json"))) == 1
-    repeats._known.clear()
-    monkeypatch.setattr(repeats, "one_run", None)
-    assert ran(tmp_path, capsys)[0] == 0
-
-
 @pytest.mark.slow
 def test_a_crash_in_native_code_is_one_failed_run_with_its_line(tmp_path, capfd):
     where = write(tmp_path, "STEP", "ctypes.string_at(0)")
@@ -223,15 +213,6 @@ def test_a_process_of_the_shell_waits_for_no_thread_and_shows_no_traceback(tmp_p
     command = [sys.executable, "-m", "hushnet.simulator.cli", *given, "--no-contract"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ended.returncode, "Traceback" in ended.stderr) == (0, False), ended.stderr
-
-
-def test_an_error_in_a_thread_is_one_line(tmp_path):
-    where = write(tmp_path, "IMPORT", "t = threading.Thread(target=lambda: 1 / 0); t.start(); t.join()")
-    command = [sys.executable, "-m", "hushnet.simulator.cli", "check", str(tmp_path / "s.yaml"), "--trust-code"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0
-    assert ended.stderr.startswith(f"warning: {where}, `t = threading")
-    assert ended.stderr.endswith("ZeroDivisionError in a thread of its own: division by zero\n")
 
 
 class Unloadable(importlib.metadata.EntryPoint):

@@ -9,7 +9,6 @@ import weakref
 
 import numpy as np
 import pytest
-from hushnet.agents.errors import OutOfResources
 from hushnet.protocols.base import Layout, Protocol
 from hushnet.simulator.cli import main
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
@@ -239,23 +238,6 @@ def test_a_world_that_does_not_fit_is_refused_with_the_numbers_and_exit_code_5(t
     assert "huge: needs about" in message
     assert "GiB are available" in message
     assert len(message.strip().splitlines()) == 1
-
-
-def test_a_similarity_graph_of_many_agents_counts_its_matrix():
-    large = {**SCENARIO, "task": {**SCENARIO["task"], "agents": 200_000}, "topology": {"kind": "angular_similarity"}}
-    with pytest.raises(OutOfResources, match="GiB of memory"):
-        memory.check_memory(load(large).scenario)
-
-
-@pytest.mark.parametrize(("radius", "copied"), [(None, False), (0.5, True)])
-def test_steps_read_the_rows_of_the_task_where_nobody_changes_any(radius, copied):
-    """A copy of all rows for every world would be as large as the data."""
-    protocols = {"da": {"kind": "dual_averaging", "radius": radius}}
-    experiment = Experiment(load({**SCENARIO, "protocols": protocols}))
-    world = experiment.world(next(experiment.runs()))
-    rows = world.step_tables.rows[0]
-    assert np.shares_memory(rows, world.setting.task.train.features) != copied
-    assert radius is None or np.linalg.norm(rows, axis=1).max() <= radius + 1e-12
 
 
 def test_a_world_of_large_data_is_gone_before_the_next_is_made(monkeypatch):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -97,14 +96,6 @@ def test_any_processes_come_to_the_same(tmp_path, alone, monkeypatch):
     monkeypatch.setattr(importlib.import_module("hushnet.simulator.experiment.perform"), "FEW", 0)
     with OwnProcesses(2) as workers:
         assert performed(tmp_path, workers) == alone
-
-
-def test_what_was_not_there_yet_comes_to_the_same(tmp_path, stacks, alone):
-    performed(tmp_path)
-    folders = sorted({tmp_path / file.parent for file in alone})
-    for folder in folders[::2]:
-        shutil.rmtree(folder)
-    assert performed(tmp_path) == alone
 
 
 def test_runs_that_end_at_different_times_are_not_made_together(tmp_path, stacks):

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from hushnet.agents.errors import HushnetError, StepFailure
+from hushnet.agents.errors import HushnetError
 from hushnet.protocols import steps
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
 from hushnet.simulator.contract import check_contract
@@ -145,13 +145,6 @@ def test_a_run_ends_with_one_sentence_and_the_author_s_line(text, said, tmp_path
         assert re.search(said, sentence), sentence
 
 
-def test_what_branches_on_the_agents_of_a_batch_is_told_to_take_a_part_of_them(tmp_path):
-    text = step("if me.degree > 1:", "    me.model = (me.model + average(me)) / 2", many=True)
-    kind = mine(tmp_path, text)
-    with pytest.raises(StepFailure, match=rf"{STEP}:4, `if me.degree > 1:`: .*np.where or me.where in place of if"):
-        run_small(kind, protocol_parameters(kind, {}), engine=BatchedEngine(), time=3.0)
-
-
 SENDS = 'def sends(self):\n    return {"model": Every(2)}'
 
 
@@ -179,40 +172,6 @@ SENDS = 'def sends(self):\n    return {"model": Every(2)}'
 def test_sending_against_the_declaration_is_said_on_either_engine(functions, said, tmp_path):
     for sentence in sentences(mine(tmp_path, *functions)):
         assert re.search(said, sentence), sentence
-
-
-UNDECLARED = (
-    r"mine.py:5, `def step\(me\):`: agent \d at time \S+ sends message at its step 2, against what Mine declares by "
-    r"sends: Every\(period=2, phase=0\) for 'model'; declare it, or set decides"
-)
-
-
-@pytest.mark.parametrize("many", [False, True])
-@pytest.mark.parametrize("schedule", ["async", "rounds"])
-def test_sending_where_the_declaration_has_nothing_ends_the_run_alike_in_either_form_and_on_either_engine(
-    schedule, many, tmp_path
-):
-    kind = mine(tmp_path, SENDS, step(many=many))
-    said = sentences(kind, StepFailure, schedule=schedule)
-    assert re.search(UNDECLARED, said[0]), said[0]
-    assert said[0] == said[1]
-
-
-@pytest.mark.parametrize("many", [False, True])
-def test_the_contract_finds_a_step_that_sends_where_its_declaration_has_nothing(many, tmp_path):
-    with pytest.raises(ContractViolation, match=UNDECLARED):
-        check_contract(mine(tmp_path, SENDS, step(many=many)), {})
-
-
-@pytest.mark.parametrize("many", [False, True])
-def test_a_step_may_send_as_declared_though_others_are_at_other_steps(many, tmp_path):
-    """On clocks of their own agents are at odd and at even steps, and those of a batch all send, or none does."""
-    lines = ("if me.updates[0] % 2 == 1:" if many else "if me.updates % 2 == 1:", "    return")
-    kind = mine(tmp_path, SENDS, step(*lines, many=many))
-    for engine in ENGINES:
-        world = run_small(kind, protocol_parameters(kind, {}), engine=engine)
-        assert (world.updates > 2).all()
-        assert 0 < world.traffic.messages < world.updates @ world.setting.graph.degrees
 
 
 def test_what_is_set_on_the_protocol_in_a_run_is_refused(tmp_path):

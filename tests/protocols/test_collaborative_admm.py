@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.objectives.objectives import local_models
 from hushnet.agents.tasks.base import Task
@@ -107,13 +106,6 @@ def test_gossip_is_the_printed_algorithm_of_section_4_2(objective):
         np.testing.assert_allclose(models, naive.models, atol=1e-12)
 
 
-LATENCIES = {
-    "zero": 0.0,
-    "constant": 2.5,
-    "lognormal": {"kind": "lognormal", "mean": 1.0, "sigma": 1.5},
-}
-
-
 class Rounds(Watcher):
     """The models that every round found."""
 
@@ -145,14 +137,6 @@ def test_rounds_are_the_printed_algorithm_of_supplement_d():
         for i, j in zip(graph.tails.tolist(), graph.heads.tolist(), strict=True):
             if i < j:
                 naive.settle(i, j)
-
-
-@pytest.mark.parametrize("latency", LATENCIES)
-def test_rounds_are_bitwise_the_same_under_every_latency_and_under_loss(latency):
-    spec = parameters(mu=0.3, rho=0.4, schedule="rounds", local_steps=3)
-    expected = in_rounds(spec)
-    assert in_rounds(spec, latency=LATENCIES[latency]).tobytes() == expected.tobytes()
-    assert in_rounds(spec, latency=LATENCIES[latency], loss=0.3).tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared", "smoothed_hinge"])
@@ -214,15 +198,6 @@ def test_two_ends_agree_on_every_quiet_edge_whatever_is_late_lost_or_absent():
     assert crossed > 5
 
 
-@pytest.mark.parametrize("start", ["known", "own", "zero"])
-def test_the_optimum_is_reached_on_a_network_that_delays_and_loses(start):
-    spec = parameters(mu=0.5, rho=1.0, local_steps=10)
-    world = world_of(spec, availability=AWAY, stop=Stop(time=1500.0), start=start, **BAD)
-    drive(world)
-    expected, _ = world.protocol.objective().minimise()
-    np.testing.assert_allclose(world.state.agent["model"].rows, expected, atol=1e-6)
-
-
 def test_an_activation_moves_eight_vectors_and_the_start_two_for_every_edge():
     world = world_of(parameters(), stop=Stop(activations=50))
     drive(world)
@@ -232,17 +207,6 @@ def test_an_activation_moves_eight_vectors_and_the_start_two_for_every_edge():
     drive(synchronous)
     degrees = synchronous.setting.graph.degrees
     assert synchronous.traffic.vectors == 4 * sum(agent.updates * degrees[agent.index] for agent in synchronous.agents)
-
-
-def test_agents_without_neighbours_keep_their_local_models():
-    for schedule in (None, "rounds"):
-        task = small_task(3)
-        graph = Graph.from_matrix(np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]))
-        spec = parameters(start="zero", schedule=schedule)
-        world = world_of(spec, task=task, graph=graph, stop=Stop(time=5.0))
-        drive(world)
-        np.testing.assert_array_equal(world.state.agent["model"][2], local_models(task)[2])
-        assert world.agents[2].updates == 0
 
 
 def test_models_go_out_without_noise_so_epsilon_is_infinite_but_for_agents_without_data():
@@ -267,13 +231,6 @@ def test_alpha_is_one_over_one_plus_mu_and_only_one_of_them_is_given():
         parameters(alpha=0.5, mu=1.0)
 
 
-@pytest.mark.parametrize(
-    "fields", [{}, {"schedule": "rounds", "local_steps": 2}, {"start": "zero", "objective": "bellet"}]
-)
-def test_the_protocol_keeps_the_contract(fields):
-    check_contract(CollaborativeAdmm, {"mu": 0.5, **fields})
-
-
 WARM = {"start": {"kind": "propagation", "alpha": 0.7, "confidence": "count"}}
 
 
@@ -295,15 +252,6 @@ def test_a_warm_start_is_where_model_propagation_ends(schedule):
     for edge, tail in enumerate(world.setting.graph.tails.tolist()):
         np.testing.assert_array_equal(world.state.edge["z_own"][edge], models[tail])
         np.testing.assert_array_equal(world.state.edge["dual_own"][edge], 0.0)
-
-
-def test_a_warm_start_changes_the_way_and_not_the_end():
-    ends = []
-    for fields in ({}, WARM):
-        world = world_of(parameters(mu=0.5, **fields), stop=Stop(time=600.0))
-        drive(world)
-        ends.append(world.protocol.models(world.state))
-    np.testing.assert_allclose(*ends, atol=1e-6)
 
 
 def test_a_warm_start_is_said_to_be_central_and_fits_the_contract():

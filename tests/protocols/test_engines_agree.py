@@ -17,13 +17,8 @@ from hushnet.protocols.algorithms.model_propagation import ModelPropagation
 from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
 from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging
 from hushnet.simulator.contract.bench import protocol_parameters
-from hushnet.simulator.engine.selection import EventEngine
-from hushnet.simulator.world.world import World
 
-from ..engine.driving import drive, prepared
-from ..oracles.push_sum import PushSumByWake
 from .random_worlds import check_engines_agree, joining, random_setting
-from .worlds import quiet_edges
 
 SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 30))]
 SMOOTH = ["logistic", "squared", "smoothed_hinge"]
@@ -199,35 +194,3 @@ def test_engines_agree_where_agents_join_late(protocol, fields, engine, seed):
     make = joining(random_setting(seed, loss="logistic", easy=True))
     how = {} if engine is None else {"engine": engine}
     check_engines_agree(make, protocol, protocol_parameters(protocol, fields), **how)
-
-
-@pytest.mark.parametrize(
-    ("protocol", "own", "other"), [(EdgeConsensusAdmm, "between", "between"), (CollaborativeAdmm, "z_own", "z_peer")]
-)
-def test_both_ends_of_a_quiet_edge_have_the_same_copies_after_planned_exchanges(protocol, own, other):
-    """Now and then a world ends with a session under way on every edge."""
-    quiet = 0
-    for seed in range(4):
-        make = random_setting(seed, loss="logistic")
-        world = check_engines_agree(make, protocol, protocol_parameters(protocol, {}))
-        edges, edge, back = quiet_edges(world), world.state.edge, world.setting.graph.reverse
-        np.testing.assert_array_equal(edge[own].rows[edges], edge[other].rows[back][edges])
-        quiet += edges.sum()
-    assert quiet
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_push_sum_is_what_its_method_was(seed):
-    """Updates, traffic and charges are equal, blocks to 1e-10."""
-    make, spec = world_of(PushSumDualAveraging, averaging, BOUNDED, seed)
-    steps, method = (
-        drive(prepared(World(make(), kind, spec), EventEngine())) for kind in (PushSumDualAveraging, PushSumByWake)
-    )
-    assert steps.activations == method.activations >= 10
-    assert steps.traffic == method.traffic
-    assert steps.updates.tolist() == method.updates.tolist()
-    assert steps.ledger.to_frame().equals(method.ledger.to_frame())
-    for kind in ("agent", "edge"):
-        for name, block in getattr(method.state, kind).items():
-            values = getattr(steps.state, kind)[name].values
-            np.testing.assert_allclose(values, block.values, rtol=1e-10, atol=1e-10, err_msg=name)

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hushnet.agents.availability import OnOff
 from hushnet.agents.errors import InputError
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tasks.base import Task
@@ -21,8 +20,6 @@ from hushnet.protocols.privacy.composition import gaussian
 from hushnet.protocols.steps import clipped
 from hushnet.simulator.contract import bench, networks, small_settings
 from hushnet.simulator.contract import checks as contract
-from hushnet.simulator.network.latency import Lognormal
-from hushnet.simulator.network.network import Bernoulli, NetworkParameters
 from hushnet.simulator.recording.recorder import Recorder
 from pydantic import ValidationError
 from scipy.optimize import minimize
@@ -95,26 +92,6 @@ def test_a_party_knows_its_columns_and_the_centre_the_labels():
     assert [shard.features.shape for shard in shards] == [(40, 0), (40, 2), (40, 3), (40, 1)]
     assert [len(shard.labels) for shard in shards] == [40, 0, 0, 0]
     assert [me.role for me in world.peers] == ["centre", "party", "party", "party"]
-
-
-@pytest.mark.parametrize(
-    "hard",
-    [
-        {"network": NetworkParameters(latency=Lognormal(kind="lognormal", mean=0.7, sigma=1.0))},
-        {"network": NetworkParameters(loss=Bernoulli(kind="bernoulli", probability=0.3))},
-        {"availability": OnOff(kind="on_off", online=0.6, mean_down=2.0)},
-    ],
-)
-@pytest.mark.parametrize("order", ["jacobi", "gauss_seidel"])
-def test_late_lost_and_absent_change_only_when_things_happen(hard, order):
-    """Parties fall silent after 7 releases, so that both runs end at the same epoch; noise included."""
-    task, ends = split_task(), []
-    for network in ({}, hard):
-        world = world_of(task, 200, order=order, privacy={**ISOTROPIC, "updates": 7}, **network)
-        drive(world)
-        assert world.ledger.releases(1) == 7
-        ends.append(world.protocol.models(world.state))
-    assert np.array_equal(*ends)
 
 
 def test_only_the_parties_that_take_part_are_heard():
@@ -269,14 +246,6 @@ def test_batches_go_through_all_rows_in_a_common_order():
     rows = np.concatenate([rows_of(me, number) for number in range(8)])
     assert len(rows) == 120
     assert (np.bincount(rows, minlength=40) == 3).all()
-
-
-def test_minibatch_steps_come_near_the_optimum():
-    task = split_task()
-    world = world_of(task, 3000, FeatureSgd, batch=10, step_size=1.0, decay=0.02)
-    drive(world)
-    objective = world.protocol.objective()
-    assert objective.value(world.protocol.models(world.state)) - objective.minimise()[1] < 1e-2
 
 
 def test_the_test_loss_is_recorded_for_the_assembled_model():

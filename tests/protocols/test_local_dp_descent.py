@@ -61,11 +61,6 @@ def test_without_noise_it_is_coordinate_descent_and_gives_the_rows_away(engine):
     np.testing.assert_array_equal(np.isinf(world.ledger.epsilon("verified", 1e-5)), inhabited)
 
 
-@pytest.mark.parametrize("privacy", [CLIP, pytest.param({**CLIP, "mechanism": "gamma"}, marks=pytest.mark.slow)])
-def test_it_fits_the_contract(privacy):
-    check_contract(LocalDPDescent, {"privacy": privacy, "mu": 0.5})
-
-
 class Peeks(LocalDPDescent):
     """Learns from its true examples, and calls what it says post-processing."""
 

@@ -17,7 +17,6 @@ from hushnet.agents.solitary import GradientSteps, solitary_models
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation, ModelPropagationParameters
-from hushnet.simulator.contract import check_contract
 from hushnet.simulator.contract.bench import run_small, small_graph, small_task
 from hushnet.simulator.network.clocks import Poisson, Recorded
 from hushnet.simulator.network.latency import Lognormal
@@ -217,39 +216,6 @@ def test_every_schedule_converges_to_the_closed_form_over_a_bad_network(fields):
     np.testing.assert_allclose(models_of(world), world.protocol.objective().minimise()[0], atol=1e-10)
 
 
-def test_rounds_are_the_synchronous_iteration_under_every_latency():
-    task, graph = golden_task(), Graph.from_matrix(GOLDEN["W"])
-    slow = NetworkParameters(latency=Lognormal(kind="lognormal", mean=2.0, sigma=1.5))
-    expected, c = GOLDEN["local"], GOLDEN["c"][:, None]
-    rows = GOLDEN["W"] / GOLDEN["W"].sum(axis=1, keepdims=True)
-    for _ in range(8):
-        expected = (0.9 * rows @ expected + 0.1 * c * GOLDEN["local"]) / (0.9 + 0.1 * c)
-    for network in (NetworkParameters(), slow):
-        world = world_of(
-            task, graph, parameters(alpha=0.9, schedule="rounds", confidence="relative"), network=network, updates=8
-        )
-        drive(world)
-        done = np.array([agent.updates for agent in world.agents]) == 8
-        np.testing.assert_allclose(models_of(world)[done], expected[done], atol=1e-9)
-        assert done.sum() >= 1
-
-
-def test_zeros_known_of_the_neighbours_slow_gossip_down():
-    errors = {}
-    for start in ("known", "zero"):
-        copies = Copies()
-        spec = parameters(alpha=0.9)
-        network = NetworkParameters(start=start)
-        drive(
-            world_of(
-                golden_task(), Graph.from_matrix(GOLDEN["W"]), spec, network=network, recorder=copies, activations=60
-            )
-        )
-        optimum = GOLDEN["mp_closed_a0.9"]
-        errors[start] = np.mean([np.abs(models - optimum).mean() for models in copies.models[20:]])
-    assert errors["zero"] > 1.2 * errors["known"]
-
-
 def test_alpha_and_mu_are_the_same_trade_off():
     task, graph = small_task(), small_graph()
     by_alpha = world_of(task, graph, parameters(alpha=0.75), time=1.0).protocol
@@ -295,16 +261,6 @@ def test_noise_enters_the_solitary_models_once_and_is_charged_once():
     assert np.all(np.any(solitary != local_models(task), axis=1) == inhabited)
 
 
-def test_private_gossip_approaches_the_private_closed_form():
-    task, graph = small_task(), small_graph()
-    gossip = world_of(task, graph, parameters(alpha=0.5, privacy=PRIVATE), time=300.0)
-    central = world_of(task, graph, parameters(alpha=0.5, privacy=PRIVATE, closed_form=True), time=1.0)
-    drive(gossip)
-    drive(central)
-    np.testing.assert_allclose(models_of(gossip), models_of(central), atol=1e-10)
-    np.testing.assert_array_equal(gossip.ledger.epsilon("claimed", 0.0), central.ledger.epsilon("claimed", 0.0))
-
-
 @pytest.mark.parametrize("extra", [{}, {"closed_form": True}, {"schedule": "rounds"}])
 def test_without_noise_the_cost_is_infinite(extra):
     world = world_of(small_task(), small_graph(), parameters(**extra), time=3.0)
@@ -324,22 +280,6 @@ def test_who_is_not_there_yet_pays_for_the_closed_form_that_its_model_is_part_of
 
 
 # Contract and mistakes
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {},
-        pytest.param({"mu": 0.5, "solitary": {"steps": 2}}, marks=pytest.mark.slow),
-        pytest.param({"partners": "weighted", "confidence": "uniform"}, marks=pytest.mark.slow),
-        {"schedule": "rounds", "alpha": 0.5},
-        {"schedule": "async"},
-        pytest.param({"closed_form": True}, marks=pytest.mark.slow),
-        {"privacy": {**PRIVATE, "mechanism": "gamma", "sensitivity": "clip", "clip": 1.0}},
-    ],
-)
-def test_model_propagation_fits_the_contract(fields):
-    check_contract(ModelPropagation, fields)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm
 from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm, PerturbedAdmmParameters
 from hushnet.protocols.base import Problem
 from hushnet.protocols.privacy.accounting import Charge, verified
-from hushnet.simulator.contract import check_contract
 from hushnet.simulator.network.clocks import Periodic
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.randomness import Draws
@@ -205,12 +204,6 @@ def test_the_condition_of_algorithm_1_is_checked_with_its_numbers():
     assert caught.value.field == ("noise", "alpha")
 
 
-def test_an_agent_falls_silent_after_its_releases():
-    world = world_of(task_of([3] * 5, 2), parameters(noise={"updates": 4}), rounds=10)
-    assert [agent.updates for agent in world.agents] == [4] * 5
-    assert [world.ledger.releases(agent) for agent in range(5)] == [4] * 5
-
-
 @pytest.mark.parametrize(("growth", "noise_growth"), [(1.0, 1.0), (1.1, 1.05)])
 def test_calibrated_noise_reaches_its_target_from_below_for_agents_of_every_size(growth, noise_growth):
     noise = {"target": {"verified": 2.0, "delta": 1e-3}, "updates": 4, "growth": noise_growth}
@@ -268,7 +261,3 @@ def test_the_tolerance_of_local_solutions_is_named_and_counts_when_strict():
     strict = world_of(task_of([3] * 5, 2), parameters(loss_weight=2.0, noise={"strict": True}), rounds=1)
     assert "exact local minimisers (solved to a gradient of 2e-10)" in strict.assumed_public
     assert np.isinf(strict.ledger.epsilon("verified", 1e-5)).all()
-
-
-def test_it_keeps_the_contract():
-    check_contract(PerturbedAdmm, {"penalty_growth": 1.05, "noise": {"alpha": 3.0, "growth": 1.03}})

@@ -310,22 +310,6 @@ def test_batches_that_send_otherwise_than_declared_fail_with_a_sentence(kind, sa
         drive(fast_world(make(), kind, Parameters(schedule=schedule)))
 
 
-class Deciding(Alone):
-    """Decides whether it sends."""
-
-    decides = True
-
-    def step(self, me):
-        me.model += 1.0
-        if me.model[0] % 2.0:
-            me.send("model", me.model)
-
-
-def test_steps_that_decide_are_made_one_by_one():
-    make, why = random_setting(3, loss="logistic", easy=True), "Deciding decides by numbers what a step sends"
-    check_engines_agree(make, Deciding, Parameters(), engine=f"{ONE_BY_ONE}because {why}")
-
-
 @pytest.mark.parametrize(
     ("sends", "most", "said"),
     [

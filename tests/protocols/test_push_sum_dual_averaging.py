@@ -61,17 +61,6 @@ def gap(world: World) -> float:
     return objective.value(models_of(world)) - objective.minimise()[1]
 
 
-@pytest.mark.parametrize("network", [{}, {"latency": {"kind": "lognormal", "mean": 0.7, "sigma": 1.2}}])
-def test_without_loss_it_reaches_the_optimum_of_its_parent(network):
-    """Distances of the agents' models, in the largest coordinate; the optimum's is 4.4."""
-    variant = world_of(time=2000.0, **network)
-    parent = world_of(DualAveraging, time=2000.0, clock=COMMON)
-    best, _ = variant.protocol.objective().minimise()
-    assert np.abs(models_of(parent) - best).max() < 0.02
-    assert np.abs(models_of(variant) - best).max() < 0.04
-    assert 0.0 <= gap(parent) < gap(variant) < 2e-6
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("trouble", [{**BAD, "availability": AWAY}, {"clock": STRAGGLERS}])
 def test_agents_that_are_slow_or_away_move_the_optimum_by_nothing_and_only_delay_it(trouble):
@@ -139,13 +128,6 @@ def test_agents_stop_at_the_end_of_their_budget_and_a_step_costs_one_release_how
     assert steps.max() == 5.0
     assert steps.min() >= 4.0
     assert [world.ledger.releases(agent) for agent in range(6)] == steps.tolist()
-
-
-def test_an_agent_without_neighbours_averages_its_own_subgradients():
-    graph = Graph.from_matrix(np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]))
-    same = {"task": small_task(3), "graph": graph, "clock": COMMON, "time": 30.0}
-    variant, parent = world_of(latency=0.5, **same), world_of(DualAveraging, **same)
-    np.testing.assert_allclose(models_of(variant)[2], models_of(parent)[2], atol=1e-13)
 
 
 def test_where_nothing_new_was_heard_the_totals_are_told_again_for_free():

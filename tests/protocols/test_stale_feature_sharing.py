@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always, Window
-from hushnet.agents.tasks.base import Task
 from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
 from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureSharing
 from hushnet.simulator.contract import bench, check_engines, networks, small_settings
@@ -107,29 +106,6 @@ def test_without_staleness_its_steps_are_the_epochs_of_the_parent_on_every_netwo
         np.testing.assert_allclose(one[:epochs], other[1 : epochs + 1], atol=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("loss", "fields", "network"),
-    [
-        ("logistic", {"staleness": 1}, {}),
-        ("smoothed_hinge", {"staleness": 1}, LATE),
-        ("smoothed_hinge", {"staleness": 4}, {}),
-        ("logistic", {"staleness": 4}, LATE),
-        ("logistic", {"staleness": "unbounded"}, {}),
-        ("smoothed_hinge", {"staleness": "unbounded"}, LATE),
-        ("smoothed_hinge", {"staleness": "unbounded", "damping": 2.0}, {}),
-        ("logistic", {"staleness": "unbounded", "damping": 2.0}, LATE),
-    ],
-)
-def test_without_loss_it_reaches_the_optimum_of_its_parent(loss, fields, network):
-    task = split_task(loss=loss)
-    world = world_of(task=task, time=600.0, fields={"rho": 0.3, **fields}, **network)
-    parent = world_of(FeatureSharing, task=task, time=600.0, clock=Periodic(kind="periodic"), fields={"rho": 0.3})
-    best, minimum = world.protocol.objective().minimise()
-    np.testing.assert_allclose(model_of(world), best[0], atol=1e-6)
-    np.testing.assert_allclose(model_of(world), model_of(parent), atol=1e-6)
-    assert world.protocol.objective().value(world.protocol.models(world.state)) == pytest.approx(minimum, abs=1e-9)
-
-
 def test_it_reaches_the_optimum_where_messages_are_lost_and_parties_away():
     world = world_of(time=1500.0, fields={"rho": 0.3}, availability=AWAY, **BAD)
     np.testing.assert_allclose(model_of(world), world.protocol.objective().minimise()[0][0], atol=1e-6)
@@ -139,12 +115,6 @@ def test_it_reaches_the_optimum_where_messages_are_lost_and_parties_away():
 def test_no_scores_are_older_than_the_bound_and_some_are_as_old(staleness):
     ages = Watched(availability=AWAY, fields={"staleness": staleness}, **BAD).ages
     assert max(ages) == staleness - 1
-
-
-def test_the_centre_waits_less_the_more_staleness_it_allows():
-    steps = [steps_of(world_of(fields={"staleness": bound}, **LATE)) for bound in (1, 2, 4, "unbounded")]
-    assert steps == sorted(steps)
-    assert steps[0] < 0.5 * steps[-1]
 
 
 def conserved(**world) -> dict[str, np.ndarray]:
@@ -181,25 +151,6 @@ def test_a_repeat_is_not_a_release_and_a_party_stops_at_the_end_of_its_budget():
     plenty = world_of(fields={"privacy": ISOTROPIC}, **BAD)
     for party in (1, 2, 3):
         assert plenty.ledger.releases(party) <= steps_of(plenty) < plenty.agents[party].updates
-
-
-def similar_parties() -> Task:
-    """Eight parties whose columns are nearly the same: the hardest case for steps at once."""
-    task = split_task([1] * 8, rows=60)
-    rng = np.random.default_rng(4)
-    task.train.features[:] = rng.normal(size=(60, 1)) + 0.05 * rng.normal(size=(60, 8))
-    return task
-
-
-def test_damping_holds_what_swings_without_it():
-    gaps = {}
-    for damping in (0.0, 8.0):
-        fields = {"rho": 0.1, "damping": damping, "staleness": "unbounded"}
-        world = world_of(task=similar_parties(), time=1000.0, fields=fields, latency=3.0)
-        objective = world.protocol.objective()
-        gaps[damping] = objective.value(world.protocol.models(world.state)) - objective.minimise()[1]
-    assert gaps[0.0] > 10.0
-    assert gaps[8.0] < 1e-2
 
 
 @pytest.mark.parametrize(

@@ -205,13 +205,6 @@ class CallsDataPostProcessing(CoordinateDescent):
         me.message = me.model
 
 
-@pytest.mark.parametrize("engine", [EventEngine(), BatchedEngine()])
-def test_a_step_that_says_it_is_post_processing_is_charged_nothing(engine):
-    world = run_small(CallsDataPostProcessing, protocol_parameters(CallsDataPostProcessing, NOISY), engine=engine)
-    assert world.activations > 0
-    assert [world.ledger.releases(agent) for agent in range(world.ledger.agents)] == [0] * world.ledger.agents
-
-
 def test_the_replay_finds_data_that_a_step_calls_post_processing():
     with pytest.raises(ContractViolation, match="as public"):
         check_replay(CallsDataPostProcessing, protocol_parameters(CallsDataPostProcessing, NOISY))

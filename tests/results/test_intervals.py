@@ -10,7 +10,7 @@ import pytest
 from hushnet.simulator.analysis.aggregate import mean_interval
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.figures import draw, plots
-from hushnet.simulator.figures.intervals import FEW, extent, interval
+from hushnet.simulator.figures.intervals import FEW, interval
 from hushnet.simulator.figures.series_style import THIN, house_style
 from hushnet.simulator.language.figure_kinds import AXES
 from hushnet.simulator.language.figure_parameters import TO_TARGET, per_agent
@@ -22,7 +22,6 @@ from hypothesis import strategies as st
 from .synthetic import TIMES, make_run
 
 SHARES = st.lists(st.floats(0, 1), min_size=2, max_size=12)
-SIZES = st.lists(st.floats(0, 1e9).filter(lambda value: value == 0 or value > 1e-9), min_size=2, max_size=12)
 
 
 def wild(protocol, seed, values):
@@ -51,13 +50,6 @@ def test_the_interval_of_a_share_lies_between_0_and_1_around_the_mean(values):
     assert found.mean - 1e-12 <= found.high <= 1
 
 
-@given(SIZES)
-def test_the_interval_of_a_size_is_above_0_where_the_mean_is(values):
-    found = interval(values, (0.0, math.inf))
-    assert found.mean == 0 or 0 < found.low <= found.mean * (1 + 1e-12)
-    assert found.mean * (1 - 1e-12) <= found.high < math.inf
-
-
 @pytest.mark.parametrize("within", [(0.0, 1.0), (0.0, math.inf), (-1.0, 1.0), (-math.inf, 2.0)])
 def test_narrow_intervals_are_those_of_student(within):
     values = 0.4 + 1e-4 * np.arange(6)
@@ -82,12 +74,6 @@ def test_where_a_run_leaves_the_range_nothing_is_assumed():
     assert found.low[1] > 0
 
 
-def test_runs_that_agree_have_an_interval_of_no_width_wherever_they_are():
-    for value in (0.0, 1.0, 0.3):
-        found = interval([value] * 6, (0.0, 1.0))
-        assert (found.low, found.mean, found.high) == (value, value, value)
-
-
 def test_every_recorded_metric_has_a_range_that_is_on_purpose():
     """What is not listed has any value: a new metric must be put where it belongs."""
     assert {name for name in METRICS if range_of(name) == ANY} == {"objective"}
@@ -110,14 +96,6 @@ def test_bands_of_accuracy_end_at_1_and_those_of_a_gap_do_not_fall_like_curtains
     low, high = figure.axes[0].get_ylim()
     assert 1e-3 < low < 2e-3
     assert 1e-1 < high < 1.5e-1
-
-
-def test_below_five_runs_every_seed_is_a_thin_line_and_there_is_no_band(experiment):
-    few = figure_of(load_all(experiment([make_run("cd", seed) for seed in range(FEW - 1)])), y="accuracy")
-    thin = [line for line in few.axes[0].lines if line.get_linewidth() == THIN]
-    assert len(thin) == FEW - 1
-    assert not [c for c in few.axes[0].collections if "Poly" in type(c).__name__]
-    assert caption(few) == f"mean and seeds (thin), n = {FEW - 1} runs"
 
 
 @pytest.mark.parametrize("x", ["time", "network.loss"])
@@ -157,14 +135,6 @@ def test_where_runs_break_off_a_band_turns_into_the_lines_that_are_left(experime
     assert "and seeds (thin) below 5 runs, n = 4 to 5 runs" in caption(figure_of(collection, y="accuracy"))
 
 
-@pytest.mark.parametrize(("x", "said"), [("protocol", "seeds (dots)"), ("vectors", "seeds (small)")])
-def test_bars_and_frontiers_show_few_seeds_as_marks(experiment, x, said):
-    collection = load_all(experiment())
-    figure = figure_of(collection, y="accuracy", x=x, kind="frontier" if x == "vectors" else None)
-    assert said in caption(figure)
-    assert not [bar for drawn in figure.axes[0].containers for bar in getattr(drawn, "lines", [()])[-1]]
-
-
 @pytest.mark.parametrize("kind", ["curve", "sweep", "bars", "frontier"])
 def test_every_seed_lies_inside_the_panel_whatever_the_interval(experiment, kind):
     runs = []
@@ -176,21 +146,6 @@ def test_every_seed_lies_inside_the_panel_whatever_the_interval(experiment, kind
     low, high = figure_of(load_all(experiment(runs)), y="accuracy", x=x, kind=kind).axes[0].get_ylim()
     assert low < 0.2 or (kind == "bars" and low <= 0)
     assert 0.95 < high < 1.05
-
-
-def test_shares_of_wins_stand_between_none_and_all(experiment):
-    figure = figure_of(load_all(experiment()), y="accuracy", x="protocol", baseline="local", wins=True)
-    low, high = figure.axes[0].get_ylim()
-    assert -0.1 < low <= 0
-    assert 1 <= high < 1.1
-    assert "score interval, n = 3 runs" in caption(figure)
-
-
-def test_an_axis_shows_means_runs_and_intervals_as_far_as_there_are_runs():
-    ends = np.array([[0.1, 0.9], [math.nan, math.nan], [0.45, 0.55]])
-    runs = np.array([[0.4, 0.6], [0.3, 0.7], [0.2, 0.8]])
-    shown = extent([0.5, 0.5, 0.5], ends, runs, np.array([False, True, False]))
-    assert shown.tolist() == [[0.4, 0.6], [0.3, 0.7], [0.45, 0.55]]
 
 
 def test_a_figure_of_all_kinds_of_n_has_a_csv_with_the_seeds_that_it_draws(experiment):

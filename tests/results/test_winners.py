@@ -72,25 +72,6 @@ def test_where_two_are_level_it_is_open_between_these_two(tmp_path):
     assert place.causes == ("open",)
 
 
-def test_who_wins_may_differ_from_point_to_point(tmp_path):
-    grid = [{"network.loss": 0.0}, {"network.loss": 0.5}]
-
-    def means(protocol, point):
-        return {"local": 0.6, "cd": 0.9 - 0.8 * point["network.loss"], "cd-private": 0.3}[protocol]
-
-    places = accuracy(results(tmp_path, noisy(means), grid=grid)).places
-    assert [(place.at["network.loss"], place.winner) for place in places] == [(0.0, "cd"), (0.5, "local")]
-
-
-def test_with_two_protocols_it_is_what_compare_says(tmp_path):
-    collection = results(tmp_path, noisy(lambda p, _: {"local": 0.5, "cd": 0.515}[p]), labels=("local", "cd"))
-    rows = compare(collection).differences
-    (row,) = rows[rows["measure"] == "accuracy"].to_dict("records")
-    (place,) = accuracy(collection).places
-    assert place.duels[0].p == pytest.approx(row["p_holm"])
-    assert (place.winner == "cd") == (row["verdict"] == "better")
-
-
 def test_all_pairs_of_a_point_are_corrected_together(tmp_path):
     collection = results(tmp_path, noisy(lambda p, _: {"local": 0.5, "cd": 0.51, "cd-private": 0.52}[p]))
     raw = []
@@ -120,10 +101,6 @@ def test_each_way_of_being_open_has_its_own_name(tmp_path):
     assert accuracy(alone).places[0].causes == ("too few pairs",)
     level = results(tmp_path / "level", noisy(lambda *_: 0.5), labels=("local", "cd"))
     assert accuracy(level).places[0].causes == ("open",)
-
-
-def test_one_protocol_has_nobody_to_win_against(tmp_path):
-    assert standings(results(tmp_path, noisy(lambda *_: 0.5), labels=("cd",))) == []
 
 
 @pytest.mark.slow

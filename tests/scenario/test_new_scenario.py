@@ -77,12 +77,6 @@ def test_a_comment_that_is_taken_away_changes_nothing(section, tmp_path):
             takes_comments_away(tmp_path, {section: kind}, ())
 
 
-def test_a_comment_of_a_protocol_that_is_taken_away_changes_nothing(tmp_path):
-    for kind in protocols():
-        if kind not in {"feature_sgd", "feature_sharing", "stale_feature_sharing"}:
-            takes_comments_away(tmp_path, {}, [kind])
-
-
 def takes_comments_away(folder, kinds, among):
     text = scenario_text("mine", kinds=kinds, among=among)
     if "topology" not in kinds and refuses(folder, text):

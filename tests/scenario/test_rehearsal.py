@@ -163,15 +163,6 @@ def test_a_loss_with_kinks_has_no_objective_to_be_measured_by(tmp_path):
         run(path, out=tmp_path / "out")
 
 
-def test_an_objective_needs_no_knowledge_of_the_wake_ups_to_come(tmp_path, capsys):
-    path = tmp_path / "s.yaml"
-    budget = "{epsilon: 1, delta: 0.01, by: basic_composition}"
-    noise = f"mechanism: laplace, budget: {budget}, updates: 5, allocation: proposition2, oracle_schedule: true"
-    both = f"protocols: {{cd: {{kind: coordinate_descent, privacy: {{{noise}, sensitivity: claimed}}}}}}"
-    path.write_text(f"{BASE}{both}\nrecord: {{every: 1, objective_of: cd}}\n")
-    assert main(["run", str(path), "--out", str(tmp_path / "out"), "--quiet"]) == 0, capsys.readouterr().err
-
-
 def test_what_only_the_data_tell_of_their_size_is_refused_before_the_first_run(tmp_path, capsys):
     (tmp_path / "rows.csv").write_text("owner,x,label\n" + "".join(f"{k % 3},{k},{k % 2}\n" for k in range(12)))
     path, out = tmp_path / "s.yaml", tmp_path / "out"

@@ -60,8 +60,3 @@ def test_numbers_of_numpy_and_tuples_are_what_they_hold():
 def test_a_sweep_over_no_field_of_a_protocol_says_what_is_missing(path, sentence):
     with pytest.raises(InputError, match=sentence):
         load({**SCENARIO, "sweep": {path: [1, 2]}})
-
-
-def test_a_name_of_what_moves_together_may_have_no_braces():
-    with pytest.raises(InputError, match="needs a name without dots and braces"):
-        load({**SCENARIO, "sweep": {"a}": {"zip": {"network.loss": [0.1, 0.2]}}}})

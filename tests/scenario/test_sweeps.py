@@ -6,7 +6,6 @@ import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.language.loading import load
-from hushnet.simulator.language.schema import scenario_schema
 from hushnet.simulator.language.sweep_parameters import Geometric, Range, Together
 from hushnet.simulator.language.sweeps import axes, expand
 from hypothesis import given
@@ -52,17 +51,6 @@ def test_a_range_has_the_last_value_if_its_steps_meet_it(ends, values):
     assert [type(value) for value in found] == [type(value) for value in values]
 
 
-def test_whole_numbers_in_equal_ratios_are_the_nearest_ones():
-    assert Geometric.model_validate({"log": [1, 100, 4]}).values() == [1, 5, 22, 100]  # 4.64 and 21.5
-    assert Geometric.model_validate({"log": [100, 1, 4]}).values() == [100, 22, 5, 1]
-
-
-def test_places_are_different_where_tables_write_them_differently():
-    """Rows of the same cell would be counted as seeds of one place."""
-    (axis,) = axes({"task.points": [1, True, "one"]})
-    assert [(type(place), place) for place in axis.places] == [(int, 1), (bool, True), (str, "one")]
-
-
 @pytest.mark.parametrize(
     "same", [[True, 1, True], [0, 0.0], [0.0, -0.0], [1, "1"], [0.1, "0.1"], ["true", True], [{"a": 1}, '{"a": 1}']]
 )
@@ -93,12 +81,6 @@ def test_logarithmic_values_keep_their_ends_and_their_ratio(first, factor, count
     assert values == pytest.approx(exact, rel=5e-3)
 
 
-def test_logarithmic_values_are_short_and_whole_between_whole_ends():
-    values = Geometric.model_validate({"log": [0.01, 10, 7]}).values()
-    assert values == [0.01, 0.0316, 0.1, 0.316, 1.0, 3.16, 10.0]
-    assert Geometric.model_validate({"log": [1000, 10, 3]}).values() == [1000, 100, 10]
-
-
 def test_fields_that_move_together_are_one_axis(tmp_path):
     found = loaded(
         tmp_path,
@@ -109,14 +91,6 @@ def test_fields_that_move_together_are_one_axis(tmp_path):
     )
     assert [tuple(point.values.values()) for point in found.points] == [(0.0, 4), (0.0, 8), (0.1, 4), (0.1, 8)]
     assert [(p.scenario.task.agents, p.scenario.stop.time) for p in found.points] == [(4, 10), (8, 20)] * 2
-
-
-def test_a_field_of_the_clock_may_be_swept_where_no_clock_is_written_down(tmp_path):
-    found = loaded(tmp_path, "sweep: {clock.rate: [0.5, 2.0]}", overrides=["stop.time=3"])
-    assert [(p.scenario.clock.kind, p.scenario.clock.rate) for p in found.points] == [
-        ("poisson", 0.5),
-        ("poisson", 2.0),
-    ]
 
 
 def test_a_whole_mapping_may_be_swept_and_goes_by_its_label_or_kind(tmp_path):
@@ -177,18 +151,6 @@ def test_the_quick_version_has_its_own_name_and_settings_and_yields_to_the_comma
     assert loaded(tmp_path, *lines, quick=True, overrides=["stop.time=3"]).scenario.stop.time == 3
     full = loaded(tmp_path, *lines)
     assert (full.scenario.scenario, full.scenario.stop.time, len(full.points)) == ("tiny", 2, 3)
-
-
-def test_a_scenario_without_a_quick_version_says_so(tmp_path):
-    with pytest.raises(
-        InputError, match=r"tiny\.yaml:1: has no quick version .quick: in the scenario.; shorten it with --set"
-    ):
-        loaded(tmp_path, quick=True)
-
-
-def test_the_schema_knows_every_form_of_values():
-    definitions = scenario_schema()["$defs"]
-    assert {"Range", "Geometric", "Together", "TuneParameters", "TargetParameters", "SeedPair"} <= set(definitions)
 
 
 MISTAKES = [

@@ -6,14 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hushnet.agents.errors import Divergence, InputError
+from hushnet.agents.errors import InputError
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.linear_classification import LinearClassification
 from hushnet.agents.tasks.splits import validation_part
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.experiment import Experiment, execute, perform, run
 from hushnet.simulator.experiment.tuning import choose, sentences, trial_experiment
-from hushnet.simulator.language.loading import load, tuned
+from hushnet.simulator.language.loading import load
 from hushnet.simulator.language.trials import FIRST_SEED, trial_seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -100,16 +100,6 @@ def test_held_out_rows_can_be_measured_on_every_sort_of_task(task, topology, pro
     assert result.manifest["task"]["notes"]["validation"] == 0.3
 
 
-def test_tuning_one_protocol_leaves_the_runs_of_the_others_as_they_are(tmp_path):
-    ids = []
-    for tune in (None, {"over": {"cd.mu": [0.1, 0.2]}, "seeds": 1}):
-        experiment = Experiment(load(written(tune=tune)), tmp_path)
-        if tune:
-            experiment.loaded = tuned(experiment.loaded, [{"cd": {"mu": 0.1}}])
-        ids.append({(run.protocol, run.seed): experiment.run_id(run) for run in experiment.runs()})
-    assert {key for key in ids[0] if ids[0][key] != ids[1][key]} == {("cd", 0), ("cd", 1)}
-
-
 def test_trials_never_share_a_seed_with_the_reported_runs():
     seeds = [0, FIRST_SEED, FIRST_SEED + 2]
     scenario = load(written(seeds=seeds)).scenario
@@ -184,13 +174,6 @@ def test_tuning_at_each_point_may_choose_differently_and_says_where(tmp_path):
         assert {m["scenario"]["protocols"][key][field] for m in manifests} == {value}
 
 
-BY_ONE = {
-    "protocols": {"ref": {"kind": "coordinate_descent"}, "cd": {"like": "ref"}, "mp": {"kind": "model_propagation"}},
-    "record": {"every": 1.0, "metrics": ["objective", "accuracy"], "objective_of": "ref"},
-}
-"""Measured by the objective of a protocol that is not tuned."""
-
-
 def with_scores(monkeypatch, tmp_path, scores, fields=None, **tune):
     """What is chosen where trials come to given scores, by protocol and trial, without running any."""
     experiment = Experiment(load(written(tune={**TUNE, **tune}, **(fields or {}))), tmp_path)
@@ -215,19 +198,6 @@ def test_a_best_value_at_an_end_and_broken_trials_are_warned_of(monkeypatch, tmp
     assert any("no test row" in line for line, _ in lines)
 
 
-def test_of_equal_trials_the_first_is_chosen_and_less_is_better_for_a_loss(monkeypatch, tmp_path):
-    scores = {"cd": [0.5, 0.4, 0.4], "mp": [0.1, 0.1, 0.2]}
-    account = with_scores(monkeypatch, tmp_path, scores, BY_ONE, metric="objective")
-    assert [c["values"] for c in account["chosen"]] == [{"mu": 0.1}, {"alpha": 0.5}]
-    level = [warning for warning in account["warnings"] if "equally well" in warning]
-    assert [warning[:28] for warning in level] == ["2 of 3 trials of cd did equa", "2 of 3 trials of mp did equa"]
-
-
-def test_a_protocol_of_which_no_trial_ends_cannot_be_tuned(monkeypatch, tmp_path):
-    with pytest.raises(Divergence, match="none of the 3 trials of mp reached its end"):
-        with_scores(monkeypatch, tmp_path, {"cd": [1, 1, 1], "mp": [np.nan] * 3})
-
-
 def test_a_trial_may_be_judged_by_all_its_records_and_not_by_its_end(tmp_path):
     names = {}
     for over in (False, True):
@@ -240,16 +210,6 @@ def test_a_trial_may_be_judged_by_all_its_records_and_not_by_its_end(tmp_path):
         assert chosen.tuning["chosen"][0]["score"] == pytest.approx(scores.max())
         names[over] = chosen.tuning["decided_by"]
     assert names == {False: "accuracy mean", True: "accuracy mean over the run"}
-
-
-def test_a_random_subset_gives_protocols_of_different_sizes_equal_trials():
-    over = {"cd.mu": {"log": [0.01, 1.0, 5]}, "cd.confidence": ["count", "relative"], "mp.alpha": [0.5, 0.9, 0.99]}
-    loaded = load(written(tune={"over": over, "trials": 3}))
-    assert len(loaded.trials) == 3
-    choices = loaded.scenario.tune.choices()
-    assert {key: len(each) for key, each in choices.items()} == {"cd": 3, "mp": 3}
-    assert len({json.dumps(choice) for choice in choices["cd"]}) == 3
-    assert load(written(tune={"over": over, "trials": 3})).scenario.tune.choices() == choices
 
 
 def test_tuned_fields_are_listed_beside_a_private_protocols_epsilon(tmp_path):

@@ -116,20 +116,3 @@ def test_where_all_runs_are_limited_the_reason_is_said_and_nothing_else_fails(sh
     assert code == 5
     assert "limits.events admits 60" in said.err
     assert "Traceback" not in said.err
-
-
-@pytest.mark.parametrize(
-    ("setting", "said"),
-    [
-        ("limits.memory=2", "limits.memory"),
-        ("limits.memory=2 parsecs", "must be a number with a unit of MB, MiB, GB, GiB, TB, TiB, such as 2 GiB"),
-        ("limits.seconds=0", "limits.seconds"),
-        ("limits.events=0", "limits.events"),
-        ("limits.event=7", "did you mean 'events'?"),
-        ('sweep={"limits.events": [10, 20]}', "limits.events"),
-    ],
-)
-def test_limits_that_are_none_are_refused(setting, said, tmp_path, capsys):
-    (tmp_path / "stopped.yaml").write_text(SCENARIO)
-    assert main(["check", str(tmp_path / "stopped.yaml"), "--set", setting]) == 2
-    assert said in capsys.readouterr().err

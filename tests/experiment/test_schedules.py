@@ -94,24 +94,6 @@ def test_the_shell_ends_a_stalled_run_with_exit_code_4(scenario, tmp_path, capsy
     assert "Traceback" not in complaint
 
 
-@pytest.mark.parametrize(
-    ("schedule", "complaint"),
-    [
-        ("round", r"schedule=round: must be async, rounds, .* or a mapping with kind async, rounds"),
-        ("{kind: round}", r"protocols\.barrier\.schedule\.kind = 'round': unknown kind; did you mean 'rounds'\?"),
-        ("{kind: rounds, resend_after: 2, patience: 2}", "give one of resend_after and patience, not both"),
-        ("{kind: rounds, resend_after: soon}", "resend_after = 'soon': must be a number or never"),
-        ("{kind: rounds, resend_after: 0}", "resend_after = 0: must be at least 1e-09"),
-        ("{kind: rounds, patience: -1}", "patience = -1: must be at least 1e-09"),
-        ("{kind: async, patience: 1}", "unknown field 'patience'"),
-    ],
-)
-def test_a_mistake_in_a_schedule_is_told_in_one_sentence(scenario, schedule, complaint):
-    with pytest.raises(InputError, match=complaint) as error:
-        load(scenario, overrides=(f"protocols.barrier.schedule={schedule}",))
-    assert "\n" not in str(error.value)
-
-
 def test_a_schedule_that_does_not_fit_is_told_with_its_line(scenario, tmp_path):
     overrides = ("availability={kind: always, joins: {share: 0.5, between: [1, 2]}}",)
     with pytest.raises(InputError, match=r"availability\.joins.* none may join or leave"):

@@ -10,8 +10,6 @@ from hushnet.simulator.experiment.tuning import sentences
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.language.trials import FIRST_SEED
 
-from .refusal import check_mistake
-
 OVER = {
     "dvp.noise.updates": [2, 5],
     "dvp.penalty": [0.5, 1.0],
@@ -94,33 +92,3 @@ def test_gradient_noise_follows_from_a_claimed_or_a_verified_total():
     data["tune"]["budget"] = VERIFIED
     found = load(data).trials[0].scenario.protocols["cd"].privacy
     assert (found.target.verified, found.target.delta, found.budget, found.multiplier) == (3.0, 1e-5, None, None)
-
-
-BASE = """\
-schema: 1
-scenario: tiny
-task: {kind: linear_classification, agents: 4, dimension: 3, points: ball}
-topology: {kind: ring}
-protocols:
-  plain: {kind: coordinate_descent}
-  cd: {kind: coordinate_descent, radius: 1.0, privacy: {mechanism: gaussian, multiplier: 2.0, clip: 1.0, updates: 3}}
-stop: {time: 2}
-"""
-
-MISTAKES = [
-    (["tune: {over: {cd.mu: [0.1]}, budget: {}}"], 9, ["tune.budget", "exactly one of claimed and verified"]),
-    (["tune: {over: {cd.mu: [0.1]}, budget: {verified: 1.0}}"], 9, ["tune.budget", "delta is required with verified"]),
-    (["tune: {over: {cd.mu: [0.1]}, budget: {claimed: 1.0}}"], 9, ["tune.budget.delta", "neither a budget nor"]),
-    (["tune: {over: {cd.mu: [0.1]}, budget: {claimed: -1.0}}"], 9, ["tune.budget.claimed = -1.0: must be greater"]),
-    (["tune: {over: {plain.mu: [0.1]}, budget: {claimed: 1.0}}"], 9, ["protocols.plain has no noise"]),
-    (
-        ["tune: {over: {cd.privacy.multiplier: [1.0]}, budget: {verified: 1.0, delta: 0.001}}"],
-        9,
-        ["tune.over.cd.privacy.multiplier", "follows from tune.budget; leave one of them out"],
-    ),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("lines", "line", "says"), MISTAKES, ids=[" ".join(case[0])[:70] for case in MISTAKES])
-def test_a_mistake_is_one_sentence_at_its_line(lines, line, says, tmp_path, capsys):
-    check_mistake(tmp_path / "wrong.yaml", BASE, lines, line, says, capsys)

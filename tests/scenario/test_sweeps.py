@@ -11,8 +11,6 @@ from hushnet.simulator.language.sweeps import axes, expand
 from hypothesis import given
 from hypothesis import strategies as st
 
-from .refusal import check_mistake
-
 BASE = """\
 schema: 1
 scenario: tiny
@@ -151,61 +149,3 @@ def test_the_quick_version_has_its_own_name_and_settings_and_yields_to_the_comma
     assert loaded(tmp_path, *lines, quick=True, overrides=["stop.time=3"]).scenario.stop.time == 3
     full = loaded(tmp_path, *lines)
     assert (full.scenario.scenario, full.scenario.stop.time, len(full.points)) == ("tiny", 2, 3)
-
-
-MISTAKES = [
-    (["sweep: {network.loss: {log: [0.01, 0.1]}}"], 10, ["sweep.network.loss.log", "must be three numbers"]),
-    (["sweep: {network.loss: {log: [0, 0.1, 3]}}"], 10, ["sweep.network.loss.log[0] = 0: must be greater than 0"]),
-    (["sweep: {network.loss: {log: [0.1, 0.2, 1]}}"], 10, ["sweep.network.loss.log[2] = 1: must be at least 2"]),
-    (["sweep: {network.loss: {log: [0.1, 0.1, 3]}}"], 10, ["must differ"]),
-    (["sweep: {task.agents: {log: [1, 4, 9]}}"], 10, ["has no 9 different whole numbers; write 1.0 for fractions"]),
-    (["sweep: {network.loss: {lgo: [0.1, 0.2, 3]}}"], 10, ["unknown field 'lgo'; did you mean 'log'?"]),
-    (["sweep: {network.loss: {form: 0, to: 1, step: 1}}"], 10, ["unknown field 'form'; did you mean 'from'?"]),
-    (["sweep: {network.loss: {values: [0.1]}}"], 10, ["sweep.network.loss: must be a list of values, {from"]),
-    (["sweep: {network.loss: 0.3}"], 10, ["sweep.network.loss = 0.3: must be a list"]),
-    (["sweep: {network.loss: []}"], 10, ["sweep.network.loss = []: must have at least 1"]),
-    (["sweep: {network.loss: [0.1, 0.1]}"], 10, ["sweep.network.loss: names a value twice"]),
-    (["sweep:", "  network.loss:", "    - 0.1", "    - 2.0"], 13, ["network.loss = 2.0: must be less than 1"]),
-    (["sweep: {size: [0.1]}"], 10, ["sweep.size: cannot be swept", "zip: {path: values}"]),
-    (["sweep: {seeds: [1, 2]}"], 10, ["sweep.seeds: cannot be swept"]),
-    (["sweep: {protocols.dc.mu: [1]}"], 10, ["sweep.protocols.dc.mu: unknown protocol 'dc'; did you mean 'cd'?"]),
-    (["sweep:", "  protocols.{cd,dc}.mu: [1]"], 11, ["unknown protocol 'dc'; did you mean 'cd'?"]),
-    (["sweep:", "  protocols.{cd,cd}.mu: [1]"], 11, ["braces must list different protocols"]),
-    (["sweep:", "  network.{loss}: [1]"], 11, ["braces must list different protocols"]),
-    (["sweep:", "  protocols.{local,cd}.mu: [0.1]"], 11, ["protocols.local.mu: unknown field 'mu'"]),
-    (["sweep:", "  size:", "    zip: {network.loss: [0, 0.1], stop.time: [1]}"], 12, ["has 1 values, and network"]),
-    (["sweep:", "  size:", "    zip: {network.loss: [0, 0.1]}", "    labels: [a]"], 13, ["has 1 entries for 2 values"]),
-    (["sweep:", "  size:", "    zip: {network.loss: [0, 0.1]}", "    labels: [a, a]"], 13, ["labels: names a value"]),
-    (["sweep:", "  size:", "    zip: {network.loss: [0, 0], stop.time: [1, 2]}"], 12, ["give every place a label"]),
-    (["sweep:", "  size:", "    zip: {network.loss: [0, 0.1]}", "    lables: [a, b]"], 13, ["did you mean 'labels'?"]),
-    (["sweep: {size: {labels: [a]}}"], 10, ["sweep.size.zip: is missing"]),
-    (["sweep: {size: {zip: {}}}"], 10, ["sweep.size.zip: must have at least 1"]),
-    (["sweep: {size: {zip: {netwrk.loss: [0.1]}}}"], 10, ["cannot be swept; did you mean 'network'?"]),
-    (["sweep: {size: {zip: {network.loss: {zip: {stop.time: [1]}}}}}"], 10, ["size.zip.network.loss: must be a list"]),
-    (["sweep: {time: {zip: {network.loss: [0.1]}}}"], 10, ["sweep.time: is a column of the results"]),
-    (["sweep: {a.b: {zip: {network.loss: [0.1]}}}"], 10, ["sweep.a.b: needs a name without dots"]),
-    (["sweep: {network.loss: [0.1], size: {zip: {network.loss: [0.2]}}}"], 10, ["network.loss is set twice"]),
-    (["sweep: {network.latency: [1], network.latency.mean: [2]}"], 10, ["network.latency.mean is set twice"]),
-    (["quick: {netwrk.loss: 0.1}"], 10, ["unknown field 'netwrk'; did you mean 'network'?"]),
-    (["quick: {stop.time: -1}"], 10, ["stop.time = -1: must be at least 1e-09"]),
-    (["quick: {protocols.dc.mu: 1}"], 10, ["quick.protocols.dc.mu: unknown protocol 'dc'; did you mean 'cd'?"]),
-    (["quick: {stop..time: 1}"], 10, ["quick.stop..time: must be a path"]),
-    (["quick: [1]"], 10, ["quick = [1]: must be a mapping"]),
-    (["target: {metric: accuracy}"], 10, ["target: give exactly one of share and level"]),
-    (["target: {share: 1.5}"], 10, ["target.share = 1.5: must be less than 1"]),
-    (["target: {metric: rmse, share: 0.9}"], 10, ["target.share = 0.9: is admissible only with metric: objective or"]),
-    (["target: {share: 0.9, of: cd}"], 10, ["target.of = 'cd': is admissible only with a share of metric: accuracy"]),
-    (["target: {metric: accuracy, level: 1, of: cd}"], 10, ["target.of = 'cd': is admissible only with a share"]),
-    (["target: {metric: accuracy, share: 0.9, of: dc}"], 10, ["target.of = 'dc': unknown protocol; did you mean"]),
-    (["target: {metric: accuracy, share: 0.9, of: {cd: dc}}"], 10, ["target.of.cd = 'dc': unknown protocol"]),
-    (["target: {metric: accuracy, share: 0.9, of: {dc: cd}}"], 10, ["target.of.dc", "unknown protocol 'dc'"]),
-    (["target: {metric: acuracy, level: 1}"], 10, ["target.metric = 'acuracy': metric is not recorded; did you mean"]),
-    (["seeds: [{data: 1, run: 2}, {data: 2, run: 2}]"], 10, ["names a seed twice"]),
-    (["seeds: [{data: 1}]"], 10, ["seeds[0].run: is missing"]),
-    (["validation: 1"], 10, ["validation = 1: must be less than 1"]),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("lines", "line", "says"), MISTAKES, ids=[" ".join(case[0])[:60] for case in MISTAKES])
-def test_a_mistake_is_one_sentence_at_its_line(lines, line, says, tmp_path, capsys):
-    check_mistake(tmp_path / "wrong.yaml", BASE, lines, line, says, capsys)

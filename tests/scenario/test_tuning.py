@@ -18,8 +18,6 @@ from hushnet.simulator.language.trials import FIRST_SEED, trial_seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from .refusal import check_mistake
-
 TUNE = {"over": {"cd.mu": [0.01, 0.1, 1.0], "mp.alpha": [0.5, 0.9, 0.99]}, "seeds": 2}
 
 
@@ -220,46 +218,6 @@ def test_tuned_fields_are_listed_beside_a_private_protocols_epsilon(tmp_path):
         assert "tuned mu (chosen by looking at data)" in manifest["privacy"]["assumed_public"]
         assert manifest["privacy"]["verified"] <= 1.0
     assert len({m["scenario"]["protocols"][m["protocol"]]["mu"] for m in collection.manifests}) == 1
-
-
-BASE = """\
-schema: 1
-scenario: tiny
-task: {kind: linear_classification, agents: 4, dimension: 3}
-topology: {kind: ring}
-protocols:
-  cd: {kind: coordinate_descent}
-  mp: {kind: model_propagation}
-stop: {time: 2}
-seeds: [0, 7]
-"""
-
-MISTAKES = [
-    (["tune: {over: {cd.mu: [0.1, 0.2], mp.alpha: [0.5, 0.6, 0.7]}}"], 10, ["cd has 2, mp has 3", "or trials: 2"]),
-    (["tune: {over: {cd.mu: [0.1, 0.2]}, trials: 3}"], 10, ["tune.trials = 3: must be at most 2"]),
-    (["tune: {over: {dc.mu: [0.1]}}"], 10, ["tune.over.dc.mu: unknown protocol 'dc'; did you mean 'cd'?"]),
-    (["tune: {over: {cd: [0.1]}}"], 10, ["must be a protocol and one of its fields, such as cd.step_size"]),
-    (["tune: {over: {cd.kind: [local]}}"], 10, ["tune.over.cd.kind: must be a protocol and one of its fields"]),
-    (["tune:", "  over:", "    cd.nu: [0.1]"], 12, ["protocols.cd.nu: unknown field 'nu'; did you mean 'mu'?"]),
-    (["tune:", "  over:", "    cd.mu: [0.1, -1]"], 12, ["protocols.cd.mu = -1: must be greater than 0"]),
-    (["tune: {over: {cd.mu: 0.1}}"], 10, ["tune.over.cd.mu = 0.1: must be a list"]),
-    (["tune: {over: {cd.mu: [0.1, 0.1]}}"], 10, ["tune.over.cd.mu: names a value twice"]),
-    (["tune: {over: {cd.mu: [1, 1.0]}}"], 10, ["tune.over.cd.mu: names a value twice, as 1 and 1.0"]),
-    (["tune: {over: {}}"], 10, ["tune.over: must have at least 1"]),
-    (["tune: {over: {cd.mu: [0.1]}, seeds: [3, 7]}"], 10, ["tune.seeds[1] = 7: is a seed of the reported runs"]),
-    (["tune: {over: {cd.mu: [0.1]}, seeds: [3, 3]}"], 10, ["tune.seeds", "names a seed twice"]),
-    (["tune: {over: {cd.mu: [0.1]}, seeds: 1000000000}"], 10, ["tune.seeds", "at most 100000 are admissible"]),
-    (["tune: {over: {cd.mu: [0.1]}, metric: acuracy}"], 10, ["tune.metric = 'acuracy': cannot decide; did you mean"]),
-    (["tune: {over: {cd.mu: [0.1]}, share: 1}"], 10, ["tune.share = 1: must be less than 1"]),
-    (["tune: {over: {cd.mu: [0.1]}, at: last point}"], 10, ["tune.at = 'last point': is not admissible"]),
-    (["tune: {over: {cd.mu: [0.1]}}", "sweep: {protocols.cd.mu: [1]}"], 10, ["protocols.cd.mu is set twice"]),
-    (["tune: {over: {cd.privacy: [null], cd.privacy.clip: [1.0]}}"], 10, ["is set twice"]),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("lines", "line", "says"), MISTAKES, ids=[" ".join(case[0])[:60] for case in MISTAKES])
-def test_a_mistake_is_one_sentence_at_its_line(lines, line, says, tmp_path, capsys):
-    check_mistake(tmp_path / "wrong.yaml", BASE, lines, line, says, capsys)
 
 
 def test_an_objective_that_the_tuned_field_changes_cannot_decide(tmp_path):

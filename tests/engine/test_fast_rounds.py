@@ -4,48 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import pytest
 from hushnet.agents.availability import Always, OnOff, Window
-from hushnet.agents.errors import Divergence, InputError
-from hushnet.agents.graph import Graph
-from hushnet.agents.losses import LOSSES
-from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
+from hushnet.agents.errors import InputError
 from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.engine.batched.eventful_rounds import EventfulRounds
-from hushnet.simulator.network.clocks import Periodic, Poisson, Recorded
+from hushnet.simulator.network.clocks import Poisson, Recorded
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.randomness import Draws
 from hushnet.simulator.network.setting import Setting, Stop
-from hushnet.simulator.tables import tallies
-from hushnet.simulator.world.world import World
-from hypothesis import strategies as st
 
-from .driving import build_world, drive, driver_of, fast_world
+from .driving import build_world, driver_of
 from .helpers import Stamp
-from .test_fast import (
-    Blend,
-    BlendAtOnce,
-    MixParameters,
-    outcome,
-)
-from .test_rounds import Averaging, Limited, in_rounds
-
-
-def planned(**fields):
-    """Protocols whose steps are planned, in rounds."""
-    kinds = st.sampled_from([None, 1, 4])
-    return st.one_of(
-        kinds.map(lambda updates: (CoordinateDescent, descent(updates=updates, **fields))),
-        st.sampled_from([Averaging, Limited]).map(lambda protocol: (protocol, in_rounds(protocol, **fields))),
-        st.tuples(st.sampled_from([Blend, BlendAtOnce]), kinds).map(
-            lambda drawn: (drawn[0], MixParameters(updates=drawn[1], **{"schedule": "rounds", **fields}))
-        ),
-    )
-
-
-def descent(**fields):
-    return in_rounds(CoordinateDescent, mu=0.1, **fields)
+from .test_rounds import Averaging, in_rounds
 
 
 def plain_setting(task=None, **fields):
@@ -59,59 +30,6 @@ def plain_setting(task=None, **fields):
         draws=Draws(5),
     )
     return dataclasses.replace(setting, **fields)
-
-
-@pytest.mark.parametrize("latency", [0.0, 0.5, 3.0])
-def test_an_agent_falls_silent_while_its_neighbour_waits_for_two_others(latency):
-    """Agent 0 ends its last round 2 while the centre of the star still waits for round 1 of two slow agents."""
-    matrix = np.zeros((4, 4))
-    matrix[1, [0, 2, 3]] = matrix[[0, 2, 3], 1] = 1.0
-    setting = plain_setting(
-        small_task(4, empty=False),
-        graph=Graph.from_matrix(matrix),
-        clock=Periodic(kind="periodic", period=[0.25, 0.25, 7.0, 11.0], phase="common"),
-        network=NetworkParameters.model_validate({"latency": latency}),
-        stop=Stop(time=80.0),
-    )
-    (events, end), fast = (
-        outcome(engine, setting, Limited, in_rounds(Limited), every=1.0) for engine in (World, fast_world)
-    )
-    assert fast == (events, end)
-    ended = {event[2:4]: event[1] for event in events if event[0] == "woke"}
-    assert ended[0, 1] < 7.0 < 11.0 < ended[1, 1]
-
-
-def test_what_is_sent_to_a_silent_agent_does_not_pile_up():
-    """Agent 0 takes one step or none; its neighbours write to it for 2,000 rounds, of which a few are under way."""
-    setting = plain_setting(stop=Stop(time=2500.0))
-    world = fast_world(setting, CoordinateDescent, descent())
-    world.agents[0].silent = True
-    nodes, rows = len(world.transport.tables.nodes.free), len(world.transport.tables.pool)
-    drive(world)
-    run = world.transport.tables
-    assert world.agents[0].updates == 0
-    assert min(agent.updates for agent in world.agents[1:]) > 500
-    assert len(run.nodes.free) == nodes
-    assert len(run.pool) - run.counts[tallies.FREE_ROWS] <= rows
-    assert world.traffic.conserved
-    assert world.traffic.links.in_flight <= 2 * len(setting.graph.heads)
-
-
-def test_rounds_that_diverge_say_the_same_on_both_engines():
-    task = small_task(6, empty=False)
-    task = dataclasses.replace(task, loss=LOSSES["squared"], regularisation=np.full(6, 1.0))
-    parameters = descent(radius=1.0, smoothness="public", start="constant", start_value=1.0)
-    parameters = parameters.model_copy(update={"mu": 1e9, "radius": 1e-300, "start_value": 1e308})
-    said = []
-    for engine in (World, fast_world):
-        world = engine(plain_setting(task), CoordinateDescent, parameters)
-        world.protocol.smoothness[:] = 0.0
-        with pytest.raises(Divergence) as error:
-            drive(world)
-        # What overflows first, a sum or a difference, is up to the order of summation.
-        text = str(error.value).replace("infinite", "not a number")
-        said.append((text, world.activations, world.traffic, [agent.updates for agent in world.agents]))
-    assert said[0] == said[1]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from typing import ClassVar, Literal
 import numpy as np
 import pytest
 from hushnet.agents.errors import InputError, StepFailure
-from hushnet.agents.losses import Squared
 from hushnet.agents.parameters import Parameters
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation
@@ -21,7 +20,6 @@ from hushnet.simulator.network.clocks import Clock, Poisson, PoissonClock
 from hushnet.simulator.network.latency import Exponential, Latency
 from hushnet.simulator.network.network import Bernoulli, LossModel, NetworkParameters
 from hushnet.simulator.network.randomness import quantise
-from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
 
@@ -75,26 +73,6 @@ def test_a_subclass_with_other_constants_runs_by_these_on_both_engines(kind):
     assert worlds[1].engine == "batched (steps in batches)"
     assert (worlds[1].updates.max() == 2) == (kind is Confident)
     models = [world.state.agent["model"].values.tobytes() for world in (*worlds, parent)]
-    assert models[0] == models[1] != models[2]
-
-
-@dataclasses.dataclass(frozen=True)
-class Steeper(Squared):
-    """A loss of somebody's own with the name of another."""
-
-    def slope(self, scores, labels):
-        return 3 * super().slope(scores, labels)
-
-
-def test_a_loss_of_ones_own_is_asked_itself_whatever_its_name():
-    setting = small_setting()
-    setting = dataclasses.replace(setting, task=dataclasses.replace(setting.task, loss=Steeper()))
-    usual = dataclasses.replace(setting, task=dataclasses.replace(setting.task, loss=Squared()))
-    fields = protocol_parameters(CoordinateDescent, {"mu": 0.5})
-    models = []
-    for make, given in ((fast_world, setting), (World, setting), (fast_world, usual)):
-        world = drive(make(given, CoordinateDescent, fields))
-        models.append(world.state.agent["model"].values.tobytes())
     assert models[0] == models[1] != models[2]
 
 
@@ -200,35 +178,10 @@ class Stumbling(Gossip):
         stumble(me, "complete")
 
 
-class StumblingAtOnce(Stumbling):
-    """The same, of many agents at once."""
-
-    request = staticmethod(batched(lambda me: Stumbling.request(me, None)))
-    respond = staticmethod(batched(lambda me, heard: Stumbling.respond(me, None, heard)))
-    complete = staticmethod(batched(lambda me, heard: Stumbling.complete(me, None, heard)))
-
-
 def stumble(me, half):
     """Raise in one half."""
     if half == Stumbling.half and np.any(me.updates >= 1):
         raise IndexError("out of the way")
-
-
-@pytest.mark.parametrize("kind", [Stumbling, StumblingAtOnce])
-@pytest.mark.parametrize("half", ["request", "respond", "complete"])
-def test_an_error_in_an_exchange_ends_the_run_and_names_agent_time_and_half(half, kind, monkeypatch):
-    monkeypatch.setattr(Stumbling, "half", half)
-    setting, said = dataclasses.replace(small_setting(), stop=Stop(time=20.0)), []
-    for make in (fast_world, World):
-        world = make(setting, kind, protocol_parameters(kind, {}))
-        complaint = (
-            rf"^agent \d at time .*, after 1 updates: the {half} of {kind.__name__} failed at test_own_parts.py:"
-        )
-        with pytest.raises(StepFailure, match=complaint + ".*IndexError: out of the way") as error:
-            drive(world)
-        assert not world.ended
-        said.append((str(error.value), world.updates.tolist(), world.traffic))
-    assert said[0] == said[1]
 
 
 class Steps(Latency):
@@ -354,14 +307,6 @@ def test_what_has_no_compiled_form_runs_on_the_event_engine_and_says_why(fields,
     for make in (fast_world, lambda *parts: build_world("batched", *parts)):
         with pytest.raises(InputError, match=why):
             make(setting, Stamp, Stamp.Parameters())
-
-
-@pytest.mark.parametrize("schedule", [None, "rounds"])
-def test_a_loss_that_inherits_that_it_loses_nothing_is_not_believed(schedule):
-    setting = invented_setting({"loss": Worse(kind="bernoulli", probability=0.0)})
-    assert not setting.network.lossless
-    parameters = protocol_parameters(Stamp, {"schedule": schedule})
-    assert build_world("auto", setting, Stamp, parameters).engine.startswith("event, because")
 
 
 def test_shipped_kinds_have_the_forms_that_they_had():

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from hushnet.agents.availability import Always, OnOff, Trace, Window
 from hushnet.agents.errors import InputError, Stall
-from hushnet.agents.losses import local_gradient
-from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.base import Layout, MessageKind, Protocol, Traits
 from hushnet.protocols.schedule import RoundsSchedule
 from hushnet.simulator.contract import protocol_parameters
@@ -17,7 +15,7 @@ from hushnet.simulator.network.clocks import Periodic, Poisson, Recorded
 from hushnet.simulator.network.setting import Stop
 
 from .driving import drive, waits
-from .helpers import EventLog, Stamp, StampParameters, random_graph, run, world_of
+from .helpers import EventLog, Stamp, StampParameters, run, world_of
 
 LATENCIES = {
     "zero": 0.0,
@@ -66,15 +64,6 @@ class Speechless(Averaging):
             me.fall_silent()
             return
         Averaging.step(me)
-
-
-class Once(Stamp):
-    """Agent 0 steps once."""
-
-    def step(self, me):
-        super().step(me)
-        if me.agent == 0:
-            me.fall_silent()
 
 
 def in_rounds(protocol, *, schedule="rounds", **fields):
@@ -132,26 +121,6 @@ def averaging(task, graph, rounds):
     return np.array(history)
 
 
-def jacobi(protocol, task, graph, rounds):
-    """Synchronous coordinate descent, by hand: equation (4) of Bellet et al. for everybody at once."""
-    models = np.zeros((task.agents, task.dimension))
-    history = [models]
-    for _ in range(rounds - 1):
-        old, models = models, np.empty_like(models)
-        for i in range(task.agents):
-            mu_c = protocol.parameters.mu * protocol.confidence[i]
-            alpha = 1 / (1 + mu_c * protocol.smoothness[i])
-            shard = task.train.shard(i)
-            gradient = local_gradient(old[i], shard, task.loss, float(task.regularisation[i]))
-            slots = graph.edges_of(i)
-            weights, around = graph.weights[slots], old[i]
-            if len(weights):
-                around = weights @ old[graph.heads[slots]] / weights.sum()
-            models[i] = (1 - alpha) * old[i] + alpha * (around - mu_c * gradient)
-        history.append(models)
-    return np.array(history)
-
-
 @pytest.mark.parametrize("latency", LATENCIES)
 @pytest.mark.parametrize("start", ["known", "own", "zero"])
 def test_lossless_rounds_are_bitwise_the_synchronous_loop(latency, start):
@@ -163,13 +132,6 @@ def test_lossless_rounds_are_bitwise_the_synchronous_loop(latency, start):
         assert (log.after(ROUNDS)[1] != expected[1]).any()
         again = rounds_of(Averaging, start=start)[1].after(ROUNDS)
         assert log.after(ROUNDS).tobytes() == again.tobytes()
-
-
-@pytest.mark.parametrize("latency", LATENCIES)
-def test_coordinate_descent_in_rounds_is_the_jacobi_iteration(latency):
-    world, log = rounds_of(CoordinateDescent, fields={"mu": 0.5}, latency=LATENCIES[latency])
-    expected = jacobi(world.protocol, world.setting.task, world.setting.graph, ROUNDS)
-    np.testing.assert_allclose(log.after(ROUNDS), expected, rtol=1e-13, atol=1e-15)
 
 
 def test_without_repeats_the_run_names_the_agent_and_the_round_that_can_never_begin():
@@ -206,24 +168,6 @@ def test_an_agent_that_goes_for_good_stalls_the_others_and_is_named(tmp_path, re
     assert world.agents[1].updates >= 5
 
 
-def test_a_stall_is_found_when_the_last_copy_in_flight_is_dropped(tmp_path):
-    """Intervals 1, delays 0.5: what agent 0 sends at 1 and 2.5 finds agent 1 down, and nothing else is under way."""
-    (tmp_path / "up.csv").write_text("agent,up_from,up_to\n1,0,1.2\n1,4,100\n")
-    away, never = Trace(kind="trace", path="up.csv", others="up"), RoundsSchedule(resend_after="never")
-    world = world_of(
-        Stamp,
-        in_rounds(Stamp, schedule=never),
-        agents=2,
-        graph=random_graph(2, 1.0, np.random.default_rng(0)),
-        clock=Periodic(kind="periodic", phase="common"),
-        latency=0.5,
-        availability=away,
-        base=tmp_path,
-    )
-    with pytest.raises(Stall, match="agent 1 at time 3: round 2 can never begin, because the message of round 1 from"):
-        drive(world)
-
-
 def test_nothing_is_repeated_to_agents_that_never_come_back(tmp_path):
     (tmp_path / "up.csv").write_text("agent,up_from,up_to\n0,0,1.2\n")
     away, schedule = Trace(kind="trace", path="up.csv", others="up"), RoundsSchedule(resend_after=0.25)
@@ -255,15 +199,6 @@ def test_with_patience_a_run_never_stalls(latency, away):
         assert all(now >= before for before in earlier for now, before in zip(heard, before, strict=True))
 
 
-def test_an_agent_goes_on_when_its_patience_ends_with_the_newest_that_it_knows():
-    """Messages take 3.25, intervals 1, patience 1: steps at 1, 3, 5, ..., round 1 is known from 4.25 on."""
-    clock = Periodic(kind="periodic", phase="common")
-    _, log = rounds_of(Stamp, schedule={"kind": "rounds", "patience": 1.0}, clock=clock, latency=3.25, updates=6)
-    steps = [(time, heard) for _, time, agent, _, heard, _ in log.of("woke") if agent == 1]
-    assert [time for time, _ in steps[:6]] == [1.0, 3.0, 5.0, 7.0, 9.0, 11.0]
-    assert [heard[0] for _, heard in steps[:6]] == [-1, -1, 0, 1, 2, 3]
-
-
 def recursion(world, rounds):
     """When every round of everybody ends: intervals and delays through a max-plus recursion."""
     graph, agents = world.setting.graph, world.setting.graph.agents
@@ -288,34 +223,6 @@ def test_the_time_of_every_round_follows_from_intervals_and_delays(latency, rate
     assert np.array_equal([[ended[k, i] for i in range(AGENTS)] for k in range(ROUNDS)], expected)
 
 
-def test_every_copy_that_arrives_is_acknowledged_and_acknowledgements_are_counted():
-    world, log = rounds_of(Stamp, latency=0.5, loss=0.3, header_bytes=7)
-    sent, traffic = log.of("sent"), world.traffic
-    answers = [event for event in sent if event[5] == "acknowledgement of model"]
-    copies = [event for event in sent if event[5] == "model"]
-    assert len(answers) + len(copies) == traffic.links.sent
-    assert traffic.bytes.sent == 7 * len(answers) + (2 * 8 + 7) * len(copies)
-    assert traffic.vectors == len(copies)
-    arrived, answered = log.of("arrived"), _arrivals(log, "acknowledgement of model")
-    assert len(answers) == len(arrived) - len(answered)
-    assert len(copies) > len({event[2] for event in copies})
-
-
-def _arrivals(log, kind):
-    """What was sent of a kind and arrived by the end of the run."""
-    end = log.events[-1][1]
-    return [event for event in log.of("sent") if event[5] == kind and not event[4] and event[1] + event[3] <= end]
-
-
-def test_a_repeat_costs_no_privacy_and_arrives_as_overtaken_where_the_first_copy_did():
-    world, _ = rounds_of(Averaging, schedule={"kind": "rounds", "resend_after": 0.25}, latency=1.0)
-    assert world.traffic.links.lost == 0
-    assert world.traffic.overtaken > 0
-    per_agent = world.ledger.to_frame().groupby("agent")["count"].sum()
-    for agent in world.agents:
-        assert per_agent[agent.index] <= agent.updates + 1
-
-
 @pytest.mark.parametrize("loss", [0.0, 0.4])
 def test_the_last_message_of_an_agent_that_fell_silent_stands_for_all_later_rounds(loss):
     world, _ = run(Limited, in_rounds(Limited), loss=loss, latency=1.0, stop=Stop(activations=1000))
@@ -337,17 +244,6 @@ def test_falling_silent_without_a_word_is_said_by_the_engine(loss):
     drive(world)
     assert world.agents[0].updates == 2
     assert min(agent.updates for agent in world.agents[1:]) > 5
-
-
-def test_a_last_message_that_comes_after_patience_has_ended_is_still_read():
-    """Intervals 1, delays 2.5, patience 1: the last message leaves at 1, steps are at 1, 3 and 4.5."""
-    clock = Periodic(kind="periodic", phase="common")
-    schedule = {"kind": "rounds", "patience": 1.0}
-    graph = random_graph(2, 1.0, np.random.default_rng(0))
-    _, log = run(
-        Once, in_rounds(Once, schedule=schedule), agents=2, graph=graph, clock=clock, latency=2.5, stop=Stop(time=5.0)
-    )
-    assert [(event[1], event[4][0]) for event in log.of("woke") if event[2] == 1] == [(1.0, -1), (3.0, -1), (4.5, 0)]
 
 
 @pytest.mark.parametrize(

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import ClassVar
-
-import numpy as np
 import pytest
 from hushnet.agents.availability import Trace
 from hushnet.agents.errors import InputError, StepFailure
-from hushnet.agents.graph import Graph
 from hushnet.protocols.base import Layout, MessageKind, Traits
-from hushnet.simulator.contract.bench import small_task
 from hushnet.simulator.network.setting import Stop
-from hushnet.simulator.tables import sessions as columns
 
 from .driving import drive
-from .exchange import Forgetful, Gossip, Scripted, called, exchange_world, run_exchange, told
+from .exchange import Forgetful, Gossip, Scripted, called, exchange_world, run_exchange
 from .helpers import Stamp, world_of
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "linear_12_agents.npz"
 SLOWLY = {"kind": "constant", "value": 3.0}
 
 
@@ -91,43 +83,6 @@ def test_a_session_that_timed_out_changes_nothing_at_the_caller(timeout, callee_
     assert world.quiet_edges.all()
 
 
-def test_a_protocol_says_by_its_traits_whether_its_callers_give_up():
-    class Tolerant(Gossip):
-        traits = Traits(exchange="pairwise", unanswered="give_up")
-
-    class Stubborn(Forgetful):
-        traits = Traits(exchange="pairwise", unanswered="repeat")
-
-    repeats = [
-        bool(exchange_world(p)[0].sessions.rules[columns.REPEATS]) for p in (Gossip, Forgetful, Tolerant, Stubborn)
-    ]
-    assert repeats == [True, False, False, True]
-
-
-def patience(protocol, **fields):
-    """How long callers wait."""
-    return exchange_world(protocol, **fields)[0].sessions.times[columns.PATIENCE]
-
-
-def test_callers_wait_for_a_mean_round_trip_and_one_time_unit_by_default():
-    network = {"latency": SLOWLY, "bandwidth": 8.0, "header_bytes": 8}
-    assert patience(Gossip, **network) == 1 + 2 * (3 + (2 * 8 + 8) / 8)
-    assert patience(Forgetful, **network) == 5 * 13
-    assert (
-        exchange_world(Gossip, schedule={"kind": "exchange", "resend_after": 2.5})[0].sessions.times[columns.PATIENCE]
-        == 2.5
-    )
-
-
-def test_an_absent_partner_is_asked_again_once_it_is_back(folder):
-    availability = up(folder, _1=[(5.5, 100)])
-    schedule = {"kind": "exchange", "resend_after": 2.0}
-    world, log = run_exchange(Scripted, agents=2, clock=called(0), schedule=schedule, **availability)
-    assert [event[1] for event in log.of("sent", "request")] == [1.0, 3.0, 5.0, 7.0]
-    assert world.activations == 1
-    assert world.traffic.links.dropped == 3
-
-
 def test_a_session_with_a_partner_that_is_gone_for_good_is_void(folder):
     world, log = run_exchange(
         Scripted,
@@ -144,52 +99,12 @@ def test_a_session_with_a_partner_that_is_gone_for_good_is_void(folder):
     assert len(log.of("sent")) == 1
 
 
-def test_the_last_reply_of_a_partner_that_is_gone_is_still_taken(folder):
-    world, _ = run_exchange(
-        Scripted,
-        agents=2,
-        clock=called(0),
-        latency=SLOWLY,
-        schedule={"kind": "exchange", "resend_after": 2.0},
-        stop=Stop(),
-        **up(folder, _1=4.5),
-    )
-    assert world.ended == "every agent has finished"
-    assert world.activations == 1
-    assert world.quiet_edges.all()
-
-
-def test_a_session_that_only_its_gone_partner_has_applied_stays_open_and_the_run_still_ends(folder):
-    """Agent 1 accepts at 4 and is gone at 4.5; its reply finds agent 0 down at 7."""
-    world, _ = run_exchange(
-        Scripted,
-        agents=2,
-        clock=called(0),
-        latency=SLOWLY,
-        schedule={"kind": "exchange", "resend_after": 2.0},
-        stop=Stop(),
-        **up(folder, _0=[(0, 6), (8, 100)], _1=4.5),
-    )
-    assert world.ended == "every agent has finished"
-    assert world.activations == 0
-    assert not world.quiet_edges.all()
-
-
 class Poor(Scripted):
     """Only the callee's budget is spent."""
 
     decides = True
 
     def respond(self, me, partner, vector):
-        me.fall_silent()
-
-
-class Bankrupt(Scripted):
-    """The caller's budget is spent."""
-
-    decides = True
-
-    def request(self, me, partner):
         me.fall_silent()
 
 
@@ -200,13 +115,6 @@ def test_a_callee_that_cannot_afford_an_answer_refuses_and_the_session_is_void()
     assert world.agents[1].silent
     assert world.activations == 0
     assert world.traffic.vectors == 1
-
-
-def test_a_caller_that_cannot_afford_a_request_falls_silent_without_a_session():
-    world, log = run_exchange(Bankrupt, agents=2, clock=called(0, 0), stop=Stop())
-    assert world.agents[0].silent
-    assert not log.of("sent")
-    assert len(log.of("woke")) == 1
 
 
 class Twice(Scripted):
@@ -265,59 +173,3 @@ def test_a_protocol_that_broadcasts_cannot_be_scheduled_in_pairs():
     with pytest.raises(InputError, match="does not exchange in pairs") as caught:
         world_of(Stamp, Stamp.Parameters(schedule="exchange"))
     assert caught.value.field == ("schedule",)
-
-
-class ModelPropagation(Gossip):
-    """Asynchronous gossip of models (Vanhaesebrouck, Bellet and Tommasi 2017, equation 6), alpha = 0.9."""
-
-    traits = Traits(exchange="pairwise", unanswered="give_up")
-    golden: ClassVar = dict(np.load(GOLDEN))
-
-    def layout(self):
-        messages = {"request": MessageKind(4), "reply": MessageKind(4)}
-        return Layout(agent={"model": 4}, edge={"copy": 4, "met": 1}, messages=messages)
-
-    def start(self, me):
-        me.model = self.golden["local"][me.agent]
-        me.send("request", me.model, me.plain("a solitary model"))
-
-    def partner(self, me, uniform):
-        own = self.golden["neighbour"][self.golden["order"] == me.agent]
-        return int(np.searchsorted(me.neighbours, own[me.tick]))
-
-    def request(self, me, partner):
-        me.send("request", me.model, me.plain(), to=int(me.neighbours[partner]))
-
-    def respond(self, me, partner, vector):
-        me.send("reply", me.model, me.plain(), to=int(me.neighbours[partner]))
-        self.complete(me, partner, vector)
-
-    def complete(self, me, partner, vector):
-        me.copy[partner], me.met[partner] = vector, 1.0
-        copies = np.where(me.met[:, None] > 0, me.copy, told(me, "request"))
-        confidence = self.golden["c"][me.agent]
-        mean = me.weights @ copies / me.weights.sum()
-        solitary = self.golden["local"][me.agent]
-        me.model = (0.9 * mean + 0.1 * confidence * solitary) / (0.9 + 0.1 * confidence)
-
-
-def test_gossip_model_propagation_follows_an_independent_implementation_step_by_step():
-    golden = ModelPropagation.golden
-    models = []
-
-    class EveryActivation:
-        def sample(self, world, *, final):
-            if not final:
-                models.append(world.state.agent["model"].rows.copy())
-
-    world, _ = run_exchange(
-        ModelPropagation,
-        task=small_task(12),
-        graph=Graph.from_matrix(golden["W"]),
-        clock=called(*golden["order"].tolist()),
-        stop=Stop(),
-        recorder=EveryActivation(),
-        activations=1,
-    )
-    assert world.activations == 200
-    np.testing.assert_allclose(np.array(models), golden["mp_async_a0.9"], atol=1e-12)

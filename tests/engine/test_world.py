@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always, Diurnal, OnOff, Trace, Window
-from hushnet.agents.errors import Divergence, InputError
+from hushnet.agents.errors import Divergence
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
@@ -22,10 +21,9 @@ from hushnet.simulator.network.network import Network
 from hushnet.simulator.network.randomness import Draws, stable_ids
 from hushnet.simulator.network.rates import StragglerRates
 from hushnet.simulator.network.setting import Stop
-from hushnet.simulator.recording.recorder import Recorder
 
 from .driving import drive
-from .helpers import Chatter, Collect, Echo, EventLog, Whisper, run, world_of
+from .helpers import Chatter, EventLog, run, world_of
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "linear_12_agents.npz"
 TOGETHER = Periodic(kind="periodic", phase="common")
@@ -68,24 +66,6 @@ def test_arrivals_come_before_going_down_and_wake_ups_after(tmp_path):
     assert world.traffic.links.dropped == 2
 
 
-def test_the_recorder_sees_an_instant_when_everything_else_of_it_is_over():
-    log = EventLog()
-    world = world_of(clock=TOGETHER, latency=0.0, stop=Stop(time=5.0), log=log, recorder=log, every=0.5)
-    drive(world)
-    samples = [event for event in log.events if event[0] == "record"]
-    assert [(time, activations) for _, time, activations in samples] == [(k / 2, 6 * (k // 2)) for k in range(11)]
-    for one, other in itertools.pairwise(log.events):
-        assert not (one[0] == "record" and other[0] in ("woke", "sent", "arrived") and one[1] == other[1])
-
-
-def test_a_run_includes_everything_that_happens_at_its_last_instant():
-    world, log = run(graph=pair(), agents=2, clock=TOGETHER, latency=1.0, stop=Stop(time=3.0))
-    assert (3.0, 1, 2) in log.wakes()
-    assert world.traffic.links.delivered == 4
-    assert world.traffic.links.in_flight == 2
-    assert (world.now, world.ended) == (3.0, "the time was up")
-
-
 # Presence
 
 
@@ -100,11 +80,6 @@ def test_a_receiver_that_is_down_at_arrival_never_sees_the_message(tmp_path):
     assert versions == sorted(versions)
     assert len(versions) > 3
     assert not dropped & set(versions)
-
-
-def test_the_tick_of_a_down_agent_counts_on(tmp_path):
-    _, log = run(agents=6, clock=TOGETHER, **present(tmp_path, "2,0,2.5\n2,7.5,99\n"))
-    assert [tick for _, agent, tick in log.wakes() if agent == 2] == [0, 1, 7, 8, 9, 10, 11]
 
 
 def test_absences_do_not_move_the_other_wake_ups_nor_the_luck_of_messages(tmp_path):
@@ -164,16 +139,6 @@ def test_protocols_meet_the_same_wake_ups_delays_and_losses():
     assert stamps.wakes() == models.wakes()
     assert stamps.delays() == models.delays()
     assert stamps.losses() == models.losses()
-
-
-def test_any_recorder_leaves_models_and_events_as_they_are():
-    parameters = descent(mu=0.5)
-    plain, events = run(CoordinateDescent, parameters, **NETWORK)
-    for metrics, every in (("objective traffic age updates accuracy epsilon", 0.3), ("updates", 1.0)):
-        recorder = Recorder(metrics.split(), objective=None)
-        watched, seen = run(CoordinateDescent, parameters, recorder=recorder, every=every, activations=7, **NETWORK)
-        assert seen.events == events.events
-        assert watched.state.agent["model"].values.tobytes() == plain.state.agent["model"].values.tobytes()
 
 
 def test_luck_belongs_to_the_users_ids():
@@ -265,21 +230,7 @@ def test_a_neighbour_that_was_never_heard_shows_the_own_model_or_zeros(start):
             assert set(seen) == {(agent + 1.0, tick - 1.0) if start == "own" else (0.0, 0.0)}
 
 
-def test_a_start_for_one_neighbour_is_told_to_nobody_else():
-    world, log = run(Whisper, clock=TOGETHER, stop=Stop(time=1.0), latency=9.0)
-    graph = world.setting.graph
-    for _, _, agent, _, heard, _ in log.of("woke"):
-        for neighbour, version in zip(graph.neighbours(agent).tolist(), heard, strict=True):
-            assert version == (-1 if graph.neighbours(neighbour)[0] == agent else -2)
-    assert world.traffic.start_vectors == 6
-
-
 # Stop
-
-
-def test_a_run_stops_with_the_reaction_that_reaches_its_vectors():
-    world, _ = run(Echo, clock=Recorded(kind="recorded", order=[0, 5], spacing=10.0), stop=Stop(vectors=6), latency=1.0)
-    assert (world.now, world.ended) == (11.0, "the vectors were sent")
 
 
 def test_a_run_stops_when_everybody_has_made_its_updates():
@@ -287,19 +238,6 @@ def test_a_run_stops_when_everybody_has_made_its_updates():
     assert min(agent.updates for agent in world.agents) == 5
     assert sum(agent.updates == 5 for agent in world.agents) >= 1
     assert world.ended == "every agent has made its updates"
-
-
-def test_the_first_limit_that_is_reached_ends_the_run():
-    stop = Stop(time=100.0, activations=1000, vectors=10**6, updates=2)
-    assert run(stop=stop)[0].ended == "every agent has made its updates"
-    assert run(stop=dataclasses.replace(stop, time=1.0))[0].ended == "the time was up"
-    assert run(stop=dataclasses.replace(stop, activations=3))[0].ended == "the activations were reached"
-
-
-def test_agents_that_are_done_end_a_run_without_a_time():
-    world, _ = run(CoordinateDescent, descent(updates=4), stop=Stop(activations=10**6))
-    assert [agent.updates for agent in world.agents] == [4] * 6
-    assert (world.ended, world.activations) == ("every agent has finished", 24)
 
 
 def test_agents_that_are_done_do_not_shorten_a_run_with_a_time():
@@ -319,24 +257,7 @@ def test_a_run_ends_when_everybody_has_left():
         assert world.ended == ended
 
 
-@pytest.mark.parametrize("limit", [{"time": 9.3}, {"activations": 20}, {"vectors": 40}, {"updates": 3}])
-def test_the_last_record_is_taken_at_the_end(limit):
-    log = EventLog()
-    world = world_of(stop=Stop(**limit), recorder=log, every=1.0)
-    drive(world)
-    finals = log.of("final")
-    assert finals == [("final", world.now, world.activations)]
-    assert log.events[-1] == finals[0]
-    assert [time for _, time, _ in log.of("record")] == [float(k) for k in range(int(world.now) + 1)]
-
-
 # Traffic
-
-
-def test_bandwidth_delays_by_the_size_and_bytes_are_counted():
-    world, log = run(bandwidth=32.0, header_bytes=16, latency=0.5, clock=TOGETHER)
-    assert set(log.delays().values()) == {0.5 + (2 * 8 + 16) / 32.0}
-    assert world.traffic.bytes.sent == 32 * world.traffic.links.sent
 
 
 def test_a_broadcast_is_one_message_and_a_vector_for_each_neighbour():
@@ -363,18 +284,6 @@ def test_an_overtaken_message_counts_as_delivered_and_changes_nothing():
 # Protocols that react or keep every message
 
 
-def test_reactions_of_one_tick_draw_their_own_noise_and_their_own_luck():
-    world, log = run(Echo, latency={"kind": "exponential", "mean": 0.5}, loss=0.2, availability=CHURN)
-    answers = [event for event in log.of("sent") if event[5] == "answer"]
-    by_reaction = {(event[2][0], event[2][2], event[6]) for event in answers}
-    numbers = [vector for *_, vector in by_reaction]
-    ticks = [key for *key, _ in by_reaction]
-    assert len({tuple(key) for key in ticks}) < len(ticks), "some tick saw several reactions"
-    assert len(set(numbers)) == len(numbers)
-    assert len({event[3] for event in answers}) == len(answers)
-    assert world.traffic.conserved
-
-
 def test_every_message_of_one_step_has_its_own_luck():
     """Leg of a message: attempt times 2^8, plus the rank of its kind."""
     clock = Recorded(kind="recorded", order=[0])
@@ -390,15 +299,6 @@ def test_every_message_of_one_step_has_its_own_luck():
         ]
         assert len(set(delays)) == len(delays)
     assert world.traffic.links.sent == 13
-
-
-def test_a_protocol_may_keep_every_message_until_its_next_step():
-    world, log = run(Collect, latency={"kind": "uniform", "high": 5.0}, availability=CHURN)
-    heard = world.protocol.models(world.state)[:, 0]
-    waiting = [len(world.inbox.pending[agent]) for agent in range(6)]
-    for agent in range(6):
-        arrived = sum(up for _, _, (_, receiver, _), _, up, _ in log.of("arrived") if receiver == agent)
-        assert heard[agent] + waiting[agent] == arrived > 0
 
 
 # Knowing the schedule
@@ -440,13 +340,6 @@ def test_a_planted_nan_names_agent_time_and_field(planted):
     assert world.now == first
     assert f"at time {first:.6g}:" in str(error.value)
     assert len(log.of("record")) == int(first / 0.25) + 1, "what was recorded is kept"
-
-
-def test_a_link_without_a_delay_is_refused_before_the_run_with_its_field(tmp_path):
-    (tmp_path / "delays.csv").write_text("sender,receiver,delay\n0,1,0.5\n")
-    with pytest.raises(InputError, match="no delay from 1 to 0") as error:
-        world_of(agents=2, graph=pair(), base=tmp_path, latency={"kind": "matrix", "path": "delays.csv"})
-    assert error.value.field == ("network", "latency", "path")
 
 
 class SummedNoise(CoordinateDescent):

@@ -21,7 +21,7 @@ from hushnet.simulator.contract import (
 from hushnet.simulator.contract.bench import AGENTS, Bench, run_small
 from hushnet.simulator.contract.checks import check_constants
 
-from .noisy_gossip import NeverCharges, NoisyGossip, RemembersItsMean
+from .noisy_gossip import NeverCharges, RemembersItsMean
 from .sketches import (
     FAMILIES,
     NeighbourBarrier,
@@ -255,16 +255,6 @@ def test_what_was_heard_cannot_be_written_by_a_step(outlet):
         outlet.heard[0, 0] = 1.0
 
 
-def test_a_neighbour_never_heard_shows_the_agents_own_model():
-    class Silent(PassiveBroadcast):
-        def start(self, me):
-            me.model = me.agent
-
-    world = run_small(Silent, SketchParameters(kind="sketch"), time=0.0)
-    np.testing.assert_array_equal(world.peers[2].heard, np.full((2, 3), 2.0))
-    assert not world.peers[2].was_heard.any()
-
-
 @pytest.mark.parametrize(
     ("protocol", "schedule", "complaint"),
     [
@@ -366,14 +356,6 @@ def test_engines_that_disagree_are_caught(protocol, how):
         check_engines(protocol, protocol_parameters(protocol, {}))
 
 
-def test_what_follows_from_releases_is_sent_at_no_charge():
-    check_contract(NoisyGossip, {})
-    world = run_small(NoisyGossip, protocol_parameters(NoisyGossip, {}), empty=False)
-    assert [world.ledger.releases(agent) for agent in range(AGENTS)] == [1] * AGENTS
-    assert world.traffic.messages > AGENTS
-    assert np.isfinite(world.ledger.verified(1e-5)).all()
-
-
 def test_data_cannot_be_called_post_processing():
     with pytest.raises(ContractViolation, match="it follows from what was released and heard"):
         check_contract(RemembersItsMean, {})
@@ -396,24 +378,3 @@ def test_an_exchange_that_lacks_a_half_is_refused():
         check_contract(LacksOneHalf, {})
     with pytest.raises(ValueError, match=said):
         run_small(LacksOneHalf, protocol_parameters(LacksOneHalf, {}))
-
-
-FORMER = {
-    "wake": "self, view, out",
-    "receive": "self, view, message, out",
-    "make_request": "self, view, partner, out",
-    "make_response": "self, view, partner, vector, out",
-    "complete_exchange": "self, view, partner, vector",
-    "start": "self, view, out",
-}
-
-
-@pytest.mark.parametrize("name", FORMER)
-def test_a_protocol_that_is_still_written_with_views_is_told_what_to_write(name):
-    space = {}
-    exec(f"def {name}({FORMER[name]}): pass", space)
-    former = type("Former", (PassiveBroadcast,), {name: space[name]})
-    with pytest.raises(
-        InputError, match=r"methods on view and out are functions of me: .*step\(me\).*; see docs/howto-steps$"
-    ):
-        run_small(former, SketchParameters(kind="sketch"))

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always
-from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
@@ -19,7 +18,6 @@ from hushnet.protocols.algorithms import dual_averaging
 from hushnet.protocols.algorithms.dual_averaging import DualAveraging, DualAveragingParameters
 from hushnet.protocols.algorithms.subgradient_noise import drawn_gradient, drawn_rows, verified_epsilon
 from hushnet.protocols.privacy.accounting import Charge, verified
-from hushnet.protocols.privacy.composition import gaussian
 from hushnet.protocols.steps import mixing_weights
 from hushnet.protocols.steps.samples import Sample
 from hushnet.simulator.contract.bench import small_graph, small_task
@@ -134,19 +132,6 @@ def test_the_sum_of_duals_changes_by_the_weighted_perturbed_subgradients(step_we
         np.testing.assert_allclose(after - before, weight * added, atol=1e-9)
 
 
-def test_the_first_model_is_zero_and_models_follow_equation_5():
-    """x_i(1) = 0; with constant step weights A(t) = t and gamma(t) = gamma + sqrt(mu t), as in section 4.1."""
-    task = stand_in()
-    first = world_of(task, 1)
-    drive(first)
-    assert not first.protocol.models(first.state).any()
-    world = world_of(task, 2, step_weights="constant", mu=0.25, gamma=3.0)
-    duals = duals_by_round(world)
-    drive(world)
-    expected = -np.array([duals[i, 2] for i in range(5)]) / (0.25 * 2 + 3 + math.sqrt(0.25 * 2))
-    np.testing.assert_allclose(world.protocol.models(world.state), expected / 2, atol=1e-15)
-
-
 def test_a_ring_mixes_by_thirds_and_every_matrix_is_doubly_stochastic():
     assert mixing_weights(ring(20), "metropolis") == pytest.approx(1 / 3)
     graph = small_graph(6)
@@ -222,20 +207,6 @@ def test_calibrated_noise_reaches_its_target_from_below():
     np.testing.assert_array_equal(world.ledger.epsilon("claimed", 0.01), epsilons)
 
 
-def test_a_full_batch_is_the_plain_gaussian_mechanism():
-    privacy = {"mechanism": "gaussian", "multiplier": 2.0, "sensitivity": "clip", "clip": 1.0}
-    world = world_of(stand_in(), 10, sampling="full", privacy=privacy)
-    drive(world)
-    assert world.ledger.verified(1e-5) == pytest.approx(gaussian([2.0], 1e-5, [10]))
-
-
-def test_an_unbounded_task_has_no_verified_epsilon_unless_rows_are_clipped():
-    task = Task(**{**stand_in().__dict__, "bounds": {}})
-    for radius, bound in ((None, math.inf), (0.5, 1.0)):
-        world = world_of(task, 3, privacy={**THEOREM1, "updates": 3}, radius=radius)
-        assert world.protocol.noise.release(world.peers[0]).verified_sensitivity == bound
-
-
 @pytest.mark.parametrize(
     ("fields", "where", "said"),
     [
@@ -256,12 +227,6 @@ def test_noise_outside_the_theorem_is_refused(fields, where, said):
     error = caught.value.errors()[0]["ctx"]["error"]
     assert where in error.field
     assert said in str(error)
-
-
-def test_rows_outside_the_declared_radius_are_refused():
-    privacy = {"mechanism": "gaussian", "multiplier": 1.0, "sensitivity": "data_check", "radius": 0.9}
-    with pytest.raises(InputError, match="above the declared radius"):
-        drive(world_of(stand_in(), 3, privacy=privacy))
 
 
 def test_five_rounds_on_a_ring_of_four_give_the_golden_duals_and_averages(monkeypatch):

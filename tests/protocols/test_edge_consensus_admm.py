@@ -13,14 +13,12 @@ from hushnet.simulator.contract import protocol_parameters
 from hushnet.simulator.contract.bench import Bench, small_task
 from hushnet.simulator.network.clocks import Periodic
 from hushnet.simulator.network.setting import Stop
-from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive, driver_of
-from .worlds import AWAY, BAD, Watcher, after_every_event, quiet_edges, setting_of
+from .worlds import Watcher, setting_of
 
 FIELDS = {"loss_weight": 2.0, "rho": 0.5, "penalty": 0.4}
-QUICKER = {**FIELDS, "penalty": 0.15}
 
 
 def world_of(protocol=EdgeConsensusAdmm, *, recorder=None, fields=FIELDS, **setting) -> World:
@@ -95,55 +93,6 @@ def test_if_all_edges_met_at_once_it_would_be_the_round_of_the_parent():
         )
         drive(parent)
         np.testing.assert_allclose(bench.state.agent["model"].rows, models_of(parent), atol=1e-9)
-
-
-def test_it_reaches_the_optimum_on_a_network_that_delays_and_loses():
-    world = world_of(fields=QUICKER, availability=AWAY, stop=Stop(time=1200.0), **BAD)
-    drive(world)
-    np.testing.assert_allclose(models_of(world), world.protocol.objective().minimise()[0], atol=1e-6)
-    assert world.traffic.conserved
-
-
-def conserved(**world) -> dict[str, np.ndarray]:
-    recorder = Recorder(["conserved"])
-    run = world_of(recorder=recorder, **world)
-    drive(run)
-    assert run.traffic.conserved
-    trace = recorder.trace()
-    return {name: rows["value"].to_numpy() for name, rows in trace.groupby("statistic")}
-
-
-def test_late_and_lost_messages_put_off_what_the_sum_of_duals_makes_up_for():
-    """Ends that made equally many sessions agree to the bit; the sum is apart by the sessions under way, then by 0."""
-    for seed in range(3):
-        found = conserved(availability=AWAY, stop=Stop(time=60.0), seed=seed, **BAD)
-        assert found["edges"].max() == 0.0
-        assert found["duals"].max() > 1e-3
-    settled = conserved(fields=QUICKER, availability=AWAY, stop=Stop(time=1200.0), **BAD)
-    assert settled["duals"][-1] < 1e-8
-
-
-def test_two_ends_agree_on_the_model_of_every_settled_edge_at_every_event():
-    world, checked = world_of(availability=AWAY, stop=Stop(time=40.0), **BAD), 0
-    edge, back = world.state.edge, world.setting.graph.reverse
-
-    def agree():
-        nonlocal checked
-        quiet = quiet_edges(world)
-        for name, sign in (("between", 1.0), ("dual", -1.0), ("met", 1.0)):
-            np.testing.assert_array_equal(edge[name].rows[quiet], sign * edge[name].rows[back][quiet])
-        checked += int(quiet.sum())
-
-    after_every_event(world, agree)
-    drive(world)
-    assert checked > 1000
-
-
-def test_a_session_moves_two_vectors_and_costs_an_infinite_epsilon_but_for_agents_without_data():
-    world = world_of(stop=Stop(activations=50))
-    drive(world)
-    assert (world.traffic.vectors, world.traffic.start_vectors) == (100, 0)
-    assert world.ledger.epsilon("verified", 1e-3).tolist() == [0.0] + [np.inf] * 5
 
 
 def test_a_loss_with_a_kink_is_refused():

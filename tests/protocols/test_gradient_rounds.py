@@ -138,12 +138,6 @@ def test_exact_methods_end_in_the_minimum_at_a_linear_rate(name):
     assert distances[1] < 0.3 * distances[0]
 
 
-@pytest.mark.parametrize("order", ["combine_then_adapt", "adapt_then_combine"])
-def test_decentralised_sgd_ends_near_the_minimum_and_nearer_with_smaller_steps(order):
-    large, small = distance(order, 1500, 0.5), distance(order, 6000, 0.1)
-    assert 1e-4 < small < large / 3
-
-
 def test_local_steps_before_the_gradient_are_refused():
     with pytest.raises(ValidationError, match="adapt_then_combine"):
         protocol_parameters(DecentralisedSGD, {"local_steps": 2})

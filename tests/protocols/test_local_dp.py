@@ -27,15 +27,6 @@ def protocol_of(task: Task, **fields) -> LocalDP:
     return LocalDP(parameters(**fields), Problem(task, small_graph(task.agents)))
 
 
-def test_an_agent_is_charged_once_whatever_its_number_of_examples():
-    world = run_small(LocalDP, parameters(privacy=CLAIMED))
-    inhabited = small_task().train.counts > 0
-    np.testing.assert_array_equal(world.ledger.epsilon("claimed", 0.0), np.where(inhabited, 2.0, 0.0))
-    np.testing.assert_allclose(world.ledger.epsilon("verified", 1e-9), np.where(inhabited, 2.0, 0.0), atol=1e-3)
-    assert [world.ledger.releases(agent) for agent in range(6)] == inhabited.astype(int).tolist()
-    assert world.traffic.messages == world.traffic.start_vectors == 0
-
-
 @pytest.mark.parametrize(
     ("privacy", "scale"),
     [
@@ -90,12 +81,6 @@ def test_without_noise_it_is_the_purely_local_model_and_gives_the_rows_away(priv
     np.testing.assert_allclose(world.protocol.models(world.state), local_models(small_task()), atol=1e-9)
     inhabited = small_task().train.counts > 0
     np.testing.assert_array_equal(np.isinf(world.ledger.epsilon("verified", 1e-5)), inhabited)
-
-
-def test_labels_are_listed_as_assumed_public_and_strict_counts_them():
-    world = run_small(LocalDP, parameters(privacy={**CLIP, "strict": True}))
-    assert "labels of all records, which neighbouring data sets share" in world.assumed_public
-    assert np.all(np.isinf(world.ledger.epsilon("verified", 1e-5)))
 
 
 @pytest.mark.parametrize(

@@ -58,25 +58,6 @@ def test_a_total_is_taken_in_once():
     assert not np.any(world.state.agent["met"].values)
 
 
-class Overflowing(Mine):
-    """Numbers that leave their range, and a division by zero, without a trace in what is sent."""
-
-    @staticmethod
-    def step(me):
-        huge = (1.0 + me.step_size) ** (10_000 * me.round) * me.mu_c
-        endless = (me.met + 1.0) / (me.decay - me.decay)
-        me.model = np.minimum(me.model + 1.0, huge) + 1.0 / endless
-        me.met = 1.0
-        me.message = me.model
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_numbers_that_leave_their_range_become_infinite():
-    world = both(Overflowing, time=3.0)
-    models = world.state.agent["model"].rows
-    np.testing.assert_array_equal(models, np.broadcast_to(world.updates[:, None], models.shape))
-
-
 COUNTED = {"calls": 0}
 
 

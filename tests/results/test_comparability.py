@@ -8,7 +8,7 @@ from hushnet.agents.errors import InputError
 from hushnet.agents.objectives.consensus_objective import ConsensusObjective
 from hushnet.agents.objectives.objectives import GraphRegularised, LocalOnly
 from hushnet.agents.objectives.pooled_objective import PooledObjective
-from hushnet.agents.quantity import Quantity, epsilon_quantity
+from hushnet.agents.quantity import epsilon_quantity
 from hushnet.simulator.analysis.summary import summarise
 from hushnet.simulator.analysis.targets import reached
 from hushnet.simulator.api import run
@@ -136,10 +136,3 @@ def test_objectives_declare_what_they_measure():
     half = [GraphRegularised(task, graph, mu, np.ones(4)).quantity for mu in (0.5, 0.25)]
     assert not half[0].same_function(half[1])
     assert not half[0].same_function(LocalOnly(task).quantity)
-
-
-def test_stored_quantities_survive_the_way_to_disk(tmp_path):
-    made = make_run()
-    Store(tmp_path).save("0" * 16, made)
-    stored = Store(tmp_path).manifest("0" * 16)["measures"]["objective"]
-    assert Quantity.read(stored | {"of a later version": 1}) == Quantity.read(made.manifest["measures"]["objective"])

@@ -21,11 +21,10 @@ from hushnet.simulator.compare.tables import (
     print_comparison,
     write_comparison,
 )
-from hushnet.simulator.storage.store import Store
 from rich.console import Console
 from scipy import stats
 
-from .synthetic import HONEST, LABELS, SPEED, accuracy, make_run
+from .synthetic import HONEST, SPEED, accuracy, make_run
 
 
 def rows(comparison, measure, **where):
@@ -170,16 +169,6 @@ def test_values_that_grow_by_factors_are_interpolated_by_factors(experiment):
     assert point["at"] == pytest.approx(math.sqrt(0.1))
 
 
-def test_a_protocol_that_the_sweep_does_not_touch_is_held_against_every_point(tmp_path):
-    root = tmp_path / "sweep"
-    runs = [make_run("local"), make_run("cd", grid={"protocols.cd.mu": 1}), make_run("cd", grid={"protocols.cd.mu": 2})]
-    for name, run in zip("abc", runs, strict=True):
-        Store(root).save(name, run)
-    grids = [{"protocols.cd.mu": mu} for mu in (1, 1, 2, 2)]
-    Store(root).write_index(scenario="s", runs=["a", "b", "a", "c"], figures=[], labels=LABELS, grids=grids)
-    assert list(rows(compare(load_all(root)), "accuracy")["n"]) == [1, 1]
-
-
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
@@ -302,14 +291,6 @@ def test_a_break_even_point_says_from_how_many_points_it_is_interpolated(experim
     text = printed(found, width=200)
     assert "points" in text
     assert "interpolated between two neighbours" in text
-
-
-def test_three_equal_differences_are_nothing_to_test(experiment):
-    found = compare(load_all(experiment(with_values([0.5, 0.6, 0.7], "local") + with_values([0.6, 0.7, 0.8], "cd"))))
-    accuracy_row = row(found, "accuracy")
-    assert (accuracy_row["method"], accuracy_row["verdict"]) == ("nothing to test", "")
-    assert math.isnan(accuracy_row["p"])
-    assert "nothing to test" in printed(found, width=200)
 
 
 @pytest.mark.parametrize("one", [True, False])

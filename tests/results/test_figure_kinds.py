@@ -10,7 +10,7 @@ import pytest
 from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.simulator.analysis.results import load_all
-from hushnet.simulator.figures import draw, plots, redraw, save_figure
+from hushnet.simulator.figures import draw, plots, save_figure
 from hushnet.simulator.figures.series_style import house_style
 from hushnet.simulator.storage.store import Store
 from matplotlib.text import Text
@@ -155,30 +155,6 @@ def test_a_difference_is_taken_seed_by_seed(experiment):
         assert cell.high - cell.low < 1e-12
 
 
-def test_cells_without_a_number_are_told_apart(experiment):
-    runs = [run for run in swept(["cd"]) if run.manifest["grid"] != {"network.loss": 0.0, "depth": 10}]
-    for run in runs:
-        if run.manifest["grid"]["network.loss"] == 0.3:
-            run.trace.loc[run.trace["metric"] == "objective", "value"] = 5.0
-    collection = load_all(experiment(runs))
-    figure = figure_of(collection, {**HEAT, "y": "time_to_target"})
-    shown = [text.get_text() for text in figure.axes[0].texts]
-    # Row by row from below: the target is met at time 3 without losses, never at a loss of 0.3; one cell was not run.
-    assert shown == ["3.00", "3.00", "\N{INFINITY}", "\N{EN DASH}", "3.00", "\N{INFINITY}"]
-
-
-def test_a_heat_map_refuses_to_average_over_what_else_was_swept(experiment):
-    runs = swept(["cd"])
-    for run in runs[::2]:
-        run.manifest["grid"]["task.dimension"] = 5
-    for run in runs[1::2]:
-        run.manifest["grid"]["task.dimension"] = 9
-    with pytest.raises(
-        InputError, match=r"the cells of coordinate descent also differ in task.dimension; choose a value"
-    ):
-        plots(load_all(experiment(runs)), HEAT)
-
-
 # Targets on the y axis
 
 
@@ -214,14 +190,6 @@ def test_wins_are_the_share_of_seeds_with_the_better_value_and_ties_count_one_ha
     figure = figure_of(collection, spec)
     assert figure.axes[0].get_ylabel().startswith("share of wins over\nlocal (")
     assert "paired wins (a tie counts one half) and 95 % score" in " ".join(texts(figure))
-
-
-def test_who_is_first_at_the_target_wins(experiment):
-    """Coordinate descent meets it at time 3, its private form at 4, local models never."""
-    collection = load_all(experiment())
-    spec = {"y": "time_to_target", "x": "protocol", "baseline": "cd", "wins": True}
-    assert list(only(collection, spec)["mean"]) == [0, 0]
-    assert list(only(collection, {**spec, "baseline": "local"})["mean"]) == [1, 1]
 
 
 # Frontiers
@@ -266,17 +234,6 @@ def test_infinite_epsilons_stand_beyond_a_broken_end_of_the_axis(experiment):
     assert all(float(label) == place for label, place in places.items() if label != "\N{INFINITY}")
 
 
-def test_a_protocol_that_the_sweep_does_not_concern_is_one_mark(experiment):
-    """The index lists its run at every place of the grid."""
-    root = experiment([private("a", 0, epsilon) for epsilon in (0.5, 1.0)] + [private("open", 0, None)])
-    names = [f"{k:016x}" for k in range(3)]
-    grids = [{"epsilon": 0.5}, {"epsilon": 1.0}, {"epsilon": 0.5}, {"epsilon": 1.0}]
-    runs, labels = [*names, names[2]], {"a": "a", "open": "open"}
-    Store(root).write_index(scenario="synthetic", runs=runs, figures=[], labels=labels, grids=grids)
-    points = only(load_all(root), {"y": "accuracy", "x": "epsilon_verified"})
-    assert points["protocol"].value_counts().to_dict() == {"a": 2, "open": 1}
-
-
 # Scatters, portraits and timelines
 
 
@@ -287,19 +244,6 @@ def test_an_agents_gain_is_over_the_same_agent_and_seed_of_the_baseline(experime
     np.testing.assert_allclose(points.loc[points["protocol"] == "cd_eps", "class_mean"], 0.06, rtol=1e-12)
     one = points[(points["agent"] == "7") & (points["seed"] == 1)]
     assert set(one["x"]) == {17}
-
-
-def test_agents_stand_where_their_task_places_them_and_the_figure_is_as_high_as_they_need(network):
-    collection = network()
-    spec = {"y": "accuracy", "x": "time", "kind": "portrait"}
-    square = figure_of(collection, spec).get_figheight()
-    collection.agents["place_x"] = collection.agents["agent"].astype(float)
-    collection.agents["place_y"] = collection.agents["agent"].astype(float) ** 2 / 100
-    points = plots(collection, spec)[0].points
-    nodes = points[points["what"] == "agent"]
-    np.testing.assert_array_equal(nodes["x"], np.arange(30))
-    np.testing.assert_array_equal(nodes["y"], np.arange(30) ** 2 / 100)
-    assert figure_of(collection, spec).get_figheight() < 0.8 * square
 
 
 def test_a_portrait_has_every_agent_and_every_edge_of_the_run(network):
@@ -388,20 +332,3 @@ def test_every_kind_is_drawn_with_the_same_bytes_again(experiment, network, tmp_
     first = [path.read_bytes() for path in save_figure(collection, spec, tmp_path / "first")]
     again = [path.read_bytes() for path in save_figure(load_all(collection.root), spec, tmp_path / "again")]
     assert first == again
-
-
-def test_runs_that_broke_where_they_began_are_said_to_leave_nothing_to_draw_and_other_figures_are_drawn(experiment):
-    runs = []
-    for key, status in [("cd", "diverged"), ("local", "complete")]:
-        for seed in range(2):
-            run = make_run(key, seed, status=status)
-            if status == "diverged":
-                run.trace = run.trace[run.trace["time"] == 0]
-            runs.append(run)
-    alone = {"y": "accuracy", "x": "time", "protocols": ["cd"]}
-    root = experiment(runs, [alone, {"y": "accuracy", "x": "time"}])
-    with pytest.raises(
-        InputError, match=r"^figures: 1-accuracy-vs-time: no finished run of cd recorded accuracy, so there"
-    ):
-        redraw(root)
-    assert [path.stem for path in (root / "figures").glob("*.png")] == ["2-accuracy-vs-time"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 
 import pytest
@@ -19,7 +18,7 @@ from hushnet.simulator.language.loading import load
 from hushnet.simulator.storage.store import Store
 from PIL import Image
 
-from .synthetic import HONEST, LABELS, make_run
+from .synthetic import LABELS, make_run
 from .writing import written
 
 OVER_TIME = {"y": "accuracy", "x": "time", "name": "accuracy"}
@@ -92,16 +91,6 @@ def test_wherever_the_legend_is_nothing_covers_anything_and_marks_are_explained(
     named = {text.get_text() for at in found.figure.legends for text in at.get_texts()}
     assert bool(named) == (legend in ("below", "above", "right"))
     assert (found.figure.axes[0].get_legend() is not None) == (legend == "inside")
-
-
-def test_swept_parameters_have_labels_and_units_on_axes_in_titles_and_in_legends(experiment):
-    root = experiment(swept())
-    style = {"labels": {"loss": "share lost"}, "units": {"network.loss": "of all"}}
-    assert drawn(root, ALONG, **style).figure.axes[0].get_xlabel() == "share lost (of all)"
-    panels = drawn(root, {**OVER_TIME, "facet": "network.loss"}, **style).figure.axes
-    assert [axes.get_title() for axes in panels] == ["share lost 0.1 of all", "share lost 0.2 of all"]
-    legend = drawn(root, {**OVER_TIME, "protocols": ["cd"]}, **style).figure.legends[0]
-    assert legend.get_texts()[0].get_text() == "coordinate descent, share lost 0.1 of all"
 
 
 def test_a_figures_style_is_above_the_scenarios_and_the_commands_above_both(experiment):
@@ -194,34 +183,6 @@ def test_stand_ins_say_so_on_every_figure(experiment):
     assert not is_stand_in("UCI Adult")
 
 
-def test_a_font_that_is_not_installed_is_said_before_hours_of_runs(tmp_path, capsys):
-    text = json.dumps({**SCENARIO, "figures": [{"y": "accuracy", "style": {"font": "No Such Font"}}]})
-    (tmp_path / "mine.yaml").write_text(text)
-    assert main(["run", str(tmp_path / "mine.yaml"), "--quiet", "--out", str(tmp_path / "out")]) == 2
-    assert "style.font = 'No Such Font': is not installed" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_caption_says_that_contracts_have_passed_where_something_private_is_shown(experiment):
-    runs = []
-    for key, privacy, contract in [
-        ("local", None, {"status": "passed", "text": "passed: 4 small worlds"}),
-        ("cd", HONEST, {"status": "shipped", "text": "passed (shipped)"}),
-        ("cd_eps", None, {"status": "failed", "text": "failed: a long reason"}),
-    ]:
-        run = make_run(key, privacy=privacy)
-        run.manifest["contract"] = contract
-        runs.append(run)
-
-    def said(*keys):
-        found = drawn(experiment(runs), {**OVER_TIME, "protocols": list(keys)})
-        return [text for text in caption(found).replace("\n", " ").split("; ") if "contract" in text]
-
-    assert said("local") == []
-    assert said("local", "cd") == ["privacy contract passed (shipped)"]
-    assert said("local", "cd_eps") == ["privacy contract failed"]
-
-
 SCHEMA = {"network": {"latency": {"kind": "lognormal", "mean": 0.5}}, "clock": {"kind": "poisson"}, "protocols": {}}
 UNITS = [
     ("network.latency.mean", "latency mean (time units)", "latency mean 0.1 time units"),
@@ -252,31 +213,6 @@ def test_a_swept_field_is_called_and_counted_as_the_schema_says(experiment, path
     assert axes.get_xlabel() == axis
     panels = drawn(root, {"y": "accuracy", "x": "time", "facet": path}).figure.axes
     assert panels[0].get_title().replace("\n", " ") == place
-
-
-def test_a_unit_of_time_is_said_where_the_scenario_has_one_and_a_style_has_the_last_word(experiment):
-    root = experiment(over("network.latency.mean"), time_unit="30 s")
-    along = {"y": "accuracy", "x": "network.latency.mean"}
-    assert drawn(root, along).figure.axes[0].get_xlabel() == "latency mean (time units of 30 s)"
-    styled = {**along, "style": {"units": {"mean": "h"}}}
-    assert drawn(root, styled).figure.axes[0].get_xlabel() == "latency mean (h)"
-
-
-def test_levels_across_a_panel_are_told_apart_by_marks_where_lines_repeat(experiment):
-    """Six levels of one protocol have five kinds of lines, but marks of their own, in the legend as well."""
-    runs = []
-    for value in range(6):
-        run = make_run("local", grid={"depth": value})
-        run.trace = run.trace[run.trace["time"] == 0]
-        runs += [run, make_run("cd", grid={"depth": value})]
-    found = drawn(experiment(runs), {"y": "accuracy", "x": "time", "interval": "none"})
-    levels = found.figure.legends[0].legend_handles[:6]
-    assert len({(handle.get_linestyle(), handle.get_marker()) for handle in levels}) == 6
-    (axes,) = found.figure.axes
-    across = [line for line in axes.lines if len(set(line.get_ydata())) == 1 and len(line.get_ydata()) > 2]
-    assert len(across) == 6
-    assert all(line.get_marker() not in ("None", "", None) for line in across)
-    assert axes.get_xlim()[1] > 1.5  # marks stand at shares of the panel, not at times
 
 
 def test_figures_are_matplotlibs_and_a_notebook_shows_them(experiment):

@@ -16,7 +16,7 @@ from hushnet.simulator.figures import draw, plots, redraw
 from hushnet.simulator.figures.series_style import ALARM, house_style
 from scipy import special, stats
 
-from .synthetic import FALSE, HONEST, LABELS, SPEED, TIMES, accuracy, make_run
+from .synthetic import FALSE, HONEST, LABELS, TIMES, accuracy, make_run
 from .writing import written
 
 OVER_TIME = {"y": "accuracy", "x": "time", "by": "protocol", "statistic": "mean", "interval": "95%"}
@@ -126,15 +126,6 @@ def test_the_users_matplotlib_settings_neither_matter_nor_change(experiment):
         assert dict(mpl.rcParams) == mine
 
 
-def test_a_protocol_looks_the_same_in_every_figure(experiment):
-    root = experiment()
-    every, _ = drawn(root, OVER_TIME)
-    some, _ = drawn(root, {**OVER_TIME, "protocols": ["cd_eps"]})
-    colours = [[line.get_color() for line in figure.axes[0].lines if len(line.get_xdata())] for figure in (some, every)]
-    assert set(colours[0]) == {colours[1][-1]}
-    assert len({(line.get_linestyle(), line.get_marker()) for line in every.axes[0].lines}) == 3
-
-
 def test_runs_recorded_at_different_places_are_averaged_as_step_functions(experiment):
     table = numbers(experiment([make_run("cd", seed) for seed in range(2)]), x="vectors")
     # Seed 0 is recorded at 0, 40, 80, ..., 400 vectors; seed 1 at 0, 41, 82, ..., 410: the common axis ends at 400.
@@ -143,16 +134,6 @@ def test_runs_recorded_at_different_places_are_averaged_as_step_functions(experi
     both = [accuracy("cd", seed) for seed in range(2)]
     assert table["mean"].iloc[1] == pytest.approx((both[0][1] + both[1][0]) / 2)
     assert table["mean"].iloc[-1] == pytest.approx((both[0][10] + both[1][9]) / 2)
-
-
-def test_a_run_that_broke_off_counts_up_to_its_end_and_is_mentioned(experiment):
-    runs = [make_run("cd", seed) for seed in range(3)]
-    runs[2].manifest["status"] = "diverged"
-    runs[2].trace = runs[2].trace[runs[2].trace["time"] <= 4]
-    root = experiment(runs)
-    assert list(numbers(root)["n"]) == [3] * 5 + [2] * 6
-    assert list(numbers(root, x="protocol")["n"]) == [2]
-    assert drawn(root, OVER_TIME)[1] == ["coordinate descent\n⚠ 1 of 3 runs broke off"]
 
 
 def test_final_values_stand_against_a_swept_parameter(experiment):
@@ -174,14 +155,6 @@ def test_a_sweep_splits_curves_and_swept_words_are_categories(experiment):
     assert legend == ["coordinate descent, split even", "coordinate descent, split dirichlet"]
     figure, _ = drawn(root, {**OVER_TIME, "x": "task.split"})
     assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["even", "dirichlet"]
-
-
-def test_final_values_stand_against_the_size_of_the_agents_data(experiment):
-    table = numbers(experiment([make_run("cd", seed) for seed in range(2)]), x="samples")
-    # 30 agents with 10, ..., 39 samples in six bins of five.
-    np.testing.assert_allclose(table["x"], [12, 17, 22, 27, 32, 37])
-    np.testing.assert_allclose(table["mean"], 0.6 + 0.004 * table["x"] + 0.1 * SPEED["cd"] + 0.005)
-    assert set(table["n"]) == {2}
 
 
 def test_the_time_axis_has_the_unit_of_the_scenario(experiment):

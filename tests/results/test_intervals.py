@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from hushnet.simulator.analysis.aggregate import mean_interval
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.figures import draw, plots
 from hushnet.simulator.figures.intervals import FEW, interval
-from hushnet.simulator.figures.series_style import THIN, house_style
+from hushnet.simulator.figures.series_style import house_style
 from hushnet.simulator.language.figure_kinds import AXES
 from hushnet.simulator.language.figure_parameters import TO_TARGET, per_agent
 from hushnet.simulator.metrics import METRICS
@@ -58,13 +57,6 @@ def test_narrow_intervals_are_those_of_student(within):
     assert (found.low, found.high) == pytest.approx((mean - half, mean + half), abs=2e-3 * half)
 
 
-def test_student_covers_wide_shares_as_often_as_it_says():
-    """Of 4,000 means of 8 shares, seed 1, a 95 % interval covers 93 % to 97 % (some false alarm in 1e4 tries)."""
-    rng = np.random.default_rng(1)
-    found = interval(rng.beta(8, 3, size=(8, 4000)), (0.0, 1.0))
-    assert 0.93 < np.mean((found.low < 8 / 11) & (found.high > 8 / 11)) < 0.97
-
-
 def test_where_a_run_leaves_the_range_nothing_is_assumed():
     """A gap may lie below 0 while models differ."""
     values = np.array([[-0.1, 0.1], [0.2, 0.2], [0.3, 0.3]])
@@ -98,32 +90,6 @@ def test_bands_of_accuracy_end_at_1_and_those_of_a_gap_do_not_fall_like_curtains
     assert 1e-1 < high < 1.5e-1
 
 
-@pytest.mark.parametrize("x", ["time", "network.loss"])
-def test_a_seed_is_drawn_as_its_protocol_is_so_that_grey_tells_whose_it_is(experiment, x):
-    grids = [{}] if x == "time" else [{"network.loss": 0.0}, {"network.loss": 0.2}]
-    runs = [make_run(key, seed, grid=grid) for key in ("local", "cd") for seed in range(2) for grid in grids]
-    (axes,) = figure_of(load_all(experiment(runs)), y="accuracy", x=x).axes
-    thin = [line for line in axes.lines if line.get_linewidth() == THIN]
-    means = {
-        line.get_color(): line for line in axes.lines if line.get_linewidth() > THIN and line.get_linestyle() != "None"
-    }
-    assert len(thin) == 4
-    assert len({line.get_marker() for line in means.values()}) == 2
-    for line in thin:
-        of = means[line.get_color()]
-        assert line.get_marker() == of.get_marker()
-        assert line.is_dashed() == of.is_dashed()
-
-
-def test_from_five_runs_on_there_is_a_band(experiment):
-    collection = load_all(experiment([make_run("cd", seed) for seed in range(FEW)]))
-    many = figure_of(collection, y="accuracy")
-    assert [c for c in many.axes[0].collections if "Poly" in type(c).__name__]
-    assert caption(many) == f"mean and 95 % t interval (logit scale), n = {FEW} runs"
-    assert caption(figure_of(collection, y="accuracy", interval="seeds")) == f"mean and seeds (thin), n = {FEW} runs"
-    assert caption(figure_of(collection, y="accuracy", interval="none")) == f"mean, n = {FEW} runs"
-
-
 def test_where_runs_break_off_a_band_turns_into_the_lines_that_are_left(experiment):
     runs = [make_run("cd", seed) for seed in range(FEW)]
     runs[0].manifest["status"] = "diverged"
@@ -146,12 +112,3 @@ def test_every_seed_lies_inside_the_panel_whatever_the_interval(experiment, kind
     low, high = figure_of(load_all(experiment(runs)), y="accuracy", x=x, kind=kind).axes[0].get_ylim()
     assert low < 0.2 or (kind == "bars" and low <= 0)
     assert 0.95 < high < 1.05
-
-
-def test_a_figure_of_all_kinds_of_n_has_a_csv_with_the_seeds_that_it_draws(experiment):
-    runs = [make_run("cd", seed) for seed in range(FEW)] + [make_run("local", seed) for seed in range(2)]
-    (plot,) = plots(load_all(experiment(runs)), {"y": "accuracy", "x": "protocol"})
-    table = plot.table().set_index("protocol")
-    assert pd.isna(table.loc["cd", "seed 0"])
-    assert table.loc["local", ["seed 0", "seed 1"]].tolist() == pytest.approx([0.7, 0.71])
-    assert list(table.columns)[-2:] == ["seed 0", "seed 1"]

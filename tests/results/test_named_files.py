@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import os
 import shutil
 import subprocess
@@ -102,12 +100,6 @@ def test_a_manifest_has_the_checksum_of_every_file_that_was_read(kind, tmp_path)
     assert list(manifest["files"].values()) == [hashlib.sha256(FILES[name].encode()).hexdigest()]
 
 
-def test_the_table_of_data_has_the_md5_of_a_csv(tmp_path):
-    there = unpacked(ran(tmp_path, KINDS["csv"][0]), tmp_path)
-    (row,) = csv.DictReader(io.StringIO((there / "data.csv").read_text()))
-    assert row["md5"] == hashlib.md5(ROWS.encode()).hexdigest()
-
-
 @pytest.mark.slow
 def test_data_that_bear_a_name_of_the_bundles_own_are_packed_all_the_same(tmp_path):
     files = {**FILES, "data.csv": ROWS, "results/edges.csv": EDGES}
@@ -124,17 +116,6 @@ def test_data_that_bear_a_name_of_the_bundles_own_are_packed_all_the_same(tmp_pa
     done = subprocess.run(["sh", "rerun.sh"], cwd=there, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "claims hold" in done.stdout
-
-
-def test_a_link_that_a_scenario_names_is_kept_as_what_it_points_at(tmp_path):
-    (tmp_path / "elsewhere.csv").write_text(EDGES)
-    (tmp_path / "home").mkdir()
-    (tmp_path / "home" / "linked.csv").symlink_to(tmp_path / "elsewhere.csv")
-    out = tmp_path / "results"
-    scenario = written(tmp_path / "home", "topology: {kind: edge_list, path: linked.csv}")
-    assert main(["run", str(scenario), "--out", str(out), "--quiet"]) == 0
-    (tmp_path / "elsewhere.csv").unlink()
-    assert main(["replay", str(out)]) == 0
 
 
 @pytest.mark.parametrize("absolute", [False, True])

@@ -11,7 +11,6 @@ import pytest
 from hushnet.agents.errors import InputError
 from hushnet.agents.files import at_home
 from hushnet.simulator import run
-from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
 from hushnet.simulator.network.graphs import Topology
 from hushnet.simulator.storage.documents import Manifest, checked
@@ -94,30 +93,6 @@ def test_a_manifest_that_could_not_be_read_again_is_not_written(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("exp:1", "file:x", "gs:/x", "x?y=1", "#x")]
-
-
-@pytest.mark.parametrize("name", ["s3:x", "http:/x", "a%20b", "{a,b}", "a*b", "-x", *SLOW])
-def test_a_name_that_looks_like_an_address_is_a_folder_like_any_other(tmp_path, monkeypatch, name, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "s.yaml").write_text(json.dumps({**TINY, "seeds": 1}))
-    assert main(["run", "s.yaml", f"--out={name}", "--quiet"]) == 0
-    assert main(["plot", "--", name]) == 0
-    assert (tmp_path / name / "figures").is_dir()
-    assert main(["bundle", "--", name]) == 0
-    assert load_all(tmp_path / name).runs
-
-
-def test_the_home_is_meant_where_no_shell_has_said_so(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "s.yaml").write_text(json.dumps({**TINY, "seeds": 1}))
-    assert main(["run", "~/s.yaml", "--out=~/r", "--quiet"]) == 0
-    assert main(["report", "~/r"]) == 0
-    assert (tmp_path / "r" / "report.html").is_file()
-    assert not (tmp_path / "~").exists()
-
-
 @pytest.mark.parametrize("given", ["~nobody-of-that-name/x", os.fsdecode(b"r\xff")])
 def test_a_home_or_a_name_that_is_none_is_one_sentence(given, capsys):
     with pytest.raises(InputError):
@@ -138,15 +113,6 @@ def test_what_a_command_meets_of_the_system_is_never_unforeseen(number, monkeypa
     assert os.strerror(number) in said
     assert "unforeseen" not in said
     assert "did not foresee" not in said
-
-
-def test_a_run_into_a_name_that_is_too_long_or_a_link_to_nothing_is_refused(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "s.yaml").write_text(json.dumps(TINY))
-    assert main(["run", "s.yaml", "--out", "x" * 300, "--quiet"]) == 2
-    (tmp_path / "dangling").symlink_to(tmp_path / "gone")
-    assert main(["run", "s.yaml", "--out", "dangling", "--quiet"]) == 2
-    assert "is a link to what is not there" in capsys.readouterr().err
 
 
 def test_a_torn_marker_says_so_and_nothing_is_written(tmp_path, capsys):

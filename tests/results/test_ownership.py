@@ -111,12 +111,6 @@ def test_results_that_were_copied_without_their_marker_are_adopted(finished, tmp
     assert set(tree(root)) - set(before) == {MARKER}
 
 
-def test_a_folder_whose_claim_was_cut_off_is_taken(tmp_path):
-    (tmp_path / f".{MARKER}.hushnet-{'0123abcd' * 4}").write_text("{")
-    Store(tmp_path).save("0123456789abcdef", make_run())
-    assert (tmp_path / MARKER).is_file()
-
-
 def test_a_folder_that_is_moved_while_runs_are_written_does_not_become_two(tmp_path):
     store = Store(tmp_path / "out").claimed()
     store.save("0123456789abcdef", make_run())
@@ -170,14 +164,6 @@ def test_a_target_that_is_no_regular_file_is_refused(finished, tmp_path, command
         assert "is not a regular file" in capsys.readouterr().err
     assert pipe.is_fifo()
     assert circle.is_symlink()
-
-
-def test_a_target_behind_a_link_is_replaced_and_the_link_stays(finished, tmp_path):
-    (tmp_path / "page.html").write_text("old")
-    (tmp_path / "link.html").symlink_to("page.html")
-    assert main(["report", str(finished / "out"), "--out", str(tmp_path / "link.html")]) == 0
-    assert (tmp_path / "link.html").is_symlink()
-    assert "<html" in (tmp_path / "page.html").read_text()
 
 
 def test_a_bundle_packs_nothing_that_a_link_points_at(finished, tmp_path):

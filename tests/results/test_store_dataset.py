@@ -5,10 +5,8 @@ from __future__ import annotations
 import random
 
 import duckdb
-import numpy as np
 import pandas as pd
 import polars
-import pyarrow.parquet as pq
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.analysis.results import load_all
@@ -70,16 +68,6 @@ def test_its_bytes_do_not_depend_on_the_order_in_which_the_runs_came(tmp_path, m
     assert all(other == first for other in others)
 
 
-def test_it_is_written_in_pieces_and_says_the_same(tmp_path, monkeypatch):
-    whole, pieces = fill(tmp_path / "whole"), fill(tmp_path / "pieces")
-    whole.consolidate()
-    monkeypatch.setattr(dataset, "ROWS", 100)
-    pieces.consolidate()
-    files = [pq.ParquetFile(store.root / "dataset" / "trace.parquet") for store in (whole, pieces)]
-    assert [file.num_row_groups for file in files] == [1, 5]
-    assert files[0].read().equals(files[1].read())
-
-
 def test_it_is_written_only_when_it_is_stale_or_damaged(tmp_path):
     store = fill(tmp_path)
     assert store.consolidate()
@@ -103,16 +91,6 @@ def test_it_is_written_only_when_it_is_stale_or_damaged(tmp_path):
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == [".hushnet.json"]
 
 
-def test_reading_it_gives_what_reading_the_folders_gives(tmp_path):
-    store = fill(tmp_path)
-    slow = load_all(tmp_path)
-    store.consolidate()
-    quick = load_all(tmp_path)
-    for name in ("trace", "agents", "places"):
-        pd.testing.assert_frame_equal(getattr(slow, name), getattr(quick, name))
-    assert slow.manifests == quick.manifests
-
-
 def test_it_is_what_is_read_as_long_as_it_is_fresh_and_whole(tmp_path):
     store = fill(tmp_path)
     store.consolidate()
@@ -128,19 +106,6 @@ def test_it_is_what_is_read_as_long_as_it_is_fresh_and_whole(tmp_path):
     assert len(load_all(tmp_path).trace) == sum(len(make_run().trace) for _ in NAMES)
     store.save(NAMES[0], make_run("local", seed=77))
     assert set(load_all(tmp_path).trace.query("run == @NAMES[0]")["seed"]) == {77}
-
-
-def test_agents_of_different_protocols_may_have_different_columns(tmp_path):
-    store = fill(tmp_path)
-    run = make_run("cd", seed=5, grid={"network.loss": 0.0})
-    run.agents = run.agents.drop(columns="accuracy").assign(rmse=1, samples=run.agents["samples"].astype(float))
-    store.save(NAMES[1], run)
-    store.consolidate()
-    frame = load_all(tmp_path).agents
-    assert frame.loc[frame["run"] == NAMES[1], "accuracy"].isna().all()
-    assert frame["rmse"].notna().sum() == len(run.agents)
-    assert frame.loc[frame["run"] != NAMES[1], "accuracy"].notna().all()
-    assert frame["samples"].dtype == np.float64
 
 
 @pytest.mark.parametrize(

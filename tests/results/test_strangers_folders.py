@@ -47,12 +47,6 @@ def claimed(results, folder):
     return folder / "claims.csv"
 
 
-def test_a_bundle_that_is_whole_is_checked(results, tmp_path, capsys):
-    code, text = said(capsys, "bundle", results, "--check", claimed(results, tmp_path / "b"))
-    assert code == 0, text
-    assert "tables are the same, byte by byte" in text
-
-
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -95,33 +89,6 @@ def test_what_is_no_file_in_a_bundle_is_not_waited_for(results, tmp_path, capsys
     assert str(path) in text
 
 
-@pytest.mark.parametrize("kind", ["pipe", "link", "bytes", "link to the folder"])
-def test_a_report_shows_no_scenario_but_the_one_that_is_there(results, tmp_path, capsys, kind):
-    (tmp_path / "secret.yaml").write_text(SECRET)
-    origin = results / "origin"
-    origin.mkdir(exist_ok=True)
-    (origin / "resolved.json").write_text("{}")
-    path = origin / "scenario.yaml"
-    path.unlink(missing_ok=True)
-    if kind == "pipe":
-        os.mkfifo(path)
-    elif kind == "link":
-        path.symlink_to(tmp_path / "secret.yaml")
-    elif kind == "bytes":
-        path.write_bytes(b"\xff\xfe\xff")
-    else:
-        (tmp_path / "other").mkdir()
-        path = origin
-        (tmp_path / "other" / "scenario.yaml").write_text(SECRET)
-        (tmp_path / "other" / "resolved.json").write_text("{}")
-        shutil.rmtree(origin)
-        origin.symlink_to(tmp_path / "other")
-    code, text = said(capsys, "report", results)
-    assert code == 2, text
-    assert str(path) in text
-    assert not (results / "report.html").exists()
-
-
 @pytest.mark.parametrize(
     ("command", "name"),
     [
@@ -152,17 +119,6 @@ def test_nothing_is_read_or_written_behind_a_link(results, tmp_path, capsys, com
     assert code == 2, text
     assert "link" in text
     assert (sorted(target.iterdir()) if target.is_dir() else target.read_bytes()) == before
-
-
-@pytest.mark.parametrize("name", ["../../outside", "/tmp/x", "a/b", ""])
-def test_a_bundle_is_written_nowhere_but_among_the_results(results, tmp_path, capsys, name):
-    path = results / "index.json"
-    index = json.loads(path.read_text())
-    path.write_text(json.dumps({**index, "scenario": name}))
-    code, text = said(capsys, "bundle", results)
-    assert code == 2, text
-    assert "index.json: is damaged" in text
-    assert not list(tmp_path.rglob("*.zip"))
 
 
 def test_a_table_that_declares_more_than_its_bytes_can_hold_is_not_unpacked(results):

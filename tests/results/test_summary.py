@@ -82,18 +82,6 @@ def test_runs_that_broke_off_are_counted_and_left_out(experiment):
     assert "1 of 3 runs did not reach their end (diverged)" in " ".join(printed(collection).split())
 
 
-@pytest.mark.parametrize("width", [40, 80, 100])
-def test_the_table_is_legible_in_a_narrow_window(experiment, width):
-    private = {"cd_eps": FALSE}
-    points = [(p, seed, loss) for p in LABELS for seed in range(2) for loss in (0.0, 0.1)]
-    runs = [make_run(p, seed, grid={"network.loss": loss}, privacy=private.get(p)) for p, seed, loss in points]
-    text = printed(load_all(experiment(runs)), width)
-    assert max(map(len, text.splitlines())) <= max(width, 80)
-    assert "…" not in text
-    for word in ("coordinate", "descent", "private CD", "± 0.064", "37.2 ⚠"):
-        assert word in text
-
-
 def test_labels_are_not_read_as_markup(experiment):
     assert "CD [bold]" in printed(load_all(experiment([make_run(label="CD [bold]")])))
 

@@ -12,7 +12,7 @@ from hushnet.simulator.analysis.results import Collection, load_all
 from hushnet.simulator.analysis.targets import area, describe, levels, reached
 from hushnet.simulator.metrics import more_is_better
 
-from .synthetic import LABELS, SPEED, TIMES, accuracy, make_run
+from .synthetic import SPEED, make_run
 
 COUNTS = ("activations", "messages", "vectors", "bytes")
 
@@ -80,14 +80,6 @@ def test_a_run_that_broke_off_counts_up_to_its_end_and_one_without_the_metric_is
     np.testing.assert_array_equal(values(found), [1, math.inf, math.nan])
 
 
-def test_the_target_of_the_scenario_comes_before_the_default(experiment):
-    collection = load_all(experiment([make_run("cd")]))
-    collection.index["target"] = {"metric": "accuracy", "level": 0.85, "share": None}
-    place = int(np.argmax(accuracy("cd", 0) >= 0.85))
-    assert values(reached(collection, None, "time")) == [place]
-    assert values(reached(collection, {"metric": "objective", "share": 0.5}, "time")) == [1]
-
-
 def test_a_share_of_the_accuracy_is_of_what_a_run_ends_with():
     curve = [(0, 0.1), (1, 0.44), (2, 0.45), (3, 0.5)]
     collection = collection_of([curve], metric="accuracy", statistic="mean")
@@ -115,13 +107,6 @@ def test_a_share_of_the_accuracy_may_be_of_another_protocol_with_the_same_seed_a
     collection.manifests[2]["status"] = "diverged"
     found = reached(collection, {"metric": "accuracy", "share": 0.5, "of": "best"}, "time")
     np.testing.assert_array_equal(values(found), [math.nan, math.nan, math.nan, 0])
-
-
-def test_what_was_swept_of_one_protocol_alone_is_no_place_of_the_one_that_it_is_held_against():
-    curves = [[(0, 0.1), (1, 0.5)], [(0, 0.5)], [(0, 0.8)]]
-    grids = {0: {"alpha": 0.1}, 1: {"alpha": 0.2}}
-    collection = collection_of(curves, metric="accuracy", statistic="mean", grids=grids)
-    assert list(levels(collection, {"metric": "accuracy", "share": 0.5, "of": "p2"})) == [0.4, 0.4, 0.4]
 
 
 @pytest.mark.parametrize(
@@ -154,16 +139,6 @@ def test_the_mean_height_is_the_integral_where_records_are_dense():
     times = np.linspace(0, 3, 1001)
     collection = collection_of([np.c_[times, np.exp(-times)]])
     assert values(area(collection, "objective")) == pytest.approx([(1 - math.exp(-3)) / 3], rel=1e-5)
-
-
-def test_a_run_that_sends_nothing_is_a_level_on_the_axis_of_vectors(experiment):
-    frame = area(load_all(experiment()), "accuracy", x="vectors").set_index(["protocol", "seed"])["value"]
-    for seed in range(3):
-        assert frame["local", seed] == accuracy("local", seed)[-1]
-        heights, places = accuracy("cd", seed), (40 + seed) * TIMES
-        axis = np.linspace(0, 400, 100_001)
-        assert frame["cd", seed] == pytest.approx(np.interp(axis, places, heights).mean(), rel=1e-5)
-    assert set(LABELS) == {"local", "cd", "cd_eps"}
 
 
 def test_the_record_before_says_after_what_place_the_target_was_met(experiment):

@@ -126,20 +126,6 @@ def test_runs_keep_what_trivial_predictions_come_to(tmp_path):
     assert len(start) == 1
 
 
-def test_one_kind_of_a_metric_speaks_for_nobody_of_another():
-    """Nobody of this kind is ahead, but the other protocol was never held against the same prediction."""
-    made = with_baseline({"cd": 0.7, "local": 0.9}, 0.8)
-    for run_made in made:
-        if run_made.manifest["protocol"] == "local":
-            run_made.trace["metric"] = "accuracy of local"
-            run_made.manifest["baselines"] = {"accuracy": {"majority class": 0.8}}
-    collection = collected(made)
-    said = unbeaten(collection)
-    assert said, collection.kinds.metrics
-    assert not any(text.startswith("Nobody") for text, _ in said)
-    assert any(text.startswith("coordinate descent does not beat") for text, _ in said)
-
-
 def over_an_objective(constants, accuracy=0.8):
     """Runs of a sweep of a task's field: the constant changes from point to point with what is learned."""
     runs = []
@@ -160,12 +146,3 @@ def test_a_constant_that_changes_along_the_sweep_has_a_row_at_every_point(experi
     assert "0.4 \N{PLUS-MINUS SIGN} 0" in found["(own majority class)", ""]
     lines = [line for line in printed(collection).splitlines() if "(majority class)" in line]
     assert [("50" in line, "0.9" in line) for line in lines] == [(False, False), (True, True)]
-
-
-def test_protocols_meet_the_best_constant_of_their_own_point(experiment):
-    # Over both points the majority is best; where an agent's own is better, it is what has to be beaten.
-    collection = load_all(experiment(over_an_objective({5: (0.7, 0.85), 50: (0.75, 0.1)})))
-    [(said, loud)] = unbeaten(collection)
-    assert not loud
-    assert said.startswith("local does not beat a trivial prediction at 1 of 2 points of the sweep: own majority class")
-    assert said.endswith(", accuracy 0.85.")

@@ -63,20 +63,6 @@ def test_run_hands_the_loaded_scenario_over(scenario, experiment, tmp_path):
     )
 
 
-def test_run_quick_runs_the_quick_version(scenario, experiment):
-    assert main(["run", str(scenario), "--quick"]) == 2
-    scenario.write_text(SCENARIO + "quick: {stop.time: 1}\n", encoding="utf-8")
-    assert main(["run", str(scenario), "--quick"]) == 0
-    ((loaded, _),) = experiment.calls
-    assert (loaded.scenario.scenario, loaded.scenario.stop.time) == ("tiny-quick", 1)
-
-
-def test_a_quick_version_that_changes_itself_is_refused(scenario, capsys):
-    scenario.write_text(SCENARIO + "quick: {quick.seeds: 1}\n", encoding="utf-8")
-    assert main(["check", str(scenario)]) == 2
-    assert "quick.quick.seeds: must be a path outside of quick, such as network.loss" in capsys.readouterr().err
-
-
 def raising(error):
     def run_scenario(loaded, **options):
         raise error

@@ -1,7 +1,6 @@
 """What another program's environment holds is no reason to fail: encodings, closed streams, backends, limits."""
 
 import io
-import os
 import shutil
 import subprocess
 import sys
@@ -9,7 +8,6 @@ import threading
 
 import pytest
 from hushnet.simulator.cli import main
-from hushnet.simulator.shell import listing
 
 SCENARIO = """\
 schema: 1
@@ -71,31 +69,6 @@ def test_every_encoding_takes_what_is_said(encoding, environment, finished):
         assert stdout.said()
 
 
-@pytest.mark.parametrize("backend", ["module://matplotlib_inline.backend_inline", "nonsense", "TkAgg", ""])
-def test_a_backend_of_another_program_draws_to_files_all_the_same(backend, finished):
-    out = finished[1]
-    command = [sys.executable, "-m", "hushnet.simulator.cli", "plot", str(out)]
-    ended = subprocess.run(command, env={**os.environ, "MPLBACKEND": backend}, capture_output=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-    assert (out / "figures" / "1-accuracy-vs-time.png").exists()
-
-
-ASCII = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-"""A locale without accents, and without what Python does about it."""
-
-
-@pytest.mark.parametrize(("out", "lacking"), [("new", "edges é.csv"), ("é", "é")])
-def test_a_name_that_the_locale_has_no_letters_for_is_one_sentence(out, lacking, tmp_path):
-    text = SCENARIO.replace("{kind: ring}", "{kind: edge_list, path: edges é.csv}")
-    (tmp_path / "s.yaml").write_text(text, encoding="utf-8")
-    (tmp_path / "edges é.csv").write_text("source,target,weight\n0,1,1\n1,2,1\n2,3,1\n")
-    command = [sys.executable, "-m", "hushnet.simulator.cli", "run", "s.yaml", f"--out={out}", "--quiet"]
-    ended = subprocess.run(command, cwd=tmp_path, env={**os.environ, **ASCII}, capture_output=True, check=False)
-    said = ended.stderr.decode()
-    assert ended.returncode == 2, said
-    assert said.startswith(f"{lacking}: is no name in ASCII; choose or give it another one, or a locale of UTF-8")
-
-
 CLOSED = {">&-": 0, "2>&-": 0, ">&- 2>&-": 0, "> /dev/full": 5, "1</dev/null": 5, "| true": 1}
 
 
@@ -127,17 +100,3 @@ def test_a_limit_on_threads_is_said_to_be_one(environment, tmp_path, capsys):
     said = capsys.readouterr().err
     assert "no further thread or process may be started here" in said
     assert "interrupted" not in said
-
-
-def test_what_nobody_foresaw_is_the_limit_where_no_thread_may_be_started(environment, capsys):
-    def start(self):
-        raise RuntimeError("can't start new thread")
-
-    def failing(*_, **__):
-        raise SystemError("a library without its threads")
-
-    environment.setattr(listing, "lists", failing)
-    assert main(["list", "clocks"]) == 70
-    environment.setattr(threading.Thread, "start", start)
-    assert main(["list", "clocks"]) == 5
-    assert "no further thread or process may be started here" in capsys.readouterr().err

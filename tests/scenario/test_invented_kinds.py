@@ -9,7 +9,6 @@ from typing import ClassVar, Literal, final, get_args
 import networkx as nx
 import numpy as np
 import pytest
-from hushnet.agents.availability import AVAILABILITIES, Availability
 from hushnet.agents.errors import InputError, RunFailure
 from hushnet.agents.losses import LOSSES, Loss, RowForms
 from hushnet.agents.losses import register as register_loss
@@ -32,7 +31,7 @@ from hushnet.simulator.language.schema import scenario_schema
 from hushnet.simulator.metrics import METRICS, Metric, more_is_better, range_of, register
 from hushnet.simulator.network.clocks import CLOCKS, ClockModel, RecordedClock
 from hushnet.simulator.network.graphs import TOPOLOGIES, Topology
-from hushnet.simulator.network.latency import EXPONENTIAL, LATENCIES, LINKS, Latency, LinkDelays
+from hushnet.simulator.network.latency import EXPONENTIAL, LATENCIES, Latency
 from hushnet.simulator.network.network import LOSS_MODELS, LossModel
 
 ENGINES = ("event", "batched")
@@ -126,24 +125,6 @@ def test_what_a_function_of_the_user_gives_in_one_run_ends_no_other(tmp_path):
         run(scenario(), out=tmp_path, metrics={"mine": mine})
     index = Result.open(tmp_path).collection.index
     assert (len(index["failed"]), len(index["runs"])) == (1, 1)
-
-
-def test_a_metric_may_decide_a_tuning_and_is_unknown_before_its_registration(weight):
-    tune = {"over": {"cd.mu": [0.1, 0.3]}, "metric": "weight"}
-    asked = {"every": 2.0, "metrics": ["weight"]}
-    assert load(scenario(record=asked, tune=tune)).scenario.tune.metric == "weight"
-    with pytest.raises(InputError, match=r"unknown metric.*did you mean 'weight'"):
-        load(scenario(record={"every": 2.0, "metrics": ["weigth"]}))
-
-
-def test_a_name_that_is_taken_is_refused(weight):
-    def other(reading):
-        yield "mean", 0.0
-
-    with pytest.raises(ValueError, match="'weight' is taken by another metric"):
-        register(Metric(name="weight", better=None, compute=other, quantity=lambda reading: None))
-    with pytest.raises(ValueError, match="'bytes' is taken by an axis"):
-        register(Metric(name="bytes", better=None, compute=other, quantity=lambda reading: None))
 
 
 @final
@@ -437,61 +418,6 @@ def test_numbers_that_a_figure_cannot_be_drawn_from_are_one_sentence(forget, tmp
     register_figure(FigureKind(name="dots", about="a dot per protocol", numbers=numbers, draw=dots, x=("protocol",)))
     with pytest.raises(InputError, match=f"figure kind dots: {said}"):
         run(scenario(seeds=2, figures=[{"kind": "dots", "y": "accuracy", "x": "protocol"}]), out=tmp_path)
-
-
-class Apart(Latency):
-    """The same time for every number by which two agents' indices differ."""
-
-    kind: Literal["apart"]
-    pace: Positive
-    """Time units."""
-
-    @property
-    def average(self):
-        return self.pace
-
-    @property
-    def law(self):
-        return LINKS
-
-    def links(self, ids, base):
-        return LinkDelays(lambda senders, receivers: self.pace * np.abs(senders - receivers), self.pace)
-
-
-def test_a_latency_that_is_fixed_for_each_link_runs_on_both_engines(forget, tmp_path):
-    kinds_of(LATENCIES, forget, Apart)
-    found = {}
-    for engine in ENGINES:
-        asked = scenario(network={"latency": {"kind": "apart", "pace": 0.3}}, engine=engine)
-        result = run(asked, out=tmp_path / engine)
-        assert str(result.manifests[0]["engine"]).startswith(engine)
-        found[engine] = result.trace["value"]
-    np.testing.assert_allclose(*found.values(), rtol=1e-9, atol=1e-12)
-
-
-class Present(Availability):
-    """Nobody is ever away."""
-
-    kind: Literal["present"]
-
-    @property
-    def unfailing(self):
-        return True
-
-    def timelines(self, ids, numbers, *, draw, round_time, base=None):
-        return [iter([(0.0, True)]) for _ in ids]
-
-
-def test_an_availability_under_which_nobody_is_absent_is_one_where_that_is_asked_for(forget):
-    kinds_of(AVAILABILITIES, forget, Present)
-    noise = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 1e-3}, "updates": 3, "clip": 1.0}
-    private = {"kind": "coordinate_descent", "mu": 0.3, "privacy": {**noise, "allocation": "proposition2"}}
-    private["privacy"]["oracle_schedule"] = True
-    asked = {"protocols": {"cd": private}, "stop": {"time": 6.0}}
-    assert load(scenario(availability={"kind": "present"}, **asked)).scenario.availability.nobody_absent
-    late = {"joins": {"share": 0.5, "between": [0, 1]}}
-    with pytest.raises(InputError, match="oracle"):
-        load(scenario(availability={"kind": "present", **late}, **asked))
 
 
 class Hub(Topology):

@@ -218,16 +218,6 @@ def test_what_is_wrong_with_an_own_file_is_one_sentence(tmp_path, spec, text, sa
     assert "\n" not in str(caught.value)
 
 
-def test_a_copy_of_a_shipped_protocol_may_keep_its_kind(tmp_path):
-    text = PLUGIN + (
-        "from typing import Literal\nfrom hushnet.protocols.base import ProtocolParameters\n"
-        "class P(ProtocolParameters):\n    kind: Literal['local']\n"
-        "class Copy(Mine):\n    Parameters = P\n"
-    )
-    loaded = load(own(tmp_path, "./mine.py:Copy", text), trust_code=True)
-    assert loaded.scenario.protocols["mine"].kind == "./mine.py:Copy"
-
-
 METRIC = """
 from hushnet.agents.quantity import Quantity
 from hushnet.simulator.metrics import Metric

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.language.loading import load
@@ -38,12 +37,6 @@ def test_characters_that_no_file_may_have_are_refused(letter):
 def test_what_never_ends_is_refused(wrong):
     with pytest.raises(InputError, match="is nested more than 20 levels deep"):
         load(wrong)
-
-
-def test_numbers_of_numpy_and_tuples_are_what_they_hold():
-    task = {**SCENARIO["task"], "agents": np.int64(4), "samples": (5, 5)}
-    given = {**SCENARIO, "task": task, "seeds": np.array([3, 4]), "stop": {"time": np.float64(2.0)}}
-    assert load(given).scenario == load({**SCENARIO, "seeds": [3, 4]}).scenario
 
 
 @pytest.mark.parametrize(

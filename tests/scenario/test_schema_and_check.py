@@ -183,28 +183,3 @@ def test_what_one_field_says_by_itself_is_judged_alike(validator, field, value):
     assert complaint(data) == ""
     assert bool(complaint({**data, field: value})) == wrong
     assert validator.is_valid({**data, field: value}) != wrong
-
-
-def with_floats(data):
-    """The same data, every whole number written as a float."""
-    if isinstance(data, dict):
-        return {key: with_floats(value) for key, value in data.items()}
-    if isinstance(data, list):
-        return [with_floats(value) for value in data]
-    return float(data) if type(data) is int else data
-
-
-def test_a_float_without_a_fraction_is_a_whole_number_to_both(validator, files):
-    # JSON Schema, section 4.2.3: 1.0 and 1 are the same integer.
-    for name, data in files.items():
-        floats = with_floats(data)
-        assert validator.is_valid(floats), name
-        assert complaint(floats) == "", name
-
-
-@pytest.mark.parametrize("value", [8.5, 1e300, True, "8.0"])
-def test_what_is_no_whole_number_is_one_to_neither(validator, files, value):
-    data = copy.deepcopy(files["quickstart"])
-    data["task"]["agents"] = value
-    assert not validator.is_valid(data)
-    assert "task.agents" in complaint(data)

@@ -4,7 +4,6 @@ import json
 
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.language.sweep_parameters import Geometric, Range, Together
 from hushnet.simulator.language.sweeps import axes, expand
@@ -28,10 +27,6 @@ def loaded(tmp_path, *lines, **options):
     path = tmp_path / "tiny.yaml"
     path.write_text(BASE + "\n".join(lines) + "\n", encoding="utf-8")
     return load(path, **options)
-
-
-def along(found, name):
-    return [point.values[name] for point in found.points]
 
 
 @pytest.mark.parametrize(
@@ -91,33 +86,12 @@ def test_fields_that_move_together_are_one_axis(tmp_path):
     assert [(p.scenario.task.agents, p.scenario.stop.time) for p in found.points] == [(4, 10), (8, 20)] * 2
 
 
-def test_a_whole_mapping_may_be_swept_and_goes_by_its_label_or_kind(tmp_path):
-    latencies = "[{kind: constant, value: 1.0}, {kind: exponential, mean: 1.0}]"
-    found = loaded(tmp_path, "sweep:", f"  network.latency: {latencies}")
-    assert along(found, "network.latency") == ["constant", "exponential"]
-    assert found.points[1].scenario.network.latency.mean == 1.0
-    found = loaded(
-        tmp_path, "sweep:", "  tail:", f"    zip: {{network.latency: {latencies}}}", "    labels: [none, long]"
-    )
-    assert along(found, "tail") == ["none", "long"]
-    assert found.points[0].scenario.network.latency.value == 1.0
-
-
 def test_braces_set_a_field_of_several_protocols_alike(tmp_path):
     found = loaded(tmp_path, "sweep:", "  protocols.{cd,admm}.mu: [0.1, 0.2]")
     for point, mu in zip(found.points, [0.1, 0.2], strict=True):
         assert [point.scenario.protocols[key].mu for key in ("cd", "admm")] == [mu, mu]
         assert point.values == {"protocols.{cd,admm}.mu": mu}
     assert expand("protocols.{a, b}.privacy.target") == ["protocols.a.privacy.target", "protocols.b.privacy.target"]
-
-
-def test_sweeping_one_protocol_leaves_the_runs_of_the_others_as_they_are(tmp_path):
-    found = loaded(tmp_path, "sweep:", "  size:", "    zip: {protocols.cd.mu: [0.1, 0.2], protocols.admm.rho: [1, 2]}")
-    experiment = Experiment(found, tmp_path / "results")
-    ids = {}
-    for run in experiment.runs():
-        ids.setdefault(run.protocol, set()).add(experiment.run_id(run))
-    assert {key: len(names) for key, names in ids.items()} == {"local": 1, "cd": 2, "admm": 2}
 
 
 def test_a_swept_scenario_is_plain_when_resolved_and_loads_again(tmp_path):

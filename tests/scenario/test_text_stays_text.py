@@ -61,24 +61,3 @@ def test_a_character_that_json_writes_in_two_escapes_is_whole(tmp_path):
     path.write_text(path.read_text().replace("\\udf89", ""))
     with pytest.raises(InputError, match=r"the character U\+D83C is not allowed"):
         load(path)
-
-
-@pytest.mark.parametrize("key", [1, 1.5, None, True, ("a", "b"), b"cd"])
-@pytest.mark.parametrize("place", [(), ("protocols",), ("task",), ("protocols", "cd")])
-def test_a_key_that_is_no_text_is_named(key, place):
-    scenario = json.loads(json.dumps(SCENARIO))
-    inside = scenario
-    for part in place:
-        inside = inside[part]
-    inside[key] = {"kind": "local"}
-    with pytest.raises(InputError, match=r"the key .* must be a text"):
-        load(scenario)
-
-
-def test_an_endless_path_is_not_echoed_whole(tmp_path, capsys):
-    long = "x/" * 2500
-    for arguments in (["run", f"{long}s.yaml"], ["run", "quickstart", "--set", f"task.{long}=1"]):
-        assert main(arguments) == 2
-        said = capsys.readouterr().err
-        assert len(said) < 1000
-        assert "..." in said

@@ -98,15 +98,6 @@ def test_held_out_rows_can_be_measured_on_every_sort_of_task(task, topology, pro
     assert result.manifest["task"]["notes"]["validation"] == 0.3
 
 
-def test_trials_never_share_a_seed_with_the_reported_runs():
-    seeds = [0, FIRST_SEED, FIRST_SEED + 2]
-    scenario = load(written(seeds=seeds)).scenario
-    assert [(pair.data, pair.run) for pair in trial_seeds(scenario)] == [
-        (FIRST_SEED + 1, FIRST_SEED + 1),
-        (FIRST_SEED + 3, FIRST_SEED + 3),
-    ]
-
-
 def test_trials_on_a_data_set_from_a_file_keep_its_reported_split(tmp_path):
     rows = "\n".join(f"{agent},{agent + row},{row % 2}" for agent in range(4) for row in range(6))
     (tmp_path / "rows.csv").write_text(f"who,x,y\n{rows}\n", encoding="utf-8")
@@ -150,15 +141,6 @@ def test_the_best_mean_is_chosen_and_reported_with(done):
     assert collection.index["target"] == {"metric": "accuracy", "level": 0.7}
 
 
-def test_a_second_time_nothing_is_tried_or_run_again(done):
-    _, folder = done
-    experiment = Experiment(load(written(sweep={"network.loss": [0.0, 0.2]})), folder)
-    answers = []
-    perform(experiment, on_run=lambda run, answer: answers.append(answer.there))
-    assert len(answers) == 2 * 3 * 2 + 2 * 2 * 3
-    assert all(answers)
-
-
 def test_tuning_at_each_point_may_choose_differently_and_says_where(tmp_path):
     data = written(sweep={"task.dimension": [2, 6]}, tune={**TUNE, "at": "each point"})
     collection = run(data, out=tmp_path)
@@ -194,20 +176,6 @@ def test_a_best_value_at_an_end_and_broken_trials_are_warned_of(monkeypatch, tmp
     lines = list(sentences(account))
     assert ("tuned cd: mu = 0.1 (validation accuracy 0.9, best of 3 trials on 2 seeds)", False) in lines
     assert any("no test row" in line for line, _ in lines)
-
-
-def test_a_trial_may_be_judged_by_all_its_records_and_not_by_its_end(tmp_path):
-    names = {}
-    for over in (False, True):
-        tune = {"over": {"cd.mu": [0.01, 1.0]}, "metric": "accuracy", "seeds": 1, "over_the_run": over}
-        loaded = load(written(tune=tune, record={"every": 1.0, "metrics": ["accuracy"]}))
-        chosen = choose(Experiment(loaded, tmp_path / str(over)), perform)
-        trials = load_all(tmp_path / str(over) / "tuning").trace.query("protocol == 'cd' and statistic == 'mean'")
-        by_run = trials.groupby("run")["value"]
-        scores = by_run.mean() if over else by_run.last()
-        assert chosen.tuning["chosen"][0]["score"] == pytest.approx(scores.max())
-        names[over] = chosen.tuning["decided_by"]
-    assert names == {False: "accuracy mean", True: "accuracy mean over the run"}
 
 
 def test_tuned_fields_are_listed_beside_a_private_protocols_epsilon(tmp_path):

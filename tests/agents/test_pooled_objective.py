@@ -43,14 +43,6 @@ def test_its_gradient_is_that_of_its_value(loss):
         assert gradient[index] == pytest.approx(slope, abs=1e-7)
 
 
-@pytest.mark.parametrize("loss", ["logistic", "squared", "smoothed_hinge"])
-def test_the_gradient_vanishes_at_the_minimiser(loss):
-    objective = PooledObjective.mean_of_agents(task_with(loss), 0.3)
-    models, value = objective.minimise()
-    assert np.abs(objective.gradient(models)).max() < 1e-12
-    assert objective.value(models) == value
-
-
 def test_large_models_are_minimised_by_conjugate_gradients_to_the_same_point(monkeypatch):
     objective = PooledObjective.mean_of_agents(task_with("logistic"), 0.3)
     exact = objective.minimise()[0]
@@ -117,8 +109,3 @@ def test_scalar_problems_are_solved_where_plain_newton_steps_cycle(loss, curvatu
         centre = linear[row] / curvature
         expected = brentq(slope, centre - 2 / curvature, centre + 2 / curvature, xtol=1e-12)
         assert points[row] == pytest.approx(expected, abs=1e-7 / curvature)
-
-
-def test_scalar_problems_need_a_bracket():
-    with pytest.raises(ValueError, match="bounded slope"):
-        minimise_rows(LOSSES["squared"], np.ones(1), curvature=1.0, linear=np.ones(1))

@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 TOP = 2**64 - 1
-YES = np.ones(1, dtype=np.bool_)
 
 
 def chosen(one, place, population: int, count: int) -> list[int]:

@@ -235,11 +235,6 @@ def test_converted_files_run_from_the_shell(tmp_path, monkeypatch, capsys):
     assert pd.read_parquet(next((tmp_path / "results/theirs").glob("*/trace.parquet")))["vectors"].max() > 0
 
 
-def test_samples_have_no_agents_to_rename(tmp_path):
-    log = "64 bytes from 192.0.2.1: icmp_seq=1 ttl=55 time=12.0 ms\n"
-    assert converted(tmp_path, log, "delays", number=True)[0] == [["0.006"]]
-
-
 def test_a_name_of_a_row_without_a_row_is_no_data(tmp_path):
     rows, _ = converted(tmp_path, "from to\n1 x y\n2 y z\n3\n", "edges")
     assert [row[:2] for row in rows] == [["x", "y"], ["y", "z"]]

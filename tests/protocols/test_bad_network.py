@@ -13,6 +13,7 @@ from hushnet.agents.tasks.base import Task
 from hushnet.protocols.catalog import PROTOCOLS, resolve
 from hushnet.simulator.contract import protocol_parameters
 from hushnet.simulator.contract.bench import small_graph, small_task
+from hushnet.simulator.engine.selection import Name
 from hushnet.simulator.network.clocks import Poisson
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.randomness import Draws
@@ -95,7 +96,7 @@ CASES = [
 ]
 
 
-def world_on(case: Case, seed: int):
+def world_on(case: Case, seed: int, engine: Name = "auto"):
     task: Task = split_task() if case.split else small_task(6, empty=False)
     graph: Graph = star(task) if case.split else small_graph(6)
     protocol = resolve(case.kind)
@@ -108,7 +109,7 @@ def world_on(case: Case, seed: int):
         stop=Stop(time=40.0),
         draws=Draws(seed),
     )
-    return build_world("auto", setting, protocol, protocol_parameters(protocol, case.fields))
+    return build_world(engine, setting, protocol, protocol_parameters(protocol, case.fields))
 
 
 def test_no_protocol_is_left_out():

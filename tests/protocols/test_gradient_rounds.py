@@ -10,7 +10,6 @@ from hushnet.protocols.algorithms.extra import Extra
 from hushnet.protocols.algorithms.gradient_tracking import GradientTracking
 from hushnet.protocols.algorithms.nids import Nids
 from hushnet.protocols.steps import mixing_weights
-from hushnet.simulator.contract import check_contract
 from hushnet.simulator.contract.bench import protocol_parameters, small_graph, small_task
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 from hushnet.simulator.network.clocks import Poisson
@@ -125,13 +124,6 @@ def test_lossless_rounds_are_the_papers_iteration(name, rounds):
     np.testing.assert_allclose(found, by_matrices(name, rounds), rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
-def test_both_engines_have_the_same_bits(name):
-    (one, _), (other, _) = run(name, 12), run(name, 12, engine=BatchedEngine())
-    assert other.engine.startswith("batched (steps in batches")
-    assert one.state.agent["model"].rows.tobytes() == other.state.agent["model"].rows.tobytes()
-
-
 def distance(name, rounds, alpha=0.5, **fields):
     """Largest distance of an agent's model to the minimum of F."""
     world, _ = run(name, rounds, alpha=alpha, engine=BatchedEngine(), **fields)
@@ -144,25 +136,6 @@ def test_exact_methods_end_in_the_minimum_at_a_linear_rate(name):
     distances = [distance(name, rounds) for rounds in (100, 300, 900)]
     assert distances[2] < 1e-6
     assert distances[1] < 0.3 * distances[0]
-
-
-@pytest.mark.parametrize("order", ["combine_then_adapt", "adapt_then_combine"])
-def test_decentralised_sgd_ends_near_the_minimum_and_nearer_with_smaller_steps(order):
-    large, small = distance(order, 1500, 0.5), distance(order, 6000, 0.1)
-    assert 1e-4 < small < large / 3
-
-
-@pytest.mark.parametrize("name", PROTOCOLS)
-def test_losses_and_late_messages_change_no_round_that_is_repeated(name):
-    network = {"loss": 0.3, "latency": {"kind": "exponential", "mean": 1.0}}
-    assert models(name, 30, network=network).tobytes() == models(name, 30).tobytes()
-
-
-@pytest.mark.parametrize("name", PROTOCOLS)
-def test_the_contract_holds(name):
-    protocol, fields = PROTOCOLS[name]
-    check_contract(protocol, fields)
-    check_contract(protocol, {**fields, "batch": 2})
 
 
 def test_local_steps_before_the_gradient_are_refused():

@@ -37,7 +37,7 @@ from ..campaigns.world_cases import CASES, FULL, GAUSSIAN, PATIENT, ROUNDS, Case
 from ..engine.driving import build_world, drive
 from .columns import split_task, star
 from .sketches import PassiveBroadcast
-from .worlds import AWAY, BAD, LATE, setting_of
+from .worlds import AWAY, BAD, setting_of
 
 
 def built(case):
@@ -373,16 +373,6 @@ def test_every_invariant_has_a_planted_mistake_that_breaks_it():
     assert names - shared == planted
 
 
-def test_agents_that_went_on_with_other_rounds_are_told_by_the_sum_of_duals():
-    """The defect that patience is refused for: the gap is frozen, and the invariant says so long before."""
-    case = Case("consensus_admm", PATIENT)
-    setting = setting_of(task=small_task(), stop=Stop(time=40.0), **LATE)
-    [told, duals] = checked_run(case, setting, "event", protocol=TrustsPatience)[1].report()
-    assert not told["broken"]
-    assert duals["broken"]
-    assert duals["first"]["time"] < 10.0
-
-
 class Half(PassiveBroadcast):
     """Keeps something that is off by a half of its size, from time 3 on, at agent 2."""
 
@@ -409,16 +399,6 @@ def test_a_broken_invariant_says_since_when_and_where():
     assert entry["checked"] == 22
 
 
-def test_looking_changes_nothing_that_is_recorded():
-    class Silent(Half):
-        def invariants(self):
-            return NoInvariant("nobody looks")
-
-    watched, alone = sketch(Half), sketch(Silent)
-    assert watched.trace().to_csv() == alone.trace().to_csv()
-    assert (alone.invariants.report(), alone.invariants.why_none) == ([], "nobody looks")
-
-
 @pytest.mark.parametrize(("wrong", "broken"), [(np.nan, True), (np.inf, True), (1e-10, False), (0.0, False)])
 def test_a_distance_that_is_no_number_is_broken_and_rounding_is_not(wrong, broken):
     class Wrong(Half):
@@ -428,11 +408,6 @@ def test_a_distance_that_is_no_number_is_broken_and_rounding_is_not(wrong, broke
     [entry] = sketch(Wrong).invariants.report()
     assert entry["broken"] == broken
     assert not broken or entry["worst"] == np.inf
-
-
-def test_a_plug_in_that_says_nothing_is_remarked_on():
-    check = sketch(PassiveBroadcast).invariants
-    assert (check.report(), check.why_none) == ([], "")
 
 
 def test_rounds_of_neighbours_and_quiet_edges_decide_what_is_looked_at():

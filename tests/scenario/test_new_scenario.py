@@ -7,7 +7,7 @@ import re
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.cli import main
-from hushnet.simulator.language.described import SECTIONS, described, kinds_in, protocols
+from hushnet.simulator.language.described import SECTIONS, kinds_in, protocols
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.shell.new_scenario import USUAL, scenario_text, write_scenario
 
@@ -54,13 +54,6 @@ def test_every_protocol_can_be_started_with(tmp_path):
     assert refused == [("feature_sgd", True), ("feature_sharing", True), ("stale_feature_sharing", True)]
 
 
-def test_every_field_that_must_be_given_has_an_example():
-    parts = [kinds_in(section)[kind] for section, kind in KINDS] + list(protocols().values())
-    for part in parts:
-        wanting = [f.name for f in described(part) if f.default is None and f.example is None and f.name != "kind"]
-        assert wanting == [], part
-
-
 def test_comments_show_the_defaults(tmp_path):
     text = write_scenario("mine", tmp_path).read_text()
     assert "\n  # label_noise: 0.05" in text
@@ -75,12 +68,6 @@ def test_a_comment_that_is_taken_away_changes_nothing(section, tmp_path):
     for kind in kinds_in(section):
         if (section, kind) not in UNFIT:
             takes_comments_away(tmp_path, {section: kind}, ())
-
-
-def test_a_comment_of_a_protocol_that_is_taken_away_changes_nothing(tmp_path):
-    for kind in protocols():
-        if kind not in {"feature_sgd", "feature_sharing", "stale_feature_sharing"}:
-            takes_comments_away(tmp_path, {}, [kind])
 
 
 def takes_comments_away(folder, kinds, among):

@@ -318,7 +318,7 @@ def test_a_caption_says_that_contracts_have_passed_where_something_private_is_sh
     runs = []
     for key, privacy, contract in [
         ("local", None, {"status": "passed", "text": "passed: 4 small worlds"}),
-        ("cd", HONEST, {"status": "shipped", "text": "passed (shipped)"}),
+        ("cd", HONEST, {"status": "passed", "text": "passed: 4 small worlds"}),
         ("cd_eps", None, {"status": "failed", "text": "failed: a long reason"}),
     ]:
         run = make_run(key, privacy=privacy)
@@ -330,8 +330,10 @@ def test_a_caption_says_that_contracts_have_passed_where_something_private_is_sh
         return [text for text in caption(found).replace("\n", " ").split("; ") if "contract" in text]
 
     assert said("local") == []
-    assert said("local", "cd") == ["privacy contract passed (shipped)"]
+    assert said("local", "cd") == ["privacy contract passed: 4 small worlds"]
     assert said("local", "cd_eps") == ["privacy contract failed"]
+    runs[1].manifest["contract"] = {"status": "shipped", "text": "passed (shipped)"}
+    assert said("local", "cd") == []
 
 
 SCHEMA = {"network": {"latency": {"kind": "lognormal", "mean": 0.5}}, "clock": {"kind": "poisson"}, "protocols": {}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, final
 from typing import Protocol as Structural
 from weakref import ref
@@ -162,11 +162,17 @@ class PeerSource(StepSource):
     def shard(self, agent: int) -> Shard:
         return self.data
 
+    def _tell(self, what: str, numbers: NDArray[Any]) -> None:
+        peer = self._peer()
+        if self.tables.tell is not None and peer is not None:
+            agents = np.array([self.agent])
+            self.tables.tell(what, agents, [self._tick], [peer.now], numbers, np.array([0, len(numbers)]))
+
     @override
     def perturb(self, values: Array) -> Array:
         if not self.release.noisy:
             return values
-        return self.release.perturb(values[0], rng=self.stream("noise"))[None]
+        return self.release.perturb(values[0], rng=self.stream("noise"), tell=partial(self._tell, "noise"))[None]
 
     @override
     def perturb_objective(
@@ -174,8 +180,13 @@ class PeerSource(StepSource):
     ) -> Array:
         weight, curvature, influence = float(weights[0]), float(curvatures[0]), float(influences[0])
         implied, log_jacobian = inverse_of(self.data, self.tables.loss, weight, curvature, linear[0], influence)
+
+        def solve(noise: Array) -> Array:
+            self._tell("noise", noise)
+            return minimise(linear - influence * noise[None])[0]
+
         found = self.release.perturb_objective(
-            lambda noise: minimise(linear - influence * noise[None])[0],
+            solve,
             implied,
             size=linear.shape[1],
             rng=self.stream("noise"),
@@ -195,11 +206,14 @@ class PeerSource(StepSource):
     def choose(self, purpose: str, populations: Ranks, counts: Ranks) -> tuple[Ranks, Ranks]:
         stream, population, count = self.stream(purpose), int(populations[0]), int(counts[0])
         ranks = np.array([stream.integers(population)]) if count == 1 else stream.choice(population, count, False)
+        if purpose == SAMPLING:
+            self._tell("rows", ranks)
         return ranks.astype(np.int64), np.array([0, count])
 
     @override
     def choose_each(self, shares: Array) -> tuple[Ranks, Ranks]:
         ranks = np.flatnonzero(self.stream(SAMPLING).random(len(self.data.labels)) < shares[0])
+        self._tell("rows", ranks)
         return ranks, np.array([0, len(ranks)])
 
     @override

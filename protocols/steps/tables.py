@@ -17,6 +17,9 @@ from .names import Names
 from .row_kernels import NORMS
 
 Array = NDArray[np.float64]
+Tell = Callable[[str, NDArray[np.int64], Any, Any, NDArray[Any], NDArray[np.int64]], None]
+"""Told what was drawn (``noise`` or ``rows``), by which agents, at which ticks and times, all (B,); the numbers, and
+(B + 1,) where each agent's begin among them."""
 
 
 class StepTables:
@@ -44,6 +47,8 @@ class StepTables:
         """How a batch, and the record of one agent, finds what a step may name (`hushnet.protocols.steps.loading`)."""
         self.forms: dict[Any, Callable[..., Any]] = {}
         """Kernels for the types that steps made when they are due give them: to find these takes longer than most."""
+        self.tell: Tell | None = None
+        """Told of the noise and the rows that steps draw, where somebody asks for them."""
 
     @cached_property
     def code(self) -> int:

@@ -116,6 +116,8 @@ class _Attempt:
         self.recorder = self._experiment.recorder(self._run, self.remarks)
         self.log = self._experiment.message_log(self._run)
         self.world = self._experiment.world(self._run, self.recorder, self.log, again)
+        if self.log is not None:
+            self.log.begin(self.world)
         return self.world
 
     def engine(self, world: World) -> Engine:
@@ -137,7 +139,7 @@ class _Attempt:
         checked = recorder.invariants
         manifest["invariants"] = [] if checked is None else checked.report()
         manifest["no_invariant"] = None if checked is None else checked.why_none
-        extras = {} if self.log is None else {"messages": self.log.table(world)}
+        extras = {} if self.log is None else self.log.tables(world)
         return RunResult(manifest, trace, agents, ledger, extras=extras)
 
 

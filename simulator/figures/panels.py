@@ -176,6 +176,10 @@ def _lay_out(figure: Figure, panels: Sequence[Axes], style: FigureStyle) -> None
             for axes in panels:
                 along = axes.get_window_extent().height / figure.dpi
                 axes.set_ylabel(wrapped(axes.get_ylabel(), characters(along, 16)))
+                factor = axes.xaxis.get_offset_text()
+                if factor.get_text() and axes.get_xlabel():  # which would lie across a long label's end
+                    axes.set_xlabel(wrapped(f"{axes.get_xlabel()} {factor.get_text()}", characters_along(axes) + 20))
+                    factor.set_visible(False)
             figure.draw_without_rendering()
         except UserWarning:
             raise _no_room(figure, style) from None

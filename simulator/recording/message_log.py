@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from ..storage.files import Frame
     from ..world.world import World
 
-COLUMNS = ("what", "agent", "other", "kind", "start", "end", "fate", "bytes")
+COLUMNS = ("what", "agent", "other", "kind", "start", "end", "fate", "bytes", "tick", "caller", "copy")
+DRAWN = ("agent", "time", "tick", "what", "rank", "value")
+NUMBERS = {"bytes": columns.SIZE, "order": columns.ORDER, "tick": columns.TICK}
+"""Columns of messages, and what they are among notes."""
 Part = tuple[NDArray[np.float64], NDArray[np.int64]]
 """Times and notes of one sort."""
 
@@ -56,13 +59,20 @@ class MessageLog(Notebook):
         self.watched = np.zeros(len(names), dtype=bool)
         self.watched[_indices(window.agents, self._names.tolist(), graph)] = True
         self._kind_of: Callable[[int], str] = str
+        self._draws = window.draws
+        self._drawn = [_drawn("", [], [], [], np.empty(0), np.zeros(1, dtype=np.int64))]
         self._times = [np.empty((0, 2))]
         self._notes = [np.empty((0, columns.NOTE_COLUMNS), dtype=np.int64)]
+
+    def begin(self, world: World) -> None:
+        """Have a run that is about to begin tell of what its steps draw, where the window asks for it."""
+        if self._draws:
+            world.step_tables.tell = lambda *drawn: self._drawn.append(_drawn(*drawn))
 
     def woke(self, world: World, agent: Agent) -> None:
         """Log the wake-up of an agent that steps in Python."""
         if self.first <= world.now <= self.last and self.watched[agent.index]:
-            self._add(world.now, 0.0, {columns.NOTE: WOKE, columns.PLACE: agent.index})
+            self._add(world.now, 0.0, {columns.NOTE: WOKE, columns.PLACE: agent.index, columns.TICK: agent.tick})
 
     def _add(self, now: float, delay: float, fields: Mapping[int, int]) -> None:
         note = np.zeros((1, columns.NOTE_COLUMNS), dtype=np.int64)
@@ -75,6 +85,10 @@ class MessageLog(Notebook):
         self._kind_of = kind_of
         self._times.append(times.copy())
         self._notes.append(notes.copy())
+
+    def tables(self, world: World) -> dict[str, Frame]:
+        """All that was asked for, by the name of its file."""
+        return {"messages": self.table(world)} | ({"draws": self.drawn()} if self._draws else {})
 
     def table(self, world: World) -> Frame:
         """The log as rows in order of time.
@@ -89,16 +103,41 @@ class MessageLog(Notebook):
         DataFrame
             ``what`` (message, step or absence), ``agent`` (sender, or whose step or absence it is), ``other``
             (receiver), ``kind`` (of message), ``start`` and ``end`` in time units (``end`` is NaN for a lost message
-            and infinite where nobody knows), ``fate`` and ``bytes``.
+            and infinite where nobody knows), ``fate``, ``bytes``, ``tick`` (of the clock that a step or a message
+            belongs to; -1 of an absence and before the first one), ``caller`` (whose clock that is, where agents
+            exchange in pairs: with the two agents and the tick it names a session), and ``copy`` (how many copies of
+            the message stand before it: 1, 2, ... are repeats).
         """
         times, notes = np.concatenate(self._times), np.concatenate(self._notes)
         woke, sent, arrived = (notes[:, columns.NOTE] == what for what in (WOKE, SENT, ARRIVED))
         messages = self._message_rows((times[sent], notes[sent]), (times[arrived], notes[arrived]))
-        steps = _rows("step", notes[woke, columns.PLACE], times[woke, 0], times[woke, 0])
+        steps = _rows(
+            "step", notes[woke, columns.PLACE], times[woke, 0], times[woke, 0], tick=notes[woke, columns.TICK]
+        )
         rows = pd.concat([self._absence_rows(world), messages, steps])
         rows = rows.sort_values(["start", "what", "rank", "other", "order"], kind="stable", ignore_index=True)
         rows["agent"] = self._names[rows["rank"]]
+        rows["copy"] = rows.groupby(["what", "agent", "other", "kind", "tick"]).cumcount()
+        if world.traits.exchange == "pairwise":
+            called = rows["what"] == "message"
+            rows.loc[called, "caller"] = rows["agent"].where(rows["kind"] == "request", rows["other"])[called]
         return rows[list(COLUMNS)]
+
+    def drawn(self) -> Frame:
+        """The numbers that steps of the window's agents have drawn, in order of time, agent and drawing.
+
+        Returns
+        -------
+        DataFrame
+            ``agent``, ``time`` and ``tick`` of the step, ``what`` (noise, or ranks of rows), ``rank`` of the number
+            among those of the agent's steps at that time, and ``value``.
+        """
+        rows: Frame = pd.concat(self._drawn, ignore_index=True)
+        kept = self.watched[rows["agent"].to_numpy(np.int64)] & rows["time"].between(self.first, self.last).to_numpy()
+        rows = rows.loc[kept].sort_values(["time", "agent", "what"], kind="stable", ignore_index=True)
+        rows["rank"] = rows.groupby(["time", "agent", "what"]).cumcount()
+        rows["agent"] = self._names[rows["agent"].to_numpy(np.int64)]
+        return rows[list(DRAWN)]
 
     def _absence_rows(self, world: World) -> Frame:
         agents = np.flatnonzero(self.watched).tolist()
@@ -124,7 +163,7 @@ class MessageLog(Notebook):
         end[copies] = landed[known, 0]
         outcome[copies] = np.where(up, np.where(newest, np.array(DELIVERED, dtype=object), OVERTAKEN), DROPPED)
         others = {"other": self._names[self._graph.tails[places]], "kind": kinds[which], "fate": outcome}
-        numbers = {"bytes": notes[:, columns.SIZE], "order": notes[:, columns.ORDER]}
+        numbers = {name: notes[:, column] for name, column in NUMBERS.items()}
         return _rows("message", self._graph.heads[places], start, end, **others, **numbers)
 
     def _absences(self, world: World, agent: int) -> list[tuple[float, float]]:
@@ -148,8 +187,15 @@ class MessageLog(Notebook):
 
 def _rows(what: str, rank: Any, start: Any, end: Any, **others: Any) -> Frame:
     """Rows of one sort; ``rank`` is whose they are."""
-    nothing = {"other": "", "kind": "", "fate": "", "bytes": 0, "order": 0}
+    nothing = {"other": "", "kind": "", "fate": "", "bytes": 0, "order": 0, "tick": -1, "caller": ""}
     return pd.DataFrame({"what": what, "rank": rank, "start": start, "end": end, **nothing, **others})
+
+
+def _drawn(what: str, agents: Any, ticks: Any, times: Any, numbers: NDArray[Any], starts: NDArray[np.int64]) -> Frame:
+    """Numbers that agents have drawn, a row each."""
+    of_each = {"agent": agents, "time": times, "tick": ticks}
+    repeated = {name: np.repeat(np.asarray(values), np.diff(starts)) for name, values in of_each.items()}
+    return pd.DataFrame({"what": what, "value": numbers.astype(np.float64), **repeated})
 
 
 def _merged(stretches: list[tuple[float, float]]) -> list[tuple[float, float]]:

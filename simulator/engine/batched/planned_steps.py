@@ -139,7 +139,7 @@ class StepMaker(ABC):
             drawn = source.drawn
             if drawn is not None and self.limited and (drawn > 1).any():
                 self._contradicted("it draws noise more than once in a step, and its budget counts draws")
-            charges.count(source.agents, source.updates, drawn)
+            charges.count(source.agents, source.steps["updates"], drawn)
             self._plain[places] = charges.plain(source.agents, drawn)
         if source.follows is not None:
             self._plain[places] &= ~source.follows

@@ -112,6 +112,8 @@ class Protocol(ABC):
     """Whether `models` follows from what was released, so that epsilon covers it; otherwise agents keep theirs."""
     learns_from: ClassVar[Literal["rows", "columns"]] = "rows"
     """What the task has to spread over agents: rows, or columns of the same rows (``task.split: {by: columns}``)."""
+    learns: ClassVar[Literal["any", "convex", "linear"]] = "any"
+    """Models that it learns: any, by gradients; convex ones; linear ones, by minimisers or rows."""
     shared_parts: ClassVar[tuple[Literal["features", "labels"], ...]] = ()
     """Parts of a record that neighbouring data sets share, because they are among the `assumed_public`."""
     step: ClassVar[Callable[..., Any] | None] = None

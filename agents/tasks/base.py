@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..losses import Loss
+from ..models.predictor import Predictor
 from ..tables import Shard, Table
 
 
 @dataclass(frozen=True)
 class Task:
-    """A learning problem spread over n agents, each with a linear model of dimension p.
+    """A learning problem spread over n agents, each with a model of p parameters.
 
     Parameters
     ----------
@@ -49,6 +50,12 @@ class Task:
         owns all rows of the tables, has no column and alone knows the labels.
     zero_is : str
         What a zero model predicts, in words, where labels were centred.
+    classes : int
+        Number of classes K, where labels are classes: -1 and +1 for two, 0 to K - 1 for more.
+    model : Predictor, optional
+        The model; by default the linear one, whose scores are x . theta.
+    first : (p,) float64, optional
+        Public parameters that all agents begin with; zeros by default.
     """
 
     name: str
@@ -66,6 +73,9 @@ class Task:
     notes: dict[str, Any] = field(default_factory=dict)
     columns: tuple[NDArray[np.int64], ...] | None = None
     zero_is: str = "zero model"
+    classes: int = 2
+    model: Predictor | None = None
+    first: NDArray[np.float64] | None = None
 
     @property
     def agents(self) -> int:
@@ -74,8 +84,8 @@ class Task:
 
     @property
     def dimension(self) -> int:
-        """Model dimension p."""
-        return self.train.features.shape[1]
+        """Number of parameters p of a model."""
+        return self.train.features.shape[1] if self.model is None else self.model.width
 
     def shard(self, agent: int) -> Shard:
         """Training data of an agent: its samples, or, where features are split, its columns of all samples.
@@ -107,6 +117,8 @@ class Task:
         ):
             digest.update(np.ascontiguousarray(array).data)
         digest.update(repr((self.loss.name, self.metric, self.ids)).encode())
+        if self.model is not None:
+            digest.update(repr((self.model, None if self.first is None else self.first.tolist())).encode())
         if self.columns is not None:
             digest.update(repr([held.tolist() for held in self.columns]).encode())
         return digest.hexdigest()

@@ -34,7 +34,7 @@ class Extent:
     agents : int
         Number of agents n; at least so many where the data decide it.
     dimension : int
-        Model dimension p, likewise.
+        Features of a row, likewise.
     data : float
         Bytes of the data at their peak, while they are made, to within a factor of about two; a lower bound if files
         decide it that were not read.
@@ -42,6 +42,8 @@ class Extent:
         Numbers that similarity graphs compare of an agent.
     around : bool
         Whether profiles point evenly in all directions of a plane.
+    classes : int
+        Number of classes, where labels are classes; likewise.
     """
 
     agents: int
@@ -49,6 +51,7 @@ class Extent:
     data: float
     profile: int = 0
     around: bool = False
+    classes: int = 2
 
 
 class Head(NamedTuple):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, final
 
 import numpy as np
+from pydantic import Field
 
 from ..kinds import KindOf
+from ..models import LinearModel, ModelParameters
 from ..parameters import Parameters
 from .base import Task
 from .extent import Extent, Files
@@ -25,6 +28,8 @@ class TaskKind(Parameters, ABC):
     published: ClassVar[bool] = False
     """Whether its files are a published data set: whoever runs it again gets them where they are published, under their
     licence, so no copy is kept."""
+    model: ModelParameters = Field(default_factory=LinearModel)
+    """What agents learn."""
 
     @abstractmethod
     def outline(self) -> Outline:
@@ -37,6 +42,26 @@ class TaskKind(Parameters, ABC):
     @abstractmethod
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Draw or read the data, and deal them to agents."""
+
+    @final
+    def with_model(self, task: Task, *, rng: np.random.Generator) -> Task:
+        """Give a task that was built the model that the parameters name, with first parameters that all agents share.
+
+        Parameters
+        ----------
+        task : Task
+        rng : numpy.random.Generator
+            Draws the first parameters.
+
+        Raises
+        ------
+        InputError
+            If the model has no loss of the task's labels.
+        """
+        found, loss = self.model.bind(task.train.features.shape[1], task.loss, task.classes)
+        if found is None:
+            return task
+        return replace(task, loss=loss, model=found, first=found.first(rng))
 
 
 TASKS = KindOf("task", TaskKind, says=("draws_data",))

@@ -70,6 +70,7 @@ class ConsensusParameters(ProblemParameters):
 class RoundsOfAdmm(Protocol):
     """Rounds of M-ADMM, with or without noise: their state, start, objective and invariants."""
 
+    learns = "linear"
     parameters: ConsensusParameters
     traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, instead="edge_consensus_admm")
     iteration: Iteration

@@ -106,6 +106,7 @@ class CoordinateDescent(Protocol):
     """
 
     Parameters = CoordinateDescentParameters
+    learns = "linear"
     parameters: CoordinateDescentParameters
 
     @classmethod

@@ -97,6 +97,7 @@ class DualAveraging(Protocol):
     """
 
     Parameters = DualAveragingParameters
+    learns = "convex"
     parameters: DualAveragingParameters
     traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, instead="push_sum_dual_averaging")
 

@@ -109,6 +109,7 @@ class FeatureSharing(Protocol):
     """
 
     Parameters = FeatureSharingParameters
+    learns = "linear"
     parameters: FeatureSharingParameters
     traits = Traits(trigger="round", inbox="per_round")
     protects = PARTY

@@ -34,13 +34,27 @@ class GradientRoundsParameters(ProtocolParameters):
 
 
 class GradientProtocol(Protocol):
-    """Protocol whose agents go along the gradients of F, from models that are zero and known to be."""
+    """Protocol whose agents go along the gradients of F, from first parameters that all of them know.
+
+    Attributes
+    ----------
+    from_first : tuple of str
+        Blocks of an agent that begin with the first parameters, where these are not zero; others begin with zeros.
+    """
 
     parameters: GradientRoundsParameters
+    from_first: ClassVar[tuple[str, ...]] = ("model",)
 
     def public_start(self) -> PublicStart:
-        """Everything is zero before the first step, and known to be."""
-        return PublicStart()
+        """Nothing depends on data before the first step."""
+        first, layout = self.problem.task.first, self.layout()
+        if first is None:
+            return PublicStart()
+        blocks = {}
+        for name in self.from_first:
+            blocks[name] = np.zeros((self.problem.task.agents, np.max(layout.agent[name])))
+            blocks[name][:, : len(first)] = first
+        return PublicStart(blocks, told={kind: kind for kind in layout.messages if kind in blocks})
 
     @override
     def models(self, state: State) -> Array:
@@ -62,6 +76,8 @@ class GradientRounds(GradientProtocol):
         Blocks of an agent beside ``model`` and ``sent``, as wide as a model.
     """
 
+    from_first: ClassVar[tuple[str, ...]] = ("model", "sent")
+
     traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True)
     sent_vectors: ClassVar[int] = 1
     own: ClassVar[tuple[str, ...]] = ()
@@ -74,7 +90,10 @@ class GradientRounds(GradientProtocol):
         """The model, the last message and what else the protocol keeps; one broadcast kind."""
         p = self.problem.task.dimension
         blocks = {"model": p, "sent": self.sent_vectors * p, **dict.fromkeys(self.own, p)}
-        return Layout(agent=blocks, messages={"sent": MessageKind(self.sent_vectors * p, vectors=self.sent_vectors)})
+        # Zeros are no parameters of a net: an agent that was never heard counts as the own.
+        mirrors = None if self.problem.task.first is None else "sent"
+        sent = MessageKind(self.sent_vectors * p, mirrors=mirrors, vectors=self.sent_vectors)
+        return Layout(agent=blocks, messages={"sent": sent})
 
     def constants(self) -> Constants:
         """Mixing weights of edges."""

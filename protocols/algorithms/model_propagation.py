@@ -109,6 +109,7 @@ class ModelPropagation(Protocol):
     """
 
     Parameters = ModelPropagationParameters
+    learns = "linear"
     parameters: ModelPropagationParameters
 
     @classmethod

@@ -33,14 +33,15 @@ class JoinedTask:
     loss : Loss
     dimension : int
     regularisation : (n,) float64
-    columns : None
-        Features are not split.
+    columns, model : None
+        Features are not split, and models are linear.
     """
 
     loss: Any
     dimension: int
     regularisation: NDArray[np.float64]
     columns: None = None
+    model: None = None
 
 
 class JoinedTables(StepTables):

@@ -6,6 +6,7 @@ Shapes are those of one agent; in a batch, vectors of an agent are (B, p), its n
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ from ...agents.loss_codes import UNKNOWN
 from ...agents.optimisation.solvers import minimise_local
 from ...agents.tables import Shard
 from . import row_kernels as rows_of
-from .own_rows import OTHER_COUNT
-from .record import Record
+from .own_rows import OTHER_COUNT, check_linear
+from .record import Record, segments
 from .samples import ranks_of
 
 Array = NDArray[np.float64]
@@ -41,6 +42,8 @@ def local_gradient(me: Record, model: Array) -> Array:
         Zeros for an agent without rows.
     """
     tables, decays = me.tables_, me.decays_
+    if tables.task.model is not None:
+        return _gradient_of_model(me, model, decays, None)
     if tables.code == UNKNOWN:
         return _gradient_by_shards(me, model, decays / 2.0, None)
     features, labels, offsets, agents = me.data_
@@ -68,7 +71,12 @@ def local_loss(me: Record, model: Array) -> Any:
     tables, regularisation = me.tables_, me.decays_ / 2.0
     models = me.matrix_(model, tables.dimension)
     out = np.empty((len(models), 1))
-    if tables.code != UNKNOWN:
+    if tables.task.model is not None:
+        features, labels, starts = _rows_of(me, None)
+        values = tables.loss.value(tables.task.model.scores(models, features, starts), labels)
+        for b, (first, last) in enumerate(pairwise(starts.tolist())):
+            out[b] = values[first:last].mean() + regularisation[b] * (models[b] @ models[b]) if last > first else 0.0
+    elif tables.code != UNKNOWN:
         features, labels, offsets, agents = me.data_
         rows_of.objectives(features, labels, offsets, agents, models, regularisation, tables.code, out)
     else:
@@ -93,6 +101,8 @@ def loss_gradient(me: Record, model: Array, rows: Any = None) -> Array:
         Zeros for no rows.
     """
     tables = me.tables_
+    if tables.task.model is not None:
+        return _gradient_of_model(me, model, np.zeros(len(me.agents_)), rows)
     if tables.code == UNKNOWN:
         return _gradient_by_shards(me, model, np.zeros(len(me.agents_)), rows)
     features, labels, offsets, agents = me.data_
@@ -126,6 +136,31 @@ def loss_gradient(me: Record, model: Array, rows: Any = None) -> Array:
             *tables.clip,
             out,
         )
+    return me.given_(out)
+
+
+def _rows_of(me: Record, rows: Any) -> tuple[Array, Array, Ranks]:
+    """Features and labels of the agents' own rows, or of those with some ranks, and (B + 1,) where each's begin."""
+    features, labels, offsets, agents = me.data_
+    if rows is None:
+        counts = offsets[agents + 1] - offsets[agents]
+        places, starts = segments(offsets[agents], counts), rows_of.table_starts(counts)
+    else:
+        ranks, starts = ranks_of(me, rows)
+        places = ranks + np.repeat(offsets[agents], np.diff(starts))
+    return features[places], labels[places], starts
+
+
+def _gradient_of_model(me: Record, model: Array, decays: Array, rows: Any) -> Array:
+    """Gradients of a model that is not linear, plus ``decays`` times the models of agents with rows."""
+    tables, kind = me.tables_, me.tables_.task.model
+    if tables.clip[0]:
+        raise ValueError("gradients of examples are clipped for linear models alone; set task.model to {kind: linear}")
+    models = me.matrix_(model, tables.dimension)
+    features, labels, starts = _rows_of(me, rows)
+    out = kind.mean_gradients(models, features, labels, starts, tables.loss)
+    if decays.any():
+        out += np.where(np.diff(starts) > 0, decays, 0.0)[:, None] * models
     return me.given_(out)
 
 
@@ -178,6 +213,7 @@ def minimisers_of(
 ) -> Array:
     """(B, p) minimisers, as `minimised`, of (B,) terms and (B, p) rows."""
     tables, out = me.tables_, np.empty(np.shape(linear))
+    check_linear(me)
     if tables.code != UNKNOWN and tables.loss.smooth:
         features, labels, offsets, agents = me.data_
         if linear.shape[1] != features.shape[1] or starts.shape != linear.shape:

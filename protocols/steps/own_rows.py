@@ -72,6 +72,14 @@ def take_in(total: Array, told: Array, taken: Array) -> None:
 # The own rows, of one agent.
 
 
+def check_linear(me: Any) -> None:
+    """Raise a `ValueError` if the task's model is not the linear one, which is all that an operator is for."""
+    if me.tables_.task.model is not None:
+        raise ValueError(
+            "this operator is for linear models, and gradients are for all; set task.model to {kind: linear}"
+        )
+
+
 def _check_count(given: Any, wanted: int) -> None:
     """Refuse another number of values than there are rows: NumPy would repeat a single one."""
     if np.shape(given) != (wanted,):
@@ -100,7 +108,8 @@ def bends(me: Any, scores: Array) -> Array:
 
 
 def scores_of(me: Any, model: Array, rows: Ranks | None = None) -> Array:
-    """(m,) products of the agent's own rows, or of those with these ranks, with a model."""
+    """(m,) products of the agent's own rows, or of those with these ranks, with a linear model."""
+    check_linear(me)
     return (me.features if rows is None else me.features[rows]) @ model
 
 

@@ -52,8 +52,9 @@ class StepTables:
 
     @cached_property
     def code(self) -> int:
-        """The number of the loss for kernels; `UNKNOWN` where rows have to be read agent by agent."""
-        return UNKNOWN if self.task.columns is not None else code_of(self.loss)
+        """The number of the loss for kernels; `UNKNOWN` where they do not know the loss, the model or the rows."""
+        linear_rows = self.task.columns is None and self.task.model is None
+        return code_of(self.loss) if linear_rows else UNKNOWN
 
     @cached_property
     def rows(self) -> tuple[Any, Array, NDArray[np.int64]]:

@@ -117,6 +117,7 @@ def new_scenario(
         list[str] | None, typer.Option("--protocol", metavar="KIND,...", help="Protocols to compare.")
     ] = None,
     task: Annotated[str | None, typer.Option("--task", metavar="KIND", help="See hushnet list tasks.")] = None,
+    model: Annotated[str | None, typer.Option("--model", metavar="KIND", help="See hushnet list models.")] = None,
     topology: Annotated[str | None, typer.Option("--topology", metavar="KIND", help="Likewise.")] = None,
     clock: Annotated[str | None, typer.Option("--clock", metavar="KIND", help="Likewise.")] = None,
     latency: Annotated[str | None, typer.Option("--latency", metavar="KIND", help="Likewise.")] = None,
@@ -142,6 +143,7 @@ def new_scenario(
         typer.echo(note)
     kinds = {
         "task": task,
+        "model": model,
         "topology": topology,
         "clock": clock,
         "latency": latency,

@@ -78,7 +78,8 @@ def _mean_height(collection: Collection, name: str) -> Measure:
 
 def _to_target(collection: Collection, recorded: list[str]) -> Iterator[Measure]:
     target = target_of(collection)
-    if target["metric"] not in recorded and not collection.index.get("target"):
+    by_default = not collection.index.get("target")
+    if by_default and (target["metric"] not in recorded or "gap" not in set(collection.trace["statistic"])):
         return
     started = collection.started_with_vectors
     for name in AXES_TO_TARGET:

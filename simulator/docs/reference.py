@@ -23,6 +23,7 @@ from .markdown import anchor, block, cell, code, link, prose, table
 
 TITLES = {
     "task": "Tasks",
+    "model": "Models",
     "topology": "Topologies",
     "clock": "Clocks",
     "latency": "Latencies",

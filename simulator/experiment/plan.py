@@ -275,6 +275,7 @@ class Experiment:
             draws = Draws(run.data_seed)
             with read_within(scenario.limits.seconds):
                 task = scenario.task.build(rng=draws.generator("data"), data_dir=self.data_dir, base=base)
+            task = scenario.task.with_model(task, rng=draws.generator("model"))
             if scenario.validation is not None:
                 task = validation_part(task, scenario.validation, rng=draws.generator("validation"))
             with read_within(scenario.limits.seconds):

@@ -29,6 +29,7 @@ UNITS = {
 
 SECTIONS = {
     "task": ("task",),
+    "model": ("task", "model"),
     "topology": ("topology",),
     "clock": ("clock",),
     "latency": ("network", "latency"),

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from ...agents.blocks import Width
-from ...agents.errors import INTERRUPTED, OutOfResources
-from ...agents.tasks.extent import Files
+from ...agents.errors import INTERRUPTED, InputError, OutOfResources
+from ...agents.tasks import TaskKind
+from ...agents.tasks.extent import Extent, Files
 from ...protocols import catalog
 from ...protocols.base import Layout, MessageKind, Problem, Protocol, ProtocolParameters
 from ..language.loading import LoadedScenario
@@ -33,6 +34,7 @@ class Sizes(NamedTuple):
 
     agents: int
     dimension: int
+    first: None = None
 
 
 def expected_bytes(scenario: Scenario, files: Files | None = None, resolve: Resolve = catalog.resolve) -> int:
@@ -54,10 +56,19 @@ def expected_bytes(scenario: Scenario, files: Files | None = None, resolve: Reso
     extent = scenario.task.extent(files)
     edges = scenario.topology.expected_edges(extent, files)
     making = scenario.topology.making(extent, edges)
-    sizes = Sizes(extent.agents, extent.dimension)
+    sizes = Sizes(extent.agents, _parameters_of(scenario.task, extent))
     layouts = [expected_layout(resolve(given.kind), given, sizes) for given in scenario.protocols.values()]
     worlds = [world_bytes(layout, sizes.agents, edges) for layout in layouts]
     return int(extent.data + making + max(worlds, default=0.0))
+
+
+def _parameters_of(task: TaskKind, extent: Extent) -> int:
+    """Number of parameters of a task's model; of one that has no such loss, which is refused later, one a feature."""
+    try:
+        model, _ = task.model.bind(extent.dimension, task.outline().loss, extent.classes)
+    except InputError:
+        return extent.dimension
+    return extent.dimension if model is None else model.width
 
 
 def expected_layout(protocol: type[Protocol], parameters: ProtocolParameters, sizes: Sizes) -> Layout:

@@ -24,7 +24,7 @@ def quality(task: Task, models: NDArray[np.float64]) -> NDArray[np.float64]:
     from ...agents.objectives.row_sums import RowSums
 
     criterion = CRITERIA[task.metric]
-    return _of_sums(criterion, task.test, RowSums(task.test, criterion.number).at(models))
+    return _of_sums(criterion, task.test, RowSums(task.test, criterion.number, task.model).at(models))
 
 
 def _of_sums(criterion: Criterion, table: Table, sums: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -75,17 +75,24 @@ def _constants(task: Task, criterion: Criterion) -> list[tuple[str, NDArray[np.f
     """(n,) predictions of trivial predictors, one for all of an agent's rows."""
     everybody, labels, counts = np.ones(task.agents), task.train.labels, task.train.counts
     if criterion.classes:
-        overall, own = 1.0 if labels.sum() >= 0 else -1.0, task.train.sums(labels)
-        return [
-            ("majority class", overall * everybody),
-            ("own majority class", np.where(own == 0, overall, np.sign(own))),
-        ]
+        overall, own = _majorities(task)
+        return [("majority class", overall * everybody), ("own majority class", own)]
     overall = float(labels.mean()) if len(labels) else 0.0
     found = [(task.zero_is, 0.0 * everybody), ("overall mean", overall * everybody)]
     if task.zero_is == ZERO:
         own = np.where(counts > 0, task.train.sums(labels) / np.maximum(counts, 1), overall)
         found.append(("own mean", own))
     return found
+
+
+def _majorities(task: Task) -> tuple[float, NDArray[np.float64]]:
+    """The most frequent label of all training rows, and (n,) of each agent's; the former where it has as many rows."""
+    names = np.array([-1.0, 1.0]) if task.classes == 2 else np.arange(task.classes, dtype=np.float64)
+    counts = np.stack([task.train.sums((task.train.labels == name).astype(np.float64)) for name in names])
+    total = counts.sum(axis=1)
+    overall = len(names) - 1 - int(total[::-1].argmax())
+    counts[overall] += 0.5
+    return float(names[overall]), names[counts.argmax(axis=0)]
 
 
 def _rows_of(criterion: Criterion) -> Callable[[Reading], Rows]:

@@ -12,7 +12,7 @@ def distance(reading: Reading) -> Rows:
     """|theta_i - theta_i*| / |theta_i*|, over agents; nothing where a protocol has no objective or no models."""
     if "distance" not in reading.kept:
         objective = reading.world.protocol.objective()
-        reading.kept["distance"] = None if objective is None else objective.minimise()[0]
+        reading.kept["distance"] = objective.minimise()[0] if objective and objective.has_minimum else None
     best = reading.kept["distance"]
     if best is None or reading.models is None:
         return

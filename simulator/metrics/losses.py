@@ -31,11 +31,13 @@ def test_loss(reading: Reading) -> Rows:
 
     task = reading.task
     if reading.models is not None and len(task.test.labels):
-        yield "mean", task.loss.value(row_scores(task.test, reading.models), task.test.labels).mean()
+        yield "mean", task.loss.value(row_scores(task.test, reading.models, task.model), task.test.labels).mean()
 
 
 def _zero_losses(task: Task, table: Table) -> NDArray[np.float64]:
-    return task.loss.value(np.zeros(len(table.labels)), table.labels)
+    outputs = 1 if task.model is None else task.model.outputs
+    scores = np.zeros((len(table.labels), outputs))
+    return task.loss.value(scores if outputs > 1 else scores[:, 0], table.labels)
 
 
 def _zero_on_training_rows(task: Task) -> dict[str, float]:

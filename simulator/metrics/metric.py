@@ -73,7 +73,7 @@ class Reading:
 
         assert self.models is not None
         if name not in self.kept:
-            self.kept[name] = RowSums(table, number)
+            self.kept[name] = RowSums(table, number, self.task.model)
         return self.kept[name].at(self.models)
 
 

@@ -34,7 +34,7 @@ class ObjectiveReading:
         self.task = world.setting.task
         self._value = 0.0
         self._mean: Models | None = None
-        self._sums = RowSums(self.task.train, self.task.loss.value)
+        self._sums = RowSums(self.task.train, self.task.loss.value, self.task.model)
         self._holds_squares = False
 
     def value(self, models: Models) -> float:

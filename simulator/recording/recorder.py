@@ -161,7 +161,7 @@ class Recorder:
         task = world.setting.task
         known = [metric for metric in self._asked if metric.baselines and _concerns(metric, task)]
         found = {metric.name: dict(metric.baselines(task)) for metric in known if metric.baselines}
-        if self._reading is not None:
+        if self._reading is not None and self._reading.objective.has_minimum:
             gap = self._reading.objective.value(np.zeros((task.agents, task.dimension))) - self._minimum(self._reading)
             found["objective"] = {task.zero_is: float(gap)}
         return {metric: values for metric, values in found.items() if values and np.isfinite([*values.values()]).all()}
@@ -236,7 +236,8 @@ class Recorder:
         assert models is not None
         self._value = value = self._reading.value(models)
         yield "objective", "value", value
-        yield "objective", "gap", value - self._minimum(self._reading)
+        if self._reading.objective.has_minimum:
+            yield "objective", "gap", value - self._minimum(self._reading)
 
     def _minimum(self, reading: ObjectiveReading) -> float:
         """The objective's minimum; in a private run NaN where rows are too extreme to find it."""

@@ -18,6 +18,7 @@ Lines = Mapping[str, str]
 
 _PLURALS = {
     "task": "tasks",
+    "model": "models",
     "topology": "topologies",
     "clock": "clocks",
     "latency": "latencies",

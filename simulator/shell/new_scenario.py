@@ -19,6 +19,7 @@ from .own_table import OwnTable
 
 USUAL = {
     "task": "linear_classification",
+    "model": "linear",
     "topology": "angular_similarity",
     "clock": "poisson",
     "latency": "exponential",
@@ -118,20 +119,34 @@ def scenario_text(
         known = kinds_in(section)
         if kind not in known:
             raise InputError(f"there is no {section} {kind!r}{suggestion(kind, known)} admissible: {listed(known)}")
-        within = len(SECTIONS[section]) > 1
+        if section == "model":
+            continue
+        within = SECTIONS[section][0] == "network"
         if section == "loss" and section not in (kinds or {}):
             network += ["  # loss: 0  # in [0, 1); the share of messages that are lost"]
             continue
         given = own.lines if own is not None and section == "task" else fields(known[kind], kind)
+        if section == "task" and chosen["model"] != USUAL["model"]:
+            given = [*(line for line in given if not line.startswith("# model:")), *_model(chosen["model"])]
         block = [f"{section}:", *(f"  {line}" for line in given)]
         (network if within else lines).extend(f"  {line}" if within else line for line in block)
     lines += ["network:", *network, "protocols:"]
-    for kind in among or ("local", "coordinate_descent"):
+    usual = ("local", "coordinate_descent") if chosen["model"] == USUAL["model"] else ("solitary", "decentralised_sgd")
+    for kind in among or usual:
         known = protocols()
         if kind not in known:
             raise InputError(f"there is no protocol {kind!r}{suggestion(kind, known)} admissible: {listed(known)}")
         lines += [f"  {kind}:", *(f"    {line}" for line in fields(known[kind], kind))]
     return "\n".join(lines) + "\n" + TAIL
+
+
+def _model(kind: str) -> Iterator[str]:
+    """Yield the lines of a task about its model."""
+    known = kinds_in("model")
+    if kind not in known:
+        raise InputError(f"there is no model {kind!r}{suggestion(kind, known)} admissible: {listed(known)}")
+    yield "model:"
+    yield from (f"  {line}" for line in fields(known[kind], kind))
 
 
 def fields(model: type[BaseModel], kind: str) -> Iterator[str]:

@@ -137,6 +137,9 @@ class World:
         self.setting = setting = replace(setting, stop=setting.stop.counted(self.protocol.epoch))
         self.layout: Layout = self.protocol.layout()
         self.state = State(graph.agents, len(graph.heads), self.layout.agent, self.layout.edge)
+        block = self.state.agent.get("model")
+        if task.first is not None and block is not None and block.uniform and block.width == len(task.first):
+            block.rows[:] = task.first
         unheard_is_own = setting.network.start != "zero"
         self.step_tables = self.protocol.bind(self.state, unheard_is_own=unheard_is_own)
         self.one_by_one, self.exact_end = (again.why, again.number) if again is not None else ("", 0)

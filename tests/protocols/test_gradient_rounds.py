@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always
+from hushnet.agents.models import Perceptron
 from hushnet.protocols.algorithms.decentralised_sgd import DecentralisedSGD
 from hushnet.protocols.algorithms.extra import Extra
 from hushnet.protocols.algorithms.gradient_tracking import GradientTracking
@@ -33,9 +36,18 @@ PROTOCOLS = {
 EXACT = ("gradient_tracking", "extra", "nids")
 
 
-def run(name, rounds, *, engine=None, network=None, alpha=ALPHA):
+def task_of(model):
+    """The small task with a linear model, or with a net from first parameters that are not zero."""
+    task = small_task(agents=6)
+    if model == "linear":
+        return task
+    net, loss = Perceptron(kind="perceptron", hidden=[4], activation="tanh").bind(3, task.loss, 2)
+    return replace(task, model=net, loss=loss, first=net.first(np.random.default_rng(7)))
+
+
+def run(name, rounds, *, engine=None, network=None, alpha=ALPHA, model="linear"):
     protocol, fields = PROTOCOLS[name]
-    task, graph = small_task(agents=6), small_graph(6)
+    task, graph = task_of(model), small_graph(6)
     setting = Setting(
         task=task,
         graph=graph,
@@ -68,9 +80,9 @@ def models(name, rounds, **fields):
     return np.array([found[agent, rounds] for agent in range(6)])
 
 
-def by_matrices(name, rounds, alpha=ALPHA):
+def by_matrices(name, rounds, alpha=ALPHA, model="linear"):
     """Models after so many rounds, by the papers' iterations for all agents at once."""
-    task, graph = small_task(agents=6), small_graph(6)
+    task, graph = task_of(model), small_graph(6)
     n = task.agents
     mixing = np.zeros((n, n))
     mixing[graph.tails, graph.heads] = mixing_weights(graph, "metropolis")
@@ -80,12 +92,15 @@ def by_matrices(name, rounds, alpha=ALPHA):
         found = MU * models
         for i in range(n):
             shard = task.train.shard(i)
-            if len(shard):
+            if task.model is not None:
+                rows = shard.features, shard.labels, np.array([0, len(shard)])
+                found[i] += task.model.mean_gradients(models[i : i + 1], *rows, task.loss)[0]
+            elif len(shard):
                 slopes = task.loss.slope(shard.features @ models[i], shard.labels)
                 found[i] += slopes @ shard.features / len(shard)
         return found
 
-    x = np.zeros((n, task.dimension))
+    x = np.zeros((n, task.dimension)) if task.first is None else np.tile(task.first, (n, 1))
     if name == "combine_then_adapt":
         for _ in range(rounds):
             x = mixing @ x - alpha * gradients(x)
@@ -114,14 +129,22 @@ def by_matrices(name, rounds, alpha=ALPHA):
     return x
 
 
+@pytest.mark.parametrize("model", ["linear", "perceptron"])
 @pytest.mark.parametrize(
     ("name", "rounds"),
     [(name, rounds) for name in PROTOCOLS for rounds in (1, 2, 3, 25) if (name, rounds) != ("nids", 1)],
 )
-def test_lossless_rounds_are_the_papers_iteration(name, rounds):
+def test_lossless_rounds_are_the_papers_iteration(name, rounds, model):
     """NIDS has x(1) after its second step."""
-    found = models(name, rounds, network={"latency": {"kind": "exponential", "mean": 0.7}})
-    np.testing.assert_allclose(found, by_matrices(name, rounds), rtol=1e-12, atol=1e-14)
+    found = models(name, rounds, network={"latency": {"kind": "exponential", "mean": 0.7}}, model=model)
+    np.testing.assert_allclose(found, by_matrices(name, rounds, model=model), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_nets_have_the_same_bits_on_both_engines(name):
+    (one, _), (other, _) = (run(name, 12, engine=engine, model="perceptron") for engine in (None, BatchedEngine()))
+    assert other.engine.startswith("batched (steps in batches")
+    assert one.state.agent["model"].rows.tobytes() == other.state.agent["model"].rows.tobytes()
 
 
 def distance(name, rounds, alpha=0.5, **fields):

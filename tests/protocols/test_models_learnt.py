@@ -1,0 +1,87 @@
+"""Every shipped protocol learns every model that it says, and is refused in one sentence for the others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hushnet.agents.errors import InputError
+from hushnet.protocols.catalog import PROTOCOLS
+from hushnet.simulator.api import run
+from hushnet.simulator.language.loading import load
+
+ANY = ("ad_psgd", "decentralised_sgd", "extra", "gradient_tracking", "nids", "solitary")
+CONVEX = ("consensus", "dual_averaging", "push_sum_dual_averaging")
+FIELDS = {
+    "dual_averaging": {"sampling": "full", "mu": 0.1},
+    "push_sum_dual_averaging": {"batch": 3, "mu": 0.1},
+    "perturbed_admm": {"noise": {"alpha": 1.0, "updates": 5}},
+}
+
+
+def scenario(kinds, model, **more):
+    return {
+        "schema": 1,
+        "scenario": "models",
+        "task": {"kind": "linear_classification", "agents": 6, "dimension": 3, "samples": [5, 9], "model": model},
+        "topology": {"kind": "ring"},
+        "clock": {"kind": "poisson"},
+        "network": {"latency": 0.2},
+        "protocols": {kind: {"kind": kind, **FIELDS.get(kind, {})} for kind in kinds},
+        "stop": {"time": 15},
+        "record": {"every": 5, "metrics": ["objective", "accuracy", "test_loss", "distance"]},
+        **more,
+    }
+
+
+def finals(kinds, model, out, **more):
+    """Last values by protocol, metric and statistic."""
+    trace = run(scenario(kinds, model, **more), out=out).collection.trace
+    return trace.groupby(["protocol", "metric", "statistic"])["value"].last(), trace
+
+
+@pytest.mark.parametrize(("model", "kinds"), [({"kind": "softmax"}, ANY + CONVEX), ({"kind": "perceptron"}, ANY)])
+def test_protocols_learn_every_model_that_they_say_alike_on_both_engines(model, kinds, tmp_path):
+    event, trace = finals(kinds, model, tmp_path / "event", engine="event")
+    batched, _ = finals(kinds, model, tmp_path / "batched", engine="batched")
+    assert event.equals(batched)
+    convex = model["kind"] == "softmax"
+    for kind in kinds:
+        losses = trace[(trace["protocol"] == kind) & (trace["metric"] == "test_loss")]["value"].to_numpy()
+        assert np.isfinite(losses).all()
+        if kind not in ("solitary", "consensus"):  # these have learned before the start
+            assert losses[-1] != losses[0]
+        assert ((kind, "objective", "gap") in event.index) == (convex and kind not in ("solitary", "consensus"))
+    if convex:
+        assert (event[:, "objective", "gap"] > 0).all()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in PROTOCOLS if kind not in ANY and "feature" not in kind])
+def test_protocols_that_do_not_learn_a_net_say_so(kind):
+    with pytest.raises(InputError, match=r"protocols\..*is not for this model: it learns .*task.model is perceptron"):
+        load(scenario([kind], {"kind": "perceptron"}))
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"target": {"metric": "objective", "share": 0.9}}, "target.share.*none is computed of task.model perceptron"),
+        ({"figures": [{"y": "objective", "statistic": "gap", "x": "time"}]}, r"figures\[0\].*ask for the value"),
+        (
+            {"task": {"kind": "a9a", "split": {"by": "columns", "parts": [9]}, "model": {"kind": "perceptron"}}},
+            "columns",
+        ),
+        ({"task": {"kind": "mean_estimation", "model": {"kind": "perceptron", "hidden": []}}}, "task.model.*hidden"),
+        ({"task": {"kind": "mean_estimation", "model": {"kind": "net"}}}, "task.model.*unknown kind"),
+    ],
+)
+def test_what_a_net_has_not_is_refused_before_a_run(fields, sentence):
+    with pytest.raises(InputError, match=sentence):
+        load(scenario(["decentralised_sgd"], {"kind": "perceptron"}) | fields)
+
+
+def test_noise_is_refused_for_what_it_is_not_proved_for():
+    given = scenario(["dual_averaging"], {"kind": "softmax"})
+    privacy = {"mechanism": "gaussian", "target": {"verified": 1, "delta": 1e-5}, "updates": 5, "sensitivity": "clip"}
+    given["protocols"]["dual_averaging"]["privacy"] = {**privacy, "clip": 1.0}
+    with pytest.raises(InputError, match=r"privacy.*noise is proved for gradients of linear models"):
+        load(given)

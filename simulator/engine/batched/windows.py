@@ -146,14 +146,14 @@ def plan_step(
 
     That is whether it is the agent's last, and whether it says anything.
     """
-    updates, said = run.agents.updates[agent], UNSAID
+    updates, said, degree = run.agents.updates[agent], UNSAID, run.offsets[agent + 1] - run.offsets[agent]
     note_step(run, agent, now)
     if updates >= plan.affordable[agent]:
         run.agents.silent[agent] = True
         return SILENT | UNSAID | UNMADE
     for port in range(len(ports)):
         ports[port, SAID] = is_due(plan, port, agent, updates)
-        if ports[port, SAID]:
+        if ports[port, SAID] and (degree > 0 or ports[port, ADDRESSED] == 0):
             said = 0
     take_rows(run, agent, now, ports, rows)
     add_step(run, plan, agent, now, rows[: rows_needed(run, agent, ports)])

@@ -166,6 +166,35 @@ def overview(reports: Iterable[Report]) -> str:
     return "\n".join([*lines, ""])
 
 
+def moved(reports: Iterable[tuple[Report, Report]]) -> str:
+    """The rows that are measured with two sets of seeds, and those whose verdicts differ, in Markdown.
+
+    Parameters
+    ----------
+    reports : iterable of (Report, Report)
+        Of each paper, with the shipped seeds and with others.
+    """
+    both: list[tuple[str, Verdict, Verdict]] = []
+    for report, other in reports:
+        for at in report.sections:
+            others = {(row.claim.says, old.figure.name): row.finding for old in other.sections for row in old.rows}
+            for row in at.rows:
+                found = others[row.claim.says, at.figure.name]
+                if row.finding and found and any(number.seeds for number in row.finding.numbers):
+                    both.append((f"{report.paper.authors}, {row.claim.says}", row.finding.verdict, found.verdict))
+    changed = [row for row in both if row[1] != row[2]]
+    opened = sum("undecided" in row for row in changed)
+    lines = [
+        f"Of {len(both)} rows with something random in them, {len(changed)} have another verdict: {opened} move to or "
+        f"from *undecided*, {sum(set(row[1:]) == {'holds', 'does not hold'} for row in changed)} between *holds* and "
+        "*does not hold*.",
+        "",
+        _line(["row", "with the shipped seeds", "with others"]),
+        _line(["---"] * 3),
+    ]
+    return "\n".join([*lines, *(_line(list(row)) for row in changed), ""])
+
+
 def save_pictures(runs: Runs, figure: PaperFigure, folder: Path, *, suffix: str = "") -> tuple[str, ...]:
     """Draw small PNGs of the scenario's figures that a page shows, and return their names.
 
@@ -225,6 +254,14 @@ def margin_text(number: Number) -> str:
     if math.isinf(low):
         return f"< {_plain(high)}"
     return f"{_plain(round((low + high) / 2, 12))} ± {_plain(round((high - low) / 2, 12))}"
+
+
+def ours_text(claim: Claim) -> str:
+    """Since when each margin of ours was asked for, and by which commit of the page."""
+    stood = [(asked, *at.split()) for at, asked in claim.since.items()]
+    return ", ".join(
+        f"{asked if len(stood) > 1 else ''} since {day} ({commit})".strip() for asked, day, commit in stood
+    )
 
 
 def trivial_predictions(runs: Runs) -> list[str]:
@@ -287,7 +324,7 @@ def _table(rows: Iterable[Row], report: Report, at: str = "") -> list[str]:
             continue
         numbers = [f"{number.name}: {number_text(number)}" for number in finding.numbers]
         margins = [margin_text(number) for number in finding.numbers]
-        margins += [f"ours: {claim.ours}"] if claim.ours else []
+        margins += [f"ours: {claim.ours}: {ours_text(claim)}"] if claim.ours else []
         kind = "" if any(number.claimed for number in finding.numbers) else f"<br>{finding.kind}"
         verdict, texts = f"**{finding.said}**{kind}", [finding.how, finding.why]
         if not report.quick:
@@ -316,14 +353,17 @@ def _size(runs: Runs) -> str:
 
 
 def _versions(sections: Iterable[Section]) -> str:
-    manifests = [manifest for section in sections if section.runs for manifest in section.runs.collection.manifests]
+    known = [section.runs.collection for section in sections if section.runs]
+    manifests = {run: m for runs in known for run, m in zip(runs.runs, runs.manifests, strict=True)}.values()
     codes = dict.fromkeys(
         f"hushnet {m['code']}, commit {m.get('commit') or 'unknown'}" for m in manifests if "code" in m
     )
-    return f"Runs by {'; '.join(codes)}." if codes else "No runs yet."
+    seconds = sum(m["timings"]["cpu_seconds"] for m in manifests if "timings" in m)
+    took = f" Their processor time was {seconds / 60:,.0f} minutes, trials of tunings not counted." if seconds else ""
+    return f"Runs by {'; '.join(codes)}.{took}" if codes else "No runs yet."
 
 
 def _plain(value: float) -> str:
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
-    return "not a number" if math.isnan(value) else f"{value:.4g}"
+    return "not a number" if math.isnan(value) else f"{value + 0.0:.4g}"  # no minus before nothing

@@ -70,16 +70,29 @@ def announce(
         say(f"in all about {duration(total)}; what is complete is not run again")
 
 
-def scenario_of(figure: PaperFigure, *, quick: bool, seeds: int = 0) -> LoadedScenario:
-    """The checked scenario of a figure, made small for a quick run; with another number of seeds, if one is given."""
+def scenario_of(figure: PaperFigure, *, quick: bool, seeds: int = 0, anew: int = 0) -> LoadedScenario:
+    """The checked scenario of a figure, made small for a quick run.
+
+    Parameters
+    ----------
+    figure : PaperFigure
+    quick : bool
+    seeds : int
+        Another number of seeds; 0 for the shipped one.
+    anew : int
+        What all seeds, of data and of runs, are raised by.
+    """
     changed, shipped = figure.quick if quick else [], figure.quick_seeds if quick else figure.seeds
     loaded = load(figure.scenario, overrides=changed, seeds=shipped or None)
-    if not seeds:
-        return loaded
     grid = loaded.scenario.seeds
-    if not isinstance(grid, SeedGrid):
-        return load(figure.scenario, overrides=changed, seeds=seeds)
-    return load(figure.scenario, overrides=[*changed, f"seeds.{'run' if grid.data == 1 else 'data'}={seeds}"])
+    if seeds and isinstance(grid, SeedGrid):
+        loaded = load(figure.scenario, overrides=[*changed, f"seeds.{'run' if grid.data == 1 else 'data'}={seeds}"])
+    elif seeds:
+        loaded = load(figure.scenario, overrides=changed, seeds=seeds)
+    if not anew:
+        return loaded
+    drawn = [f"{{data: {data + anew}, run: {run + anew}}}" for _, data, run in loaded.scenario.seed_pairs()]
+    return load(figure.scenario, overrides=[*changed, f"seeds=[{', '.join(drawn)}]"])
 
 
 def count_runs(loaded: LoadedScenario) -> int:

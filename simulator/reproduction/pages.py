@@ -20,6 +20,7 @@ from ..storage.files import put_file
 from .findings import judged
 from .judge import EXACT, FEWEST, Finding, Number, Verdict, measured
 from .papers import Claim, Paper, PaperFigure
+from .plan import duration
 from .runs import Runs
 
 RESOLUTION = 150
@@ -106,19 +107,26 @@ class Report:
 
     def in_short(self) -> list[str]:
         """Ten lines in plain words or fewer: what holds, what does not, what depends, what nobody should copy."""
-        said: dict[str, list[str]] = {}
+        said: dict[str, dict[str, list[str]]] = {}
+        titles = {figure.name: f" ({figure.title})" for figure in self.paper.figures}
         for at, row in self.deciding.values():
             name = SHORT[row.finding.verdict] if row.finding else "Not measured"
-            text = f"{row.claim.stands}: {row.claim.says}" if row.claim.stands else row.claim.says
+            text, title = f"{row.claim.stands}: {row.claim.says}".removeprefix(": "), titles.get(at, " ()")
             if row.finding and at and at != row.claim.on[0]:
                 text += " (Of a stand-in for the paper's size.)"
             if row.finding and row.finding.verdict == "undecided":
-                text += f" ({row.finding.needed or 'too many'} seeds would decide.)"
+                count = row.finding.said.partition(" (")[2].removesuffix(")")
+                text += f" ({count}{'; ' if count else ''}{row.finding.needed or 'too many'} seeds would decide.)"
             elif row.finding and row.finding.verdict == "depends on the reading":
                 text += f" ({row.finding.said.partition(': ')[2].capitalize()}.)"
-            said.setdefault(name, []).append(text)
+            places = said.setdefault(name, {}).setdefault(text.replace(title, ""), [])
+            places += [title[2:-1]] if title in text else []
         order = [name for name in dict.fromkeys([*SHORT.values(), "Not measured"]) if name in said]
-        lines = [f"- **{name}** ({len(said[name])}): {' '.join(said[name])}" for name in order]
+        lines = []
+        for name in order:
+            texts = [f"{text} ({'; '.join(at)}.)" if at else text for text, at in said[name].items()]
+            count = sum(max(1, len(at)) for at in said[name].values())
+            lines.append(f"- **{name}** ({count}): {' '.join(texts)}")
         return [f"- Looked at are {len(self.deciding)} claims.", *lines]
 
 
@@ -359,7 +367,7 @@ def _versions(sections: Iterable[Section]) -> str:
         f"hushnet {m['code']}, commit {m.get('commit') or 'unknown'}" for m in manifests if "code" in m
     )
     seconds = sum(m["timings"]["cpu_seconds"] for m in manifests if "timings" in m)
-    took = f" Their processor time was {seconds / 60:,.0f} minutes, trials of tunings not counted." if seconds else ""
+    took = f" Their processor time was {duration(seconds)}, trials of tunings not counted." if seconds else ""
     return f"Runs by {'; '.join(codes)}.{took}" if codes else "No runs yet."
 
 

@@ -200,6 +200,9 @@ def reproduce(
     more_seeds: Annotated[
         bool, typer.Option("--more-seeds", help="Then add the seeds that would decide what is undecided.")
     ] = False,
+    anew: Annotated[
+        int, typer.Option("--anew", metavar="N", min=0, help="Raise all seeds by N, and list the verdicts that move.")
+    ] = 0,
     results: Annotated[
         Path, typer.Option("--results", metavar="DIR", help="Runs and pages (DIR/reproduction) go here.", parser=place)
     ] = Path("results"),
@@ -216,6 +219,7 @@ def reproduce(
         quick=quick,
         full=full,
         more_seeds=more_seeds,
+        anew=anew,
         results=results,
         data_dir=data_dir,
         jobs=processes_of(jobs),

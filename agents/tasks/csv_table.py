@@ -47,6 +47,7 @@ class CsvTable(TaskKind):
 
     kind: Literal["csv"]
     draws_data: ClassVar[bool] = False
+    target: ClassVar[str] = "as the file has it"
     path: str = Field(examples=["rows.csv"])
     """The file, relative to the scenario file's folder; compressed if its name ends in .bz2, .gz or .xz."""
     label: str = Field(examples=["label"])

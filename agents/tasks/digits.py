@@ -35,7 +35,7 @@ ROWS, PIXELS, CLASSES, DARKEST = 1797, 64, 10, 16.0
 @final
 @TASKS.register
 class Digits(TaskKind):
-    """UCI's optical digits, shipped here: 1,797 images of 64 pixels in [0, 1], ten classes; one common target."""
+    """UCI's optical digits, shipped here: 1,797 images of 64 pixels in [0, 1], ten classes."""
 
     kind: Literal["digits"]
     draws_data: ClassVar[bool] = False

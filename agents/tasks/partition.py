@@ -40,15 +40,15 @@ class ByColumns(Parameters):
 
 
 def _told_apart_by(given: Any) -> str:
-    """The field that tells what a split is: ``kind`` of a rule that deals rows, else ``by``."""
+    """The kind of split: a rule that deals rows, which has a ``kind``, or a partition, told apart by ``by``."""
     named = isinstance(given, Split) or (isinstance(given, Mapping) and "kind" in given)
-    return "kind" if named else "by"
+    return "rule" if named else "partition"
 
 
 Whole = ByRows | ByColumns | Split
 Partition = Annotated[
-    Annotated[Annotated[ByRows | ByColumns, Field(discriminator="by")], Tag("by")]
-    | Annotated[SplitParameters, Tag("kind")],
+    Annotated[Annotated[ByRows | ByColumns, Field(discriminator="by")], Tag("partition")]
+    | Annotated[SplitParameters, Tag("rule")],
     Discriminator(_told_apart_by),
 ]
 Rows = tuple[NDArray[np.float64], NDArray[np.float64]]

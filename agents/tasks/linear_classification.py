@@ -3,7 +3,8 @@
 Each agent has a target model whose first two coordinates are standard normal and whose others are 0. A point's label
 is the sign of its score under the target; training labels are flipped with a small probability, test labels are clean.
 With one common target, what agents learn together is right for each of them; with targets of their own, who agrees most
-is not who is right most. The paper draws points "uniformly around the origin"; the cube [-1, 1]^p is our reading, with two alternatives.
+is not who is right most. The paper draws points "uniformly around the origin"; the cube [-1, 1]^p is our reading, with
+two alternatives.
 """
 
 from __future__ import annotations

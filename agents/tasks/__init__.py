@@ -16,6 +16,7 @@ from .adult import Adult
 from .libsvm_sets import A9a, Epsilon, Gisette
 from .stand_ins import EpsilonLike, GisetteLike
 from .csv_table import CsvTable
+from .digits import Digits
 # isort: on
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "A9a",
     "Adult",
     "CsvTable",
+    "Digits",
     "Epsilon",
     "EpsilonLike",
     "Gisette",

@@ -33,6 +33,7 @@ class MeanEstimation(TaskKind):
 
     kind: Literal["mean_estimation"]
     draws_data: ClassVar[bool] = True
+    target: ClassVar[str] = "personal"
     agents: Size = 300
     """Number of agents n; those of even index are on the upper moon."""
     spread: float = Field(default=1.0, ge=0, le=1)

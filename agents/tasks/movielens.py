@@ -29,6 +29,7 @@ class MovieLens(RatingParameters):
 
     kind: Literal["movielens"]
     draws_data: ClassVar[bool] = False
+    target: ClassVar[str] = "personal"
     published: ClassVar[bool] = True
     path: str | None = None
     """The file u.data or the folder that holds it; without it, ml-100k/u.data in the data directory."""

@@ -28,6 +28,8 @@ class TaskKind(Parameters, ABC):
     published: ClassVar[bool] = False
     """Whether its files are a published data set: whoever runs it again gets them where they are published, under their
     licence, so no copy is kept."""
+    target: ClassVar[str] = "common"
+    """Whether what is to be learned is ``common`` to all agents, or ``personal``."""
     model: ModelParameters = Field(default_factory=LinearModel)
     """What agents learn."""
 

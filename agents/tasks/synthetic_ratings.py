@@ -29,6 +29,7 @@ class SyntheticRatings(RatingParameters):
 
     kind: Literal["synthetic_ratings"]
     draws_data: ClassVar[bool] = True
+    target: ClassVar[str] = "personal"
     users: Size = 943
     """Number of users, each an agent."""
     items: Size = 1682

@@ -23,6 +23,7 @@ _PLURALS = {
     "latency": "latencies",
     "loss": "losses",
     "availability": "availabilities",
+    "attack": "attacks",
 }
 
 

@@ -82,9 +82,10 @@ class StepsInTurn(PlannedSteps):
                 if message is None:
                     who = me.agent, me.now, me.updates
                     self._end(w, failure_of(self.protocol, *who, self._name(phase), UNSENT))
-                pool[self._wrote[w], : len(message)] = message
+                kind, edge = SENT[phase][MESSAGE], self.source.window[w : w + 1]["edge"]
+                pool[self._wrote[w], : len(message)] = self._leaving(me, kind, message[None], edge)[0]
             return
-        for port, name in enumerate(self.names.messages):
+        for port, (name, kind) in enumerate(self.names.messages.items()):
             message, due, place = said.get(name), self._due[port], self._places[port][w]
             is_due = due is None or due[w]
             if message is None:
@@ -94,13 +95,13 @@ class StepsInTurn(PlannedSteps):
             if not is_due:
                 if me.degree:
                     what, who = f"sends {name}", (me.agent, me.now, me.updates)
-                    kind = self.names.messages[name]
                     self._end(w, contradiction(self.protocol, self.functions[0], *who, what, kind))
                 continue
+            rows = self._leaving(me, kind, np.atleast_2d(message))
             if self._apart_ports[port]:
-                pool[self.plan.reads[place : place + me.degree], : message.shape[-1]] = message
+                pool[self.plan.reads[place : place + me.degree], : rows.shape[1]] = rows
             else:
-                pool[place, : len(message)] = message
+                pool[place, : rows.shape[1]] = rows[0]
 
     @override
     def _diverged(self, place: int) -> Record:

@@ -85,6 +85,15 @@ class Objective(ABC):
     def minimise(self) -> tuple[Models, float]:
         """The (n, p) minimiser and the minimum, to rounding."""
 
+    def over(self, agents: NDArray[np.bool_]) -> Objective | None:
+        """The same objective over some of the agents alone, whatever the others have; None if there is no such thing.
+
+        Parameters
+        ----------
+        agents : (n,) bool
+        """
+        return None
+
     def gradient(self, models: Models) -> Models:
         """(n, p) gradient at the (n, p) models."""
         return self.value_and_gradient(models)[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import final
 
@@ -91,6 +91,17 @@ class PooledObjective(Objective):
             identified("PooledObjective", self.task.fingerprint, ridge, weights, mixture),
             self.times,
         )
+
+    @override
+    def over(self, agents: NDArray[np.bool_]) -> PooledObjective | None:
+        """F of these agents' rows at the average of their models, each counting as much more as fewer share it."""
+        share = float(self.mixture[agents].sum())
+        if share == 0.0:
+            return None
+        kept, summed = agents[self.task.train.owners], self.scale == "sum over rows"
+        times = float(max(kept.sum(), 1)) if summed else self.times
+        mixture = np.where(agents, self.mixture, 0.0) / share
+        return replace(self, row_weights=self.row_weights * kept / share, mixture=mixture, times=times)
 
     @override
     def value(self, models: Models) -> float:

@@ -46,6 +46,14 @@ from .own_rows import (
     sum_of_rows,
     take_in,
 )
+from .robust_operators import (
+    aggregated,
+    clipped_gossip,
+    coordinate_median,
+    coordinate_trimmed_mean,
+    geometric_median,
+    krum,
+)
 from .sending import Every
 from .single_steps import batched
 
@@ -54,15 +62,21 @@ __all__ = [
     "Every",
     "add_scaled",
     "affords",
+    "aggregated",
     "average",
     "batched",
     "bends",
     "choice",
     "clipped",
+    "clipped_gossip",
+    "coordinate_median",
+    "coordinate_trimmed_mean",
     "draw_each",
     "draw_rows",
+    "geometric_median",
     "heard_of",
     "heard_sum",
+    "krum",
     "local_gradient",
     "local_loss",
     "loss_gradient",

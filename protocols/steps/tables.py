@@ -13,6 +13,7 @@ from ...agents.blocks import State
 from ...agents.graph import Graph
 from ...agents.loss_codes import UNKNOWN, code_of
 from ...agents.tables import Shard
+from .attackers import Attackers
 from .names import Names
 from .row_kernels import NORMS
 
@@ -45,6 +46,8 @@ class StepTables:
         self.loaders: Mapping[str, Callable[[Any], Any]] = {}
         self.loaders_of_one: Mapping[str, Callable[[Any], Any]] = {}
         """How a batch, and the record of one agent, finds what a step may name (`hushnet.protocols.steps.loading`)."""
+        self.attackers: Attackers | None = None
+        """Byzantine agents, whose messages are replaced when they leave a step."""
         self.forms: dict[Any, Callable[..., Any]] = {}
         """Kernels for the types that steps made when they are due give them: to find these takes longer than most."""
         self.tell: Tell | None = None

@@ -29,6 +29,7 @@ TITLES = {
     "latency": "Latencies",
     "loss": "Losses on links",
     "availability": "Availability",
+    "attack": "Attacks of byzantine agents",
 }
 """Titles of the pages about `SECTIONS`."""
 FIELD_HEAD = ("field", "admissible", "default", "meaning")

@@ -327,18 +327,18 @@ class Experiment:
     def setting(self, run: Run) -> Setting:
         """Setting of a run: data, graph, network and draws, which other protocols share at the same point and seed."""
         scenario = run.point.scenario
-        parameters, (task, graph) = scenario.protocols[run.protocol], self.data(run)
+        parameters, data = scenario.protocols[run.protocol], self.data(run)
         return Setting(
-            task=task,
-            graph=graph,
+            *data,
             clock=scenario.clock,
             network=scenario.network,
             availability=scenario.availability,
             stop=Stop(**scenario.stop.model_dump()),
             draws=Draws(run.run_seed),
             base=self.loaded.base,
-            assumed_public=(*scenario.topology.assumed_public(task), *_tuned(parameters)),
+            assumed_public=(*scenario.topology.assumed_public(data[0]), *_tuned(parameters)),
             limits=scenario.limits.limits(),
+            adversaries=scenario.adversaries and scenario.adversaries.build(*data, Draws(run.data_seed)),
         )
 
     def world(

@@ -35,6 +35,7 @@ SECTIONS = {
     "latency": ("network", "latency"),
     "loss": ("network", "loss"),
     "availability": ("availability",),
+    "attack": ("adversaries", "attack"),
 }
 """Fields that choose a kind, by the names of their lists."""
 

@@ -11,7 +11,7 @@ from ...agents.optimisation.solvers import check_minimised
 from ...agents.suggestions import listed
 from ...agents.tasks import TaskKind
 from ...protocols.base import Protocol, ProtocolParameters, Surroundings
-from ...protocols.schedule_selection import rounds_of
+from ...protocols.schedule_selection import exchange_of, rounds_of
 from ..metrics import METRICS
 from ..metrics.metric import names_of
 from ..network.churn import check_rounds
@@ -101,6 +101,14 @@ def check_protocol(
     _check_model(scenario.task, protocol, parameters)
     if in_rounds:
         check_rounds(scenario.availability, intervals=scenario.clock.has_intervals, kind=parameters.kind)
+    attack = None if scenario.adversaries is None else scenario.adversaries.attack
+    paired = not in_rounds and exchange_of(protocol.traits_for(parameters), parameters) is not None
+    if attack is not None and attack.listens and paired:
+        raise InputError(
+            f"exchanges in pairs, where agents keep no messages of their neighbours that the attack "
+            f"{attack.model_dump()['kind']!r} is made from; use sign_flip, noise or label_flip",
+            field=("kind",),
+        )
     protocol.check_scenario(parameters, surroundings)
 
 

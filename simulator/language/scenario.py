@@ -23,6 +23,7 @@ from ...protocols.base import ProtocolParameters
 from ...protocols.user_files import is_file
 from ..metrics import recordable
 from ..metrics.metric import traced_by
+from ..network.adversaries import AdversaryParameters
 from ..network.clocks import ClockParameters, Poisson
 from ..network.network import NetworkParameters
 from ..network.topology import TopologyParameters
@@ -172,6 +173,9 @@ class Scenario(Parameters):
     """Delay, loss and bandwidth; by default perfect."""
     availability: AvailabilityParameters = Field(default_factory=lambda: Always(kind="always"))
     """When agents are up; by default always."""
+    adversaries: AdversaryParameters | None = None
+    """Byzantine agents, which send something else than their protocol has them send; by default none. What is measured
+    is measured of the others."""
     protocols: dict[Key, SerializeAsAny[ProtocolParameters]] = Field(min_length=1)
     """The protocols to run, by key; ``like`` takes over another entry's fields."""
     stop: StopParameters

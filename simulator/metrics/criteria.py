@@ -96,14 +96,14 @@ def _majorities(task: Task) -> tuple[float, NDArray[np.float64]]:
 
 
 def _rows_of(criterion: Criterion) -> Callable[[Reading], Rows]:
-    """Mean, worst decile and means of agents with about as many samples, of the agents that have joined."""
+    """Mean, worst decile and means of agents with about as many samples, of the honest agents that have joined."""
 
     def rows(reading: Reading) -> Rows:
         if reading.models is None:
             return
         task = reading.task
         values = _values(reading, criterion)
-        known = np.isfinite(values) & reading.world.started
+        known = np.isfinite(values) & reading.world.started & reading.honest
         if not known.any():
             return
         ranked = np.sort(values[known])

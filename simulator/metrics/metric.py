@@ -58,6 +58,11 @@ class Reading:
         """The task."""
         return self.world.setting.task
 
+    @property
+    def honest(self) -> NDArray[np.bool_]:
+        """(n,) the agents that what is learned is measured of: all but byzantine ones."""
+        return self.world.honest
+
     def row_sums(self, name: str, table: Table, number: Callable[[Array, Array], Array]) -> Array:
         """(n,) sums over agents' own rows at their models, which are there; see `hushnet.agents.objectives.row_sums`.
 

@@ -48,6 +48,8 @@ class Snapshot:
     graph : Graph
     state : State
         Copies of all blocks.
+    honest : (n,) bool
+        Which agents send what their protocol has them send.
     """
 
     now: float
@@ -56,6 +58,7 @@ class Snapshot:
     task: Task
     graph: Graph
     state: State
+    honest: NDArray[np.bool_]
 
 
 OwnMetric = Callable[[Snapshot], float | Mapping[str, float]]
@@ -180,6 +183,8 @@ class Recorder:
             "samples": task.train.counts,
             "degree": graph.degrees,
         }
+        if world.attackers is not None:
+            columns["role"] = np.where(world.honest, "honest", "byzantine")
         for metric in METRICS.values():
             always = metric.unasked or (metric.criterion and reading.models is not None)
             if metric.per_agent is not None and _concerns(metric, task) and (always or metric in self._asked):
@@ -230,6 +235,10 @@ class Recorder:
     def _objective(self, world: World, models: NDArray[np.float64] | None) -> Rows:
         if self._reading is None:
             objective = self.objective or world.protocol.objective()
+            if objective is not None and world.attackers is not None:
+                objective = objective.over(world.honest)
+                if objective is None:
+                    self._warn("its objective has no part of honest agents alone, so none is recorded")
             if objective is None or models is None:
                 return
             self._reading = ObjectiveReading(objective, world)
@@ -289,7 +298,7 @@ class Recorder:
     def _own(self, world: World, models: NDArray[np.float64] | None) -> Rows:
         if self._shown is None:
             self._shown = _read_only(world.setting.task), _read_only(world.setting.graph)
-        snapshot = Snapshot(world.now, world.activations, models, *self._shown, _frozen(world.state))
+        snapshot = Snapshot(world.now, world.activations, models, *self._shown, _frozen(world.state), world.honest)
         for name, function in self.own.items():
             result = function(snapshot)
             values = result if isinstance(result, Mapping) else {"value": result}

@@ -27,6 +27,7 @@ _PLURALS = {
     "latency": "latencies",
     "loss": "losses",
     "availability": "availabilities",
+    "attack": "attacks",
 }
 
 

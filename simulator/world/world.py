@@ -23,11 +23,12 @@ from ...protocols.base import Layout, Peer, Problem, Protocol, ProtocolParameter
 from ...protocols.privacy.ledger import Ledger
 from ...protocols.privacy.mechanisms import AgentStream
 from ...protocols.schedule_selection import exchange_of, rounds_of
+from ...protocols.steps.attackers import Attackers
 from ..network.churn import check_rounds
 from ..network.clocks import wake_up_ranks
 from ..network.laws import forms_or_none
 from ..network.network import Network
-from ..network.randomness import Purpose, stable_ids
+from ..network.randomness import QUANTUM, Purpose, stable_ids
 from ..network.setting import Setting
 from ..tables import tallies
 from ..tables.rounds import RoundTables
@@ -97,6 +98,10 @@ class World:
         Whether noise protects data, so that nothing ends the run but what is sent.
     started : (n,) bool
         Which agents have ever joined.
+    honest : (n,) bool
+        Which agents send what their protocol has them send.
+    attackers : Attackers, optional
+        The others, if there are any.
     activations : int
         Steps of all agents so far.
     stop_condition : StopCondition
@@ -130,7 +135,9 @@ class World:
         self.traits = protocol_class.traits_for(parameters)
         self.in_rounds = rounds_of(self.traits, parameters)
         exchange = None if self.in_rounds else exchange_of(self.traits, parameters)
-        problem = Problem(task, graph, self._oracle(), self._stream_before)
+        adversaries = setting.adversaries
+        learned = task if adversaries is None else adversaries.learned_from(task)
+        problem = Problem(learned, graph, self._oracle(), self._stream_before)
         if watch is not None:
             problem = replace(problem, assumed=watch.assumed)
         self.protocol = protocol_class(parameters, problem)
@@ -156,6 +163,11 @@ class World:
         )
         self.private = privacy is not None and not privacy.noiseless
         self.started = np.zeros(graph.agents, dtype=bool)
+        self.honest, self.attackers = np.ones(graph.agents, dtype=bool), None
+        if adversaries is not None:
+            self.honest = ~adversaries.byzantine
+            self.attackers = Attackers(adversaries.attack, adversaries.byzantine, self._attack_stream)
+        self.step_tables.attackers = self.attackers
         self.activations = 0
         self.stop_condition = StopCondition(self.env, setting.stop, graph.agents)
         self.reactions = Reactions(setting.limits, task.ids)
@@ -245,10 +257,10 @@ class World:
 
     @property
     def protected(self) -> NDArray[np.bool_]:
-        """(n,) whose data the protocol's noise is there to protect: all agents, or those of one role."""
+        """(n,) whose data the protocol's noise is there to protect: all honest agents, or those of one role."""
         if self.protocol.protects is None or self.layout.roles is None:
-            return np.ones(len(self.agents), dtype=bool)
-        return np.array(self.layout.roles) == self.protocol.protects
+            return self.honest
+        return self.honest & (np.array(self.layout.roles) == self.protocol.protects)
 
     def _come(self, agent: int) -> tuple[int, int]:
         """Progress of an agent that steps without Python: its clock's last tick, and its number of steps."""
@@ -256,7 +268,7 @@ class World:
         return int(tables.agents.ticks[agent]), int(tables.agents.updates[agent])
 
     def _peer(self, index: int) -> Peer:
-        shard = self.protocol.local_data(index, self.setting.task.shard(index))
+        shard = self.protocol.local_data(index, self.protocol.problem.task.shard(index))
         peer = Peer(self.step_tables, index, self.inbox, self.ledger, shard=shard, stream=self._stream)
         agent = self.agents[index]
         peer.open_({}, agent.updates, agent.tick, self.now)
@@ -265,6 +277,9 @@ class World:
     def _stream(self, purpose: str, agent: int, tick: int) -> np.random.Generator:
         reactions, number = self.agents[agent].reactions, int(self.numbers[agent])
         return self._watched(self.setting.draws.generator(purpose, tick + 1, number, reactions), purpose, agent)
+
+    def _attack_stream(self, agent: int, now: float, channel: int) -> np.random.Generator:
+        return self.setting.draws.generator("attack", int(self.numbers[agent]), int(now / QUANTUM), channel)
 
     def _stream_before(self, purpose: str, agent: int) -> np.random.Generator:
         before = f"{purpose} before time 0"
@@ -304,11 +319,19 @@ class World:
 
     def _made(self, phase: Phase, agent: Agent, me: Peer, *given: Any) -> Peer:
         self.effort.interrupter.step(self.protocol.steps.make, phase, me, *given)
+        if self.attackers is not None and not self.honest[agent.index]:
+            me.give_out_([self._attacked(self.attackers, me, sent) for sent in me.sent_], silent=me.silent_)
         if self.watch is not None:  # before anything of it leaves
             self.watch.stepped(phase, me)
         agent.silent = agent.silent or me.silent_
         self.check_finite(agent, me)
         return me
+
+    def _attacked(self, attackers: Attackers, me: Peer, sent: Sent) -> Sent:
+        to = None if sent.to is None else np.array(sent.to[:1])
+        vector = attackers.replaced(me, sent.kind, sent.vector[None], to=to)[0]
+        vector.flags.writeable = False
+        return replace(sent, vector=vector)
 
     def step(self, agent: Agent) -> Peer:
         """Let an awake agent take a step; what it gives out is still to be sent."""

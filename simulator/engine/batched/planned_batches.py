@@ -143,7 +143,8 @@ class BatchMaker(StepMaker):
         if not self.pairs:
             self._say_all(places, batch)
         elif MESSAGE in batch.said_:
-            self._put(self._wrote[places], batch.said_[MESSAGE])
+            kind, edges = batch.messages_[MESSAGE], self.source.steps["edge"]
+            self._put(self._wrote[places], self._leaving(batch, kind, batch.said_[MESSAGE], edges))
         self._charge(places)
 
     def _computed(self, places: Any) -> Batch:
@@ -182,12 +183,12 @@ class BatchMaker(StepMaker):
 
     def _say_all(self, places: Any, batch: Batch) -> None:
         """Put what some steps say where their plan has it."""
-        for port, name in enumerate(self.names.messages):
+        for port, (name, kind) in enumerate(self.names.messages.items()):
             if name in batch.said_ and self._sends(port, places):
                 where = self._places[port][places]
                 if self._apart_ports[port]:
                     where = self.plan.reads[segments(where, batch.degrees_)]
-                self._put(where, batch.said_[name])
+                self._put(where, self._leaving(batch, kind, batch.said_[name]))
 
     def _put(self, rows: Ranks, message: Array) -> None:
         """Write (k, width) vectors into the first columns of so many rows of the pool."""

@@ -42,7 +42,8 @@ class StepsInTurn(PlannedSteps):
         me, messages, noisy, w = self._one, self.names.messages, self.charges.noisy, 0
         if not self.pairs:
             places = [one.tolist() for one in self._places]
-            self._sent = list(zip(messages, self._due, places, self._apart_ports, strict=True))
+            ports = zip(messages.items(), self._due, places, self._apart_ports, strict=True)
+            self._sent = [(name, kind, due, place, apart) for (name, kind), due, place, apart in ports]
         try:
             for w, (agent, phase, updates, tick, now) in enumerate(zip(*columns, strict=True)):
                 source.begin(slice(w, w + 1))
@@ -85,10 +86,12 @@ class StepsInTurn(PlannedSteps):
                 if message is None:
                     who = me.agent, me.now, me.updates
                     self._end(w, failure_of(self.protocol, *who, self._name(phase), UNSENT))
-                pool[self._wrote[w], : len(message)] = message
+                kind, edge = SENT[phase][MESSAGE], self.source.window[w : w + 1]["edge"]
+                pool[self._wrote[w], : len(message)] = self._leaving(me, kind, message[None], edge)[0]
             return
-        for name, due, places, apart in self._sent:
-            message, place, is_due = said.get(name), places[w], due is None or due[w]
+        for name, kind, due, places, apart in self._sent:
+            message: Any = said.get(name)
+            place, is_due = places[w], due is None or due[w]
             if message is None:
                 if is_due and me.degree:
                     self._contradicted(f"it did not send {name} at an agent's step {me.updates + 1}")
@@ -96,9 +99,10 @@ class StepsInTurn(PlannedSteps):
             if not is_due:
                 if me.degree:
                     what, who = f"sends {name}", (me.agent, me.now, me.updates)
-                    kind = self.names.messages[name]
                     self._end(w, contradiction(self.protocol, self.functions[0], *who, what, kind))
                 continue
+            if self.tables.attackers is not None:
+                message = self._leaving(me, kind, np.atleast_2d(message)).reshape(message.shape)
             if apart:
                 pool[self.plan.reads[place : place + me.degree], : message.shape[-1]] = message
             else:

@@ -18,7 +18,7 @@ from typing_extensions import override
 from ....agents.errors import HushnetError
 from ....protocols.steps.charges import NoiseColumns, NotPlanned, StepCharges
 from ....protocols.steps.names import MESSAGE, Names
-from ....protocols.steps.record import Record
+from ....protocols.steps.record import Record, segments
 from ....protocols.steps.single_steps import PHASES
 from ....protocols.steps.tables import StepTables
 from ...tables.sessions import COMPLETING, REQUESTING, RESPONDING
@@ -131,6 +131,26 @@ class StepMaker(ABC):
     def _heard_width(self, edge: int, phase: int) -> int:
         """Numbers of what half of an exchange has heard over an edge."""
         return int(self.names.sent_widths["request" if phase == RESPONDING else "reply"][self.tables.graph.heads[edge]])
+
+    def _leaving(self, me: Record, kind: str, messages: Array, edges: Ranks | None = None) -> Array:
+        """Return messages of some agents, with those of byzantine ones replaced.
+
+        Parameters
+        ----------
+        me : record
+        kind : str
+        messages : (k, width) float64
+            One of each agent; of a kind that is addressed, one for each of its edges.
+        edges : (B,) int64, optional
+            Of an exchange, the edges over which they go.
+        """
+        attackers, heads, owners = self.tables.attackers, self.tables.graph.heads, None
+        if attackers is None:
+            return messages
+        if edges is None and self.names.layout.messages[kind].addressed:
+            owners = np.repeat(np.arange(len(me.agents_)), me.degrees_)
+            edges = segments(self.tables.graph.offsets[me.agents_], me.degrees_)
+        return attackers.replaced(me, kind, messages, owners=owners, to=None if edges is None else heads[edges])
 
     def _charge(self, places: Any) -> None:
         """Charge the noise that some steps have drawn, and note whether what they say reveals data without any."""

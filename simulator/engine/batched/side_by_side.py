@@ -164,6 +164,8 @@ def _check_alike(part: StepsInBatches, first: StepsInBatches) -> None:
     """Refuse a run whose steps are not of the same kind as the first one's; raises `Apart`."""
     if part.functions != first.functions or part.plan.period.shape[0] != first.plan.period.shape[0]:
         raise Apart("their steps are bound to their own runs")
+    if part.tables.attackers is not None:
+        raise Apart("some of their agents are byzantine")
     if (part.private, part.limited, part.pairs) != (first.private, first.limited, first.pairs):
         raise Apart("some of them are private")
     if part.run.pool.shape[1] != first.run.pool.shape[1] or not np.array_equal(part.ports, first.ports):

@@ -69,13 +69,13 @@ def run_scenario(
             raise InputError(locate(error, loaded)) from error
         return
     debug = loaded.scenario.debug
-    if debug and (jobs != 1 or options.scheduler is not None):
+    if debug and (jobs not in (1, "auto") or options.scheduler is not None):
         raise InputError("debug: true runs in this process, where a debugger can be; leave --jobs and --scheduler out")
     try:
-        with hire(jobs, options.scheduler) as workers, logged(experiment, console, verbose=verbose):
+        with hire(1 if debug else jobs, options.scheduler) as workers, logged(experiment, console, verbose=verbose):
             begin(experiment)
             bar = progress and not debug
-            failures = perform_visibly(experiment, workers, console, bar=bar, verbose=verbose, jobs=jobs)
+            failures = perform_visibly(experiment, workers, console, bar=bar, verbose=verbose)
     except KeyboardInterrupt as stop:
         raise Interrupted(str(stop) or "interrupted") from stop
     if Store(experiment.folder).index().get("runs"):

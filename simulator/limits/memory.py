@@ -22,6 +22,8 @@ BYTES_PER_OWNER = 8
 """Bytes that a block takes per owner besides its numbers: where an owner's begin."""
 BYTES_PER_SLOT = 40
 """Bytes that an inbox takes for each directed edge and kind of message, besides the newest vector."""
+PROCESS_BYTES = 250 * 2**20
+"""A process before it has a world: Python, libraries and compiled code."""
 REMEDY = "use fewer agents, test samples, dimensions or edges"
 
 Resolve = Callable[[str], type[Protocol]]
@@ -146,6 +148,18 @@ def check_memory(
             f"{size(available)} are available; {REMEDY.replace('fewer', f'fewer{fewer}')}"
         )
     _check_limit(scenario, needed)
+
+
+def processes_that_fit(scenario: Scenario, files: Files | None, resolve: Resolve) -> int:
+    """Number of runs that fit into memory at the same time, at least one; each takes ``limits.memory``, if it is set.
+
+    Parameters
+    ----------
+    scenario, files, resolve
+        As for `expected_bytes`.
+    """
+    needed = scenario.limits.limits().memory or expected_bytes(scenario, files, resolve)
+    return max(int(SHARE * available_memory() / (needed + PROCESS_BYTES)), 1)
 
 
 def _check_limit(scenario: Scenario, needed: int) -> None:

@@ -16,7 +16,7 @@ from ..analysis.results import Collection
 from ..analysis.summary import print_summary
 from ..experiment import Experiment, RunOptions, hire
 from ..experiment.estimate import print_estimate
-from ..experiment.tuning import sentences
+from ..experiment.tuning import in_short, sentences
 from ..figures.current import drawn_already, keep_drawn
 from ..language.loading import LoadedScenario, locate
 from ..network.graphs import graph_line
@@ -114,6 +114,7 @@ def _conclude(experiment: Experiment, console: Console, *, verbose: bool) -> Non
             collection,
             [*dict.fromkeys(filter(None, others)), *(line for line, loud in tuned if loud), *warnings],
             console,
+            in_short(collection.index["tuning"]) if collection.index.get("tuning") else "",
         )
     _say(console, f"results: {experiment.folder}")
     # Last, for a figure that cannot be drawn ends the command, unless the runs had nothing for it.

@@ -32,7 +32,7 @@ def answer(collection: Collection) -> str:
     return sentence(found[0], collection.labels) if found else ""
 
 
-def print_brief(collection: Collection, warnings: Sequence[str], console: Console) -> None:
+def print_brief(collection: Collection, warnings: Sequence[str], console: Console, tuned: str = "") -> None:
     """Print who is ahead, the final numbers, and at most `MOST_WARNINGS` of what somebody has to act on.
 
     Parameters
@@ -41,6 +41,8 @@ def print_brief(collection: Collection, warnings: Sequence[str], console: Consol
     warnings : sequence of str
         Of the runs.
     console : rich.console.Console
+    tuned : str
+        A sentence on how parameters were chosen, if they were.
     """
     from rich.text import Text
 
@@ -48,7 +50,7 @@ def print_brief(collection: Collection, warnings: Sequence[str], console: Consol
     if said:
         console.print(Text(said, style="bold"))
     console.print(_pivot(collection, frame, said) if collection.grid else _table(collection, frame), crop=False)
-    for line in _captions(collection, frame):
+    for line in [*_captions(collection, frame), *([tuned] if tuned else [])]:
         console.print(Text(line, style="dim"))
     loud = [text for text, is_loud in remarked if is_loud]
     acted = [*loud, *(f"warning: {text}" for text in warnings)]

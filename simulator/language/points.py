@@ -59,7 +59,7 @@ def trials(checker: Checker) -> Iterator[GridPoint]:
         return
     seeds, scaled = trial_seeds(scenario), at_budget(scenario)
     grid = transforms.grid(checker.source, scenario.axes())
-    for values, variant in grid if tune.at == "each point" else islice(grid, 1):
+    for values, variant in islice(grid, 1) if tune.at == "first" else grid:
         combinations = trials_of(tune)
         for number, choices in enumerate(combinations):
             trial = checker.point(transforms.chosen(variant, choices, scaled))

@@ -96,6 +96,8 @@ class TuningEntry(_Document):
     note: str
     warnings: list[str]
     table: RunName
+    tuned_at: str = ""
+    over: dict[str, list[Any]] | None = None
     chosen: list[ChosenEntry]
 
 

@@ -68,6 +68,12 @@ def expected_layout(protocol: type[Protocol], parameters: ProtocolParameters, si
     Where its layout depends on more than the numbers of agents and dimensions, it counts as a model for each agent,
     which it sends.
     """
+    usual = Layout({"model": sizes.dimension}, messages={"model": MessageKind(sizes.dimension)})
+    return early_layout(protocol, parameters, sizes) or usual
+
+
+def early_layout(protocol: type[Protocol], parameters: ProtocolParameters, sizes: Sizes) -> Layout | None:
+    """Layout of a protocol before there are data and a graph; None where it depends on these."""
     try:
         bare = object.__new__(protocol)
         bare.parameters, bare.problem = parameters, Problem(cast(Any, sizes), cast(Any, None))
@@ -77,7 +83,7 @@ def expected_layout(protocol: type[Protocol], parameters: ProtocolParameters, si
     except INTERRUPTED:
         raise
     except BaseException:  # whatever code raises that misses what it was not given
-        return Layout({"model": sizes.dimension}, messages={"model": MessageKind(sizes.dimension)})
+        return None
 
 
 def world_bytes(layout: Layout, agents: int, edges: float) -> float:

@@ -63,3 +63,50 @@ def test_an_error_has_a_line_of_the_authors(how, given, started, said, tmp_path,
     out = ["--out", str(tmp_path / "out"), "--quiet", "--trust-code", "--set", f"engine={engine}", *more]
     assert main(["run", str(tmp_path / "author.yaml"), *out]) == 1
     assert said in capsys.readouterr().err
+
+
+PAIRS = """\
+from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
+
+
+class Mine(Protocol):
+    Parameters = ProtocolParameters
+    traits = Traits(exchange="pairwise")
+
+    def layout(self):
+        kinds = {"request": MessageKind(3), "reply": MessageKind(3)}
+        return Layout(agent={"model": 3}, messages=kinds)
+
+    def start(self, me):
+        pass
+
+    def request(me, partner):
+        me.message = me.model
+
+    def respond(me, partner, heard):
+        me.message = me.model
+
+    def complete(me, partner, heard):
+        pass
+"""
+
+
+@pytest.mark.parametrize("command", [["check"], ["run", "--quiet", "--out", "out"]], ids=" ".join)
+@pytest.mark.parametrize(
+    ("given", "instead", "said"),
+    [
+        ('{"request": MessageKind(3), "reply"', '{"question": MessageKind(3), "answer"', "they are: question, answer"),
+        ("def complete", "def conclude", "exchanges pairwise, but has no function complete"),
+        ('exchange="pairwise"', "", "has request and no step, which nobody would call; set traits = Traits(exchange="),
+    ],
+)
+def test_a_mistake_in_an_exchange_is_found_by_check_and_by_run(
+    command, given, instead, said, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(PAIRS.replace(given, instead))
+    (tmp_path / "author.yaml").write_text(SCENARIO)
+    assert main([command[0], "author.yaml", "--trust-code", *command[1:]]) == 2
+    found = capsys.readouterr().err
+    assert "author.yaml:5: protocols.mine: mine.py:8, `def layout(self):`: Mine " in found
+    assert said in found

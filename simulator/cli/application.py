@@ -62,7 +62,10 @@ DataDir = Annotated[
     Path | None, typer.Option("--data-dir", metavar="DIR", help="Folder of data sets; else HUSHNET_DATA.", parser=place)
 ]
 Jobs = Annotated[
-    str, typer.Option("--jobs", metavar="N|auto", help="Processes; auto is one for every processor. Same results.")
+    str,
+    typer.Option(
+        "--jobs", metavar="N|auto", help="Processes; auto: as many as help, processors and memory admit. Same results."
+    ),
 ]
 Scheduler = Annotated[
     str | None,

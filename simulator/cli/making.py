@@ -43,7 +43,7 @@ def run(
     quick: Annotated[
         bool, typer.Option("--quick", help="The scenario's quick version, into results/<scenario>-quick.")
     ] = False,
-    jobs: Jobs = "1",
+    jobs: Jobs = "auto",
     scheduler: Scheduler = None,
     contract: Annotated[
         bool,

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ...agents.errors import InputError
-from ..analysis.claimed_privacy import MARK
 from ..storage.files import Frame, put_file, writing
 from ..storage.plain_text import csv_text
-from .comparison import Comparison, compare
-from .folders import gather
+from .comparison import Comparison
 from .statistics import NOTHING
 
 if TYPE_CHECKING:
@@ -30,10 +28,16 @@ LATEX = str.maketrans({DASH: "--", MINUS: "$-$", TIMES: r"$\times$", INFINITY: r
 
 COLOURS = {"better": "green", "worse": "red"}
 NUMBERS = ("baseline", "difference", "95 % interval", "p (Holm)", "pairing", "n")
-CAPTION = (
+PRINTED = ("baseline", "difference", "95 % interval", "p (Holm)", "n")
+"""Those that papers print."""
+MOST_OF_A_PAGE = 40
+"""Rows."""
+PREAMBLE = "% Needs \\usepackage{booktabs}, and longtable where a table goes over several pages.\n"
+PAIRS = (
     "differences of runs with the same seed, protocol minus baseline; p corrected over the protocols and points of a "
-    "measure (Holm); pairing: how many times smaller the variance is than with unpaired runs"
+    "measure (Holm)"
 )
+CAPTION = f"{PAIRS}; pairing: how many times smaller the variance is than with unpaired runs"
 CENSORED = (
     "Reached: by how many runs, against the baseline's. A run that never got there has no place in a mean: the "
     "difference is that of the pairs in which both did, and p counts who was first in all pairs (sign test)."
@@ -65,37 +69,6 @@ def _withheld(found: Frame) -> list[str]:
     return [] if found["at"].notna().all() else [WITHHELD]
 
 
-def compare_folders(folders: Sequence[Path], baseline: str | None = None, console: Console | None = None) -> None:
-    """Print a comparison of saved runs and write it beside them, as ``hushnet compare`` does.
-
-    Parameters
-    ----------
-    folders : sequence of Path
-        One or more ``results/<scenario>``; files go to ``compare`` in the first, or, with several, to
-        ``compare-with-...``, which names the others.
-    baseline : str, optional
-        Key or label of a protocol.
-    console : rich.console.Console, optional
-
-    Raises
-    ------
-    InputError
-        If a folder holds no runs, or there is nothing to compare or no pair of runs that reached their end.
-    """
-    from rich.console import Console
-
-    console = console or Console()
-    comparison = compare(gather(folders), baseline)
-    if comparison.differences.empty:
-        why = " ".join(sentence.removeprefix(MARK).strip() for sentence in comparison.warnings)
-        raise InputError(f"there is nothing to compare: no run has a partner that reached its end as well. {why}")
-    print_comparison(comparison, console)
-    others = [Path(folder).resolve().name for folder in folders[1:]]
-    name = f"compare-with-{'-and-'.join(others)}" if others else "compare"
-    for path in write_comparison(comparison, Path(folders[0]) / name):
-        console.print(f"written: {path}", highlight=False, markup=False, soft_wrap=True)
-
-
 def print_comparison(comparison: Comparison, console: Console) -> None:
     """Print a table per measure, the break-even points, and what a reader must know before believing them."""
     from rich.text import Text
@@ -114,15 +87,22 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
         console.print(Text(sentence, style="bold red"))
 
 
-def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
+def write_comparison(comparison: Comparison, folder: Path, measures: Sequence[str] | None = None) -> list[Path]:
     """Write ``differences.csv``, ``differences.tex`` and, where a sweep has some, ``break-even.csv`` and ``.tex``.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    folder : Path
+    measures : sequence of str, optional
+        Names of measures that the LaTeX file has a table of; by default all.
 
     Returns
     -------
     list of Path
         What was written, in order.
     """
-    tables = {"differences": (comparison.differences, _differences_latex(comparison))}
+    tables = {"differences": (comparison.differences, _differences_latex(comparison, measures))}
     if len(comparison.break_even):
         tables["break-even"] = (comparison.break_even, _break_even_latex(comparison))
     written = []
@@ -150,7 +130,9 @@ def _new_table(title: str, texts: Sequence[str], numbers: Sequence[str]) -> Tabl
 
     table = Table(title=escape(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1))
     for name in texts:
-        table.add_column(escape(name), overflow="fold", min_width=max(6, min(len(name), 12)))
+        table.add_column(
+            escape(name), overflow="fold", min_width=max(10 if name == "protocol" else 6, min(len(name), 12))
+        )
     for name in numbers:
         table.add_column(escape(name), justify="right", no_wrap=True)
     return table
@@ -167,7 +149,7 @@ def _fix_widths(table: Table) -> Table:
 def _differences_table(comparison: Comparison, rows: Frame) -> Table:
     from rich.markup import escape
 
-    swept = [path.rpartition(".")[2] for path in comparison.grid]
+    swept = [comparison.names.get(path, path) for path in comparison.grid]
     table = _new_table(str(rows["title"].iloc[0]), ["protocol", *swept], NUMBERS)
     table.add_column("", no_wrap=True)
     for row in rows.to_dict("records"):
@@ -218,12 +200,12 @@ def break_even_rows(comparison: Comparison) -> Iterator[tuple[dict[str, Any], li
     """Every break-even point with its cells: measure, protocol, axis, elsewhere, place, interval, neighbours."""
     for row in comparison.break_even.to_dict("records"):
         others = [path for path in comparison.grid if path != row["axis"]]
-        where = ", ".join(f"{path.rpartition('.')[2]} {swept_text(row[path])}" for path in others)
+        where = ", ".join(f"{comparison.names.get(path, path)} {swept_text(row[path])}" for path in others)
         half = (row["high"] - row["low"]) / 2
         low, high = (number(row[name], half) for name in ("low", "high"))
         interval = DASH if DASH in (low, high) else f"{low} to {high}"
         place = [number(row["at"], half), interval, f"{row['after']:g} to {row['before']:g}", str(row["points"])]
-        yield row, [row["title"], row["label"], row["axis"], where, *place]
+        yield row, [row["title"], row["label"], f"{comparison.names.get(row['axis'], row['axis'])}", where, *place]
 
 
 def seen_in(row: dict[str, Any]) -> str:
@@ -256,25 +238,50 @@ def p_value(p: float) -> str:
     return DASH if math.isnan(p) else "<0.0001" if p < 1e-4 else f"{p:.2g}"
 
 
-def _differences_latex(comparison: Comparison) -> str:
-    """A booktabs table of all differences."""
-    rows = [
-        [row["title"], row["label"], *(swept_text(row[path]) for path in comparison.grid), *cells_of(row)]
-        for row in comparison.differences.to_dict("records")
-    ]
-    names = ["measure", "protocol", *comparison.grid, *NUMBERS]
-    return _latex(rows, names, len(NUMBERS), f"Baseline: {comparison.labels[comparison.baseline]}; {CAPTION}.")
+def _differences_latex(comparison: Comparison, measures: Sequence[str] | None) -> str:
+    """A table of booktabs for every measure, with a caption and a label."""
+    names = ["protocol", *(comparison.names.get(path, path) for path in comparison.grid), *PRINTED]
+    tables = []
+    for measure, rows in comparison.differences.groupby("measure", sort=False):
+        if measures is None or measure in measures:
+            cells = [
+                [row["label"], *(swept_text(row[path]) for path in comparison.grid), *_printed(row)]
+                for row in rows.to_dict("records")
+            ]
+            title, other = rows["title"].iloc[0], comparison.labels[comparison.baseline]
+            caption = f"{title}, against {other}: {PAIRS}."
+            tables.append(_latex(cells, names, len(PRINTED), caption, f"differences-{measure}"))
+    return f"{PREAMBLE}{chr(10).join(tables)}"
+
+
+def _printed(row: dict[str, Any]) -> list[str]:
+    """Numbers of a row of differences, as texts in the order of `PRINTED`."""
+    cells = dict(zip(NUMBERS, cells_of(row), strict=True))
+    return [cells[name] for name in PRINTED]
 
 
 def _break_even_latex(comparison: Comparison) -> str:
     rows = [cells for _, cells in break_even_rows(comparison)]
     names = ["measure", "protocol", "axis", "elsewhere", "break-even", "95 % interval", "between", "points"]
     said = [f"Break-even points with {comparison.labels[comparison.baseline]}.", *_withheld(comparison.break_even)]
-    return _latex(rows, names, 4, " ".join(said))
+    return f"{PREAMBLE}{_latex(rows, names, 4, ' '.join(said), 'break-even')}"
 
 
-def _latex(rows: list[list[str]], names: Sequence[str], numbers: int, remark: str) -> str:
-    """A tabular for LaTeX with the package booktabs, everything in it escaped."""
+def _latex(rows: list[list[str]], names: Sequence[str], numbers: int, caption: str, label: str) -> str:
+    """A table for LaTeX, everything in it escaped; one that no page has room for goes over several."""
     columns = "l" * (len(names) - numbers) + "r" * numbers
-    text = pd.DataFrame(rows, columns=list(names)).to_latex(index=False, escape=True, column_format=columns)
-    return f"% {' '.join(remark.split())}\n% Needs \\usepackage{{booktabs}}.\n{text.translate(LATEX)}"
+    text = pd.DataFrame(rows, columns=list(names)).to_latex(
+        index=False,
+        escape=True,
+        column_format=columns,
+        caption=_escaped(caption),
+        label=f"tab:{re.sub(r'[^a-z0-9]+', '-', label.lower()).strip('-')}",
+        longtable=len(rows) > MOST_OF_A_PAGE,
+        position=None if len(rows) > MOST_OF_A_PAGE else "t",
+    )
+    return text.translate(LATEX)
+
+
+def _escaped(text: str) -> str:
+    """A text as LaTeX prints it."""
+    return re.sub(r"([#$%&_{}])", r"\\\1", " ".join(text.split()).replace("\\", ""))

@@ -26,6 +26,8 @@ MODULES = {
         "hushnet.agents.kinds",
         "hushnet.agents.losses",
         "hushnet.agents.tasks.registry",
+        "hushnet.simulator.metrics.own_metrics",
+        "hushnet.simulator.recording.snapshot",
         "hushnet.simulator.metrics.metric",
         "hushnet.simulator.network.graphs",
         "hushnet.simulator.network.clocks",

@@ -127,8 +127,9 @@ def _metrics() -> str:
         [
             "# Metrics\n",
             "What a run records, and what figures, targets and comparisons may ask for. A number of your own is a "
-            "function of a snapshot, named as `./mine.py:function`; a `Metric` there, with its label, unit and "
-            "direction, is named likewise.\n",
+            "function of a [snapshot](api-registering-kinds.md), named as `./mine.py:function`; `@own_metric(label, "
+            "unit=..., better=...)` above it says how it is shown. A `Metric` there, which may judge tunings and have "
+            "a value for each agent, is named likewise.\n",
             table(("metric", "what it is", "better", "statistics", "recorded by `record.metrics`"), rows),
             *(_metric(name) for name in METRICS),
         ]

@@ -51,6 +51,10 @@ class Elsewhere(Workers):
     def count(self) -> int:
         """Number of processes that there are now."""
 
+    @override
+    def processes(self) -> int:
+        return self.count()
+
     @abstractmethod
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Have one of them call a function; raises an `OutOfResources` if there are none any more."""

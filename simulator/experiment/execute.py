@@ -134,6 +134,8 @@ class _Attempt:
         manifest["warnings"] += recorder.warnings
         manifest["warnings"] += [f"{manifest['label']}: {remark}" for remark in self.remarks.of(world)]
         manifest["files"] = experiment.named_files(run)
+        if own := recorder.shown_as():
+            manifest["own_metrics"] = own
         manifest["measures"] = recorder.measures(world)
         manifest["baselines"] = recorder.baselines(world)
         checked = recorder.invariants

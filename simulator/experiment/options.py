@@ -9,7 +9,7 @@ from typing import Any
 
 from ...protocols.base import Protocol
 from ..language.loading import LoadedScenario, load
-from ..recording.recorder import OwnMetric
+from ..recording.snapshot import OwnMetric
 from .plan import PROOFS, Experiment
 from .workers import Jobs
 

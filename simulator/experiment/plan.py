@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,14 +28,18 @@ from ..contract.verdict import SHIPPED, Verdict
 from ..engine.selection import Engine, Name, engine_for
 from ..language.loading import GridPoint, LoadedScenario
 from ..language.scenario import Scenario
+from ..language.sweeps import TRIAL
+from ..language.trials import FIRST_SEED
 from ..language.yaml_source import Source
-from ..limits.memory import check_memory
+from ..limits.memory import check_memory, processes_that_fit
 from ..metrics import METRICS, recordable
 from ..metrics.metric import names_of
+from ..metrics.own_metrics import show_function
 from ..network.randomness import Draws
 from ..network.setting import Setting, Stop
 from ..recording.message_log import MessageLog
-from ..recording.recorder import OwnMetric, Recorder
+from ..recording.recorder import Recorder
+from ..recording.snapshot import OwnMetric
 from ..storage.files import json_text
 from ..storage.provenance import (
     PRESENTATION,
@@ -84,13 +89,46 @@ class Run:
     @property
     def at(self) -> str:
         """Grid point and seed, in words."""
-        return ", ".join([*(f"{path} = {value}" for path, value in self.point.values.items()), f"seed {self.seed}"])
+        return ", ".join([*self._grid, self._repetition])
 
     @property
     def place(self) -> str:
         """Protocol, seed and grid point, in words."""
-        grid = "".join(f", {path} = {value}" for path, value in self.point.values.items())
-        return f"protocol {self.protocol}, seed {self.seed}{grid}"
+        return ", ".join([f"protocol {self.protocol}", self._repetition, *self._grid])
+
+    @property
+    def words(self) -> str:
+        """Protocol's label, seed and grid point, in words, and that it is a trial of a tuning if it is one."""
+        return ", ".join([self._label, self._repetition, *self._grid])
+
+    @property
+    def few_words(self) -> str:
+        """The same in fewer words: fields of the grid by their last names."""
+        grid = (f"{path.rpartition('.')[2]} {value}" for path, value in self._reported.items())
+        return ", ".join([self._label, *grid, self._repetition])
+
+    @property
+    def _label(self) -> str:
+        return f"{'tuning ' if self.point.trials else ''}{self.point.scenario.label(self.protocol)}"
+
+    @property
+    def _reported(self) -> dict[str, Any]:
+        return {path: value for path, value in self.point.values.items() if path != TRIAL}
+
+    @property
+    def _grid(self) -> list[str]:
+        return [f"{path} = {value}" for path, value in self._reported.items()]
+
+    @property
+    def _repetition(self) -> str:
+        """The seed in words, after the number of a trial; of seeds that nobody has chosen their number."""
+        seed = f"seed {self.seed}"
+        if not self.point.trials:
+            return seed
+        if self.seed >= FIRST_SEED:
+            labels = [label for label, _, _ in self.point.scenario.seed_pairs()]
+            seed = f"seed {labels.index(self.seed) + 1} of {len(labels)}"
+        return f"trial {self.point.values[TRIAL] + 1} of {self.point.trials}, {seed}"
 
     @property
     def contract_key(self) -> str:
@@ -201,6 +239,7 @@ class Experiment:
                 raise InputError(f"metrics: {name!r} is a metric of hushnet's own; give yours another name")
             if not callable(metric):
                 raise InputError(f"metrics: {name!r} must be a function of a snapshot, got {metric!r}")
+            show_function(name, metric)
 
     @cached_property
     def is_short(self) -> bool:
@@ -258,6 +297,10 @@ class Experiment:
     def check_memory(self, scenario: Scenario, *, processes: int = 1) -> None:
         """Refuse one of its scenarios that cannot fit, see `hushnet.simulator.limits.memory.check_memory`."""
         check_memory(scenario, self.files, self.loaded.code.protocol, processes=processes)
+
+    def processes_that_fit(self, scenario: Scenario) -> int:
+        """Number of runs of one of its scenarios that fit into memory at the same time, at least one."""
+        return processes_that_fit(scenario, self.files, self.loaded.code.protocol)
 
     def data(self, run: Run) -> tuple[Task, Graph]:
         """Task and graph of a run."""

@@ -82,7 +82,7 @@ def named_figures(collection: Collection, only: Sequence[str] | None = None) -> 
     """
     found: list[tuple[str, Spec]] = []
     for number, spec in enumerate(collection.index.get("figures") or [], 1):
-        name = spec.get("name") or f"{number}-{spec['y']}-vs-{spec['x']}"
+        name = spec.get("name") or f"{number}-{str(spec['y']).rpartition(':')[2]}-vs-{spec['x']}"
         found.append((re.sub(r"[^\w.-]+", "-", str(name)).strip(".-")[:LONGEST] or str(number), spec))
     names = [name for name, _ in found]
     if only is not None and not only:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ...agents.errors import InputError
+from ..analysis.labels import named, short, shown
 from ..analysis.results import Collection
 from ..storage.files import Frame
 from .intervals import FEW as FEWEST_RUNS
@@ -16,7 +17,7 @@ from .lines import Entries, Panels
 from .numbers import Plot, Spec, chosen, finals, level_of, require_points, swept, within_of
 from .series_style import DIVERGING, SEQUENTIAL, ink_on, literal
 from .series_style import points as size_of
-from .words import named, short, shown, value_label
+from .words import value_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,10 +10,9 @@ import numpy as np
 from ...agents.tasks.names import is_stand_in
 from ..analysis.aggregate import time_scale
 from ..analysis.claimed_privacy import EPSILON, MARK, PASSED, ClaimedPrivacy, briefly, claim_of, epsilon_text
+from ..analysis.labels import named, placed, short, words_of
 from ..analysis.results import Collection
 from ..language.figure_kinds import FIGURE_KINDS
-from ..metrics import METRICS
-from ..metrics.costs import LABELS
 from .intervals import FEW, scale_of
 from .numbers import Plot, Spec, chosen, subset
 from .series_style import literal
@@ -51,11 +50,6 @@ class Label(NamedTuple):
         return "\n".join(filter(None, [f"{self.text}{mark}", claim, self.stopped]))
 
 
-def words_of(name: str) -> str:
-    """Return the label of a metric or an axis; an unknown (custom) one is labelled by its name."""
-    return METRICS[name].words if name in METRICS else LABELS.get(name, name)
-
-
 COUNTS = ("vectors", "messages", "bytes")
 """Axes that count from the start on, without what agents exchanged before it."""
 
@@ -77,36 +71,6 @@ def not_counted(collection: Collection, name: str) -> str:
     """Return the note, in brackets, that start vectors are not counted; empty where no run has any."""
     counts = name.removesuffix("_to_target") in COUNTS
     return " (start vectors not counted)" if counts and collection.started_with_vectors else ""
-
-
-def named(collection: Collection, path: str, usual: str, *, unit: bool = True) -> str:
-    """Return the label of a swept parameter, with its unit: the figures' style's if it has one, else the default."""
-    label = _of(path, (collection.index.get("style") or {}).get("labels")) or usual
-    measured, scale = swept_unit(collection, path) if unit else "", collection.index.get("time_unit")
-    said = f"{measured} of {scale}" if scale and measured.endswith(("time unit", "time units")) else measured
-    return f"{label} ({said})" if said else label
-
-
-def swept_unit(collection: Collection, path: str) -> str:
-    """Return the unit of a swept parameter, from the figures' style, else the schema; empty without a unit."""
-    said = _of(path, (collection.index.get("style") or {}).get("units"))
-    if said is not None or path not in collection.grid:
-        return said or ""
-    from ..language.described import unit_of  # which loads all protocols, and most figures have no such axis
-
-    found = dict.fromkeys(unit_of(path, manifest.get("scenario") or {}) for manifest in collection.manifests)
-    return next(filter(None, found), "")
-
-
-def _of(path: str, words: Mapping[str, str] | None) -> str | None:
-    """Look up the text for a swept parameter by its path or by the end of it; None if there is none."""
-    return next((said for name, said in (words or {}).items() if path == name or path.endswith(f".{name}")), None)
-
-
-def placed(collection: Collection, path: str, value: Any) -> str:
-    """Describe a grid point's coordinate: the label of a swept parameter, its value and its unit."""
-    unit = swept_unit(collection, path)
-    return f"{named(collection, path, short(path), unit=False)} {shown(value)}" + (f" {unit}" if unit else "")
 
 
 def value_label(
@@ -242,17 +206,3 @@ def _marks(plots: Sequence[Plot], spec: Spec) -> str:
         parts.append(f"{FIGURE_KINDS[kind].seeds}{f' below {FEW} runs' if banded else ''}")
     listed = f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]
     return f"{listed}, {runs}"
-
-
-def short(path: str) -> str:
-    """Return the default label of a swept parameter: the end of its path, with the part that it belongs to.
-
-    Fields of a protocol stand alone; of a latency or another part by kinds, ``mean`` alone would say little.
-    """
-    parts = path.split(".")
-    return " ".join(parts[-2:] if len(parts) > 2 and parts[0] != "protocols" else parts[-1:]).replace("_", " ")
-
-
-def shown(value: Any) -> str:
-    """A value of a sweep, a number without noise."""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -25,6 +25,7 @@ from ...protocols.base import Protocol, ProtocolParameters
 from ...protocols.schedule_selection import check_schedule
 from ...protocols.user_files import is_file, load_module, load_object
 from ..metrics import METRICS, Metric, register
+from ..metrics.own_metrics import show_function
 from .admissible import kinds_of
 from .field_errors import ScenarioError, field_errors, sentences, without_kind
 from .fitting import check_fit, check_kept, check_protocols
@@ -71,13 +72,14 @@ class Code:
     def metric(self, name: str) -> Callable[..., Any]:
         """A user's own metric, ``./file.py:function``, as a function; a `Metric` there is registered by this name."""
         found = load_object(name, trust_code=self.trust_code, base=self.base)
+        if name in METRICS:
+            METRICS.remove(name)  # of another scenario, whose file has the same name
         if isinstance(found, Metric):
-            if name in METRICS:
-                METRICS.remove(name)  # of another scenario, whose file has the same name
             register(replace(found, name=name, group="", unasked=False, criterion=False))
             found = found.compute
         if not callable(found):
             raise InputError(f"{name} is no function and no metric that computes something")
+        show_function(name, found)
         return found
 
 

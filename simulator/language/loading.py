@@ -182,7 +182,7 @@ def _check_runs(scenario: Scenario) -> None:
     runs = places * protocols * scenario.repetitions
     if scenario.tune is not None:
         count = len(next(iter(scenario.tune.choices().values())))
-        runs += count * len(trial_seeds(scenario)) * (places if scenario.tune.at == "each point" else 1)
+        runs += count * len(trial_seeds(scenario)) * (1 if scenario.tune.at == "first" else places)
     if runs > MAX_RUNS:
         raise InputError(
             f"asks for {runs:,} runs ({protocols:,} protocols, {places:,} grid points, "

@@ -23,6 +23,8 @@ BYTES_PER_OWNER = 8
 """Bytes that a block takes per owner besides its numbers: where an owner's begin."""
 BYTES_PER_SLOT = 40
 """Bytes that an inbox takes for each directed edge and kind of message, besides the newest vector."""
+PROCESS_BYTES = 250 * 2**20
+"""A process before it has a world: Python, libraries and compiled code."""
 REMEDY = "use fewer agents, test samples, dimensions or edges"
 
 Resolve = Callable[[str], type[Protocol]]
@@ -77,6 +79,12 @@ def expected_layout(protocol: type[Protocol], parameters: ProtocolParameters, si
     Where its layout depends on more than the numbers of agents and dimensions, it counts as a model for each agent,
     which it sends.
     """
+    usual = Layout({"model": sizes.dimension}, messages={"model": MessageKind(sizes.dimension)})
+    return early_layout(protocol, parameters, sizes) or usual
+
+
+def early_layout(protocol: type[Protocol], parameters: ProtocolParameters, sizes: Sizes) -> Layout | None:
+    """Layout of a protocol before there are data and a graph; None where it depends on these."""
     try:
         bare = object.__new__(protocol)
         bare.parameters, bare.problem = parameters, Problem(cast(Any, sizes), cast(Any, None))
@@ -86,7 +94,7 @@ def expected_layout(protocol: type[Protocol], parameters: ProtocolParameters, si
     except INTERRUPTED:
         raise
     except BaseException:  # whatever code raises that misses what it was not given
-        return Layout({"model": sizes.dimension}, messages={"model": MessageKind(sizes.dimension)})
+        return None
 
 
 def world_bytes(layout: Layout, agents: int, edges: float) -> float:
@@ -157,6 +165,18 @@ def check_memory(
             f"{size(available)} are available; {REMEDY.replace('fewer', f'fewer{fewer}')}"
         )
     _check_limit(scenario, needed)
+
+
+def processes_that_fit(scenario: Scenario, files: Files | None, resolve: Resolve) -> int:
+    """Number of runs that fit into memory at the same time, at least one; each takes ``limits.memory``, if it is set.
+
+    Parameters
+    ----------
+    scenario, files, resolve
+        As for `expected_bytes`.
+    """
+    needed = scenario.limits.limits().memory or expected_bytes(scenario, files, resolve)
+    return max(int(SHARE * available_memory() / (needed + PROCESS_BYTES)), 1)
 
 
 def _check_limit(scenario: Scenario, needed: int) -> None:

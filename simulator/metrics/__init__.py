@@ -6,6 +6,7 @@ A metric of your own is a file here that ends in ``register(Metric(...))``, and 
 from __future__ import annotations
 
 from .metric import METRICS, Metric, Reading, Rows, metric_of, more_is_better, range_of, recordable, register
+from .own_metrics import own_metric
 
 # isort: off
 from . import objective
@@ -29,6 +30,7 @@ __all__ = [
     "more_is_better",
     "network",
     "objective",
+    "own_metric",
     "range_of",
     "recordable",
     "register",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,8 +19,10 @@ from ...agents.objectives.minima import cached_minimum
 from ...agents.objectives.objectives import Objective
 from ...agents.tables import Table
 from ...agents.tasks.base import Task
+from ...protocols.user_files import is_file
 from ..metrics import METRICS, Metric, Reading
 from ..metrics.metric import traced_by
+from ..metrics.own_metrics import shown_as
 from ..metrics.trace import KINDS, ROW, Row
 from ..tables.tallies import MESSAGES, SENT_BYTES, VECTORS
 from ..world.world import World
@@ -28,41 +30,11 @@ from .invariant_check import InvariantCheck
 from .objective_reading import ObjectiveReading
 from .own_numbers import number_of
 from .quantities import quantities
+from .snapshot import OwnMetric, Snapshot
 
 EXPLOSION = 1e6
 """A run whose objective exceeds its start by this factor has diverged."""
 
-
-@dataclass(frozen=True)
-class Snapshot:
-    """Snapshot of a run, for a metric to read; every array is read-only.
-
-    Parameters
-    ----------
-    now : float
-        Time in expected wake-ups of a rate-1 agent.
-    activations : int
-        Steps of all agents so far.
-    models : (n, p) float64 or None
-    task : Task
-    graph : Graph
-    state : State
-        Copies of all blocks.
-    honest : (n,) bool
-        Which agents send what their protocol has them send.
-    """
-
-    now: float
-    activations: int
-    models: NDArray[np.float64] | None
-    task: Task
-    graph: Graph
-    state: State
-    honest: NDArray[np.bool_]
-
-
-OwnMetric = Callable[[Snapshot], float | Mapping[str, float]]
-"""A user's own metric: one number, or numbers by statistic."""
 
 Rows = Iterator[tuple[str, str, float]]
 """(metric, statistic, value)."""
@@ -151,6 +123,10 @@ class Recorder:
         frame.insert(0, "protocol", self.protocol)
         frame.insert(1, "seed", self.seed)
         return frame
+
+    def shown_as(self) -> dict[str, dict[str, Any]]:
+        """Return labels, units and directions of a user's own metrics, for the manifest."""
+        return shown_as([*self.own, *(metric.name for metric in self._asked if is_file(metric.name))])
 
     def measures(self, world: World) -> dict[str, dict[str, Any]]:
         """Return the quantities that the recorded metrics measure, by name, for the manifest."""

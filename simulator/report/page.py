@@ -143,7 +143,7 @@ def content(collection: Collection, folder: Path) -> dict[str, Any]:
     own, won = finals.pop("own"), winners(collection, grid)
     start = _start(collection, curves)
     shown = {
-        "grid": collection.grid,
+        "grid": [axis.name for axis in grid.axes],
         "axes": [axis.plain() for axis in grid.axes],
         "headline": overview.headline(collection, grid, finals, trivial_rows(collection)),
         "privacy": privacy_rows(collection, grid),

@@ -46,9 +46,9 @@ def _part(found: Standings, collection: Collection, grid: Grid) -> dict[str, Any
         "title": found.title,
         "better": better,
         "sentence": sentence(found, labels),
-        "across": across.path if across else "",
+        "across": across.name if across else "",
         "columns": [value_text(value) for value in across.values] if across else [],
-        "down": [axis.path for axis in down],
+        "down": [axis.name for axis in down],
         "rows": rows,
     }
 

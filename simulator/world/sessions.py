@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ...agents.authors import class_place
+from ...agents.errors import InputError
 from ...agents.graph import Graph
 from ...protocols.base import Layout, Protocol, Traits
 from ...protocols.schedule import ExchangeSchedule
@@ -21,18 +23,25 @@ MOST_EFFECTS = 8
 """Copies and timers that one event brings about, at most."""
 
 
-def check_exchange(protocol: Protocol, traits: Traits, layout: Layout) -> None:
-    """Raise a `ValueError` if a protocol's traits or message kinds do not fit an exchange."""
-    name = type(protocol).__name__
-    lacking = [phase for phase in PHASES if phase not in protocol.step_functions]
+def check_exchange(protocol: type[Protocol], traits: Traits, layout: Layout) -> None:
+    """Refuse a protocol whose functions, traits or kinds of messages do not fit an exchange.
+
+    Raises
+    ------
+    InputError
+        With the line of the author's class.
+    """
+    where = class_place(protocol)
+    name = f"{where}: {protocol.__name__}" if where else protocol.__name__
+    lacking = [phase for phase in PHASES if getattr(protocol, phase) is None]
     if lacking:
-        raise ValueError(f"{name} exchanges pairwise, but has no function {lacking[0]}")
+        raise InputError(f"{name} exchanges pairwise, but has no function {lacking[0]}")
     if traits.trigger != "wake" or traits.inbox != "latest":
-        raise ValueError(f"{name} exchanges pairwise, so its trigger must be 'wake' and its inbox 'latest'")
+        raise InputError(f"{name} exchanges pairwise, so its trigger must be 'wake' and its inbox 'latest'")
     if not {REQUEST, REPLY} <= layout.messages.keys() or REFUSAL in layout.messages:
         kinds = ", ".join(layout.messages) or "none"
-        raise ValueError(
-            f"{name} exchanges pairwise, so its message kinds must include 'request' and 'reply' and "
+        raise InputError(
+            f"{name} exchanges pairwise, so the messages of its layout must include 'request' and 'reply' and "
             f"must not include 'refusal'; they are: {kinds}"
         )
 

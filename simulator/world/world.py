@@ -182,7 +182,7 @@ class World:
         if self.in_rounds:
             check_rounds(setting.availability, intervals=self.clock.has_intervals, kind=parameters.kind)
         elif exchange is not None:
-            sessions.check_exchange(self.protocol, self.traits, self.layout)
+            sessions.check_exchange(type(self.protocol), self.traits, self.layout)
             self.transport.sessions = True
             self.sessions = sessions.session_tables(
                 graph,

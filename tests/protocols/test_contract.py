@@ -376,5 +376,5 @@ def test_an_exchange_that_lacks_a_half_is_refused():
     said = "LacksOneHalf exchanges pairwise, but has no function respond"
     with pytest.raises(ContractViolation, match=said):
         check_contract(LacksOneHalf, {})
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(InputError, match=said):
         run_small(LacksOneHalf, protocol_parameters(LacksOneHalf, {}))

@@ -1,4 +1,4 @@
-"""Runs of every shipped protocol on a bad network come to the numbers kept in ``tests/golden/runs.json`` on both engines.
+"""Runs of shipped protocols on a bad network come to the numbers kept in ``tests/golden/runs.json`` on both engines.
 
 The numbers have no source but this project: they say that a change of what a run draws, sends, is charged or ends with
 was meant. ``python -m tests.protocols.test_golden_runs`` writes them anew.

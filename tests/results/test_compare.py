@@ -17,10 +17,10 @@ from hushnet.simulator.compare.folders import gather
 from hushnet.simulator.compare.statistics import holm
 from hushnet.simulator.compare.tables import (
     about_break_even,
-    compare_folders,
     print_comparison,
     write_comparison,
 )
+from hushnet.simulator.console.comparing import compare_folders
 from rich.console import Console
 from scipy import stats
 
@@ -222,8 +222,9 @@ def test_labels_are_not_read_as_markup_nor_as_latex(experiment, tmp_path):
     tex = next(path for path in write_comparison(comparison, tmp_path) if path.suffix == ".tex").read_text()
     assert r"5\% \_\$\textbackslash" in tex
     body = [line for line in tex.splitlines() if line.endswith(r"\\")]
-    assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {7}
-    assert tex.count(r"\toprule") == tex.count(r"\bottomrule") == 1
+    assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {5}
+    measures = comparison.differences["measure"].unique()
+    assert tex.count(r"\toprule") == tex.count(r"\label{tab:differences-") == len(measures)
     assert tex.isascii()
 
 
@@ -231,8 +232,8 @@ def test_the_command_prints_and_writes(experiment, capsys):
     root = experiment()
     assert main(["compare", str(root), "--baseline", "cd"]) == 0
     out = capsys.readouterr().out
-    assert "final accuracy" in out
-    assert "Baseline: coordinate descent" in out
+    assert "final objective gap" in out
+    assert "each minus coordinate descent" in " ".join(out.split())
     table = pd.read_csv(root / "compare" / "differences.csv")
     assert set(table["protocol"]) == {"local", "cd_eps"}
     found = table[(table["measure"] == "accuracy") & (table["protocol"] == "local")]["difference"].item()
@@ -240,6 +241,50 @@ def test_the_command_prints_and_writes(experiment, capsys):
     assert SPEED["local"] == 0
     assert main(["compare", str(root), "--baseline", "nobody"]) == 2
     assert main(["compare", str(root / "nowhere")]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "there", "absent"),
+    [
+        ((), ["By final accuracy", "final accuracy, by loss", "0.0", "0.4", " *"], ["over time", "p (Holm)"]),
+        (("--measure", "all"), ["final accuracy", "accuracy, mean over time"], []),
+        (("--measure", "area of accuracy", "--at", "loss=0.2"), ["accuracy, mean over time"], ["By ", "by loss"]),
+        (("--verbose",), ["p (Holm)", "95 % interval", "break-even points"], []),
+    ],
+)
+def test_the_command_is_short_and_shows_what_is_asked_for(experiment, capsys, monkeypatch, words, there, absent):
+    monkeypatch.setenv("COLUMNS", "80")
+    root = experiment(sweep_runs())
+    assert main(["compare", str(root), *words]) == 0
+    out = capsys.readouterr().out
+    assert all(text in out for text in there)
+    assert not any(text in out for text in absent)
+    if "--verbose" not in words:
+        shown = out.partition("written: ")[0].splitlines()
+        assert max(map(len, shown)) <= 80
+        assert len(shown) <= 20 * out.count("minus ") + 12 * ("all" in words)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--measure", "accuracie"), "--measure accuracie: is no measure; did you mean 'accuracy'? admissible: "),
+        (("--at", "loss=7"), "--at loss=7: nothing was run there; network.loss is one of 0.0, "),
+        (("--at", "delay=7"), "--at delay=7: must be one swept path of network.loss"),
+        (("--by", "rate"), "--by rate: must be one swept path of network.loss"),
+    ],
+)
+def test_what_cannot_be_shown_is_one_sentence(experiment, capsys, words, said):
+    assert main(["compare", str(experiment(sweep_runs())), *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_two_pairs_have_no_interval_in_the_short_table(experiment, capsys):
+    assert main(["compare", str(experiment(with_values([0.5, 0.6], "local") + with_values([0.7, 0.9], "cd")))]) == 0
+    out = capsys.readouterr().out
+    assert "2 pairs of runs are too few for intervals" in " ".join(out.split())
+    assert "+0.25 " in out
+    assert "\N{PLUS-MINUS SIGN}" not in out
 
 
 def test_vectors_are_compared_with_those_before_the_start_and_without(experiment):

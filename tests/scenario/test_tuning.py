@@ -10,11 +10,13 @@ from hushnet.agents.errors import InputError
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.linear_classification import LinearClassification
 from hushnet.agents.tasks.splits import validation_part
-from hushnet.simulator.analysis.results import load_all
+from hushnet.simulator.analysis.results import Collection, load_all
 from hushnet.simulator.experiment import Experiment, execute, perform, run
-from hushnet.simulator.experiment.tuning import choose, sentences, trial_experiment
+from hushnet.simulator.experiment.trial_scores import Trial, exploded_runs, without_exploded
+from hushnet.simulator.experiment.tuning import choose, in_short, sentences, trial_experiment
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.language.trials import FIRST_SEED, trial_seeds
+from hushnet.simulator.storage.files import json_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -176,6 +178,70 @@ def test_a_best_value_at_an_end_and_broken_trials_are_warned_of(monkeypatch, tmp
     lines = list(sentences(account))
     assert ("tuned cd: mu = 0.1 (validation accuracy 0.9, best of 3 trials on 2 seeds)", False) in lines
     assert any("no test row" in line for line, _ in lines)
+
+
+@pytest.mark.parametrize(
+    ("at", "chosen", "said"),
+    [
+        ("first", [0.1], "tuned at network.loss = 0.0, and used at every point by validation accuracy: cd.mu 0.1 of "),
+        ("first point", [0.1], "tuned at network.loss = 0.0, and used at every point by "),
+        ("every point", [0.1, 1.0], "tuned at every point by validation accuracy: cd.mu 0.1 or 1.0 of 0.01, 0.1, 1.0"),
+        ("worst", [0.01], "tuned for the worst of all points, and used at all of them by "),
+    ],
+)
+def test_a_summary_says_where_it_was_tuned_and_over_what(monkeypatch, tmp_path, at, chosen, said):
+    scores = {0.0: [0.6, 0.9, 0.5], 0.2: [0.7, 0.4, 0.8]}  # by point and trial: worst are 0.6, 0.4 and 0.5
+    experiment = Experiment(
+        load(
+            written(tune={"over": {"cd.mu": [0.01, 0.1, 1.0]}, "seeds": 1, "at": at}, sweep={"network.loss": [*scores]})
+        ),
+        tmp_path,
+    )
+    trials = trial_experiment(experiment)
+    assert trials is not None
+    perform(trials)
+    there = load_all(tmp_path / "tuning")
+    value = [scores[m["grid"]["network.loss"]][m["grid"]["trial"]] for m in there.manifests]
+    frame = pd.DataFrame({"run": there.runs, "value": value})
+    monkeypatch.setattr("hushnet.simulator.experiment.tuning.final_values", lambda *_: frame)
+    loaded = choose(experiment, lambda _: [])
+    assert [entry["values"]["mu"] for entry in loaded.tuning["chosen"]] == chosen
+    assert [point.scenario.protocols["cd"].mu for point in loaded.points] == (chosen * 2)[:2]
+    assert in_short(loaded.tuning).startswith(said)
+
+
+def test_a_curve_that_exploded_does_not_win_by_its_end():
+    made = pd.DataFrame(
+        [
+            (f"{trial}", "objective", "gap", value)
+            for trial, curve in enumerate([[0.1, 1.1, 1.2], [1.0, 11.0, 0.1], [1.0, 9.9, 0.5]])
+            for value in curve
+        ],
+        columns=["run", "metric", "statistic", "value"],
+    )
+    manifests = [
+        {"protocol": "cd", "seed": 7, "grid": {"trial": trial}, "task": {"metric": "accuracy"}} for trial in range(3)
+    ]
+    there = Collection(made, made, manifests, ["0", "1", "2"])
+    exploded = exploded_runs(there, "objective", "gap")
+    assert {json.loads(where)["trial"] for _, _, where in exploded} == {1}
+    tried = [Trial("cd", 0, k, {}, {7: score}, json_text({"trial": k})) for k, score in enumerate([0.8, 0.1, 0.5])]
+    kept, said = without_exploded(tried, exploded)
+    assert [np.isfinite(trial.score) for trial in kept] == [True, False, True]
+    assert said[0].startswith("1 of 3 trials of cd were more than 10 times worse on the way than at both ends")
+    wild = {("cd", 7, trial.where) for trial in tried}
+    assert without_exploded(tried, wild)[0] == tried, "where all did, the best of them is taken"
+
+
+def test_tuning_on_test_rows_is_warned_of(monkeypatch, tmp_path):
+    account = with_scores(
+        monkeypatch,
+        tmp_path,
+        {"cd": [0.7, 0.9, 0.8], "mp": [0.7, 0.9, 0.8]},
+        {"record": {"every": 1.0}},
+        metric="accuracy",
+    )
+    assert "tuned by accuracy, which looks at test rows" in account["warnings"][0]
 
 
 def test_tuned_fields_are_listed_beside_a_private_protocols_epsilon(tmp_path):

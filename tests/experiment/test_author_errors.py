@@ -1,0 +1,60 @@
+"""A mistake in a protocol of exchanges is said with a line of the author's, by `check` and by `run`."""
+
+import pytest
+from hushnet.simulator.cli import main
+
+SCENARIO = """\
+schema: 1
+scenario: author
+task: {kind: linear_classification, agents: 6, dimension: 3, samples: [4, 4], points: ball}
+topology: {kind: ring}
+protocols: {mine: {kind: "./mine.py:Mine"}}
+stop: {time: 2}
+record: {every: 1.0, metrics: [accuracy]}
+seeds: 1
+"""
+PAIRS = """\
+from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
+
+
+class Mine(Protocol):
+    Parameters = ProtocolParameters
+    traits = Traits(exchange="pairwise")
+
+    def layout(self):
+        kinds = {"request": MessageKind(3), "reply": MessageKind(3)}
+        return Layout(agent={"model": 3}, messages=kinds)
+
+    def start(self, me):
+        pass
+
+    def request(me, partner):
+        me.message = me.model
+
+    def respond(me, partner, heard):
+        me.message = me.model
+
+    def complete(me, partner, heard):
+        pass
+"""
+
+
+@pytest.mark.parametrize("command", [["check"], ["run", "--quiet", "--out", "out"]], ids=" ".join)
+@pytest.mark.parametrize(
+    ("given", "instead", "said"),
+    [
+        ('{"request": MessageKind(3), "reply"', '{"question": MessageKind(3), "answer"', "they are: question, answer"),
+        ("def complete", "def conclude", "exchanges pairwise, but has no function complete"),
+        ('exchange="pairwise"', "", "has request and no step, which nobody would call; set traits = Traits(exchange="),
+    ],
+)
+def test_a_mistake_in_an_exchange_is_found_by_check_and_by_run(
+    command, given, instead, said, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(PAIRS.replace(given, instead))
+    (tmp_path / "author.yaml").write_text(SCENARIO)
+    assert main([command[0], "author.yaml", "--trust-code", *command[1:]]) == 2
+    found = capsys.readouterr().err
+    assert "author.yaml:5: protocols.mine: mine.py:8, `def layout(self):`: Mine " in found
+    assert said in found

@@ -1,7 +1,7 @@
-"""Runs of every shipped protocol on a bad network come to kept numbers, ``tests/golden/runs.json``, on both engines.
+"""Runs of every shipped protocol on a bad network come to kept numbers, ``kept_numbers.json``, on both engines.
 
 The numbers have no source but this project: where they change, what runs draw, send, are charged or end with has
-changed. ``python -m tests.protocols.test_golden_runs`` writes them anew.
+changed. ``python -m tests.protocols.test_kept_numbers`` writes them anew.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 from ..engine.driving import drive
 from .test_bad_network import CASES, Case, world_on
 
-FILE = Path(__file__).parents[1] / "golden" / "runs.json"
+FILE = Path(__file__).with_name("kept_numbers.json")
 DELTA = 1e-3
 CLIPPED = {"mechanism": "gaussian", "multiplier": 2.0, "updates": 6, "clip": 0.5}
 ONCE = {**CLIPPED, "mechanism": "gamma", "updates": 1}

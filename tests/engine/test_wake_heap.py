@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hushnet.simulator.engine.batched.wake_heap import add, order_heap, sift_down, take_top
+from hushnet.simulator.engine.batched.wake_heap import add, order_heap, push, sift_down, take_top
 from hushnet.simulator.tables.room import zeros
 from hushnet.simulator.tables.run import WAKE
 from hushnet.simulator.tables.tallies import COUNTERS, HEAP
@@ -53,3 +53,15 @@ def test_who_wakes_goes_back_among_the_others(agents):
         waiting.append((now[-1][0] + float(rng.integers(0, 4)), now[-1][1]))
         sift_down(run, *waiting[-1])
     assert taken(run) == sorted(waiting)
+
+
+@pytest.mark.parametrize("agents", [0, 1, 2, 3, 4, 5, 6, 17, 85, 86, 300])
+@pytest.mark.parametrize("pushed", [True, False])
+def test_wake_ups_leave_in_order(agents, pushed):
+    rng, run = np.random.default_rng(agents), tables(agents)
+    expected = list(zip(times_of(rng, agents), rng.permutation(agents).tolist(), strict=True))
+    for time, agent in expected:
+        (push if pushed else add)(run, time, agent)
+    if not pushed:
+        order_heap(run)
+    assert taken(run) == sorted(expected)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
-from hushnet.agents.errors import HushnetError
+from hushnet.agents.errors import HushnetError, StepFailure
 from hushnet.protocols import steps
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
 from hushnet.simulator.contract import check_contract
@@ -101,3 +103,23 @@ def test_what_is_set_on_the_protocol_in_a_run_is_refused(tmp_path):
 def test_the_contract_says_what_a_run_cannot_see(functions, said, tmp_path):
     with pytest.raises(ContractViolation, match=said):
         check_contract(mine(tmp_path, *functions), {})
+
+
+SENDS = 'def sends(self):\n    return {"model": Every(2)}'
+
+
+UNDECLARED = (
+    r"mine.py:5, `def step\(me\):`: agent \d at time \S+ sends message at its step 2, against what Mine declares by "
+    r"sends: Every\(period=2, phase=0\) for 'model'; declare it, or set decides"
+)
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("schedule", ["async", "rounds"])
+def test_sending_where_the_declaration_has_nothing_ends_the_run_alike_in_either_form_and_on_either_engine(
+    schedule, many, tmp_path
+):
+    kind = mine(tmp_path, SENDS, step(many=many))
+    said = sentences(kind, StepFailure, schedule=schedule)
+    assert re.search(UNDECLARED, said[0]), said[0]
+    assert said[0] == said[1]

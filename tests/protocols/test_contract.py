@@ -9,6 +9,7 @@ import pytest
 from hushnet.agents.errors import InputError, StepFailure
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.base import Traits
+from hushnet.protocols.catalog import resolve
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.protocols.steps import average, batched
 from hushnet.simulator.contract import (
@@ -37,6 +38,39 @@ NOISY = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 1e-3}, "upd
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_of_protocols_fits_the_contract(family):
     check_contract(FAMILIES[family], {})
+
+
+ONCE = {"mechanism": "gamma", "multiplier": 3.0, "updates": 1, "clip": 1.0}
+START = {"kind": "private_propagation", "epsilon": 0.5, "lipschitz": 1.0}
+CLIPPED = {"mechanism": "gaussian", "multiplier": 1.0, "clip": 1.0}
+SHIPPED = [
+    ("ad_psgd", {"batch": 2}),
+    ("collaborative_admm", {"mu": 0.5, "schedule": "rounds", "local_steps": 2}),
+    ("consensus", {}),
+    ("consensus_admm", {"loss_weight": 2.0, "penalty_growth": 1.05}),
+    ("coordinate_descent", {"mu": 0.5, "start": "local", "updates": 4, "confidence": "relative"}),
+    ("coordinate_descent", {"mu": 0.5, "privacy": NOISY, "schedule": "rounds"}),
+    ("coordinate_descent", {"start": START, "radius": 0.5, "privacy": {**NOISY, "updates": 2}}),
+    ("decentralised_sgd", {"batch": 2}),
+    ("dual_averaging", {"privacy": CLIPPED, "radius": 1.0, "sampling": "poisson", "batch": 2}),
+    ("edge_consensus_admm", {}),
+    ("extra", {}),
+    ("gradient_tracking", {"batch": 2}),
+    ("local", {}),
+    ("local_dp", {"privacy": ONCE}),
+    ("local_dp_descent", {"mu": 0.5, "privacy": {**ONCE, "mechanism": "laplace"}}),
+    ("model_propagation", {"privacy": ONCE}),
+    ("model_propagation", {"schedule": "async"}),
+    ("nids", {}),
+    ("perturbed_admm", {"penalty_growth": 1.05, "noise": {"alpha": 3.0, "growth": 1.03}}),
+    ("solitary", {"steps": 2}),
+]
+"""Push-sum has a test of its own; protocols over columns are replayed (`tests/privacy/test_replay.py`)."""
+
+
+@pytest.mark.parametrize(("kind", "fields"), SHIPPED)
+def test_shipped_protocols_fit_the_contract(kind, fields):
+    check_contract(resolve(kind), fields)
 
 
 class PeeksAtNeighbours(PassiveBroadcast):

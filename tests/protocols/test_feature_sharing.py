@@ -18,11 +18,12 @@ from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
 from hushnet.protocols.privacy.composition import gaussian
 from hushnet.protocols.steps import clipped
 from hushnet.simulator.contract import bench
+from hushnet.simulator.recording.recorder import Recorder
 from pydantic import ValidationError
 from scipy.optimize import minimize
 
 from ..engine.driving import drive
-from .columns import ISOTROPIC, split_task, value, world_of
+from .columns import ISOTROPIC, mean_test_loss, split_task, value, world_of
 
 
 def printed_loop(task: Task, epochs: int, rho: float, order: str) -> list[np.ndarray]:
@@ -174,3 +175,13 @@ def test_the_first_epoch_of_two_parties_gives_the_golden_values():
     for name in ("z", "y"):
         np.testing.assert_allclose(world.state.agent[name][0], golden[name], atol=tolerance)
     assert value(task, np.zeros(3), 0.1) == pytest.approx(golden["objective"], abs=tolerance)
+
+
+def test_the_test_loss_is_recorded_for_the_assembled_model():
+    task = split_task()
+    world = world_of(task, 20)
+    world.recorder = Recorder(("test_loss", "accuracy"))
+    drive(world)
+    trace = world.recorder.trace()
+    last = trace[(trace["metric"] == "test_loss") & (trace["statistic"] == "mean")]["value"].iloc[-1]
+    assert last == pytest.approx(mean_test_loss(task, world.protocol.models(world.state)[0]), rel=1e-12)

@@ -16,6 +16,7 @@ from hushnet.agents.tables import Table
 from hushnet.agents.tasks.base import Task
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.algorithms.output_perturbation import OutputNoise
+from hushnet.protocols.algorithms.warm_start import PrivatePropagation
 from hushnet.protocols.base import Problem
 from hushnet.protocols.privacy.budget import Privacy
 from hushnet.protocols.privacy.mechanisms import Release
@@ -23,6 +24,7 @@ from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.network.randomness import Draws
 from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.world.world import World
+from pydantic import ValidationError
 
 from ..engine.driving import drive
 from .worlds import setting_of
@@ -251,3 +253,15 @@ def test_rows_without_bound_need_a_claim_or_a_radius():
 def test_what_makes_no_private_minimiser_is_refused(task, fields, words):
     with pytest.raises(InputError, match=words):
         OutputNoise(privacy(**fields), task)
+
+
+def test_a_claimed_start_cannot_reach_a_verified_target():
+    target = {**GRADIENTS, "budget": None, "target": {"verified": 4.0, "delta": 1e-3}}
+    with pytest.raises(InputError, match="cannot reach a verified target"):
+        world_of(descent(start={**START, "lipschitz": 1.0}, privacy=target))
+
+
+@pytest.mark.parametrize("fields", [{"delta": 1e-5}, {"mechanism": "gaussian"}])
+def test_only_gaussian_noise_has_a_delta(fields):
+    with pytest.raises(ValidationError, match="delta above 0"):
+        PrivatePropagation.model_validate({**START, **fields})

@@ -1,7 +1,7 @@
-"""Runs of shipped protocols on a bad network come to the numbers kept in ``tests/golden/runs.json`` on both engines.
+"""Runs of every shipped protocol on a bad network come to kept numbers, ``kept_numbers.json``, on both engines.
 
-The numbers have no source but this project: they say that a change of what a run draws, sends, is charged or ends with
-was meant. ``python -m tests.protocols.test_golden_runs`` writes them anew.
+The numbers have no source but this project: where they change, what runs draw, send, are charged or end with has
+changed. ``python -m tests.protocols.test_kept_numbers`` writes them anew.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 from ..engine.driving import drive
 from .test_bad_network import CASES, Case, world_on
 
-FILE = Path(__file__).parents[1] / "golden" / "runs.json"
+FILE = Path(__file__).with_name("kept_numbers.json")
 DELTA = 1e-3
 CLIPPED = {"mechanism": "gaussian", "multiplier": 2.0, "updates": 6, "clip": 0.5}
 ONCE = {**CLIPPED, "mechanism": "gamma", "updates": 1}
@@ -57,6 +57,7 @@ def numbers(case, engine="auto") -> dict[str, list[float]]:
         "updates": world.updates.tolist(),
         "charges": charges,
         **{which: ledger.epsilon(which, DELTA).tolist() for which in ("claimed", "verified")},
+        "conserved": [*world.protocol.conserved(world.state).values()],
         "objective, minimum": [objective.value(models), objective.minimise()[1]] if objective else [],
         **{name: [float(block.values.sum()), float(np.linalg.norm(block.values))] for name, block in blocks.items()},
     }

@@ -80,7 +80,8 @@ def scenario_of(figure: PaperFigure, *, quick: bool, seeds: int = 0, anew: int =
     if not anew:
         return loaded
     drawn = [f"{{data: {data + anew}, run: {run + anew}}}" for _, data, run in loaded.scenario.seed_pairs()]
-    return load(figure.scenario, overrides=[*changed, f"seeds=[{', '.join(drawn)}]"])
+    # Without pictures, which may ask for a seed by its number.
+    return load(figure.scenario, overrides=[*changed, f"seeds=[{', '.join(drawn)}]", "figures=[]"])
 
 
 def count_runs(loaded: LoadedScenario) -> int:

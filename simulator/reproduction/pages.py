@@ -162,7 +162,8 @@ def page(report: Report) -> str:
 def overview(reports: Iterable[Report]) -> str:
     """The reader's page: ten lines a paper, and how many claims have which verdict."""
     reports, columns = list(reports), ["paper", *get_args(Verdict), "not measured"]
-    lines = ["# Reproductions", "", "Written by `hushnet reproduce`: ten lines a paper, computed from its rows.", ""]
+    said = "Written by `hushnet reproduce`: ten lines a paper, computed from its rows. [What changed](changes.md)."
+    lines = ["# Reproductions", "", said, ""]
     for report in reports:
         name = f"[{report.paper.authors} ({report.paper.year})]({report.paper.name}.md)"
         lines += [f"## {name}", "", f"{report.paper.title}.", "", *report.in_short(), ""]

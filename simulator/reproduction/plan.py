@@ -68,7 +68,8 @@ def scenario_of(figure: PaperFigure, *, quick: bool, seeds: int = 0, anew: int =
     seeds : int
         Another number of seeds; 0 for the shipped one.
     anew : int
-        What all seeds, of data and of runs, are raised by.
+        What the seeds of data are raised by, and where those of runs begin; then without pictures, which may ask for a
+        seed by its number.
     """
     changed, shipped = figure.quick if quick else [], figure.quick_seeds if quick else figure.seeds
     loaded = load(figure.scenario, overrides=changed, seeds=shipped or None)
@@ -79,8 +80,11 @@ def scenario_of(figure: PaperFigure, *, quick: bool, seeds: int = 0, anew: int =
         loaded = load(figure.scenario, overrides=changed, seeds=seeds)
     if not anew:
         return loaded
-    drawn = [f"{{data: {data + anew}, run: {run + anew}}}" for _, data, run in loaded.scenario.seed_pairs()]
-    return load(figure.scenario, overrides=[*changed, f"seeds=[{', '.join(drawn)}]"])
+    pairs = enumerate(loaded.scenario.seed_pairs(), anew)
+    drawn = [
+        f"{{data: {data + anew}, run: {run}}}" for run, (_, data, _) in pairs
+    ]  # repetitions go by their run's seed
+    return load(figure.scenario, overrides=[*changed, f"seeds=[{', '.join(drawn)}]", "figures=[]"])
 
 
 def count_runs(loaded: LoadedScenario) -> int:

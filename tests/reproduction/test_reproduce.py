@@ -269,8 +269,9 @@ def test_seeds_that_are_raised_are_run_apart_and_the_verdicts_that_move_are_list
     assert "| Nobody, B | holds | does not hold |\n| Nobody, C | holds | undecided |" in text
     place = Place(tmp_path, quick=False, anew=100)
     assert place.runs(figure) == tmp_path / "anew-100" / "bellet2018-fig3"
-    hu = papers()[-1].figures[0]
-    assert [pair[1:] for pair in place.scenario(hu).scenario.seed_pairs()] == [(100, 100 + k) for k in range(5)]
+    drawn = {figure.name: place.scenario(figure).scenario.seed_pairs() for _, figure in FIGURES}
+    assert [pair[1:] for pair in drawn["hu2019-fig1"]] == [(100, 100 + k) for k in range(5)]
+    assert [pair[1:] for pair in drawn["vanhaesebrouck2017-fig1"]] == [(100 + k, 100 + k) for k in range(10)]
 
 
 def test_runs_of_a_changed_scenario_are_not_taken_for_the_figures(pretended):

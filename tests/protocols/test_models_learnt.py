@@ -10,6 +10,7 @@ from hushnet.agents.errors import InputError
 from hushnet.agents.tasks import TASKS
 from hushnet.protocols.catalog import PROTOCOLS
 from hushnet.simulator.api import run
+from hushnet.simulator.contract.skeleton import write_protocol
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.network.randomness import Draws
 
@@ -89,6 +90,16 @@ def test_noise_is_refused_for_what_it_is_not_proved_for():
     given["protocols"]["dual_averaging"]["privacy"] = {**privacy, "clip": 1.0}
     with pytest.raises(InputError, match=r"privacy.*noise is proved for gradients of linear models"):
         load(given)
+
+
+def test_an_own_protocol_of_gradients_learns_a_net_as_it_is(tmp_path):
+    write_protocol("mine", tmp_path)
+    mine = {"kind": f"{tmp_path}/mine.py:Mine", "step_size": 0.5}
+    given = scenario([], {"kind": "perceptron"}) | {"protocols": {"mine": mine}}
+    given["record"] = {"every": 5, "metrics": ["training_loss"]}
+    losses = run(given, out=tmp_path / "results", trust_code=True, contract=False).collection.trace["value"].to_numpy()
+    assert losses[0] != pytest.approx(np.log(2), rel=1e-3)  # it begins with first parameters, and not with zeros
+    assert losses[-1] < losses[0]
 
 
 NET, STEPS, ALPHA, DECAY, BATCH = {"kind": "perceptron", "hidden": [64]}, 800, 0.2, 1e-4, 16

@@ -169,7 +169,7 @@ class Shards(Split):
 
 
 @final
-class Quantity(Split):
+class QuantitySkew(Split):
     """Rows in random order, sizes in Dirichlet proportions: the smaller the concentration, the more they differ.
 
     An agent may end up without rows. See Li, Diao, Chen and He 2022, "Federated learning on non-IID data silos: an
@@ -221,7 +221,7 @@ class ByFeature(Split):
         return owners
 
 
-SplitParameters = Annotated[Even | Dirichlet | Shards | Quantity | ByFeature | BySize, Field(discriminator="kind")]
+SplitParameters = Annotated[Even | Dirichlet | Shards | QuantitySkew | ByFeature | BySize, Field(discriminator="kind")]
 
 
 def _cut(count: int, parts: int, what: str = "") -> NDArray[np.int64]:

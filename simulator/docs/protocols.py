@@ -42,6 +42,14 @@ KEPT = {
 }
 
 
+LEARNS = {
+    "any": "any, by gradients",
+    "convex": "linear ones and softmax regression",
+    "linear": "linear ones",
+}
+"""Models that protocols learn."""
+
+
 def pages() -> dict[str, str]:
     """The overview, and a page for each protocol by its kind."""
     kinds = {name: catalog.resolve(name) for name in catalog.names()}
@@ -177,6 +185,8 @@ def _runs(name: str) -> str:
     lines.append(
         "Shipped scenarios: " + (", ".join(link(code(key), f"scenario-{key}") for key in used) or "none") + ".\n"
     )
-    fields = [field.name for field in described(catalog.resolve(name).Parameters)]
+    kind = catalog.resolve(name)
+    lines.insert(0, f"Models: {LEARNS[kind.learns]}.\n")
+    fields = [field.name for field in described(kind.Parameters)]
     lines.append(f"`hushnet new scenario mine --protocol {name}` writes a scenario with its {len(fields)} fields.\n")
     return "\n".join(lines)

@@ -311,11 +311,10 @@ class Experiment:
         """The first ones are kept as far as there is room for them, and the latest."""
         key = run.data_key
         if key not in self._built:
-            scenario, base = run.point.scenario, self.loaded.base
+            scenario, base, draws = run.point.scenario, self.loaded.base, Draws(run.data_seed)
             if sum(built.size for built in self._built.values()) > KEPT:
                 self._built.popitem()
             self.check_memory(scenario)
-            draws = Draws(run.data_seed)
             with read_within(scenario.limits.seconds):
                 task = scenario.task.build(rng=draws.generator("data"), data_dir=self.data_dir, base=base)
             task = scenario.task.with_model(task, rng=draws.generator("model"))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from statistics import mean
+
 import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
+from hushnet.agents.tasks import TASKS
 from hushnet.protocols.catalog import PROTOCOLS
 from hushnet.simulator.api import run
+from hushnet.simulator.contract.skeleton import write_protocol
 from hushnet.simulator.language.loading import load
+from hushnet.simulator.network.randomness import Draws
 
 ANY = ("ad_psgd", "decentralised_sgd", "extra", "gradient_tracking", "nids", "solitary")
 CONVEX = ("consensus", "dual_averaging", "push_sum_dual_averaging")
@@ -85,3 +90,58 @@ def test_noise_is_refused_for_what_it_is_not_proved_for():
     given["protocols"]["dual_averaging"]["privacy"] = {**privacy, "clip": 1.0}
     with pytest.raises(InputError, match=r"privacy.*noise is proved for gradients of linear models"):
         load(given)
+
+
+def test_an_own_protocol_of_gradients_learns_a_net_as_it_is(tmp_path):
+    write_protocol("mine", tmp_path)
+    mine = {"kind": f"{tmp_path}/mine.py:Mine", "step_size": 0.5}
+    given = scenario([], {"kind": "perceptron"}) | {"protocols": {"mine": mine}}
+    given["record"] = {"every": 5, "metrics": ["training_loss"]}
+    losses = run(given, out=tmp_path / "results", trust_code=True, contract=False).collection.trace["value"].to_numpy()
+    assert losses[0] != pytest.approx(np.log(2), rel=1e-3)  # it begins with first parameters, and not with zeros
+    assert losses[-1] < losses[0]
+
+
+NET, STEPS, ALPHA, DECAY, BATCH = {"kind": "perceptron", "hidden": [64]}, 800, 0.2, 1e-4, 16
+
+
+def centrally(seed):
+    """Accuracy on digits of the same net by SGD on all rows, with as many rows a step as 20 agents have together."""
+    one = {"kind": "digits", "split": {"kind": "even", "agents": 1}, "model": NET}
+    kind, rng = TASKS["digits"].model_validate(one), np.random.default_rng(seed)
+    task = kind.with_model(
+        kind.build(rng=Draws(seed).generator("data"), data_dir=None), rng=Draws(seed).generator("model")
+    )
+    model, train, test = task.first[None], task.train, task.test
+    for _ in range(STEPS):
+        rows = rng.permutation(len(train.labels))[: 20 * BATCH]
+        given = train.features[rows], train.labels[rows], np.array([0, len(rows)]), task.loss
+        model = model - ALPHA * (task.model.mean_gradients(model, *given) + DECAY * model)
+    scores = task.model.scores(model, test.features, np.array([0, len(test.labels)]))
+    return float(np.mean(scores.argmax(axis=1) == test.labels))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "split",
+    [{"kind": "even"}, {"kind": "dirichlet", "concentration": 0.3}, {"kind": "shards", "shards": 2}],
+    ids=lambda split: split["kind"],
+)
+def test_twenty_agents_learn_digits_as_well_as_one_that_has_all_rows(split, tmp_path):
+    """Means of seeds 0 to 2: .979 centrally; .975 iid, .974 by Dirichlet .3 and by shards, within 1 %.
+
+    scikit-learn 1.9.1 has .976 by SGD and .985 by Adam with as many hidden units on the same rows.
+    """
+    given = scenario(["decentralised_sgd"], NET) | {
+        "task": {"kind": "digits", "split": {**split, "agents": 20}, "model": NET},
+        "topology": {"kind": "random_regular", "degree": 4},
+        "stop": {"updates": STEPS},
+        "record": {"every": 500, "metrics": ["accuracy"]},
+        "seeds": 3,
+        "engine": "batched",
+    }
+    given["protocols"]["decentralised_sgd"] |= {"step_size": ALPHA, "mu": DECAY, "batch": BATCH}
+    given["protocols"]["decentralised_sgd"] |= {"order": "adapt_then_combine"}
+    trace = run(given, out=tmp_path).collection.trace
+    ends = trace[trace["statistic"] == "mean"].groupby("seed")["value"].last()
+    assert ends.mean() > mean(map(centrally, range(3))) - 0.01

@@ -39,6 +39,7 @@ PROTOCOLS: dict[str, str] = {
     "perturbed_admm": ".perturbed_admm:PerturbedAdmm",
     "push_sum_dual_averaging": ".push_sum_dual_averaging:PushSumDualAveraging",
     "solitary": ".baselines:Solitary",
+    "stochastic_gradient_push": ".stochastic_gradient_push:StochasticGradientPush",
     "stale_feature_sharing": ".stale_feature_sharing:StaleFeatureSharing",
 }
 """Shipped protocols as ``module:Class`` of `hushnet.protocols.algorithms`, imported when they are asked for."""

@@ -37,6 +37,7 @@ CONTENTS = {
         "howto-steps",
         "howto-latency",
         "howto-data",
+        "howto-graphs",
         "howto-adversaries",
         "howto-sweeps",
         "howto-budget",

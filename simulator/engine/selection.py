@@ -147,6 +147,8 @@ def engine_for(name: Name, world: World, *, debug: bool = False, short: bool = F
 
 def declined(world: World) -> str | None:
     """Reason why the batched engine cannot run a world, whatever the protocol; None if it can."""
+    if world.setting.graph.directed:
+        return "the graph is directed"
     try:
         forms_of(world.setting.network, world.clock)
     except InputError as error:

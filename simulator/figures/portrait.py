@@ -64,7 +64,8 @@ def numbers(collection: Collection, spec: Spec) -> Plot:
     if graph is None:
         raise InputError("figures: a portrait needs the graph of the run, which these results lack; run again")
     edges = store_of(collection).load_graph(graph)
-    edges = edges[edges["tail"] < edges["head"]]
+    ends = np.sort(edges[["tail", "head"]].to_numpy(), axis=1)
+    edges = edges.assign(tail=ends[:, 0], head=ends[:, 1]).drop_duplicates(["tail", "head"])
     pairs = tuple(zip(edges["tail"].tolist(), edges["head"].tolist(), edges["weight"].tolist(), strict=True))
     places = own_places(agents)
     if places is None:

@@ -173,6 +173,8 @@ def finish_saying(run: RunTables, tables: RoundTables, agent: int):
     repeats = tables.constants[RESEND_AFTER] < math.inf
     for edge in range(run.offsets[agent], run.offsets[agent + 1]):
         slot = run.reverse[edge]
+        if tables.links[slot][LAST] == 0:  # no messages go this way
+            continue
         if tables.links[slot][SAYING] < 0:
             count_message(run, 0)
             say(run, tables, agent, edge, EMPTY, -1)

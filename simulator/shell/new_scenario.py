@@ -112,7 +112,7 @@ def scenario_text(
     name: str, *, kinds: Mapping[str, str] | None = None, among: Sequence[str] = (), own: OwnTable | None = None
 ) -> str:
     """The file's text; see `write_scenario`."""
-    chosen = {section: (kinds or {}).get(section, usual) for section, usual in USUAL.items()}
+    chosen = {**USUAL, **{section: kind for section, kind in (kinds or {}).items() if kind}}
     lines = [HEAD.format(name=name, file=f"{name}.yaml", task=chosen["task"])]
     network: list[str] = []
     for section, kind in chosen.items():
@@ -129,6 +129,9 @@ def scenario_text(
         if section == "task" and chosen["model"] != USUAL["model"]:
             given = [*(line for line in given if not line.startswith("# model:")), *_model(chosen["model"])]
         block = [f"{section}:", *(f"  {line}" for line in given)]
+        if section == "attack":
+            lines += ["adversaries:", "  share: 0.2", *(f"  {line}" for line in block)]
+            continue
         (network if within else lines).extend(f"  {line}" if within else line for line in block)
     lines += ["network:", *network, "protocols:"]
     usual = ("local", "coordinate_descent") if chosen["model"] == USUAL["model"] else ("solitary", "decentralised_sgd")

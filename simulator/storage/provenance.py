@@ -150,8 +150,11 @@ def numerics() -> str:
 
 
 def edges(graph: Graph) -> Frame:
-    """A graph's undirected edges, each once: ``tail``, ``head`` (positions of agents, tail < head), ``weight``."""
-    once = graph.tails < graph.heads
+    """A graph's edges, each once: ``tail``, ``head`` (positions of agents), ``weight``.
+
+    Of an undirected graph tail < head; of a directed one messages go from tail to head.
+    """
+    once = graph.opened if graph.directed else graph.tails < graph.heads
     return pd.DataFrame({"tail": graph.tails[once], "head": graph.heads[once], "weight": graph.weights[once]})
 
 

@@ -223,7 +223,7 @@ class Store:
         return name
 
     def load_graph(self, name: str) -> Frame:
-        """The edges of a graph, each once: ``tail``, ``head`` (positions of agents from 0, tail < head), ``weight``.
+        """The edges of a graph, each once: ``tail``, ``head`` (positions of agents from 0), ``weight``.
 
         Raises
         ------

@@ -54,6 +54,7 @@ def round_tables(setting: Setting, layout: Layout, network: Network, parameters:
     )
     tables.agents[:, columns.QUEUE_FIRST] = -1
     tables.links[:, [columns.LAST, columns.FIRST_HELD, columns.SAYING]] = -1
+    tables.links[~graph.opened[graph.reverse], columns.LAST] = 0  # nothing comes this way, and nobody waits for it
     tables.counts[[columns.FREE_RECORDS, columns.FREE_COPIES]] = records
     return tables
 
@@ -120,6 +121,8 @@ def addressed(graph: Graph, agent: int, sents: Sequence[Sent]) -> dict[int, list
     """
     slots, per_edge = graph.edges_of(agent), {}
     for edge, receiver in zip(range(slots.start, slots.stop), graph.heads[slots].tolist(), strict=True):
+        if not graph.opened[edge]:
+            continue
         per_edge[edge] = [sent for sent in sents if sent.to is None or receiver in sent.to]
         kinds = [sent.kind for sent in per_edge[edge]]
         if len(set(kinds)) < len(kinds):

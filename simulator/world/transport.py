@@ -237,7 +237,7 @@ class Transport:
             return
         kind = next(iter(last))[0] if row < 0 else next(iter(self._ranks))
         slots = self.graph.edges_of(agent.index)
-        there = self.agents.present[self.graph.heads[slots]]
+        there = self.agents.present[self.graph.heads[slots]] & self.graph.opened[slots]
         places = self._ranks[kind] * len(self.graph.heads) + self.graph.reverse[slots][there]
         if len(places):
             if row < 0:
@@ -247,7 +247,9 @@ class Transport:
             self._traffic.start_vectors += len(places) * self.layout.messages[kind].vectors
 
     def _tell(self, sender: int, receiver: int, slot: int) -> None:
-        """Tell a receiver, reliably and at once, what a sender has sent last."""
+        """Tell a receiver, reliably and at once, what a sender has sent last, if messages go this way."""
+        if not self.graph.opened[self.graph.reverse[slot]]:
+            return
         meant, messages = self._meant(sender, receiver), self.layout.messages
         # What planned steps say is only in the tables, even where nothing was said at the start.
         for kind in [*meant, *(kind for kind in messages if kind not in meant)]:

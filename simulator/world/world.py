@@ -34,6 +34,7 @@ from ..tables import tallies
 from ..tables.rounds import RoundTables
 from ..tables.sessions import SessionTables
 from . import rounds, sessions
+from .directed import check_directed
 from .effort import Effort
 from .notes import Notebook
 from .peers import Peers
@@ -134,6 +135,7 @@ class World:
         self.network.check_links(graph.tails, graph.heads)
         self.traits = protocol_class.traits_for(parameters)
         self.in_rounds = rounds_of(self.traits, parameters)
+        check_directed(setting, self.traits, parameters.kind, self.in_rounds)
         exchange = None if self.in_rounds else exchange_of(self.traits, parameters)
         adversaries = setting.adversaries
         learned = task if adversaries is None else adversaries.learned_from(task)

@@ -38,6 +38,7 @@ SHIPPED = {
     "model_propagation": [{"alpha": 0.5}, {"alpha": 0.5, "schedule": "async"}],
     "nids": [{}],
     "perturbed_admm": [{"noise": {"alpha": 3.0, "updates": 5}}],
+    "stochastic_gradient_push": [{}, {"batch": 2, "schedule": "rounds"}],
     "push_sum_dual_averaging": [{"batch": 2, "gamma": 1.0}, {"privacy": GIVEN, "batch": 2, "gamma": 1.0}],
 }
 """Parameters of every shipped protocol whose steps are made in batches."""

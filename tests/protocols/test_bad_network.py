@@ -85,6 +85,8 @@ CASES = [
     Case("extra", {}),
     Case("nids", {}),
     Case("ad_psgd", {}),
+    Case("stochastic_gradient_push", {}),
+    Case("decentralised_sgd", {"aggregation": "geometric_median"}),
     Case("feature_sharing", {}, split=True),
     Case("feature_sharing", {"order": "gauss_seidel"}, split=True),
     Case("feature_sharing", {"noise": {"scale": 3.0, "updates": 6}}, split=True),

@@ -25,6 +25,7 @@ from hushnet.protocols.algorithms.nids import Nids
 from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
 from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging
 from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureSharing
+from hushnet.protocols.algorithms.stochastic_gradient_push import StochasticGradientPush
 from hushnet.protocols.base import Traits
 from hushnet.protocols.invariants import Instant, Invariant, NoInvariant, Where
 from hushnet.protocols.steps import average, minimised
@@ -248,6 +249,16 @@ class GivesForNothing(PushSumDualAveraging):
         me.mass[-1] += me.given[:, -1].sum() - given
 
 
+class GivesTooMuch(StochasticGradientPush):
+    """Gives shares of weight that it keeps."""
+
+    decides = True
+
+    def step(self, me):
+        self.steps.alone(me, super().step)
+        me.mass[-1] *= 1.01
+
+
 class StepsTooFar(FeatureSharing):
     """(8) with another step than rho."""
 
@@ -340,6 +351,7 @@ MUTANTS = [
     ),
     (ForgetsTheOldGradient, Case("gradient_tracking"), {"sum of trackers"}),
     (GainsTooMuch, Case("ad_psgd"), {"gained over an edge"}),
+    (GivesTooMuch, Case("stochastic_gradient_push"), {"weight w"}),
     (StepsTooFar, Case("feature_sharing", {"rho": 1.0}, split=True), {"slopes"}),
     (StepsTooFarLate, Case("stale_feature_sharing", {"rho": 1.0}, split=True), {"slopes"}),
 ]

@@ -144,7 +144,8 @@ class BatchMaker(StepMaker):
             self._say_all(places, batch)
         elif MESSAGE in batch.said_:
             kind, edges = batch.messages_[MESSAGE], self.source.steps["edge"]
-            self._put(self._wrote[places], self._leaving(batch, kind, batch.said_[MESSAGE], edges))
+            batch.said_[MESSAGE] = self._leaving(batch, kind, batch.said_[MESSAGE], edges)
+            self._put(self._wrote[places], batch.said_[MESSAGE])
         self._charge(places)
 
     def _computed(self, places: Any) -> Batch:

@@ -48,9 +48,9 @@ class EventBroadcasts(EventDriver):
         graph, transport = self.world.setting.graph, self.transport
         slots = graph.edges_of(agent.index)
         for sent in messages:
-            edges = np.arange(slots.start, slots.stop, dtype=np.int64)
+            edges = np.arange(slots.start, slots.stop, dtype=np.int64)[graph.opened[slots]]
             if sent.to is not None:
-                edges = edges[np.isin(graph.heads[slots], sent.to)]
+                edges = edges[np.isin(graph.heads[edges], sent.to)]
             if len(edges):
                 transport.ledger.commit(sent.release, sent.vector)
                 transport.remember(agent, sent, agent.tick)

@@ -87,7 +87,8 @@ def test_code_is_marked_once_in_a_terminal():
 
 
 @pytest.mark.parametrize(
-    "asked", ["record.messages", "task.csv.features", "csv.features", "cd.mu", "latency.gamma.shape"]
+    "asked",
+    ["record.messages", "record.messages.between", "task.csv.features", "csv.features", "cd.mu", "latency.gamma.shape"],
 )
 def test_a_field_is_explained_behind_what_has_it(asked):
     text = explain(asked)

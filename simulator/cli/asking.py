@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from .application import DataDir, app, names_of, new, parts_of, place
+from .application import Assignments, DataDir, app, names_of, new, parts_of, place
 
 
 @contextmanager
@@ -130,6 +130,7 @@ def new_scenario(
     agent: Annotated[
         str | None, typer.Option("--agent", metavar="COLUMN", help="Who owns a row; else rows are dealt out.")
     ] = None,
+    assignments: Assignments = None,
 ) -> None:
     """Write NAME.yaml, a scenario that runs, with every other field and its default as a comment."""
     from ...agents.errors import InputError
@@ -150,4 +151,5 @@ def new_scenario(
         "loss": loss,
         "availability": availability,
     }
-    typer.echo(f"wrote {write_scenario(name, folder, kinds=kinds, among=parts_of(protocols) or (), own=own)}")
+    among, given = parts_of(protocols) or (), assignments or ()
+    typer.echo(f"wrote {write_scenario(name, folder, kinds=kinds, among=among, own=own, assignments=given)}")

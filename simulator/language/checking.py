@@ -49,11 +49,14 @@ class Code:
         Whether files that the scenario names may be run.
     extra : mapping of str to type
         Protocol classes handed over from Python.
+    metrics : tuple of str
+        Names of metrics handed over from Python.
     """
 
     base: Path = Path()
     trust_code: bool = False
     extra: Mapping[str, type[Protocol]] = field(default_factory=dict)
+    metrics: tuple[str, ...] = ()
 
     def protocol(self, kind: str) -> type[Protocol]:
         """The class of a ``kind``; see `catalog.resolve`."""
@@ -164,7 +167,7 @@ class Checker:
                         made[key] = found
             data["protocols"] = made
         try:
-            scenario = Scenario.model_validate(data)
+            scenario = Scenario.model_validate(data, context=self.code.metrics)
             if not wrong:
                 self._check_fit(scenario)
                 return scenario

@@ -9,7 +9,9 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     SerializeAsAny,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -211,8 +213,12 @@ class Scenario(Parameters):
     limits: LimitParameters = Field(default_factory=LimitParameters)
     """What a run may do and take at most; no part of what a run is, so a complete one stays."""
 
+    _given: tuple[str, ...] = PrivateAttr(())
+    """Metrics that are recorded beside those of the scenario."""
+
     @model_validator(mode="after")
-    def _consistent(self) -> Scenario:
+    def _consistent(self, info: ValidationInfo) -> Scenario:
+        self._given = tuple(info.context or ())
         self._check_seeds()
         swept = self.axes()
         if self.tune is not None:
@@ -302,7 +308,7 @@ class Scenario(Parameters):
 
     def traced(self) -> list[str]:
         """Metrics that the trace will have."""
-        return traced_by(self.measured())
+        return [*traced_by(self.measured()), *self._given]
 
     def axes(self) -> list[Axis]:
         """The axes of the sweep, in order."""

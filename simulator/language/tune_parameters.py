@@ -7,7 +7,7 @@ from itertools import product
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from ...agents.errors import InputError
 from ...agents.parameters import Parameters
@@ -59,6 +59,7 @@ class TuneParameters(Parameters):
     at: Annotated[
         Literal["first", "every point", "worst"],
         BeforeValidator(lambda given: FORMER.get(given, given) if isinstance(given, str) else given),
+        WithJsonSchema({"enum": ["first", "every point", "worst", *FORMER], "default": "first"}),
     ] = "first"
     """Where in a sweep to tune: once, at the ``first`` point of the grid; anew at ``every point``; or once, for the
     ``worst``: all are tried at every point, and the values are taken whose worst score over the points is best."""

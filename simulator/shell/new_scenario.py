@@ -14,7 +14,7 @@ from ...agents.suggestions import listed, suggestion
 from ..language.described import SECTIONS, Described, described, kinds_in, protocols
 from ..language.loading import load
 from ..language.yaml_source import read_text
-from ..storage.files import write_text, writing
+from ..storage.files import json_text, write_text, writing
 from .own_table import OwnTable
 
 USUAL = {
@@ -39,6 +39,9 @@ scenario: {name}
 seeds: 3
 """
 
+_LINE = re.compile(r"(?P<indent> *)(?:# )?(?P<key>[\w-]+):(?P<rest>.*)")
+"""A field of the file, perhaps as a comment."""
+
 TAIL = """\
 stop: {time: 20}
 record:
@@ -55,6 +58,7 @@ def write_scenario(
     kinds: Mapping[str, str | None] | None = None,
     among: Sequence[str] = (),
     own: OwnTable | None = None,
+    assignments: Sequence[str] = (),
 ) -> Path:
     """Write a scenario, and make sure that it can be read.
 
@@ -69,6 +73,8 @@ def write_scenario(
         Kinds of protocols; purely local agents and coordinate descent by default.
     own : OwnTable, optional
         A table of the user's that is the task.
+    assignments : sequence of str
+        ``path=value`` each, of fields that have a line in the file.
 
     Raises
     ------
@@ -89,6 +95,8 @@ def write_scenario(
     if "topology" not in given and _refusal(content) is not None:
         # Agents of this task have no profiles to be like one another in.
         content = scenario_text(name, kinds={**given, "topology": "ring"}, among=among)
+    for assignment in assignments:
+        content = _assigned(content, assignment)
     refused = _refusal(content)
     if refused is not None:
         why = str(refused).removeprefix("scenario: ")
@@ -97,6 +105,31 @@ def write_scenario(
         folder.mkdir(parents=True, exist_ok=True)
         write_text(content, path)
     return path
+
+
+def _assigned(content: str, assignment: str) -> str:
+    """The file's text with one of its fields set, whether it is a comment there, a line, or among others in braces."""
+    path, equals, value = assignment.partition("=")
+    keys, lines = path.split("."), content.split("\n")
+    if not equals or not all(keys):
+        raise InputError(f"--set {assignment}: must be PATH=VALUE, such as network.loss=0.2")
+    at: list[tuple[int, str]] = []
+    for number, line in enumerate(lines):
+        if (found := _LINE.fullmatch(line)) is None:
+            continue
+        depth, key = len(found["indent"]), found["key"]
+        at = [*((outer, name) for outer, name in at if outer < depth), (depth, key)]
+        names = [name for _, name in at]
+        if names == keys:
+            end = number + 1
+            while end < len(lines) and re.match(rf" {{{depth + 1},}}\S", lines[end]):
+                end += 1
+            return "\n".join([*lines[:number], f"{found['indent']}{key}: {value}", *lines[end:]])
+        if names == keys[:-1] and found["rest"].strip().startswith("{"):
+            inner = {name: json_text(one, indent=None) for name, one in read_text(found["rest"], "it").data.items()}
+            text = ", ".join(f"{name}: {one}" for name, one in {**inner, keys[-1]: value}.items())
+            return "\n".join([*lines[:number], f"{found['indent']}{key}: {{{text}}}", *lines[number + 1 :]])
+    raise InputError(f"--set {assignment}: the file has no line for {path}; write it there by hand")
 
 
 def _refusal(content: str) -> InputError | None:

@@ -54,7 +54,8 @@ def test_a_name_that_nothing_has_is_refused_with_a_sentence(capsys):
 
 
 @pytest.mark.parametrize(
-    "asked", ["record.messages", "task.csv.features", "csv.features", "cd.mu", "latency.gamma.shape"]
+    "asked",
+    ["record.messages", "record.messages.between", "task.csv.features", "csv.features", "cd.mu", "latency.gamma.shape"],
 )
 def test_a_field_is_explained_behind_what_has_it(asked):
     text = explain(asked)

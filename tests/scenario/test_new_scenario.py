@@ -151,3 +151,28 @@ def test_a_table_that_cannot_be_a_task_is_refused(tmp_path, monkeypatch, capsys,
     assert main(["new", "scenario", "mine", *words]) == 2
     assert complaint in capsys.readouterr().err
     assert not (tmp_path / "mine.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("assignment", "path", "value"),
+    [
+        ("seeds=7", ("seeds",), 7),
+        ("task.agents=12", ("task", "agents"), 12),  # a comment
+        ("network.loss=0.2", ("network", "loss", "probability"), 0.2),
+        ("stop.time=50", ("stop", "time"), 50.0),  # among others in braces
+        ("network.latency={kind: constant, value: 0.5}", ("network", "latency", "value"), 0.5),  # a block
+        ("record.messages={agents: 2}", None, "the file has no line for record.messages; write it there by hand"),
+        ("task.agents=-3", None, "task.agents = -3: must be at least 1"),
+        ("seeds", None, "--set seeds: must be PATH=VALUE, such as network.loss=0.2"),
+    ],
+)
+def test_fields_are_set_in_a_new_file(tmp_path, monkeypatch, capsys, assignment, path, value):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "scenario", "mine", "--set", assignment]) == (2 if path is None else 0)
+    if path is None:
+        assert value in capsys.readouterr().err
+        return
+    found = load(tmp_path / "mine.yaml").scenario.resolved()
+    for key in path:
+        found = found[key]
+    assert found == value

@@ -16,6 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.compilation import part
+from ..tables.effects import EFFECTS, PRIORITY, SERIAL, SUBJECT, WHAT
+from ..tables.rounds import RoundTables
+from ..tables.sessions import SessionTables
 
 _RULES: set[Callable[..., Any]] = set()
 
@@ -132,3 +135,20 @@ class TableRows(dict[int, memoryview]):
     def __len__(self) -> int:
         """Count the rows of the table."""
         return len(self._array)
+
+
+@rule
+def schedule(
+    tables: RoundTables | SessionTables,
+    time: float,
+    priority: int,
+    what: int,
+    subject: int,
+    serial: int,
+):
+    """Ask the driver for an event."""
+    k = tables.counts[EFFECTS]
+    tables.counts[EFFECTS] = k + 1
+    tables.due[k] = time
+    effect = tables.effects[k]
+    effect[PRIORITY], effect[WHAT], effect[SUBJECT], effect[SERIAL] = priority, what, subject, serial

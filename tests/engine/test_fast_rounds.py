@@ -14,8 +14,8 @@ from hushnet.agents.losses import LOSSES
 from hushnet.protocols.algorithms.baselines import Local
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.simulator.contract.bench import small_graph, small_task
-from hushnet.simulator.engine.batched.eventful_rounds import EventfulRounds
-from hushnet.simulator.engine.batched.lazy_rounds import LazyRounds
+from hushnet.simulator.engine.batched.driver import LazyRounds
+from hushnet.simulator.engine.batched.eventful import EventfulRounds
 from hushnet.simulator.network.clocks import Periodic, Poisson, Recorded
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.randomness import Draws

@@ -13,7 +13,7 @@ from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParame
 from hushnet.protocols.privacy.budget import Privacy
 from hushnet.protocols.privacy.mechanisms import Release, mechanism_of
 from hushnet.protocols.steps import Constants, average, perturbed
-from hushnet.protocols.steps.noise import StepNoise
+from hushnet.protocols.steps.declarations import StepNoise
 from hushnet.simulator.contract.bench import protocol_parameters, small_setting
 from hushnet.simulator.contract.verdict import judged
 from hushnet.simulator.engine.selection import EventEngine

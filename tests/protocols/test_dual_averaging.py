@@ -22,7 +22,7 @@ from hushnet.protocols.privacy.accounting import Charge, verified
 from hushnet.protocols.privacy.budget import Target
 from hushnet.protocols.privacy.composition import gaussian
 from hushnet.protocols.steps import mixing_weights
-from hushnet.protocols.steps.samples import Sample
+from hushnet.protocols.steps.batch_record import Sample
 from hushnet.simulator.contract import check_contract
 from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.network.clocks import Periodic, Poisson

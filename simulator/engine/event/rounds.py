@@ -29,11 +29,10 @@ from ...rules.rounds import (
     start_rounds,
 )
 from ...tables import tallies
-from ...tables.effects import ARRIVE, PATIENCE, REPEAT
-from ...tables.rounds import DONE, ENOUGH, FREE_COPIES, FREE_RECORDS, IS_UP, STALLED, WORN
-from ...world.rounds import EMPTY
+from ...tables.effects import ARRIVE, ENOUGH, FREE_COPIES, PATIENCE, REPEAT, WORN
+from ...tables.rounds import DONE, EMPTY, FREE_RECORDS, IS_UP, STALLED
 from ...world.world import World
-from ..round_state import RoundState
+from ..driver import RoundState
 from .driver import EventDriver, RuleEvent
 
 

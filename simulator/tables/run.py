@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -365,3 +365,63 @@ def with_room(run: RunTables, rows: int, nodes: int) -> RunTables:
 def _add_free(free: Any, count: int, old: int) -> None:
     """Add the records from ``old`` on to the free ones, of which there were so many."""
     free[count : count + len(free) - old] = np.arange(old, len(free))
+
+
+@final
+class PlainTables:
+    """Views of tables for rules in plain Python, made anew for arrays that were replaced.
+
+    Elements of NumPy's arrays are NumPy's numbers, with which Python computes several times slower than with its own.
+    A rule takes an element of a table of several columns as ``table[row][column]``.
+    """
+
+    def __init__(self) -> None:
+        self._seen: Any = None
+        self._views: Any = None
+
+    def __call__(self, tables: Any) -> Any:
+        """The same tables, a named tuple of arrays, as views of the same memory."""
+        if self._seen is not tables:
+            old = zip(tables, self._seen, self._views, strict=True) if self._seen is not None else ()
+            views = [view if array is seen else _view(array) for array, seen, view in old]
+            self._views = tables._make(views or map(_view, tables))
+            self._seen = tables
+        return self._views
+
+
+def _view(array: NDArray[Any]) -> memoryview | TableRows | Fields:
+    if array.dtype.names is not None:
+        return Fields(array)
+    return array.data if array.ndim == 1 else TableRows(array)
+
+
+@final
+class Fields:
+    """The fields of a table of records, as attributes."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._length = len(array)
+        for name in array.dtype.names or ():
+            setattr(self, name, np.asarray(array[name]).data)
+
+    def __len__(self) -> int:
+        """Count the records of the table."""
+        return self._length
+
+
+@final
+class TableRows(dict[int, memoryview]):
+    """The rows of a table; the view of one is made when it is first asked for."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        super().__init__()
+        self._array = array
+
+    def __missing__(self, row: int) -> memoryview:
+        """The view of a row that nobody has asked for yet."""
+        made = self[row] = self._array[row].data
+        return made
+
+    def __len__(self) -> int:
+        """Count the rows of the table."""
+        return len(self._array)

@@ -18,10 +18,10 @@ from ..network.network import KINDS, Network
 from ..network.setting import Stop
 from ..rules import delivery, lazy
 from ..rules import lazy as starts
-from ..rules.forms import PlainTables
 from ..tables import tallies
 from ..tables.run import (
     PLANNED,
+    PlainTables,
     RunTables,
     TableInbox,
     make_run_tables,

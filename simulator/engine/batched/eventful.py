@@ -14,7 +14,6 @@ import numpy as np
 from typing_extensions import override
 
 from ....agents.availability import Timeline
-from ....agents.errors import Stall
 from ....protocols.steps.kernels import NO_LAW
 from ...network.randomness import check_transmission
 from ...tables import rounds, sessions, tallies
@@ -22,7 +21,7 @@ from ...tables.effects import ENOUGH, FREE_COPIES, PATIENCE, WAKE, WORN
 from ...tables.rounds import EMPTY, RoundTables
 from ...tables.sessions import REFUSED_KIND, SessionTables, with_more_copies
 from ...world.world import World
-from ..driver import RoundState
+from ..driver import stall
 from . import event_windows as events
 from . import windows
 from .changes import AHEAD, AvailabilityArrays, Changes, ToldChanges
@@ -135,7 +134,6 @@ class EventfulRounds(WakeWindows):
 
     Attributes
     ----------
-    state : RoundState
     agenda : Agenda
         Replaced when there is need for more room.
     """
@@ -144,14 +142,17 @@ class EventfulRounds(WakeWindows):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self.state = RoundState(world)
+        assert world.in_rounds is not None
+        world.rounds = rounds.round_tables(world.setting, world.layout, world.network, world.in_rounds)
+        self._room = rounds.room_for(world.setting.graph, world.layout)
         self._changes: Changes | None = None
         self.agenda = events.empty_agenda()
 
     @property
     def tables(self) -> RoundTables:
         """Replaced when there is need for more room."""
-        return self.state.tables
+        assert self.world.rounds is not None
+        return self.world.rounds
 
     @override
     def follow(self, timelines: Sequence[Timeline]) -> AvailabilityArrays:
@@ -171,7 +172,7 @@ class EventfulRounds(WakeWindows):
         for agent in np.flatnonzero(self._changes.gone).tolist():
             self.tables.agents[agent, rounds.IS_GONE] = 1
             self.transport.tables.agents.silent[agent] = True
-        self.agenda = events.with_room(self.agenda, len(self.tables.agents) + self.state.room)
+        self.agenda = events.with_room(self.agenda, len(self.tables.agents) + self._room)
         events.start_all(self.transport.tables, self.tables, self.agenda)
         stop.active, stop.short = int(counts[tallies.ACTIVE]), int(counts[tallies.SHORT])
         stop.check()
@@ -188,7 +189,7 @@ class EventfulRounds(WakeWindows):
             # Where nothing else happens, there may be no change for long.
             needed = known + ahead if first is None else first[0]
             changes = self._changes.draw(needed, needed + AHEAD)
-            self.agenda = events.with_room(self.agenda, len(changes[0]) + self.state.room)
+            self.agenda = events.with_room(self.agenda, len(changes[0]) + self._room)
             events.add_changes(self.agenda, *changes)
             ahead *= 2
 
@@ -197,13 +198,13 @@ class EventfulRounds(WakeWindows):
         """Run a window, which ends where availability is not known."""
         assert self._changes is not None
         limit = min(limit, math.nextafter(self._changes.known_until, math.inf))
-        arguments = self.tables, self.agenda, limit, forced, self.state.room, *self._call
+        arguments = self.tables, self.agenda, limit, forced, self._room, *self._call
         return events.run_round_events(self.transport.tables, *arguments)
 
     @override
     def handle(self, why: int, index: int) -> Pause:
         if why == events.STALL:
-            raise Stall(self.state.complaint())
+            raise stall(self.world)
         if why == events.SENT_ENOUGH:
             self.check_vectors()
             return Pause.GO_ON
@@ -217,10 +218,10 @@ class EventfulRounds(WakeWindows):
     @override
     def make_room(self) -> None:
         self.planned.make()
-        self.state.make_room()
+        self.world.rounds = rounds.with_room(self.tables, self._room)
         self.transport.make_room(len(self.rows) + 2, 0)
-        self.transport.notes.make_room(self.state.room)
-        self.agenda = events.with_room(self.agenda, self.state.room)
+        self.transport.notes.make_room(self._room)
+        self.agenda = events.with_room(self.agenda, self._room)
 
     @override
     def deliver_pending(self, now: float, barrier: int) -> None:

@@ -22,9 +22,9 @@ from ....agents.inbox import Message
 from ....protocols.base import Sent
 from ...network.network import KINDS
 from ...rules.delivery import count_message, deliver, depart, release_version
-from ...rules.forms import PlainRules, PlainTables
+from ...rules.forms import PlainRules
 from ...tables.effects import ARRIVAL, ARRIVE, AVAILABILITY, WAKE
-from ...tables.run import LOST_DELAY
+from ...tables.run import LOST_DELAY, PlainTables
 from ...world.step_form import StepForm
 from ...world.world import World
 from ..driver import At, Driver
@@ -230,11 +230,12 @@ class EventBroadcasts(EventDriver):
     def send(self, agent: Agent, messages: Sequence[Sent]) -> None:
         """Charge and send everything that a step gave out; what nobody can hear is not sent."""
         graph, transport = self.world.setting.graph, self.transport
-        slots = graph.edges_of(agent.index)
+        offsets: list[int] = transport.plain.offsets[agent.index : agent.index + 2].tolist()
+        first, last = offsets
         for sent in messages:
-            edges = np.arange(slots.start, slots.stop, dtype=np.int64)
+            edges = np.arange(first, last)
             if sent.to is not None:
-                edges = edges[np.isin(graph.heads[slots], sent.to)]
+                edges = edges[np.isin(graph.heads[first:last], sent.to)]
             if len(edges):
                 transport.ledger.commit(sent.release, sent.vector)
                 transport.remember(agent, sent, agent.tick)

@@ -4,7 +4,7 @@ A down agent neither wakes nor receives; its clock keeps ticking. Every duration
 id and a period index, so all protocols of a scenario meet the same absences.
 
 Durations and instants are drawn by functions that compile (`on_off_length`, `diurnal_time`): the timelines here call
-them one by one, and the batched engine draws the changes of all agents with them (`hushnet.simulator.rules.absences`).
+them one by one, and the batched engine draws the changes of all agents with them (`hushnet.simulator.rules.clocks`).
 """
 
 from __future__ import annotations

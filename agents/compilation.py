@@ -34,13 +34,11 @@ _config: Any = numba.config  # pyright: ignore[reportPrivateImportUsage]  # docu
 PACKAGE = Path(__file__).resolve().parent.parent
 SOURCES = (
     "agents/**/*.py",
-    "protocols/steps/*_kernels.py",
-    "protocols/steps/partners.py",
+    "protocols/steps/kernels.py",
     "simulator/network/*.py",
     "simulator/rules/*.py",
     "simulator/tables/*.py",
-    *(f"simulator/engine/batched/{name}.py" for name in ("*_events", "*windows", "agenda", "lossless_rounds", "plan")),
-    "simulator/engine/batched/wake_heap.py",
+    *(f"simulator/engine/batched/{name}.py" for name in ("event_windows", "windows", "lossless_rounds", "plan")),
 )
 """Files of which compiled functions are made, and all of whose constants they read."""
 FOLDER = "HUSHNET_CACHE_DIR"

@@ -48,12 +48,11 @@ from .privacy.mechanisms import Release
 from .problem import Problem
 from .public_start import PublicStart
 from .schedule import ScheduleParameters, expanded
-from .steps.loading import loaders_of, loaders_of_one
+from .steps.declarations import NO_DATA, NO_NOISE, Every, StepNoise, check_declared
+from .steps.kernels import NO_LAW, rank_of
 from .steps.names import Constants, Names
-from .steps.noise import NO_DATA, NO_NOISE, StepNoise
-from .steps.partners import NO_LAW, rank_of
 from .steps.peer import Peer, Sent
-from .steps.sending import Every, check_declared
+from .steps.record import loaders_of, loaders_of_one
 from .steps.single_steps import PHASES, SingleSteps, bound, check_form
 from .steps.tables import StepTables
 from .surroundings import Surroundings

@@ -21,7 +21,7 @@ from ..agents.tasks.base import Task
 from .privacy.budget import Privacy
 from .privacy.mechanisms import Norm, Release
 from .privacy.plans import Plan, plan
-from .steps.noise import NO_DATA, NO_NOISE, StepNoise
+from .steps.declarations import NO_DATA, NO_NOISE, StepNoise
 from .surroundings import check_slope
 
 UNBOUNDED = "nothing bounds how far one example moves a gradient"

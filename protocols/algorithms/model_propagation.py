@@ -47,7 +47,7 @@ from ..privacy.budget import Privacy
 from ..privacy.mechanisms import Release
 from ..schedule import ExchangeSchedule
 from ..steps import Constants, average, batched, received, segment_sum
-from ..steps.partners import NO_LAW
+from ..steps.kernels import NO_LAW
 from ..surroundings import Surroundings, check_length
 from .coordinate_descent import Confidence, assumed_of, confidences
 from .output_perturbation import OutputNoise, check_output_noise, output_noise

@@ -29,7 +29,7 @@ from ..privacy.composition import gaussian_epsilon
 from ..privacy.ledger import charge_of
 from ..privacy.mechanisms import Norm, Release
 from ..steps import draw_each, draw_rows, loss_gradient, sample_size
-from ..steps.noise import NO_DATA, NO_NOISE, StepNoise
+from ..steps.declarations import NO_DATA, NO_NOISE, StepNoise
 
 SamplingLaw = Literal["uniform", "poisson", "full"]
 

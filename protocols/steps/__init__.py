@@ -8,43 +8,45 @@ agents at once, whose steps do not depend on each other: their vectors are rows,
 
 from __future__ import annotations
 
-from .draw_operators import (
-    affords,
-    choice,
-    draw_each,
-    draw_rows,
-    normal,
-    perturbed,
-    perturbed_minimiser,
-    post_processed,
-    sample_size,
-    uniform,
-)
-from .heard_operators import (
-    average,
-    heard_of,
-    heard_sum,
-    median,
-    mixed,
-    mixing_weights,
-    per_edge,
-    received,
-    segment_sum,
-    trimmed_mean,
-    weighted_sum,
-)
-from .loss_operators import local_gradient, local_loss, loss_gradient, minimised
-from .names import Constants
-from .own_rows import (
+from .declarations import Every
+from .loss_operators import (
     add_scaled,
     bends,
     clipped,
+    local_gradient,
+    local_loss,
+    loss_gradient,
+    minimised,
     rows_minimised,
     scores_of,
     slopes,
     solved_by,
     sum_of_rows,
     take_in,
+)
+from .names import Constants
+from .operators import (
+    affords,
+    average,
+    choice,
+    draw_each,
+    draw_rows,
+    heard_of,
+    heard_sum,
+    median,
+    mixed,
+    mixing_weights,
+    normal,
+    per_edge,
+    perturbed,
+    perturbed_minimiser,
+    post_processed,
+    received,
+    sample_size,
+    segment_sum,
+    trimmed_mean,
+    uniform,
+    weighted_sum,
 )
 from .robust_operators import (
     aggregated,
@@ -54,7 +56,6 @@ from .robust_operators import (
     geometric_median,
     krum,
 )
-from .sending import Every
 from .single_steps import batched
 
 __all__ = [

@@ -16,7 +16,7 @@ from ...agents.errors import StepFailure
 from ...agents.tables import Shard
 from ..privacy.ledger import UNLIMITED, Ledger, charge_of
 from ..privacy.mechanisms import Release
-from .noise import NO_NOISE, UNPERTURBED, grown
+from .declarations import NO_NOISE, UNPERTURBED, grown
 
 PLAIN = 1
 """What a message reveals: data without noise."""
@@ -78,7 +78,7 @@ class NoiseColumns:
         `PLAIN` for agents whose messages reveal their data without noise: always, or if their
         step has drawn none.
     scales : (n, K) float64
-        Scale of the noise, by agent and stage (`hushnet.protocols.steps.noise.StepNoise`); (n, 0) without noise.
+        Scale of the noise, by agent and stage (`hushnet.protocols.steps.declarations.StepNoise`); (n, 0) without noise.
     growth : (n,) float64 or None
         Its growth from stage to stage, if it never ends; `draws` are then the stages that were drawn, one by one.
     draws : (n, K) int64
@@ -316,7 +316,7 @@ def _check_draws(mechanism: str) -> None:
     ------
     NotPlanned
     """
-    from .draw_kernels import FILLS, disagreement
+    from .kernels import FILLS, disagreement
 
     if mechanism not in FILLS:
         raise NotPlanned(f"{mechanism} noise is drawn by its own Python")

@@ -136,7 +136,8 @@ class Names:
             unlike = f"must give Constants, not {type(made).__name__}"
             wrong = words_of(error) if isinstance(made, Constants) else unlike
             raise TypeError(f"{place_of(type(protocol).constants)}: {wrong}") from error
-        self.parameters = {name: getattr(protocol.parameters, name) for name in type(protocol.parameters).model_fields}
+        given = protocol.parameters
+        self.parameters: dict[str, Any] = {name: getattr(given, name) for name in type(given).model_fields}
         for name in ("kind", "label", "schedule", "tuned", "privacy"):
             self.parameters.pop(name, None)
         self.kinds = tuple(self.layout.messages)

@@ -11,9 +11,9 @@ import numpy as np
 from ...agents.authors import author_place, place_of
 from ...agents.errors import INTERRUPTED, HushnetError, InputError, Objection, StepFailure, Undeclared, words_of
 from .batch_record import Batch
+from .declarations import Every
 from .names import MESSAGE
 from .peer import Peer
-from .sending import Every
 from .tables import StepTables
 
 PHASES = ("request", "respond", "complete")

@@ -19,7 +19,7 @@ from ...protocols.privacy.mechanisms import AgentStream, Release
 from ..engine.selection import Engine, EventEngine, run_exactly
 from ..network.randomness import Draws
 from ..network.setting import Setting
-from ..world.rewind import Rewind
+from ..world.step_form import Rewind
 from ..world.world import World
 from .small_settings import (
     AGENTS,

@@ -20,7 +20,7 @@ from ...agents.errors import LimitReached, Undeclared
 from ...protocols.base import Protocol, ProtocolParameters, Sent
 from ...protocols.privacy.mechanisms import noises
 from ...protocols.steps.charges import ScaleMismatch
-from ...protocols.steps.noise import POST_PROCESSING
+from ...protocols.steps.declarations import POST_PROCESSING
 from ...protocols.steps.single_steps import PHASES, function_in
 from ..network.latency import Constant
 from ..network.network import NetworkParameters

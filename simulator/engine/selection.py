@@ -11,9 +11,8 @@ from typing_extensions import override
 from ...agents.errors import InputError
 from ...protocols.steps.charges import NotPlanned
 from ..network.laws import forms_of
-from ..world.rewind import Rewind
-from ..world.rounds import repeats
-from ..world.step_form import StepForm
+from ..tables.rounds import repeats
+from ..world.step_form import Rewind, StepForm
 from ..world.world import World
 from .driver import Driver
 
@@ -64,7 +63,7 @@ class EventEngine(Engine):
 
     @override
     def driver(self, world: World) -> Driver:
-        from .event.broadcasts import EventBroadcasts
+        from .event.driver import EventBroadcasts
         from .event.rounds import EventRounds
         from .event.sessions import EventSessions
 
@@ -99,10 +98,8 @@ class BatchedEngine(Engine):
         why = declined(world)
         if why is not None:
             raise refusal(world, why)
-        from .batched.broadcasts import Broadcasts
-        from .batched.eventful_rounds import EventfulRounds
-        from .batched.exchanges import Exchanges
-        from .batched.lazy_rounds import LazyRounds
+        from .batched.driver import Broadcasts, LazyRounds
+        from .batched.eventful import EventfulRounds, Exchanges
 
         if world.sessions is not None:
             return Exchanges(world)

@@ -53,8 +53,7 @@ from ..storage.provenance import (
 )
 from ..storage.user_code import source_hash
 from ..world.notes import Notebook
-from ..world.rewind import Rewind
-from ..world.step_form import asked_form
+from ..world.step_form import Rewind, asked_form
 from ..world.watchers import Observer, Sampler
 from ..world.world import World
 

@@ -24,7 +24,7 @@ from ..language.scenario import Scenario
 from ..metrics import METRICS
 from ..metrics.metric import names_of
 from ..metrics.trace import ROW
-from ..world.sessions import check_exchange
+from ..tables.sessions import check_exchange
 from .memory import Resolve, Sizes, early_layout, expected_layout
 
 if TYPE_CHECKING:

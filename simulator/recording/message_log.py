@@ -18,8 +18,8 @@ from ...agents.errors import InputError
 from ...agents.graph import Graph
 from ..language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER_WAY, MessageWindow
 from ..network.churn import churn
-from ..tables import notes as columns
-from ..tables.notes import ARRIVED, SENT, WOKE
+from ..tables import effects as columns
+from ..tables.effects import ARRIVED, DEPARTED, WOKE
 from ..world.notes import Notebook
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class MessageLog(Notebook):
             the message stand before it: 1, 2, ... are repeats).
         """
         times, notes = np.concatenate(self._times), np.concatenate(self._notes)
-        woke, sent, arrived = (notes[:, columns.NOTE] == what for what in (WOKE, SENT, ARRIVED))
+        woke, sent, arrived = (notes[:, columns.NOTE] == what for what in (WOKE, DEPARTED, ARRIVED))
         messages = self._message_rows((times[sent], notes[sent]), (times[arrived], notes[arrived]))
         steps = _rows(
             "step", notes[woke, columns.PLACE], times[woke, 0], times[woke, 0], tick=notes[woke, columns.TICK]
@@ -155,7 +155,7 @@ class MessageLog(Notebook):
         outcome = np.where(reach, np.array(UNDER_WAY, dtype=object), LOST)
         # One copy of a message goes over a link.
         keys, wanted = (
-            part[:, columns.ORDER] * len(self._graph.heads) + part[:, columns.PLACE] for part in (notes, fates)
+            part[:, columns.RANK] * len(self._graph.heads) + part[:, columns.PLACE] for part in (notes, fates)
         )
         copies = pd.Index(keys).get_indexer(wanted)
         known = copies >= 0

@@ -11,8 +11,7 @@ import math
 from typing import Any
 
 from ..network.network import KINDS
-from ..tables.effects import ARRIVE, REPEAT
-from ..tables.priorities import ARRIVAL, TIMER
+from ..tables.effects import ARRIVAL, ARRIVE, FREE_COPIES, REPEAT, TIMER, WORN
 from ..tables.rounds import (
     ACKNOWLEDGED,
     ANSWERS,
@@ -20,7 +19,6 @@ from ..tables.rounds import (
     COPY_ORDER,
     COPY_SIZE,
     FIRST_HELD,
-    FREE_COPIES,
     FREE_RECORDS,
     HEAD,
     HEADER,
@@ -44,14 +42,12 @@ from ..tables.rounds import (
     SIBLING,
     TIMED,
     VERSION,
-    WORN,
     RoundTables,
 )
 from ..tables.run import RunTables
 from ..tables.tallies import ORDER
 from .delivery import count_message, depart, release_version, set_latest
-from .effects import schedule
-from .forms import rule
+from .forms import rule, schedule
 
 EMPTY = KINDS - 1
 """Rank of the message without numbers that ends a round for a neighbour to whom the step said nothing."""

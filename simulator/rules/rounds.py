@@ -24,7 +24,7 @@ waits too long     ``patience``: goes on with the newest round that it knows of 
 waits for ever     once nobody can go on any more, the run ends with a `Stall`
 =================  ====================================================================================================
 
-Every transition writes tables and asks for events (`hushnet.simulator.rules.effects.schedule`); none raises anything.
+Every transition writes tables and asks for events (`hushnet.simulator.rules.forms.schedule`); none raises anything.
 Which engine drives them changes when they are called, and nothing else.
 """
 
@@ -32,8 +32,7 @@ from __future__ import annotations
 
 import math
 
-from ..tables.effects import PATIENCE, REPEAT, ROUND_END
-from ..tables.priorities import TIMER, WAKE
+from ..tables.effects import ENOUGH, FREE_COPIES, PATIENCE, REPEAT, ROUND_END, TIMER, WAKE
 from ..tables.rounds import (
     ACKNOWLEDGED,
     BEGUN_WITHOUT,
@@ -42,8 +41,6 @@ from ..tables.rounds import (
     DONE,
     ENDED,
     ENDED_AGENTS,
-    ENOUGH,
-    FREE_COPIES,
     IN_TIME,
     IS_ANSWER,
     IS_GONE,
@@ -68,8 +65,7 @@ from ..tables.run import MOST_VECTORS, RunTables
 from ..tables.tallies import IN_FLIGHT, VECTORS
 from .clocks import end_clock, next_time
 from .delivery import arrive
-from .effects import schedule
-from .forms import rule
+from .forms import rule, schedule
 from .round_messages import acknowledge, hold, holds, newest, release, repeat, show_round
 
 

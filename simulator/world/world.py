@@ -7,10 +7,11 @@ the same whoever makes agents step.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, final
+from weakref import WeakValueDictionary
 
 import numpy as np
 import simpy
@@ -30,19 +31,15 @@ from ..network.laws import forms_or_none
 from ..network.network import Network
 from ..network.randomness import QUANTUM, Purpose, stable_ids
 from ..network.setting import Setting
-from ..tables import tallies
+from ..tables import rounds, sessions, tallies
 from ..tables.rounds import RoundTables
 from ..tables.sessions import SessionTables
-from . import rounds, sessions
 from .directed import check_directed
 from .effort import Effort
 from .notes import Notebook
-from .peers import Peers
-from .rewind import Rewind
-from .step_form import StepForm
+from .step_form import Rewind, StepForm
 from .stop_condition import Reactions, StopCondition
-from .traffic import Traffic
-from .transport import Transport
+from .transport import Traffic, Transport
 from .watchers import Observer, Phase, Sampler, Watch
 
 Told = Sequence[tuple[str, NDArray[np.float64]]]
@@ -436,3 +433,36 @@ def finite(values: NDArray[np.float64]) -> bool:
 def _first_bad(vector: NDArray[np.float64]) -> str:
     bad = float(vector[~np.isfinite(vector)][0])
     return "not a number" if math.isnan(bad) else "infinite"
+
+
+@final
+class Peers:
+    """Records with which the agents make their steps, by the agent's index.
+
+    Parameters
+    ----------
+    agents : int
+        Number of agents.
+    make : callable
+        ``make(agent)`` gives an agent's record.
+    """
+
+    def __init__(self, agents: int, make: Callable[[int], Peer]) -> None:
+        self._agents, self._make = agents, make
+        self._peers: MutableMapping[int, Peer] = {}
+
+    def __len__(self) -> int:
+        return self._agents
+
+    def __getitem__(self, agent: int) -> Peer:
+        """The record of an agent; the same one as long as it is kept."""
+        peer = self._peers.get(agent)
+        if peer is None:
+            if not 0 <= agent < self._agents:
+                raise IndexError(f"agent {agent} of {self._agents}")
+            peer = self._peers[agent] = self._make(agent)
+        return peer
+
+    def keep_weakly(self) -> None:
+        """Keep a record only as long as somebody else has it: no step is made by it, and it holds nothing."""
+        self._peers = WeakValueDictionary(self._peers)

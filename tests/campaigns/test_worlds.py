@@ -19,7 +19,7 @@ from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.rules.delivery import arrive, deliver
 from hushnet.simulator.rules.forms import PlainRules
 from hushnet.simulator.rules.round_messages import release
-from hushnet.simulator.tables.priorities import ARRIVAL
+from hushnet.simulator.tables.effects import ARRIVAL
 from hushnet.simulator.tables.sessions import AGAIN, ANSWER, ASKED
 from hushnet.simulator.tables.tallies import DELIVERED, LOST, OVERTAKEN
 from hushnet.simulator.world.stop_condition import StopCondition

@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 from hushnet.agents.availability import Always, Diurnal, OnOff
 from hushnet.simulator.engine.batched import changes
-from hushnet.simulator.engine.batched.availability_arrays import AvailabilityArrays
-from hushnet.simulator.engine.batched.changes import DrawnChanges, ToldChanges, changes_of
+from hushnet.simulator.engine.batched.changes import AvailabilityArrays, DrawnChanges, ToldChanges, changes_of
 from hushnet.simulator.network.randomness import Draws, Purpose, quantise
 from hushnet.simulator.rules.lazy import is_up
 from hushnet.simulator.tables.effects import DOWN, GONE, UP
-from hushnet.simulator.tables.room import zeros
-from hushnet.simulator.tables.run import AGENT
+from hushnet.simulator.tables.run import AGENT, zeros
 
 KINDS = [
     OnOff(kind="on_off", online=0.8, mean_down=0.5),

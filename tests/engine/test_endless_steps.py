@@ -19,9 +19,8 @@ from hushnet.simulator.contract.verdict import judged
 from hushnet.simulator.engine.selection import EventEngine
 from hushnet.simulator.network.setting import Limits
 from hushnet.simulator.recording.recorder import Recorder
-from hushnet.simulator.world import overdue
-from hushnet.simulator.world.effort import Effort
-from hushnet.simulator.world.overdue import Interrupter, Overdue
+from hushnet.simulator.world import effort as overdue
+from hushnet.simulator.world.effort import Effort, Interrupter, Overdue
 from hushnet.simulator.world.world import World
 
 from .driving import build_world, drive

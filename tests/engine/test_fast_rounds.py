@@ -8,7 +8,7 @@ import pytest
 from hushnet.agents.availability import Always, OnOff, Window
 from hushnet.agents.errors import InputError
 from hushnet.simulator.contract.bench import small_graph, small_task
-from hushnet.simulator.engine.batched.eventful_rounds import EventfulRounds
+from hushnet.simulator.engine.batched.eventful import EventfulRounds
 from hushnet.simulator.network.clocks import Poisson, Recorded
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.randomness import Draws

@@ -14,7 +14,7 @@ from hushnet.agents import streams
 from hushnet.agents.compilation import compiled
 from hushnet.agents.errors import InputError
 from hushnet.agents.parameters import LONGEST
-from hushnet.protocols.steps.draw_kernels import fill_normal
+from hushnet.protocols.steps.kernels import fill_normal
 from hushnet.simulator.network.randomness import (
     BEYOND,
     QUANTUM,

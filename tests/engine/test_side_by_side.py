@@ -15,10 +15,9 @@ from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAver
 from hushnet.protocols.steps import (
     batched,
 )
-from hushnet.protocols.steps.joined import Apart
 from hushnet.simulator.contract.bench import protocol_parameters
 from hushnet.simulator.engine.batched.planned_batches import StepsInBatches
-from hushnet.simulator.engine.batched.side_by_side import run_side_by_side
+from hushnet.simulator.engine.batched.side_by_side import Apart, run_side_by_side
 from hushnet.simulator.recording.recorder import Recorder
 
 from ..protocols.random_worlds import assert_same, random_setting

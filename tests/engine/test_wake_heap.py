@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hushnet.simulator.engine.batched.wake_heap import add, order_heap, push, sift_down, take_top
-from hushnet.simulator.tables.room import zeros
-from hushnet.simulator.tables.run import WAKE
+from hushnet.simulator.engine.batched.windows import add, order_heap, push, sift_down, take_top
+from hushnet.simulator.tables.run import WAKE, zeros
 from hushnet.simulator.tables.tallies import COUNTERS, HEAP
 
 

@@ -19,7 +19,7 @@ from hushnet.protocols.algorithms.dual_averaging import DualAveraging, DualAvera
 from hushnet.protocols.algorithms.subgradient_noise import drawn_gradient, drawn_rows, verified_epsilon
 from hushnet.protocols.privacy.accounting import Charge, verified
 from hushnet.protocols.steps import mixing_weights
-from hushnet.protocols.steps.samples import Sample
+from hushnet.protocols.steps.batch_record import Sample
 from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.network.clocks import Periodic, Poisson
 from hushnet.simulator.network.network import NetworkParameters

@@ -11,7 +11,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Generator, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import simpy
@@ -23,20 +23,19 @@ from ....agents.availability import Timeline
 from ....agents.compilation import announce
 from ....agents.errors import StepFailure
 from ...rules import lazy
+from ...rules.lazy import EVER
 from ...tables import tallies
-from ...tables.priorities import AVAILABILITY
+from ...tables.effects import AVAILABILITY, WAKE
 from ...tables.run import EVENTS_BEFORE_LOOK, RECORD_EVERY
 from ...world.step_form import StepForm
 from ...world.stop_condition import TIME_UP
 from ...world.world import World
-from ..driver import Driver
-from ..timed_event import At
+from ..driver import At, Driver
 from . import windows
-from .availability_arrays import AvailabilityArrays
-from .changes import Changes, changes_of
+from .changes import AvailabilityArrays, Changes, changes_of
+from .lossless_rounds import LosslessRounds, count_arrivals, first_rounds, note_heard, run_rounds, with_late_room
 from .plan import EXACT
-from .planned_batches import StepsInBatches
-from .planning import planned_steps
+from .planned_batches import StepsInBatches, planned_steps
 
 
 class Pause(Enum):
@@ -291,3 +290,135 @@ class BatchedDriver(Driver):
             self.planned.charges.charge(self.world.ledger, index, int(due[index]), self.world.now)
             self._charged[index] = charged[index]
         self._all_charged = bool((self._charged > 0).all())
+
+
+class WakeWindows(BatchedDriver):
+    """A driver whose compiled events are wake-ups, at each of which an agent takes one step.
+
+    Parameters
+    ----------
+    world : World
+    """
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.ports, self.rows = self.planned.ports, self.planned.rows
+        self._call: tuple[Any, ...] = self.planned.plan, self.ports, self.rows
+
+    @override
+    def next_event(self) -> tuple[float, int] | None:
+        run = self.transport.tables
+        if run.counts[tallies.HEAP] == 0:
+            return None
+        return float(run.wakes.time[0]), WAKE + int(run.wakes.agent[0])
+
+    @override
+    def window(self, limit: float, forced: bool) -> Pause:
+        stop, counts = self.world.stop_condition, self.transport.tables.counts
+        counts[tallies.ACTIVE], counts[tallies.SHORT] = stop.active, stop.short
+        why, agent, now = self.run_compiled(limit, forced)
+        stop.active, stop.short = int(counts[tallies.ACTIVE]), int(counts[tallies.SHORT])
+        if why not in (windows.REACHED, windows.IDLE, windows.FULL):
+            self.stopped_at(float(now))
+        self.world.activations = int(counts[tallies.ACTIVATIONS])
+        after_step = why in (windows.COUNTED, windows.SHOWN, windows.OVER, windows.FINISHED)
+        self.tell(min(limit, float(now)), int(counts[tallies.BARRIER]) if after_step else EVER)
+        return self.handle(why, agent)
+
+    @abstractmethod
+    def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
+        """Run the compiled function with `_call`; why it stopped, at which agent and when."""
+
+    @override
+    def make_room(self) -> None:
+        """See to it that whatever the next event brings about fits in."""
+        self.make_if_full()
+        most = int(self.world.setting.graph.degrees.max(initial=0))
+        self.transport.make_room(max(1, len(self.rows)), most * max(1, len(self.ports)))
+        self.transport.notes.make_room(most * max(1, len(self.ports)) + 1)
+
+
+@final
+class Broadcasts(WakeWindows):
+    """Every agent steps when its own clock wakes it, with the newest of what it has heard.
+
+    Parameters
+    ----------
+    world : World
+    """
+
+    late = True
+
+    @override
+    def init_clocks(self) -> Sequence[int]:
+        return windows.init_clocks(self.transport.tables)
+
+    @override
+    def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
+        """Run a window, which ends where availability is not known."""
+        assert self.presence is not None
+        top = float(self.transport.tables.wakes.time[0])
+        if self.presence.drawn <= top < math.inf:
+            self._look_ahead(top, limit)
+        return windows.run_window(self.transport.tables, min(limit, self.presence.drawn), forced, *self._call)
+
+    def _look_ahead(self, top: float, limit: float) -> None:
+        """Know availability some way beyond the next wake-up, and forget what lies behind."""
+        assert self.presence is not None
+        self.transport.notes.make_room(0)
+        run = self.presence.draw(top, self.transport.tables)
+        settled = min(top, limit)
+        unfinished = run.counts[tallies.UNFINISHED]
+        lazy.deliver_all_pending(run, settled, int(run.counts[tallies.BARRIER]) if unfinished else lazy.EVER)
+        self.transport.tables = self.presence.forget(settled, run)
+
+    @override
+    def deliver_pending(self, now: float, barrier: int) -> None:
+        self.transport.notes.make_room(0)
+        lazy.deliver_all_pending(self.transport.tables, now, barrier)
+
+
+@final
+class LazyRounds(WakeWindows):
+    """Every agent steps once it has heard a whole round from its neighbours, of which nothing is ever lost.
+
+    Parameters
+    ----------
+    world : World
+
+    Attributes
+    ----------
+    rounds : LosslessRounds or None
+        What agents wait for, and what is under way between them; None until the run begins.
+    """
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.rounds: LosslessRounds | None = None
+        self.header = world.network.size(0)
+
+    @override
+    def init_clocks(self) -> Sequence[int]:
+        """Round 1 begins at once, and nobody waits for who is silent from the start."""
+        run = self.transport.tables
+        ended = windows.init_clocks(run)
+        self.rounds = first_rounds(self.world.setting.graph, run.agents.silent, len(self.world.layout.messages))
+        return ended
+
+    @override
+    def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
+        return run_rounds(self.transport.tables, self.rounds, limit, forced, self.header, *self._call)
+
+    @override
+    def make_room(self) -> None:
+        """Make room, also for what is sent to silent agents."""
+        super().make_room()
+        assert self.rounds is not None
+        copies = int(self.world.setting.graph.degrees.max(initial=0)) * max(1, len(self.ports))
+        self.rounds = with_late_room(self.rounds, float(self.transport.tables.wakes.time[0]), copies)
+
+    @override
+    def deliver_pending(self, now: float, barrier: int) -> None:
+        if self.rounds is not None:
+            count_arrivals(self.transport.tables, self.rounds, now, barrier, self.header)
+            note_heard(self.transport.tables)

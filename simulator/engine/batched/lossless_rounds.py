@@ -25,7 +25,7 @@ import numpy as np
 from ....agents.compilation import compiled, part
 from ....agents.graph import Graph
 from ...network.network import KINDS
-from ...rules.clocks import next_time
+from ...rules.clocks import count_step, next_time, used_up
 from ...rules.delivery import (
     count_departures,
     count_message,
@@ -35,8 +35,33 @@ from ...rules.delivery import (
     time_under_way,
 )
 from ...tables.run import RunTables
-from ...tables.tallies import DELIVERED, DELIVERED_BYTES, IN_FLIGHT, IN_FLIGHT_BYTES, ORDER
-from .wake_heap import push
+from ...tables.tallies import (
+    BARRIER,
+    DELIVERED,
+    DELIVERED_BYTES,
+    HEAP,
+    IN_FLIGHT,
+    IN_FLIGHT_BYTES,
+    ORDER,
+    UNFINISHED,
+    WAKES,
+)
+from .plan import UNMADE, UNSAID, StepPlan, has_to_end
+from .windows import (
+    COUNTED,
+    ENDS,
+    FULL,
+    IDLE,
+    LOOK,
+    REACHED,
+    clock_over,
+    has_room,
+    is_counted,
+    plan_step,
+    push,
+    send_said,
+    take_top,
+)
 
 
 class LosslessRounds(NamedTuple):
@@ -279,3 +304,56 @@ def count_arrivals(
     counts[DELIVERED] += counts[IN_FLIGHT] - links
     counts[DELIVERED_BYTES] += counts[IN_FLIGHT_BYTES] - size
     counts[IN_FLIGHT], counts[IN_FLIGHT_BYTES] = links, size
+
+
+@compiled(_nrt=False)
+def run_rounds(
+    run: RunTables,
+    rounds: LosslessRounds,
+    limit: float,
+    forced: bool,
+    header: int,
+    plan: StepPlan,
+    ports: Any,
+    rows: Any,
+):  # pragma: no cover - compiled
+    """Run ends of rounds strictly before ``limit``, the first one anyway if ``forced``; why it stopped, agent, time.
+
+    While a step is being made, its agent stays on top of the heap.
+    """
+    counts = run.counts
+    while True:
+        if counts[UNFINISHED]:
+            agent, now = run.wakes.agent[0], run.wakes.time[0]
+            counts[UNFINISHED] = 0
+            take_top(run)
+            close_round(run, rounds, agent, now)
+            if run.agents.silent[agent]:
+                why = clock_over(run, agent)
+                if why != REACHED:
+                    return why, agent, now
+        if counts[HEAP] == 0:
+            return IDLE, -1, math.inf
+        now, agent = run.wakes.time[0], run.wakes.agent[0]
+        if now >= limit and not forced:
+            return REACHED, agent, now
+        if used_up(run):
+            return LOOK, agent, now
+        degree = run.offsets[agent + 1] - run.offsets[agent]
+        late = len(rounds.late_arrival) - rounds.late[0]
+        if not has_room(run, plan, agent, ports) or late < degree * max(1, len(ports)):
+            return FULL, agent, now
+        forced = False
+        run.agents.ticks[agent] += 1
+        counts[WAKES] += 1
+        counts[BARRIER], counts[UNFINISHED] = counts[ORDER], 1
+        open_step(run, rounds, agent, now)
+        said = plan_step(run, plan, agent, now, ports, rows)
+        if said & UNMADE == 0 and has_to_end(plan):
+            return ENDS, agent, now
+        if said & UNMADE == 0:
+            send_said(run, rounds, agent, ports, rows, draw_copies, send_said_messages)
+        if said & UNSAID:
+            say_nothing(run, rounds, agent, now, header)
+        if is_counted(said) and count_step(run, agent):
+            return COUNTED, agent, now

@@ -13,11 +13,16 @@ from typing_extensions import override
 from ....agents.streams import Generator, beginnings, generator
 from ....agents.tables import Shard
 from ....protocols.steps.charges import NoiseColumns
-from ....protocols.steps.draw_kernels import FILLS, choose_each, choose_rows, fill_normal, fill_uniform
+from ....protocols.steps.kernels import (
+    FILLS,
+    choose_each,
+    choose_rows,
+    fill_normal,
+    fill_uniform,
+    table_starts,
+)
 from ....protocols.steps.record import segments
-from ....protocols.steps.row_kernels import table_starts
-from ....protocols.steps.sources import OWN, SAMPLING, Nobody, StepSource
-from ....protocols.steps.tables import StepTables
+from ....protocols.steps.tables import OWN, SAMPLING, Nobody, StepSource, StepTables
 from ...tables.run import RunTables
 from .plan import StepPlan
 

@@ -13,13 +13,14 @@ from typing_extensions import override
 from ....agents.authors import place_of
 from ....agents.errors import INTERRUPTED, HushnetError, Objection, Undeclared
 from ....protocols.steps.batch_record import Batch
+from ....protocols.steps.charges import NotPlanned
 from ....protocols.steps.names import MESSAGE
 from ....protocols.steps.record import Record, segments
-from ....protocols.steps.single_steps import UNSENT, contradiction, failure_of
+from ....protocols.steps.single_steps import UNSENT, contradiction, failure_of, is_batched
 from ...tables.sessions import COMPLETING, REQUESTING
-from .plan import find_levels
-from .planned_steps import SENT, Array, PlannedSteps, Ranks, StepMaker
-from .step_ports import finite
+from ...world.world import World
+from .plan import find_levels, finite
+from .planned_steps import SENT, Array, PlannedSteps, Ranks, StepMaker, StepsInTurn
 
 TOGETHER = (
     "it was made for {} agents at once, and passes for each alone: vectors of agents are rows here, and their numbers "
@@ -264,3 +265,36 @@ def levels_of(planned: PlannedSteps, total: int) -> Ranks:
     marks = np.zeros(len(planned.degrees), dtype=np.int64), np.zeros(len(planned.run.pool), dtype=np.int64)
     find_levels(planned.plan, planned.degrees, planned.kinds, marks, levels)
     return levels
+
+
+def planned_steps(world: World) -> PlannedSteps:
+    """Return the maker of a world's planned steps.
+
+    Raises
+    ------
+    NotPlanned
+        If its steps have to be made one by one.
+    """
+    protocol, kind = world.protocol, type(world.protocol)
+    if world.watch is not None:
+        raise NotPlanned("every step is watched")
+    if world.one_by_one:
+        raise NotPlanned(world.one_by_one)
+    if world.sessions is None and world.in_rounds is None and world.traits.trigger == "message":
+        raise NotPlanned(f"{kind.__name__} reacts to single messages that it is sent")
+    if world.sessions is None and world.in_rounds is None and world.traits.inbox != "latest":
+        raise NotPlanned(f"{kind.__name__} reads every message that it is sent")
+    if not protocol.step_functions:
+        raise NotPlanned(f"{kind.__name__} makes no steps")
+    if protocol.picks_partners and "request" in protocol.step_functions:
+        raise NotPlanned(f"{kind.__name__} picks partners by a method of its own")
+    if protocol.decides:
+        raise NotPlanned(f"{kind.__name__} decides by numbers what a step sends")
+    if protocol.asks_for_budget and world.ledger.limited:
+        raise NotPlanned(f"{kind.__name__} asks for its budget by numbers")
+    if not world.layout.messages:
+        raise NotPlanned(f"{kind.__name__} sends nothing")
+    forms = {is_batched(function) for function in protocol.step_functions.values()}
+    if len(forms) > 1:
+        raise NotPlanned(f"{kind.__name__} has halves of exchanges in batches and others of single agents")
+    return StepsInBatches(world) if forms == {True} else StepsInTurn(world)

@@ -13,9 +13,15 @@ import numpy as np
 
 from ....agents.compilation import compiled, part
 from ...rules.clocks import count_step, end_clock, next_time, used_up
-from ...rules.delivery import count_message, draw_copies, hold_version, release_version, take_row
+from ...rules.delivery import (
+    count_message,
+    draw_copies,
+    hold_version,
+    note_step,
+    release_version,
+    take_row,
+)
 from ...rules.lazy import EVER, deliver_pending, kinds_of, send_copies, slots_with_copies, up_since
-from ...rules.notes import note_step
 from ...tables.run import RunTables
 from ...tables.tallies import (
     BARRIER,
@@ -43,7 +49,6 @@ from .plan import (
     has_to_end,
     is_due,
 )
-from .wake_heap import add, order_heap, sift_down, take_top
 
 REACHED, IDLE, FULL, COUNTED, OVER, FINISHED, LOOK, ENDS, SHOWN = range(9)
 """Why a window ended: its limit was reached; no clock ticks any more; more room is needed; a number of activations,
@@ -253,3 +258,68 @@ def has_room(run: RunTables, plan: StepPlan, agent: int, ports: Any):  # pragma:
     """True if a step of an agent fits into the plan, and its versions into the pool."""
     needed, degree = rows_needed(run, agent, ports), run.offsets[agent + 1] - run.offsets[agent]
     return run.counts[FREE_ROWS] >= needed and fits(plan, degree * kinds_of(run) + needed)
+
+
+def order_heap(run: RunTables) -> None:
+    """Make a heap of wake-ups in any order."""
+    wakes = run.wakes[: run.counts[HEAP]]
+    wakes[:] = wakes[np.lexsort((wakes.agent, wakes.time))]
+
+
+@part(_nrt=False)
+def precedes(time: float, agent: int, other_time: float, other: int):  # pragma: no cover - compiled
+    """True if a wake-up comes before another one: it is earlier, or its agent has the smaller index."""
+    return time < other_time or (time == other_time and agent < other)
+
+
+@part(_nrt=False)
+def put(run: RunTables, place: int, time: float, agent: int):  # pragma: no cover - compiled
+    """Write a wake-up down."""
+    run.wakes.time[place], run.wakes.agent[place] = time, agent
+
+
+@part(_nrt=False)
+def add(run: RunTables, time: float, agent: int):  # pragma: no cover - compiled
+    """Add a wake-up to those that were there from the beginning, in any order."""
+    put(run, run.counts[HEAP], time, agent)
+    run.counts[HEAP] += 1
+
+
+@part(_nrt=False)
+def push(run: RunTables, time: float, agent: int):  # pragma: no cover - compiled
+    """Put a wake-up on the heap."""
+    wakes, here = run.wakes, run.counts[HEAP]
+    run.counts[HEAP] += 1
+    while here > 0:
+        parent = (here - 1) // 2
+        if precedes(wakes.time[parent], wakes.agent[parent], time, agent):
+            break
+        put(run, here, wakes.time[parent], wakes.agent[parent])
+        here = parent
+    put(run, here, time, agent)
+
+
+@part(_nrt=False)
+def sift_down(run: RunTables, time: float, agent: int):  # pragma: no cover - compiled
+    """Put a wake-up into the heap in place of its top."""
+    wakes, here, size = run.wakes, 0, run.counts[HEAP]
+    while 2 * here + 1 < size:
+        child = 2 * here + 1
+        if child + 1 < size and precedes(
+            wakes.time[child + 1], wakes.agent[child + 1], wakes.time[child], wakes.agent[child]
+        ):
+            child += 1
+        if precedes(time, agent, wakes.time[child], wakes.agent[child]):
+            break
+        put(run, here, wakes.time[child], wakes.agent[child])
+        here = child
+    put(run, here, time, agent)
+
+
+@part(_nrt=False)
+def take_top(run: RunTables):  # pragma: no cover - compiled
+    """Take the first wake-up from the heap."""
+    run.counts[HEAP] -= 1
+    last = run.counts[HEAP]
+    if last > 0:
+        sift_down(run, run.wakes.time[last], run.wakes.agent[last])

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any, final
 
+import numpy as np
 import simpy
 from typing_extensions import override
 
 from ....agents.agent import Agent
 from ....agents.availability import Timeline
-from ....agents.errors import Stall
+from ....agents.inbox import Message
 from ....protocols.base import Sent
 from ...network.randomness import check_transmission
 from ...rules.round_messages import say_all
@@ -29,11 +30,22 @@ from ...rules.rounds import (
     start_rounds,
 )
 from ...tables import tallies
-from ...tables.effects import ARRIVE, PATIENCE, REPEAT
-from ...tables.rounds import DONE, ENOUGH, FREE_COPIES, FREE_RECORDS, IS_UP, STALLED, WORN
-from ...world.rounds import EMPTY
+from ...tables.effects import ARRIVE, ENOUGH, FREE_COPIES, PATIENCE, REPEAT, WORN
+from ...tables.rounds import (
+    DONE,
+    EMPTY,
+    FREE_RECORDS,
+    IS_UP,
+    SHOWN_MESSAGES,
+    STALLED,
+    RoundTables,
+    addressed,
+    room_for,
+    round_tables,
+    with_room,
+)
 from ...world.world import World
-from ..round_state import RoundState
+from ..driver import stall
 from .driver import EventDriver, RuleEvent
 
 
@@ -50,8 +62,16 @@ class EventRounds(EventDriver):
 
     def __init__(self, world: World) -> None:
         super().__init__(world, next_time=self._next_time)
-        self.state = RoundState(world)
+        assert world.in_rounds is not None
+        world.rounds = round_tables(world.setting, world.layout, world.network, world.in_rounds)
+        self._room = room_for(world.setting.graph, world.layout)
         self._round_ends = [world.env.event() for _ in world.agents]
+
+    @property
+    def _rounds(self) -> RoundTables:
+        """Replaced when there is need for more room."""
+        assert self.world.rounds is not None
+        return self.world.rounds
 
     def _next_time(self, _mail: Any, agent: int, tick: int, now: float) -> float:
         return self.world.clock.next_time(agent, tick, now)
@@ -64,7 +84,7 @@ class EventRounds(EventDriver):
         self.transport.notes.begin(self.world, empty=self.empty)
         for agent, timeline in zip(self.world.agents, timelines, strict=True):
             self.transport.tables.agents.silent[agent.index] = agent.silent
-            agent.up = self.state.tables.agents[agent.index, IS_UP] = next(timeline)[1]
+            agent.up = self._rounds.agents[agent.index, IS_UP] = next(timeline)[1]
             env.process(self.presence(agent, timeline))
         for agent in self.world.agents:
             env.process(self.steps(agent))
@@ -107,24 +127,48 @@ class EventRounds(EventDriver):
         run, updates = self.transport.tables, agent.updates
         agent.tick = int(run.agents.ticks[agent.index])
         agent.reactions = 0
-        self.state.prepare(agent)
+        if self.world.traits.inbox == "every":
+            self.world.inbox.pending[agent.index] += self._shown(agent)
         self.step(agent)
         if agent.updates == updates:
-            # It fell silent without a word, which its neighbours are told all the same.
-            self._say(agent, *self.state.nothing)
+            self.send(agent, ())  # it fell silent without a word, which its neighbours are told all the same
         self.transport.plain.agents.updates[agent.index] = agent.updates
+
+    def _shown(self, agent: Agent) -> list[Message]:
+        """The messages that an agent's inbox shows for the first time, by neighbour and order of sending."""
+        world, inbox, messages = self.world, self.world.inbox, list[Message]()
+        heads, kinds = world.setting.graph.heads, list(world.layout.messages)
+        for place, order in self._rounds.shown[: self._rounds.counts[SHOWN_MESSAGES]].tolist():
+            rank, slot = divmod(place, len(heads))
+            kind = kinds[int(rank)]
+            vector = inbox.values[kind][slot].copy()
+            vector.flags.writeable = False
+            sent_at, tick = float(inbox.sent_at[kind][slot]), int(inbox.tick[kind][slot])
+            size = world.network.size(len(vector))
+            messages.append(Message(int(heads[slot]), agent.index, kind, vector, sent_at, order, tick, slot, size))
+        return messages
 
     @override
     def send(self, agent: Agent, messages: Sequence[Sent]) -> None:
-        """Send what a step says; raises like `RoundState.charge`."""
-        self._say(agent, *self.state.charge(agent, messages))
+        """Charge, keep and send what a step gave out.
 
-    def _say(self, agent: Agent, said: Any, edges: Any) -> None:
-        run = self.transport.tables
-        run.agents.silent[agent.index] = agent.silent
-        for kind, row, first, last in said.tolist():
-            self.draw_together(agent, edges[first:last], kind, int(run.versions.bytes[row]))
-        self._change(say_all, agent.index, said.tolist(), edges.tolist())
+        Raises
+        ------
+        ValueError
+            If a step sends two messages of one kind to one neighbour.
+        """
+        kinds, per_edge = list(self.world.layout.messages), addressed(self.world.setting.graph, agent.index, messages)
+        said, edges = list[tuple[int, int, int, int]](), list[int]()
+        for sent in messages:
+            over = [edge for edge, sents in per_edge.items() if any(one is sent for one in sents)]
+            if over:
+                self.transport.remember(agent, sent, agent.tick)
+                row, kind = self.transport.keep(sent, agent.tick), kinds.index(sent.kind)
+                self.draw_together(agent, np.array(over), kind, self.world.network.size(len(sent.vector)))
+                said.append((kind, row, len(edges), len(edges) + len(over)))
+                edges += over
+        self.transport.tables.agents.silent[agent.index] = agent.silent
+        self._change(say_all, agent.index, said, edges)
 
     # A rule, and what comes of it.
 
@@ -133,10 +177,11 @@ class EventRounds(EventDriver):
         transport, world, stop = self.transport, self.world, self.world.stop_condition
         run, tables = transport.plain, self.views(world.rounds)
         if self._is_full(run.counts, tables.counts):
-            self.state.make_room()
+            self.transport.make_room(2, 0)
+            world.rounds = with_room(self._rounds, self._room)
             run, tables = transport.plain, self.views(world.rounds)
         if self.observed:
-            transport.notes.make_room(self.state.room)
+            transport.notes.make_room(self._room)
             run, tables = transport.plain, self.views(world.rounds)
         tables.now[0] = world.env.now
         run.counts[tallies.ACTIVE], run.counts[tallies.SHORT] = stop.active, stop.short
@@ -149,12 +194,12 @@ class EventRounds(EventDriver):
 
     def _is_full(self, counts: Any, made: Any) -> bool:
         """True if there may be no room for the next event's version, records and copies."""
-        return counts[tallies.FREE_ROWS] < 2 or min(made[FREE_RECORDS], made[FREE_COPIES]) < self.state.room
+        return counts[tallies.FREE_ROWS] < 2 or min(made[FREE_RECORDS], made[FREE_COPIES]) < self._room
 
     def _heed(self, counts: Any) -> None:
         """See whether the run, or everybody's part in it, is over."""
         if counts[STALLED]:
-            raise Stall(self.state.complaint())
+            raise stall(self.world)
         if counts[WORN]:
             check_transmission(2**24)
         if counts[DONE]:

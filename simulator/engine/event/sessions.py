@@ -16,9 +16,8 @@ from ...network.randomness import check_transmission
 from ...rules.sessions import busy, carry_on, follow_up, free_edges, look_after, take_copy
 from ...tables import sessions as columns
 from ...tables import tallies
-from ...tables.effects import ARRIVE
-from ...tables.sessions import COMPLETING, REQUESTING, RESPONDING, SessionTables
-from ...world.sessions import REFUSAL, with_more_copies
+from ...tables.effects import ARRIVE, ENOUGH, FREE_COPIES, WORN
+from ...tables.sessions import COMPLETING, REFUSED_KIND, REQUESTING, RESPONDING, SessionTables, with_more_copies
 from ...world.world import World
 from .driver import EventDriver, RuleEvent
 
@@ -32,7 +31,7 @@ class EventSessions(EventDriver):
     world : World
     """
 
-    empty = REFUSAL
+    empty = REFUSED_KIND
 
     def __init__(self, world: World) -> None:
         super().__init__(world, is_up=self.is_up, gone=self._gone)
@@ -129,17 +128,17 @@ class EventSessions(EventDriver):
         transport, world = self.transport, self.world
         run, tables = transport.plain, self.views(world.sessions)
         counts = tables.counts
-        if run.counts[tallies.FREE_ROWS] < 2 or counts[columns.FREE_COPIES] < 2 or self.observed:
+        if run.counts[tallies.FREE_ROWS] < 2 or counts[FREE_COPIES] < 2 or self.observed:
             self._make_room()
             run, tables = transport.plain, self.views(world.sessions)
         tables.times[columns.NOW] = world.env.now
         result = rule(run, tables, *arguments)
         if self.observed:
             transport.notes.tell()
-        if counts[columns.WORN]:
+        if counts[WORN]:
             check_transmission(2**24)
-        if counts[columns.ENOUGH]:
-            counts[columns.ENOUGH] = 0
+        if counts[ENOUGH]:
+            counts[ENOUGH] = 0
             self.check_vectors()
         if counts[columns.ENDED] >= 0:
             self._done[int(counts[columns.ENDED])].succeed()
@@ -150,5 +149,5 @@ class EventSessions(EventDriver):
         """See to it that the next version and copies fit in."""
         self.transport.make_room(2, 0)
         self.transport.notes.make_room(4)
-        if self.tables.counts[columns.FREE_COPIES] < 2:
+        if self.tables.counts[FREE_COPIES] < 2:
             self.world.sessions = with_more_copies(self.tables)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .heard_operators import per_edge, received, segment_sum
+from .operators import per_edge, received, segment_sum
 from .record import Record
 
 Array = NDArray[np.float64]

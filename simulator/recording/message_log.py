@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("what", "agent", "other", "kind", "start", "end", "fate", "bytes", "tick", "caller", "copy")
 DRAWN = ("agent", "time", "tick", "what", "rank", "value")
-NUMBERS = {"bytes": columns.SIZE, "order": columns.ORDER, "tick": columns.TICK}
+NUMBERS = {"bytes": columns.SIZE, "order": columns.RANK, "tick": columns.TICK}
 """Columns of messages, and what they are among notes."""
 Part = tuple[NDArray[np.float64], NDArray[np.int64]]
 """Times and notes of one sort."""

@@ -6,7 +6,7 @@ from ...agents.errors import InputError
 from ...protocols.base import Traits
 from ...protocols.schedule import RoundsSchedule
 from ..network.setting import Setting
-from .rounds import repeats
+from ..tables.rounds import repeats
 
 
 def check_directed(setting: Setting, traits: Traits, kind: str, rounds: RoundsSchedule | None) -> None:

@@ -148,7 +148,8 @@ class Recorder:
     def agents(self, world: World) -> pd.DataFrame:
         """Final rows per agent: samples, degree, and its value of the metrics that have one per agent.
 
-        Where the task has them the agent's place, and its model where that is one number.
+        Where the task has them the agent's place, its samples of each of more than two classes, and its model where
+        that is one number.
         """
         task, graph = world.setting.task, world.setting.graph
         reading = self._look(world, final=True)
@@ -161,6 +162,10 @@ class Recorder:
         }
         if world.attackers is not None:
             columns["role"] = np.where(world.honest, "honest", "byzantine")
+        names = task.notes.get("labels", {})
+        for number in range(task.classes if task.classes > 2 else 0):
+            own = task.train.sums((task.train.labels == number).astype(np.float64))
+            columns[f"samples_of_{names.get(str(number), number)}"] = own.astype(np.int64)
         for metric in METRICS.values():
             always = metric.unasked or (metric.criterion and reading.models is not None)
             if metric.per_agent is not None and _concerns(metric, task) and (always or metric in self._asked):

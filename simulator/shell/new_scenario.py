@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from ...agents.errors import InputError
+from ...agents.models import LinearModel
 from ...agents.suggestions import listed, suggestion
 from ..language.described import SECTIONS, Described, described, kinds_in, protocols
 from ..language.loading import load
@@ -27,6 +28,8 @@ USUAL = {
     "availability": "always",
 }
 """The kinds that stand in the file where none is asked for."""
+MINIMISING, BY_GRADIENTS = ("local", "coordinate_descent"), ("solitary", "decentralised_sgd")
+"""The protocols that stand in the file where none is asked for, of linear models and of others."""
 WIDTH = 118
 """Characters of a line."""
 
@@ -167,13 +170,18 @@ def scenario_text(
             continue
         (network if within else lines).extend(f"  {line}" if within else line for line in block)
     lines += ["network:", *network, "protocols:"]
-    usual = ("local", "coordinate_descent") if chosen["model"] == USUAL["model"] else ("solitary", "decentralised_sgd")
-    for kind in among or usual:
+    for kind in among or (MINIMISING if _is_linear(chosen["task"], chosen["model"]) else BY_GRADIENTS):
         known = protocols()
         if kind not in known:
             raise InputError(f"there is no protocol {kind!r}{suggestion(kind, known)} admissible: {listed(known)}")
         lines += [f"  {kind}:", *(f"    {line}" for line in fields(known[kind], kind))]
     return "\n".join(lines) + "\n" + TAIL
+
+
+def _is_linear(task: str, model: str) -> bool:
+    """True if agents learn the linear model, by the task's own default unless another model is asked for."""
+    usual = kinds_in("task")[task].model_fields["model"].get_default(call_default_factory=True)
+    return model == USUAL["model"] and isinstance(usual, LinearModel)
 
 
 def _model(kind: str) -> Iterator[str]:

@@ -6,12 +6,13 @@ from statistics import mean
 
 import numpy as np
 import pytest
-from hushnet.agents.errors import InputError
+from hushnet.agents.errors import HushnetError, InputError
 from hushnet.agents.tasks import TASKS
 from hushnet.protocols.catalog import PROTOCOLS
 from hushnet.simulator.api import run
 from hushnet.simulator.contract.skeleton import write_protocol
 from hushnet.simulator.language.loading import load
+from hushnet.simulator.limits.memory import expected_bytes
 from hushnet.simulator.network.randomness import Draws
 
 ANY = ("ad_psgd", "decentralised_sgd", "extra", "gradient_tracking", "nids", "solitary")
@@ -100,6 +101,39 @@ def test_an_own_protocol_of_gradients_learns_a_net_as_it_is(tmp_path):
     losses = run(given, out=tmp_path / "results", trust_code=True, contract=False).collection.trace["value"].to_numpy()
     assert losses[0] != pytest.approx(np.log(2), rel=1e-3)  # it begins with first parameters, and not with zeros
     assert losses[-1] < losses[0]
+
+
+def test_an_own_protocol_that_needs_minimisers_is_told_that_they_are_for_linear_models(tmp_path):
+    write_protocol("mine", tmp_path)
+    file = tmp_path / "mine.py"
+    text = file.read_text().replace("import average, local_gradient", "import average, minimised")
+    file.write_text(text.replace("local_gradient(me, me.model)", "minimised(me, 1.0, 1.0, me.model, me.model, 1e-6)"))
+    given = scenario([], {"kind": "perceptron"}) | {"protocols": {"mine": {"kind": f"{file}:Mine"}}}
+    with pytest.raises(HushnetError, match=r"step of Mine failed at .*: this operator is for linear models"):
+        run(given, out=tmp_path / "results", trust_code=True, contract=False)
+
+
+def test_results_say_who_holds_what(tmp_path):
+    split = {"kind": "shards", "agents": 6}
+    given = scenario(["decentralised_sgd"], {}) | {"task": {"kind": "digits", "split": split}, "stop": {"updates": 1}}
+    given["record"] = {"every": 1, "metrics": ["accuracy"]}
+    result = run(given, out=tmp_path)
+    agents, held = result.agents, result.manifests[0]["task"]["notes"]["split"]
+    counts = agents[[f"samples_of_{digit}" for digit in range(10)]].to_numpy()
+    assert (counts.sum(axis=1) == agents["samples"]).all()
+    assert held["rows"] == [counts.sum(axis=1).min(), np.median(counts.sum(axis=1)), counts.sum(axis=1).max()]
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    overall = counts.sum(axis=0) / counts.sum()
+    assert held["label_skew"] == pytest.approx(np.abs(shares - overall).sum(axis=1).mean() / 2, abs=1e-4)
+
+
+def test_the_parameters_of_a_net_count_in_the_memory_of_a_world():
+    sizes = []
+    for hidden in (10, 10_010):
+        given = load(scenario(["decentralised_sgd"], {"kind": "perceptron", "hidden": [hidden]})).scenario
+        sizes.append(expected_bytes(given))
+    more = 6 * 8 * 10_000 * (3 + 2)  # of 6 agents: weights and biases of a unit, and its weight in the score
+    assert sizes[1] - sizes[0] >= 2 * more  # the model and what is sent of it
 
 
 NET, STEPS, ALPHA, DECAY, BATCH = {"kind": "perceptron", "hidden": [64]}, 800, 0.2, 1e-4, 16

@@ -27,6 +27,7 @@ PROTOCOLS = {
     "combine_then_adapt": (DecentralisedSGD, {"order": "combine_then_adapt"}),
     "adapt_then_combine": (DecentralisedSGD, {"order": "adapt_then_combine"}),
     "local_sgd": (DecentralisedSGD, {"order": "adapt_then_combine", "local_steps": 3}),
+    "lazy": (DecentralisedSGD, {"mixing": "lazy"}),
     "gradient_tracking": (GradientTracking, {}),
     "extra": (Extra, {}),
     "nids": (Nids, {}),
@@ -74,7 +75,7 @@ def by_matrices(name, rounds, alpha=ALPHA):
     task, graph = small_task(agents=6), small_graph(6)
     n = task.agents
     mixing = np.zeros((n, n))
-    mixing[graph.tails, graph.heads] = mixing_weights(graph, "metropolis")
+    mixing[graph.tails, graph.heads] = mixing_weights(graph, "metropolis") / (2 if name == "lazy" else 1)
     mixing += np.diag(1 - mixing.sum(axis=1))
 
     def gradients(models):
@@ -87,7 +88,7 @@ def by_matrices(name, rounds, alpha=ALPHA):
         return found
 
     x = np.zeros((n, task.dimension))
-    if name == "combine_then_adapt":
+    if name in ("combine_then_adapt", "lazy"):
         for _ in range(rounds):
             x = mixing @ x - alpha * gradients(x)
     elif name in ("adapt_then_combine", "local_sgd"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always
+from hushnet.protocols.algorithms.choco_sgd import ChocoSGD
 from hushnet.protocols.algorithms.decentralised_sgd import DecentralisedSGD
 from hushnet.protocols.algorithms.extra import Extra
 from hushnet.protocols.algorithms.gradient_tracking import GradientTracking
@@ -28,6 +29,7 @@ PROTOCOLS = {
     "adapt_then_combine": (DecentralisedSGD, {"order": "adapt_then_combine"}),
     "local_sgd": (DecentralisedSGD, {"order": "adapt_then_combine", "local_steps": 3}),
     "lazy": (DecentralisedSGD, {"mixing": "lazy"}),
+    "choco_sgd": (ChocoSGD, {"keep": 2, "consensus_step": 0.4}),
     "gradient_tracking": (GradientTracking, {}),
     "extra": (Extra, {}),
     "nids": (Nids, {}),
@@ -96,6 +98,16 @@ def by_matrices(name, rounds, alpha=ALPHA):
             for _ in range(3 if name == "local_sgd" else 1):
                 x = x - alpha * gradients(x)
             x = mixing @ x
+    elif name == "choco_sgd":
+        hats = np.zeros_like(x)
+        for _ in range(rounds - 1):
+            half = x - alpha * gradients(x)
+            difference = half - hats
+            for i in range(n):  # all but the two largest are left out
+                small = sorted(range(task.dimension), key=lambda c, i=i: -abs(difference[i, c]))[2:]
+                difference[i, small] = 0.0
+            hats = hats + difference
+            x = half + 0.4 * (mixing @ hats - hats)
     elif name == "gradient_tracking":
         y = gradients(x)
         for _ in range(rounds - 1):

@@ -165,6 +165,32 @@ class Graph:
         reverse[order] = np.arange(len(self.heads))
         return reverse
 
+    @cached_property
+    def diameter(self) -> float:
+        """Largest number of hops on a shortest way from one agent to another; infinite where there is none."""
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import shortest_path
+
+        ends = self.tails[self.opened], self.heads[self.opened]
+        matrix = csr_array((np.ones(len(ends[0])), ends), shape=(self.agents, self.agents))
+        return float(shortest_path(matrix, unweighted=True).max(initial=0.0))
+
+    @cached_property
+    def spectral_gap(self) -> float:
+        """1 - |lambda_2| of the mixing matrix: by how much averaging contracts in a round, from 0 (not at all) to 1.
+
+        Weights are Metropolis's, 1 / (1 + max(degree i, degree j)); of a directed graph, whose matrix is
+        column-stochastic, 1 / (1 + degree) of who sends.
+        """
+        counts = self.out_degrees
+        shares = counts[self.tails] if self.directed else np.maximum(counts[self.tails], counts[self.heads])
+        matrix = np.zeros((self.agents, self.agents))
+        matrix[self.heads, self.tails] = np.where(self.opened, 1.0 / (1.0 + shares), 0.0)
+        matrix += np.diag(1.0 - matrix.sum(axis=0))
+        values = np.linalg.eigvals(matrix) if self.directed else np.linalg.eigvalsh(matrix)
+        second = np.sort(np.abs(values))[-2] if self.agents > 1 else 0.0
+        return float(1.0 - min(second, 1.0))
+
     def edges_of(self, agent: int) -> slice:
         """The directed edges that an agent owns, as a slice."""
         return slice(int(self.offsets[agent]), int(self.offsets[agent + 1]))

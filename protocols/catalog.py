@@ -20,6 +20,7 @@ GROUP = "hushnet.protocols"
 
 PROTOCOLS: dict[str, str] = {
     "ad_psgd": ".ad_psgd:AdPsgd",
+    "choco_sgd": ".choco_sgd:ChocoSGD",
     "collaborative_admm": ".collaborative_admm:CollaborativeAdmm",
     "consensus_admm": ".consensus_admm:ConsensusAdmm",
     "coordinate_descent": ".coordinate_descent:CoordinateDescent",

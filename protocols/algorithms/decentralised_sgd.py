@@ -38,10 +38,10 @@ from ..steps import (
     krum,
     mixed,
 )
-from .gradient_rounds import Array, GradientRounds, GradientRoundsParameters, gradient
+from .gradient_rounds import Array, GradientRounds, MixingParameters, gradient
 
 
-class DecentralisedSGDParameters(GradientRoundsParameters):
+class DecentralisedSGDParameters(MixingParameters):
     """Decentralised stochastic gradient descent: mix the neighbours' models, and go along the own gradient."""
 
     kind: Literal["decentralised_sgd"]
@@ -106,11 +106,11 @@ class DecentralisedSGD(GradientRounds):
 
 
 AGGREGATIONS: dict[str, Callable[[Any, Array], Array]] = {
-    "mean": lambda me, own: mixed(me, own, me.mixing),
+    "mean": lambda me, own: mixed(me, own, me.mixing_weight),
     "median": lambda me, own: aggregated(me, own, coordinate_median),
     "trimmed_mean": lambda me, own: aggregated(me, own, partial(coordinate_trimmed_mean, byzantine=me.byzantine)),
     "krum": lambda me, own: aggregated(me, own, partial(krum, byzantine=me.byzantine)),
     "geometric_median": lambda me, own: aggregated(me, own, geometric_median),
-    "clipped_gossip": lambda me, own: clipped_gossip(me, own, me.mixing, me.clip),
+    "clipped_gossip": lambda me, own: clipped_gossip(me, own, me.mixing_weight, me.clip),
 }
 """What agents make of their own vector and those that they have received, by the rule's name."""

@@ -17,10 +17,10 @@ from typing import Any, ClassVar, Literal
 
 from ..invariants import Declared, told_is_kept
 from ..steps import batched, mixed
-from .gradient_rounds import GradientRounds, GradientRoundsParameters, gradient
+from .gradient_rounds import GradientRounds, MixingParameters, gradient
 
 
-class ExtraParameters(GradientRoundsParameters):
+class ExtraParameters(MixingParameters):
     """EXTRA: decentralised gradient descent corrected by the step before, which ends in the exact minimum."""
 
     kind: Literal["extra"]
@@ -37,7 +37,7 @@ class Extra(GradientRounds):
     @batched
     def step(me: Any) -> None:
         """Equation (2.13)."""
-        model, combined = me.sent, mixed(me, me.sent, me.mixing)
+        model, combined = me.sent, mixed(me, me.sent, me.mixing_weight)
         found = gradient(me, model)
         following = model + combined - me.half - me.step_size * (found - me.gradient)
         me.half = (model + combined) / 2

@@ -1,12 +1,12 @@
 """Parts of protocols in which agents of a round mix vectors by a doubly stochastic matrix and go along their gradients.
 
 Agents minimise F(x) = (1/n) sum_i f_i(x), f_i(x) = (1/m_i) sum_k phi(x . x_ik, y_ik) + (mu/2) |x|^2. W has Metropolis's
-weights, w_ij = 1 / (1 + max(degree i, degree j)).
+weights, w_ij = 1 / (1 + max(degree i, degree j)), or half of them.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,14 @@ class GradientRoundsParameters(ProtocolParameters):
     """Strong convexity of the regulariser (mu/2) |x|^2."""
     batch: Size | None = None
     """Rows that are drawn for a gradient, without replacement; all of an agent's by default."""
+
+
+class MixingParameters(GradientRoundsParameters):
+    """Parameters of protocols that mix by a doubly stochastic matrix in rounds."""
+
+    mixing: Literal["metropolis", "lazy"] = "metropolis"
+    """Mixing weights: w_ij = 1 / (1 + max(degree i, degree j)), or half of them (lazy), so that no eigenvalue of the
+    matrix is negative."""
 
 
 class GradientProtocol(Protocol):
@@ -82,9 +90,11 @@ class GradientRounds(GradientProtocol):
     sent_vectors: ClassVar[int] = 1
     own: ClassVar[tuple[str, ...]] = ()
 
+    parameters: MixingParameters
+
     def prepare(self) -> None:
         """Compute the mixing weights."""
-        self.weights = mixing_weights(self.problem.graph, "metropolis")
+        self.weights = mixing_weights(self.problem.graph, self.parameters.mixing)
 
     def layout(self) -> Layout:
         """The model, the last message and what else the protocol keeps; one broadcast kind."""
@@ -97,7 +107,7 @@ class GradientRounds(GradientProtocol):
 
     def constants(self) -> Constants:
         """Mixing weights of edges."""
-        return Constants(edge={"mixing": self.weights})
+        return Constants(edge={"mixing_weight": self.weights})
 
 
 def gradient(me: Any, model: Array) -> Array:

@@ -165,24 +165,37 @@ def mixed(me: Record, own: Array, weights: Any) -> Array:
 def mixing_weights(graph: Graph, rule: str) -> Array:
     """(E,) weights w_ij of directed edges by the name of a rule; what is missing of 1 is the agent's own.
 
-    ``metropolis`` has w_ij = 1 / (1 + max(degree i, degree j)), whose matrix is doubly stochastic; ``uniform`` has
-    w_ij = 1 / (1 + degree i), all neighbours and itself alike, whose matrix is row-stochastic.
+    ===================  ==========================================  ============================================
+    rule                 w_ij                                        matrix
+    ===================  ==========================================  ============================================
+    ``metropolis``       1 / (1 + max(degree i, degree j))           doubly stochastic, symmetric
+    ``lazy``             half of ``metropolis``                      so, and with eigenvalues that are not negative
+    ``uniform``          1 / (1 + degree i): all alike               row-stochastic
+    ``column_uniform``   1 / (1 + degree j): j gives all alike       column-stochastic, for push-sum
+    ===================  ==========================================  ============================================
+
+    In a directed graph i hears from j, so degree i is the number of agents that it hears, in the last rule degree j
+    of those that j sends to; edges over which nothing is heard weigh 0.
 
     Parameters
     ----------
     graph : Graph
-    rule : {"metropolis", "uniform"}
+    rule : {"metropolis", "lazy", "uniform", "column_uniform"}
 
     Raises
     ------
     ValueError
-        For another name.
+        For another name, or for weights of a directed graph that would have to be the same both ways.
     """
-    own, other = graph.degrees[graph.tails], graph.degrees[graph.heads]
-    counted = {"metropolis": np.maximum(own, other), "uniform": own}
+    own, other = graph.in_degrees[graph.tails], graph.out_degrees[graph.heads]
+    counted = {"metropolis": np.maximum(own, other), "uniform": own, "column_uniform": other}
+    counted["lazy"] = counted["metropolis"]
     if rule not in counted:
-        raise ValueError(f"mixing weights are named {rule!r}; admissible: {', '.join(counted)}")
-    return 1.0 / (1.0 + counted[rule])
+        raise ValueError(f"mixing weights are named {rule!r}; admissible: {', '.join(sorted(counted))}")
+    if graph.directed and rule in ("metropolis", "lazy"):
+        raise ValueError(f"{rule} weights are the same both ways, and the graph is directed; use column_uniform")
+    weights = 1.0 / (1.0 + counted[rule])
+    return np.where(graph.opened[graph.reverse], weights / 2 if rule == "lazy" else weights, 0.0)
 
 
 def segment_sum(me: Record, values: Any) -> Array:

@@ -190,6 +190,10 @@ def components(graph: Graph) -> int:
     return int(connected_components(matrix, directed=graph.directed, connection="strong", return_labels=False))
 
 
+LARGEST = 300
+"""Number of agents up to which it is computed how far and how well a graph connects them."""
+
+
 def describe(graph: Graph) -> dict[str, Any]:
     """Numbers about a graph for summaries and manifests; degrees of a directed one are of edges that go out."""
     degrees, weights = graph.out_degrees, graph.weights[graph.opened]
@@ -198,6 +202,7 @@ def describe(graph: Graph) -> dict[str, Any]:
         "edges": int(graph.opened.sum()) if graph.directed else len(graph.heads) // 2,
         **({"directed": True} if graph.directed else {}),
         "components": components(graph),
+        **_reach(graph),
         "isolated": int(np.sum(graph.degrees == 0)),
         "degree": {"min": int(degrees.min()), "mean": float(degrees.mean()), "max": int(degrees.max())},
         "weight": {
@@ -208,13 +213,23 @@ def describe(graph: Graph) -> dict[str, Any]:
     }
 
 
+def _reach(graph: Graph) -> dict[str, float]:
+    """Diameter and spectral gap of a connected graph that is not too large to compute them."""
+    if not 1 < graph.agents <= LARGEST or components(graph) > 1:
+        return {}
+    return {"diameter": graph.diameter, "spectral_gap": graph.spectral_gap}
+
+
 def graph_line(numbers: Mapping[str, Any]) -> str:
     """Agents, degrees, weights and components of a graph in one line."""
     degree, weight = numbers["degree"], numbers["weight"]
     parts, directed = numbers["components"], numbers.get("directed", False)
+    far = ""
+    if "spectral_gap" in numbers:
+        far = f", diameter {numbers['diameter']:g}, spectral gap {numbers['spectral_gap']:.3g}"
     edges, out = ("directed edges", "out-degree") if directed else ("edges", "degree")
     return (
         f"graph: {numbers['agents']} agents, {numbers['edges']} {edges}, {out} {degree['min']} to {degree['max']} "
         f"(mean {degree['mean']:.1f}), weights {weight['min']:.3g} to {weight['max']:.3g}, "
-        f"{parts} component{'' if parts == 1 else 's'}"
+        f"{parts} component{'' if parts == 1 else 's'}{far}"
     )

@@ -134,6 +134,7 @@ CASES = [
     Case("ad_psgd"),
     Case("ad_psgd", {"batch": 2}),
     Case("stochastic_gradient_push"),
+    Case("choco_sgd", {"compression": "random_k"}),
     Case("stochastic_gradient_push", {"batch": 2, **PATIENT}),
     Case("decentralised_sgd"),
     Case("decentralised_sgd", {"aggregation": "median"}),

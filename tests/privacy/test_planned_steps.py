@@ -17,6 +17,7 @@ from .sampled_gossip import Texts, fields_of, verdict_of
 GIVEN = {"mechanism": "gaussian", "multiplier": 2.0, "updates": 5, "clip": 0.2}
 SHIPPED = {
     "ad_psgd": [{}, {"batch": 2}],
+    "choco_sgd": [{"keep": 2}, {"compression": "random_k", "batch": 2}],
     "collaborative_admm": [{"mu": 0.5}],
     "consensus_admm": [{}],
     "coordinate_descent": [

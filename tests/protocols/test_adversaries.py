@@ -128,7 +128,7 @@ class OneByOne(DecentralisedSGD):
 
     @staticmethod
     def step(me):
-        me.model = me.sent = mixed(me, me.sent, me.mixing) - me.step_size * gradient(me, me.model)
+        me.model = me.sent = mixed(me, me.sent, me.mixing_weight) - me.step_size * gradient(me, me.model)
         me.message = me.sent
 
 

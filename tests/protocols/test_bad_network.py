@@ -86,6 +86,7 @@ CASES = [
     Case("nids", {}),
     Case("ad_psgd", {}),
     Case("stochastic_gradient_push", {}),
+    Case("choco_sgd", {"keep": 2}),
     Case("decentralised_sgd", {"aggregation": "geometric_median"}),
     Case("feature_sharing", {}, split=True),
     Case("feature_sharing", {"order": "gauss_seidel"}, split=True),

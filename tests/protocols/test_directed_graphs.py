@@ -12,6 +12,7 @@ import pytest
 from hushnet.agents.errors import InputError
 from hushnet.protocols.algorithms.decentralised_sgd import DecentralisedSGD
 from hushnet.protocols.algorithms.stochastic_gradient_push import StochasticGradientPush
+from hushnet.protocols.steps import mixing_weights
 from hushnet.simulator import run
 from hushnet.simulator.cli import main
 from hushnet.simulator.contract import check_contract
@@ -165,5 +166,11 @@ def test_directed_graphs_are_packed_with_both_directions():
     assert np.array_equal(graph.out_degrees, [made.out_degree(i) for i in range(AGENTS)])
     assert np.array_equal(graph.in_degrees, [made.in_degree(i) for i in range(AGENTS)])
     assert (graph.weights > 0).tolist() == graph.opened.tolist()
+    matrix = np.zeros((AGENTS, AGENTS))
+    matrix[graph.tails, graph.heads] = mixing_weights(graph, "column_uniform")
+    assert (matrix.sum(axis=0) == 2 / 3).all()
+    assert np.argwhere(matrix.T).tolist() == sorted(map(list, made.edges))
+    with pytest.raises(ValueError, match="the graph is directed; use column_uniform"):
+        mixing_weights(graph, "metropolis")
     numbers = describe(graph)
     assert (numbers["edges"], numbers["degree"]["max"], numbers["components"]) == (2 * AGENTS, 2, 1)

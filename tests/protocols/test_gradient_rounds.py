@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hushnet.agents.availability import Always
 from hushnet.agents.models import Perceptron
+from hushnet.protocols.algorithms.choco_sgd import ChocoSGD
 from hushnet.protocols.algorithms.decentralised_sgd import DecentralisedSGD
 from hushnet.protocols.algorithms.extra import Extra
 from hushnet.protocols.algorithms.gradient_tracking import GradientTracking
@@ -29,6 +30,8 @@ PROTOCOLS = {
     "combine_then_adapt": (DecentralisedSGD, {"order": "combine_then_adapt"}),
     "adapt_then_combine": (DecentralisedSGD, {"order": "adapt_then_combine"}),
     "local_sgd": (DecentralisedSGD, {"order": "adapt_then_combine", "local_steps": 3}),
+    "lazy": (DecentralisedSGD, {"mixing": "lazy"}),
+    "choco_sgd": (ChocoSGD, {"keep": 2, "consensus_step": 0.4}),
     "gradient_tracking": (GradientTracking, {}),
     "extra": (Extra, {}),
     "nids": (Nids, {}),
@@ -85,7 +88,7 @@ def by_matrices(name, rounds, alpha=ALPHA, model="linear"):
     task, graph = task_of(model), small_graph(6)
     n = task.agents
     mixing = np.zeros((n, n))
-    mixing[graph.tails, graph.heads] = mixing_weights(graph, "metropolis")
+    mixing[graph.tails, graph.heads] = mixing_weights(graph, "metropolis") / (2 if name == "lazy" else 1)
     mixing += np.diag(1 - mixing.sum(axis=1))
 
     def gradients(models):
@@ -101,7 +104,7 @@ def by_matrices(name, rounds, alpha=ALPHA, model="linear"):
         return found
 
     x = np.zeros((n, task.dimension)) if task.first is None else np.tile(task.first, (n, 1))
-    if name == "combine_then_adapt":
+    if name in ("combine_then_adapt", "lazy"):
         for _ in range(rounds):
             x = mixing @ x - alpha * gradients(x)
     elif name in ("adapt_then_combine", "local_sgd"):
@@ -109,6 +112,16 @@ def by_matrices(name, rounds, alpha=ALPHA, model="linear"):
             for _ in range(3 if name == "local_sgd" else 1):
                 x = x - alpha * gradients(x)
             x = mixing @ x
+    elif name == "choco_sgd":
+        hats = np.zeros_like(x)
+        for _ in range(rounds - 1):
+            half = x - alpha * gradients(x)
+            difference = half - hats
+            for i in range(n):  # all but the two largest are left out
+                small = sorted(range(task.dimension), key=lambda c, i=i: -abs(difference[i, c]))[2:]
+                difference[i, small] = 0.0
+            hats = hats + difference
+            x = half + 0.4 * (mixing @ hats - hats)
     elif name == "gradient_tracking":
         y = gradients(x)
         for _ in range(rounds - 1):

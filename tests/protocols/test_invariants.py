@@ -10,6 +10,7 @@ import pytest
 from hushnet.agents.errors import Divergence
 from hushnet.protocols import catalog
 from hushnet.protocols.algorithms.ad_psgd import AdPsgd
+from hushnet.protocols.algorithms.choco_sgd import ChocoSGD
 from hushnet.protocols.algorithms.collaborative_admm import CollaborativeAdmm
 from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm, curvature_of, linear_of, penalty_of
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
@@ -343,6 +344,7 @@ MUTANTS = [
     *(
         (goes_on_from_something_else(protocol), Case(kind), {"sent told"})
         for kind, protocol in {
+            "choco_sgd": ChocoSGD,
             "decentralised_sgd": DecentralisedSGD,
             "gradient_tracking": GradientTracking,
             "extra": Extra,

@@ -172,12 +172,17 @@ def test_a_row_of_a_batch_has_the_bits_that_it_has_alone_on_either_engine(loss, 
 
 def test_mixing_weights_have_names():
     graph = random_graph(np.random.default_rng(5), AGENTS, alone=True)
-    for rule, doubly in (("metropolis", True), ("uniform", False)):
+    for rule, doubly in (("metropolis", True), ("lazy", True), ("uniform", False), ("column_uniform", True)):
         matrix = np.zeros((AGENTS, AGENTS))
         matrix[graph.tails, graph.heads] = mixing_weights(graph, rule)
-        matrix += np.diag(1 - matrix.sum(axis=1))
+        if rule == "column_uniform":
+            matrix += np.diag(1 - matrix.sum(axis=0))  # what j keeps is of its own column
+        else:
+            matrix += np.diag(1 - matrix.sum(axis=1))
         assert (matrix.diagonal() > 0).all()
         assert np.allclose(matrix.sum(axis=0), 1) == doubly
+        if rule == "lazy":
+            assert np.linalg.eigvalsh(matrix).min() >= -1e-12
         if rule == "uniform":
             alike = np.isclose(matrix, matrix.diagonal()[:, None]) | (matrix == 0)
             assert alike.all()

@@ -20,7 +20,7 @@ _ENDED = re.compile(r"(\S+Z) (?:INFO|WARNING) (.*?): (complete in|there already|
 
 
 @dataclass
-class _Attempt:
+class _Logged:
     """A command's part of ``run.log``: the instant at which it began, all its runs, and those that have ended."""
 
     began: datetime
@@ -78,7 +78,7 @@ def status(folder: Path, now: datetime | None = None) -> list[str]:
     return lines
 
 
-def _latest(folder: Path) -> _Attempt | None:
+def _latest(folder: Path) -> _Logged | None:
     """The latest attempt that the log tells of; None without one."""
     found = None
     try:
@@ -87,7 +87,7 @@ def _latest(folder: Path) -> _Attempt | None:
         return None
     for line in text.splitlines():
         if begin := _BEGIN.match(line):
-            found = _Attempt(_instant(begin[1]), int(begin[2]))
+            found = _Logged(_instant(begin[1]), int(begin[2]))
         elif found and (ended := _ENDED.match(line)):
             found.latest, found.words = _instant(ended[1]), ended[2]
             found.ended[ended[3].partition(" ")[0].rstrip(":")] += 1

@@ -35,6 +35,8 @@ CONTENTS = {
     "Tutorials": ("tutorial-first-protocol", "tutorial-comparison"),
     "How to": (
         "howto-steps",
+        "howto-pairs",
+        "howto-own",
         "howto-latency",
         "howto-data",
         "howto-graphs",
@@ -62,7 +64,7 @@ CONTENTS = {
         "reproduction",
         *(name for name in INCLUDED if name.startswith("paper-")),
     ),
-    "Project": ("questions", "public", "cite", "architecture", "contributing", "security", "changelog"),
+    "Project": ("coming-from", "questions", "public", "cite", "architecture", "contributing", "security", "changelog"),
 }
 """Pages by the part of the site that they belong to."""
 CONFIGURATION: dict[str, Any] = {

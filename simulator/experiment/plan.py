@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +25,8 @@ from ...protocols.base import Problem, Protocol, ProtocolParameters
 from ...protocols.user_files import is_file
 from ..contract.verdict import SHIPPED, Verdict
 from ..engine.selection import Engine, Name, engine_for
-from ..language.loading import GridPoint, LoadedScenario
+from ..language.loading import LoadedScenario
 from ..language.scenario import Scenario
-from ..language.sweeps import TRIAL
-from ..language.trials import FIRST_SEED
 from ..language.yaml_source import Source
 from ..limits.memory import check_memory, processes_that_fit
 from ..metrics import METRICS, recordable
@@ -42,7 +39,6 @@ from ..recording.recorder import Recorder
 from ..recording.snapshot import OwnMetric
 from ..storage.files import json_text
 from ..storage.provenance import (
-    PRESENTATION,
     code_version,
     edges,
     edges_hash,
@@ -56,6 +52,7 @@ from ..world.notes import Notebook
 from ..world.step_form import Rewind, asked_form
 from ..world.watchers import Observer, Sampler
 from ..world.world import World
+from .planned_run import PlannedRun, Run
 
 KEPT = 2**26
 """Bytes of data and graphs that are kept beside those of the latest run."""
@@ -67,79 +64,6 @@ PROOFS = 4
 """Points of a sweep at which the contract of a protocol with its parameters is replayed at most, if nobody says so."""
 NOT_ASKED = Verdict("unchecked", "it was not asked for (--no-contract)")
 """The verdict on a contract that nobody is to check."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run that an experiment asks for."""
-
-    point: GridPoint
-    protocol: str
-    seed: int
-    data_seed: int
-    run_seed: int
-
-    @property
-    def data_key(self) -> tuple[str, int]:
-        """Runs with the same key have the same task and graph."""
-        scenario = self.point.scenario
-        return repr((scenario.task, scenario.topology, scenario.validation)), self.data_seed
-
-    @property
-    def at(self) -> str:
-        """Grid point and seed, in words."""
-        return ", ".join([*self._grid, self._repetition])
-
-    @property
-    def place(self) -> str:
-        """Protocol, seed and grid point, in words."""
-        return ", ".join([f"protocol {self.protocol}", self._repetition, *self._grid])
-
-    @property
-    def words(self) -> str:
-        """Protocol's label, seed and grid point, in words, and that it is a trial of a tuning if it is one."""
-        return ", ".join([self._label, self._repetition, *self._grid])
-
-    @property
-    def few_words(self) -> str:
-        """The same in fewer words: fields of the grid by their last names."""
-        grid = (f"{path.rpartition('.')[2]} {value}" for path, value in self._reported.items())
-        return ", ".join([self._label, *grid, self._repetition])
-
-    @property
-    def _label(self) -> str:
-        return f"{'tuning ' if self.point.trials else ''}{self.point.scenario.label(self.protocol)}"
-
-    @property
-    def _reported(self) -> dict[str, Any]:
-        return {path: value for path, value in self.point.values.items() if path != TRIAL}
-
-    @property
-    def _grid(self) -> list[str]:
-        return [f"{path} = {value}" for path, value in self._reported.items()]
-
-    @property
-    def _repetition(self) -> str:
-        """The seed in words, after the number of a trial; of seeds that nobody has chosen their number."""
-        seed = f"seed {self.seed}"
-        if not self.point.trials:
-            return seed
-        if self.seed >= FIRST_SEED:
-            labels = [label for label, _, _ in self.point.scenario.seed_pairs()]
-            seed = f"seed {labels.index(self.seed) + 1} of {len(labels)}"
-        return f"trial {self.point.values[TRIAL] + 1} of {self.point.trials}, {seed}"
-
-    @property
-    def contract_key(self) -> str:
-        """Runs with the same key have the same protocol with the same parameters."""
-        return json_text(self.point.scenario.protocols[self.protocol].model_dump(exclude={"label"}), indent=None)
-
-    @property
-    def world_key(self) -> str:
-        """Runs with the same key differ in nothing but their seeds: one proof of the contract is for all of them."""
-        apart = {*PRESENTATION, "protocols"}
-        scenario = {key: value for key, value in self.point.scenario.resolved().items() if key not in apart}
-        return json_text([self.contract_key, scenario], indent=None)
 
 
 @dataclass(frozen=True)
@@ -459,29 +383,6 @@ class Experiment:
         with naming_fields(key):
             made: Protocol = self.loaded.code.protocol(parameters.kind)(parameters, Problem(task, graph, expected))
             return made.objective()
-
-
-@dataclass(frozen=True)
-class PlannedRun:
-    """A run that has to be there once, at whatever grid points it stands.
-
-    Parameters
-    ----------
-    name : str
-        A hash of all that decides the run and is known before its data are made.
-    run : Run
-    places : tuple of int
-        Where it stands in `Experiment.runs`.
-    """
-
-    name: str
-    run: Run
-    places: tuple[int, ...]
-
-    @property
-    def kind(self) -> str:
-        """The kind of its protocol."""
-        return self.run.point.scenario.protocols[self.run.protocol].kind
 
 
 def plan(experiment: Experiment, runs: Iterable[Run]) -> list[PlannedRun]:

@@ -48,5 +48,5 @@ def _shown(drawn: Drawing) -> str:
     sharp = FigureStyle(resolution=100 * SHARP).over(drawn.style)
     content = b64encode(picture(Drawing(drawn.name, drawn.figure, sharp, drawn.plots), "png")).decode()
     width = round(100 * drawn.figure.get_figwidth())
-    fits = f'width="{width}" style="max-width: 100%; height: auto"'
-    return f'<img alt="{escape(drawn.name)}" {fits} src="data:image/png;base64,{content}">'
+    fits = 'style="max-width: 100%; height: auto"'
+    return f'<img alt="{escape(drawn.name)}" width="{width}" src="data:image/png;base64,{content}" {fits}>'

@@ -245,16 +245,6 @@ def count_departure(
 
 
 @rule
-def count_departures(run: RunTables, copies: int, size: Any):
-    """Count so many copies of one size of the last message, none of which is lost, and which nobody observes."""
-    counts = run.counts
-    counts[SENT] += copies
-    counts[SENT_BYTES] += copies * size
-    counts[IN_FLIGHT] += copies
-    counts[IN_FLIGHT_BYTES] += copies * size
-
-
-@rule
 def depart(
     run: RunTables, sender: int, edge: int, tick: int, transmission: int, kind: int, row: int, size: Any, now: float
 ):

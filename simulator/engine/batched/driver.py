@@ -33,7 +33,7 @@ from ...world.world import World
 from ..driver import At, Driver
 from . import windows
 from .changes import AvailabilityArrays, Changes, changes_of
-from .lossless_rounds import LosslessRounds, count_arrivals, first_rounds, note_heard, run_rounds, with_late_room
+from .lossless_rounds import LosslessRounds, count_arrivals, first_rounds, note_heard
 from .plan import EXACT
 from .planned_batches import StepsInBatches, planned_steps
 
@@ -334,7 +334,7 @@ class WakeWindows(BatchedDriver):
         """See to it that whatever the next event brings about fits in."""
         self.make_if_full()
         most = int(self.world.setting.graph.degrees.max(initial=0))
-        self.transport.make_room(max(1, len(self.rows)), most * max(1, len(self.ports)))
+        self.transport.make_room(len(self.rows) + 1, most * max(1, len(self.ports)))
         self.transport.notes.make_room(most * max(1, len(self.ports)) + 1)
 
 
@@ -360,7 +360,7 @@ class Broadcasts(WakeWindows):
         top = float(self.transport.tables.wakes.time[0])
         if self.presence.drawn <= top < math.inf:
             self._look_ahead(top, limit)
-        return windows.run_window(self.transport.tables, min(limit, self.presence.drawn), forced, *self._call)
+        return windows.run_window(self.transport.tables, None, min(limit, self.presence.drawn), forced, 0, *self._call)
 
     def _look_ahead(self, top: float, limit: float) -> None:
         """Know availability some way beyond the next wake-up, and forget what lies behind."""
@@ -389,7 +389,7 @@ class LazyRounds(WakeWindows):
     Attributes
     ----------
     rounds : LosslessRounds or None
-        What agents wait for, and what is under way between them; None until the run begins.
+        What agents wait for; None until the run begins.
     """
 
     def __init__(self, world: World) -> None:
@@ -402,23 +402,21 @@ class LazyRounds(WakeWindows):
         """Round 1 begins at once, and nobody waits for who is silent from the start."""
         run = self.transport.tables
         ended = windows.init_clocks(run)
-        self.rounds = first_rounds(self.world.setting.graph, run.agents.silent, len(self.world.layout.messages))
+        self.rounds = first_rounds(self.world.setting.graph, run.agents.silent)
         return ended
 
     @override
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
-        return run_rounds(self.transport.tables, self.rounds, limit, forced, self.header, *self._call)
+        return windows.run_window(self.transport.tables, self.rounds, limit, forced, self.header, *self._call)
 
     @override
     def make_room(self) -> None:
-        """Make room, also for what is sent to silent agents."""
+        """Make room, and forget what silent agents were sent."""
+        count_arrivals(self.transport.tables, float(self.transport.tables.wakes.time[0]), -1)
         super().make_room()
-        assert self.rounds is not None
-        copies = int(self.world.setting.graph.degrees.max(initial=0)) * max(1, len(self.ports))
-        self.rounds = with_late_room(self.rounds, float(self.transport.tables.wakes.time[0]), copies)
 
     @override
     def deliver_pending(self, now: float, barrier: int) -> None:
         if self.rounds is not None:
-            count_arrivals(self.transport.tables, self.rounds, now, barrier, self.header)
+            count_arrivals(self.transport.tables, now, barrier)
             note_heard(self.transport.tables)

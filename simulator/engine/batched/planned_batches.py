@@ -18,8 +18,8 @@ from ....protocols.steps.names import MESSAGE
 from ....protocols.steps.record import Record, segments
 from ....protocols.steps.single_steps import UNSENT, contradiction, failure_of, is_batched
 from ...tables.sessions import COMPLETING, REQUESTING
-from ...world.world import World
-from .plan import find_levels, finite
+from ...world.world import World, finite
+from .plan import find_levels
 from .planned_steps import SENT, Array, PlannedSteps, Ranks, StepMaker, StepsInTurn
 
 TOGETHER = (

@@ -8,7 +8,7 @@ would have read at its time.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, final
 
 import numpy as np
@@ -25,18 +25,19 @@ from ....protocols.steps.tables import StepTables
 from ...tables.sessions import COMPLETING, REQUESTING, RESPONDING
 from ...tables.tallies import FREE_ROWS
 from ...world.step_form import Rewind
-from ...world.world import World
+from ...world.world import World, finite
 from .plan import (
     ADDRESSED,
+    KIND,
+    PORT_COLUMNS,
     READS,
+    SIZE,
     STEPS,
+    VECTORS,
+    WIDTH,
     StepPlan,
     charge_plain,
-    declare,
     empty_plan,
-    finite,
-    groups_of,
-    ports_of,
     take_rows_back,
 )
 from .plan_source import PlanSource
@@ -246,7 +247,7 @@ class PlannedSteps(StepMaker):
         """True if the next step might not fit into the plan, or its versions into the tables."""
         plan, free = self.plan, self.world.transport.tables.counts[FREE_ROWS]
         steps, reads = len(plan.steps) - plan.counts[STEPS], len(plan.reads) - plan.counts[READS]
-        return bool(steps == 0 or reads < self.most_reads or free < len(self.rows))
+        return bool(steps == 0 or reads < self.most_reads or free <= len(self.rows))
 
     def make(self) -> None:
         """Make all planned steps, and plan anew: with room for as many versions as the next ones write.
@@ -406,3 +407,61 @@ class StepsInTurn(PlannedSteps):
     def _contradicted(self, what: str) -> NoReturn:
         where, name = place_of(self.functions[0]), type(self.protocol).__name__
         raise Rewind(0, f"{what}, against what {name} declares ({where})")
+
+
+def ports_of(tables: StepTables, world: World, *, pairs: bool) -> Ranks:
+    """Return the ports through which a step sends, one for each kind of message.
+
+    Raises
+    ------
+    NotPlanned
+        If the messages have a layout that plans do not support.
+    """
+    names = tables.names
+    kinds = ("request", "reply") if pairs else tuple(names.messages.values())
+    ports = np.zeros((len(kinds), PORT_COLUMNS), dtype=np.int64)
+    for port, kind in zip(ports, kinds, strict=True):
+        what, widths = names.layout.messages[kind], names.sent_widths[kind]
+        if len(set(widths[widths > 0].tolist())) > 1:
+            raise NotPlanned("its messages have different widths")
+        if world.setting.availability.joins and what.addressed and not pairs:
+            raise NotPlanned(
+                "it sends every neighbour something else, and who joins late is told what it was sent last"
+            )
+        width = int(widths.max(initial=0))
+        port[KIND], port[ADDRESSED], port[VECTORS], port[WIDTH] = (
+            names.kinds.index(kind),
+            what.addressed,
+            what.vectors,
+            width,
+        )
+        port[SIZE] = world.network.size(width)
+    return ports
+
+
+def declare(plan: StepPlan, protocol: Any, names: Any) -> None:
+    """Fill in what a protocol declares of its steps."""
+    most = protocol.most_steps()
+    if most is not None:
+        plan.most[:] = np.minimum(np.broadcast_to(most, plan.most.shape), np.iinfo(np.int64).max / 2).astype(np.int64)
+    declared: Mapping[str, Any] = protocol.sends()
+    for port, kind in enumerate(names.messages.values()):
+        if kind in declared:
+            plan.period[port], plan.phase[port] = declared[kind].period, declared[kind].phase
+        plan.period[port, names.sent_widths[kind] == 0] = 0
+
+
+def groups_of(tables: StepTables) -> Ranks | None:
+    """(n,) a number for agents whose blocks and messages have the same widths; None where all have."""
+    state, names = tables.state, tables.names
+    uneven = [block.offsets for block in state.agent.values() if not block.uniform]
+    widths = [np.diff(offsets) for offsets in uneven]
+    widths += [one for one in (*names.sent_widths.values(), *names.heard_widths.values()) if len(set(one.tolist())) > 1]
+    for block in state.edge.values():
+        if not block.uniform:
+            own = np.zeros(tables.graph.agents, dtype=np.int64)
+            own[tables.graph.tails] = np.diff(block.offsets)
+            widths.append(own)
+    if not widths:
+        return None
+    return np.unique(np.stack(widths), axis=1, return_inverse=True)[1].reshape(-1)

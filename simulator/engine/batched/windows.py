@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ....agents.compilation import compiled, part
-from ...rules.clocks import count_step, end_clock, next_time, used_up
+from ...rules.clocks import add, count_step, end_clock, next_time, order_heap, sift_down, take_top, used_up
 from ...rules.delivery import (
     count_message,
     draw_copies,
@@ -34,6 +34,7 @@ from ...tables.tallies import (
     UNFINISHED,
     WAKES,
 )
+from .lossless_rounds import LosslessRounds, close_round, say_nothing, show_last_round
 from .plan import (
     ADDRESSED,
     KIND,
@@ -104,11 +105,15 @@ def clock_over(run: RunTables, agent: int):  # pragma: no cover - compiled
 
 
 @part(_nrt=False)
-def end_wake(run: RunTables):  # pragma: no cover - compiled
-    """Put the agent that has woken last back on its clock; why the window has to end, or `REACHED`."""
-    agent = run.wakes.agent[0]
+def end_wake(run: RunTables, rounds: LosslessRounds | None):  # pragma: no cover - compiled
+    """Put the agent that woke last back on its clock, or end its round; why the window has to end, or `REACHED`."""
+    agent, now = run.wakes.agent[0], run.wakes.time[0]
     run.counts[UNFINISHED] = 0
-    return REACHED if put_back(run) else clock_over(run, agent)
+    if rounds is None:
+        return REACHED if put_back(run) else clock_over(run, agent)
+    take_top(run)
+    close_round(run, rounds, agent, now)
+    return clock_over(run, agent) if run.agents.silent[agent] else REACHED
 
 
 @part(_nrt=False)
@@ -209,14 +214,25 @@ def draw_nothing(_run: RunTables, _agent: int, _edges: Any, _tick: int, _kind: i
 
 @compiled(_nrt=False)
 def run_window(
-    run: RunTables, limit: float, forced: bool, plan: StepPlan, ports: Any, rows: Any
+    run: RunTables,
+    rounds: LosslessRounds | None,
+    limit: float,
+    forced: bool,
+    header: int,
+    plan: StepPlan,
+    ports: Any,
+    rows: Any,
 ):  # pragma: no cover - compiled
-    """Run wake-ups strictly before ``limit``, and the first one anyway if ``forced``; why it stopped, agent, time."""
+    """Run wake-ups strictly before ``limit``, the first one anyway if ``forced``; why it stopped, agent, time.
+
+    They are asynchronous steps or, of agents in rounds, the ends of these. A message without numbers has the size of a
+    ``header``.
+    """
     counts = run.counts
     while True:
         if counts[UNFINISHED]:
             agent, now = run.wakes.agent[0], run.wakes.time[0]
-            why = end_wake(run)
+            why = end_wake(run, rounds)
             if why != REACHED:
                 return why, agent, now
         if counts[HEAP] == 0:
@@ -236,16 +252,21 @@ def run_window(
         run.agents.ticks[agent] += 1
         counts[WAKES] += counted
         counts[BARRIER], counts[UNFINISHED] = counts[ORDER], 1
-        since = up_since(run, agent, now)
-        if run.agents.silent[agent] or since == math.inf:
-            continue
-        for k in range(slots_with_copies(run, first, last)):
-            deliver_pending(run, run.awaited[k], agent, now, since, EVER)
+        if rounds is not None:
+            show_last_round(run, agent, header)
+        else:
+            since = up_since(run, agent, now)
+            if run.agents.silent[agent] or since == math.inf:
+                continue
+            for k in range(slots_with_copies(run, first, last)):
+                deliver_pending(run, run.awaited[k], agent, now, since, EVER)
         said = plan_step(run, plan, agent, now, ports, rows)
         if said & UNMADE == 0 and has_to_end(plan):
             return ENDS, agent, now
         if said & UNMADE == 0:
             send_said(run, run, agent, ports, rows, draw_copies, send_copies)
+        if rounds is not None and said & UNSAID:
+            say_nothing(run, agent, now, header)
         if is_counted(said):
             if count_step(run, agent):
                 return COUNTED, agent, now
@@ -257,69 +278,4 @@ def run_window(
 def has_room(run: RunTables, plan: StepPlan, agent: int, ports: Any):  # pragma: no cover - compiled
     """True if a step of an agent fits into the plan, and its versions into the pool."""
     needed, degree = rows_needed(run, agent, ports), run.offsets[agent + 1] - run.offsets[agent]
-    return run.counts[FREE_ROWS] >= needed and fits(plan, degree * kinds_of(run) + needed)
-
-
-def order_heap(run: RunTables) -> None:
-    """Make a heap of wake-ups in any order."""
-    wakes = run.wakes[: run.counts[HEAP]]
-    wakes[:] = wakes[np.lexsort((wakes.agent, wakes.time))]
-
-
-@part(_nrt=False)
-def precedes(time: float, agent: int, other_time: float, other: int):  # pragma: no cover - compiled
-    """True if a wake-up comes before another one: it is earlier, or its agent has the smaller index."""
-    return time < other_time or (time == other_time and agent < other)
-
-
-@part(_nrt=False)
-def put(run: RunTables, place: int, time: float, agent: int):  # pragma: no cover - compiled
-    """Write a wake-up down."""
-    run.wakes.time[place], run.wakes.agent[place] = time, agent
-
-
-@part(_nrt=False)
-def add(run: RunTables, time: float, agent: int):  # pragma: no cover - compiled
-    """Add a wake-up to those that were there from the beginning, in any order."""
-    put(run, run.counts[HEAP], time, agent)
-    run.counts[HEAP] += 1
-
-
-@part(_nrt=False)
-def push(run: RunTables, time: float, agent: int):  # pragma: no cover - compiled
-    """Put a wake-up on the heap."""
-    wakes, here = run.wakes, run.counts[HEAP]
-    run.counts[HEAP] += 1
-    while here > 0:
-        parent = (here - 1) // 2
-        if precedes(wakes.time[parent], wakes.agent[parent], time, agent):
-            break
-        put(run, here, wakes.time[parent], wakes.agent[parent])
-        here = parent
-    put(run, here, time, agent)
-
-
-@part(_nrt=False)
-def sift_down(run: RunTables, time: float, agent: int):  # pragma: no cover - compiled
-    """Put a wake-up into the heap in place of its top."""
-    wakes, here, size = run.wakes, 0, run.counts[HEAP]
-    while 2 * here + 1 < size:
-        child = 2 * here + 1
-        if child + 1 < size and precedes(
-            wakes.time[child + 1], wakes.agent[child + 1], wakes.time[child], wakes.agent[child]
-        ):
-            child += 1
-        if precedes(time, agent, wakes.time[child], wakes.agent[child]):
-            break
-        put(run, here, wakes.time[child], wakes.agent[child])
-        here = child
-    put(run, here, time, agent)
-
-
-@part(_nrt=False)
-def take_top(run: RunTables):  # pragma: no cover - compiled
-    """Take the first wake-up from the heap."""
-    run.counts[HEAP] -= 1
-    last = run.counts[HEAP]
-    if last > 0:
-        sift_down(run, run.wakes.time[last], run.wakes.agent[last])
+    return run.counts[FREE_ROWS] > needed and fits(plan, degree * kinds_of(run) + needed)

@@ -142,7 +142,6 @@ def test_a_file_has_directions_and_what_is_not_strongly_connected_is_refused(tmp
     result = run(TINY)
     assert result.manifests[0]["topology"]["edges"] == 5
     assert result.manifests[0]["topology"]["directed"]
-    assert result.manifests[0]["traffic"]["sent"] if "traffic" in result.manifests[0] else True
     result.save_figures()
     for rows, fields, says in (
         (CYCLE.replace("3,0,2\n", ""), {}, "4 components that do not all hear of each other"),

@@ -94,6 +94,7 @@ an infinite model: at once
             ["OUT: stopped after 3 of 10 runs, 1 of them not to their end (see run.log); the same command goes on"],
         ),
     ],
+    ids=["here", "elsewhere", "stopped"],
 )
 def test_somebody_outside_sees_how_far_a_run_is(tmp_path, lock, said):
     (tmp_path / FILE).write_text(LOG)

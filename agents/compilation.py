@@ -38,7 +38,7 @@ SOURCES = (
     "simulator/network/*.py",
     "simulator/rules/*.py",
     "simulator/tables/*.py",
-    *(f"simulator/engine/batched/{name}.py" for name in ("event_windows", "windows", "lossless_rounds", "plan")),
+    *(f"simulator/engine/batched/{name}.py" for name in ("event_windows", "windows", "lossless_rounds", "step_plan")),
 )
 """Files of which compiled functions are made, and all of whose constants they read."""
 FOLDER = "HUSHNET_CACHE_DIR"

@@ -58,7 +58,7 @@ class Criterion:
 
 
 CRITERIA: Registry[Criterion] = Registry("criterion")
-"""Criteria by name; `hushnet.agents.tasks.base.Task.metric` is one of these names."""
+"""Criteria by name; `hushnet.agents.tasks.task.Task.metric` is one of these names."""
 
 
 def register(criterion: Criterion) -> Criterion:

@@ -15,7 +15,7 @@ from .losses import local_gradient
 from .objectives.objectives import Models, local_models
 from .parameters import Parameters, Positive, Repeats
 from .tables import Shard
-from .tasks.base import Task
+from .tasks.task import Task
 
 
 @final

@@ -50,11 +50,11 @@ from .public_start import PublicStart
 from .schedule import ScheduleParameters, expanded
 from .steps.declarations import NO_DATA, NO_NOISE, Every, StepNoise, check_declared
 from .steps.kernels import NO_LAW, rank_of
-from .steps.names import Constants, Names
 from .steps.peer import Peer, Sent
 from .steps.record import loaders_of, loaders_of_one
 from .steps.single_steps import PHASES, SingleSteps, bound, check_form
-from .steps.tables import StepTables
+from .steps.step_names import Constants, Names
+from .steps.step_tables import StepTables
 from .surroundings import Surroundings
 from .traits import Traits
 

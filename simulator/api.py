@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..protocols.base import Protocol
     from .compare import Comparison
     from .experiment import Jobs
-    from .figures.notebook import Figures
+    from .figures.notebook_display import Figures
     from .recording.snapshot import OwnMetric
 
 
@@ -99,7 +99,7 @@ class Result:
         InputError
             If there is no figure of a name, or the style is none.
         """
-        from .figures.notebook import Figures
+        from .figures.notebook_display import Figures
 
         return Figures(self.collection, only or None, style)
 

@@ -5,7 +5,7 @@ A model of your own is a file here whose class derives from `registry.ModelKind`
 
 from __future__ import annotations
 
-from .registry import MODELS, ModelKind, ModelParameters
+from .model_registry import MODELS, ModelKind, ModelParameters
 
 # isort: off
 from .linear import LinearModel

@@ -18,8 +18,8 @@ from typing_extensions import override
 from ..errors import InputError
 from ..losses import Loss
 from ..losses.cross_entropy import CrossEntropy
+from .model_registry import MODELS, ModelKind
 from .predictor import Array, Predictor, Ranks, alike
-from .registry import MODELS, ModelKind
 
 Activation = Literal["relu", "tanh"]
 

@@ -6,8 +6,8 @@ from typing import ClassVar, Literal, final
 
 from ..errors import InputError
 from ..losses import Loss
+from .model_registry import MODELS, ModelKind
 from .predictor import Predictor
-from .registry import MODELS, ModelKind
 
 
 @final

@@ -26,7 +26,7 @@ from ..optimisation.newton import conjugate_gradients, newton
 from ..optimisation.solvers import minimise_local
 from ..quantity import OWN, Quantity
 from ..tables import Shard, Table
-from ..tasks.base import Task
+from ..tasks.task import Task
 
 Models = NDArray[np.float64]
 """(n, p): row i is agent i's model."""

@@ -17,7 +17,7 @@ from ..optimisation.newton import conjugate_gradients, newton
 from ..optimisation.solvers import check_minimised
 from ..optimisation.support_vectors import minimise_hinge
 from ..quantity import AVERAGE, CENTRAL, Quantity, Scale, identified
-from ..tasks.base import Task
+from ..tasks.task import Task
 from .objectives import Models, Objective
 
 LARGEST_HESSIAN = 1000

@@ -5,7 +5,7 @@ A task of your own is a file here whose class derives from `registry.TaskKind`, 
 
 from __future__ import annotations
 
-from .registry import TASKS, TaskKind, TaskParameters
+from .task_registry import TASKS, TaskKind, TaskParameters
 
 # isort: off
 from .linear_classification import LinearClassification

@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from ..errors import FieldError, InputError
-from ..files import beside, parse_number, read_lines
+from ..input_files import beside, parse_number, read_lines
 from ..losses import LOSSES, ClassLossName
 from ..packed import located
 from ..parameters import NotNegative, Size
 from ..tables import Table
-from .base import Task
 from .datasets import DATASETS, checksums, data_directory
 from .extent import CELL_BYTES, Extent, Files, distinct, head_of, parsed
 from .outline import Outline
-from .registry import TASKS, TaskKind
 from .splits import Dealt, SplitParameters, hold_out, inverse_counts, split_notes
+from .task import Task
+from .task_registry import TASKS, TaskKind
 
 FIELD = ("task", "path")
 FILES = tuple(DATASETS["adult"].files)

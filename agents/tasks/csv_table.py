@@ -19,19 +19,19 @@ from pydantic import Field, model_validator
 
 from ..clipping import norms
 from ..errors import InputError
-from ..files import beside, parse_number
+from ..input_files import beside, parse_number
 from ..losses import LOSSES, LossName
 from ..models import LinearModel
 from ..packed import plain_name
 from ..parameters import Positive
 from ..tables import Table
-from .base import Task
 from .csv_reader import FIELD, Columns, comma_number, day_of, read_columns
 from .datasets import md5
 from .extent import CELL_BYTES, Extent, Files, distinct, head_of, parsed
 from .outline import Outline
-from .registry import TASKS, TaskKind
 from .splits import Dealt, SplitParameters, hold_out, inverse_counts, split_notes
+from .task import Task
+from .task_registry import TASKS, TaskKind
 
 Scaling = Literal["none", "standard", "unit_row", "max_abs"]
 MOST_CLASSES = 1000

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from ..errors import FieldError
-from ..files import read_lines
+from ..input_files import read_lines
 from ..models import LinearModel, ModelParameters, Softmax
-from .base import Task
 from .extent import Extent, Files
 from .outline import Outline
 from .partition import partitioned
-from .registry import TASKS, TaskKind
 from .splits import Even, SplitParameters
+from .task import Task
+from .task_registry import TASKS, TaskKind
 
 FILE = Path(__file__).with_name("digits.csv.xz")
 ROWS, PIXELS, CLASSES, DARKEST = 1797, 64, 10, 16.0

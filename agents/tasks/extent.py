@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from ..files import MOST_STREAMED, open_text
+from ..input_files import MOST_STREAMED, open_text
 
 HEAD = 2**20
 """Bytes of a file that are looked at; what follows is taken to be alike."""
@@ -73,7 +73,7 @@ def head_of(file: Path, field: tuple[str | int, ...]) -> Head:
     Raises
     ------
     InputError, OutOfResources
-        If it is no regular file that can be read, see `hushnet.agents.files.open_text`.
+        If it is no regular file that can be read, see `hushnet.agents.input_files.open_text`.
     """
     with open_text(file, field=field, most=MOST_STREAMED) as (stream, share_of):
         begin = stream.read(HEAD)

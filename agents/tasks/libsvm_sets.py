@@ -16,17 +16,17 @@ from pydantic import Field, model_validator
 
 from ..clipping import norms
 from ..errors import InputError
-from ..files import beside
+from ..input_files import beside
 from ..losses import ClassLossName
 from ..packed import located
 from ..parameters import Size
-from .base import Task
 from .datasets import DATASETS, checksums, data_directory
 from .extent import Extent, Files, head_of
 from .libsvm import read_libsvm
 from .outline import Outline
 from .partition import ByColumns, ByRows, Partition, check_split, partitioned, split_outline, split_size
-from .registry import TASKS, TaskKind
+from .task import Task
+from .task_registry import TASKS, TaskKind
 
 PATH = ("task", "path")
 BLOCK = 4096

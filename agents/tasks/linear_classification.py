@@ -20,11 +20,11 @@ from ..errors import FieldError
 from ..losses import LOSSES, LossName
 from ..parameters import MOST, NotNegative, Size
 from ..tables import Table
-from .base import Task
 from .extent import Extent, Files
 from .outline import Outline
-from .registry import TASKS, TaskKind
 from .splits import inverse_counts
+from .task import Task
+from .task_registry import TASKS, TaskKind
 
 Points = Literal["cube", "ball", "gaussian"]
 

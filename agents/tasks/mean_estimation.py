@@ -20,10 +20,10 @@ from pydantic import Field
 from ..losses import LOSSES
 from ..parameters import NotNegative, Positive, Size
 from ..tables import Table
-from .base import Task
 from .extent import Extent, Files
 from .outline import Outline
-from .registry import TASKS, TaskKind
+from .task import Task
+from .task_registry import TASKS, TaskKind
 
 
 @final

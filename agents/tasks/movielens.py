@@ -8,14 +8,14 @@ from typing import ClassVar, Literal, final
 import numpy as np
 
 from ..errors import InputError
-from ..files import beside, read_lines
+from ..input_files import beside, read_lines
 from ..packed import located, plain_name
-from .base import Task
 from .datasets import DATASETS, checksums, data_directory
 from .extent import Extent, Files, distinct, head_of
 from .outline import Outline
 from .ratings import RatingParameters, Ratings, rating_extent, rating_task
-from .registry import TASKS
+from .task import Task
+from .task_registry import TASKS
 
 FIELD = ("task", "path")
 ROW_BYTES = 300

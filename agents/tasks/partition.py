@@ -14,9 +14,9 @@ from ..errors import FieldError, InputError
 from ..losses import LOSSES
 from ..parameters import Parameters, Size
 from ..tables import Table
-from .base import Task
 from .outline import Outline
 from .splits import Dealt, Even, Split, SplitParameters, inverse_counts, split_notes
+from .task import Task
 
 PLACE = ("task", "split")
 

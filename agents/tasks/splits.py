@@ -17,7 +17,7 @@ from ..losses.cross_entropy import class_of
 from ..parameters import MOST, Parameters, Positive, Size
 from ..suggestions import require
 from ..tables import Table
-from .base import Task
+from .task import Task
 
 
 class Dealt(NamedTuple):

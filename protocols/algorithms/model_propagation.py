@@ -39,7 +39,7 @@ from ...agents.objectives.propagation_objective import Propagation
 from ...agents.parameters import Positive
 from ...agents.solitary import Solitary, solitary_model, solitary_models
 from ...agents.tables import Shard
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
 from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, Traits
 from ..invariants import Declared, Instant, Invariant, NoInvariant, largest, told_is_kept
 from ..noise import active, check_all_rows

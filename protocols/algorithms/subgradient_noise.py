@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from ...agents.errors import FieldError
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
 from ..noise import UNBOUNDED, GradientNoise, active
 from ..privacy.accounting import verified
 from ..privacy.budget import Privacy, Target

@@ -1,7 +1,7 @@
 """Steps as functions of a record ``me``, of one agent or of a batch of agents.
 
 A protocol's ``step(me)`` (``react``, or ``request``, ``respond`` and ``complete`` of an exchange) says what an agent
-computes and sends. What ``me`` has is listed in `hushnet.protocols.steps.names`. The operators below are ordinary
+computes and sends. What ``me`` has is listed in `hushnet.protocols.steps.step_names`. The operators below are ordinary
 functions of it, as is everything else that a step may call: it is Python. A step that is marked `batched` gets many
 agents at once, whose steps do not depend on each other: their vectors are rows, and their numbers columns.
 """
@@ -24,7 +24,6 @@ from .loss_operators import (
     sum_of_rows,
     take_in,
 )
-from .names import Constants
 from .operators import (
     affords,
     average,
@@ -57,6 +56,7 @@ from .robust_operators import (
     krum,
 )
 from .single_steps import batched
+from .step_names import Constants
 
 __all__ = [
     "Constants",

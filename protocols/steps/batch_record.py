@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .kernels import table_starts
-from .names import MESSAGE
 from .record import Record, broadcast, column, segments
-from .tables import StepSource, StepTables
+from .step_names import MESSAGE
+from .step_tables import StepSource, StepTables
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]

@@ -17,7 +17,7 @@ from . import kernels as heard
 from .batch_record import Sample, ranks_of
 from .loss_operators import minimisers_of
 from .record import Record
-from .tables import OWN, SAMPLING
+from .step_tables import OWN, SAMPLING
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]

@@ -19,7 +19,7 @@ from ...agents.tables import Shard
 from ..privacy.mechanisms import Release
 from .declarations import POST_PROCESSING, UNPERTURBED
 from .record import One
-from .tables import OWN, SAMPLING, Nobody, StepSource, StepTables, read_only
+from .step_tables import OWN, SAMPLING, Nobody, StepSource, StepTables, read_only
 
 Array = NDArray[np.float64]
 
@@ -48,7 +48,7 @@ class Sent:
 class Peer(One):
     """One agent at its steps, one after the other, each made when it is due.
 
-    Beside what every record of one agent has (`hushnet.protocols.steps.names`), it has a way out at its start, in
+    Beside what every record of one agent has (`hushnet.protocols.steps.step_names`), it has a way out at its start, in
     reactions, and in steps of protocols that decide (`hushnet.protocols.base.Protocol.decides`).
 
     Parameters

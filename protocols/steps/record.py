@@ -1,8 +1,8 @@
 """The record ``me`` of a step: of one agent, or of a batch of agents whose steps do not depend on each other.
 
-What either has is listed in `hushnet.protocols.steps.names`. Of one agent, blocks are views that are written in place.
-Of a batch, what a step names is gathered into arrays whose first axis is the agents or their edges, and blocks are
-written back when it is over.
+What either has is listed in `hushnet.protocols.steps.step_names`. Of one agent, blocks are views that are written in
+place. Of a batch, what a step names is gathered into arrays whose first axis is the agents or their edges, and blocks
+are written back when it is over.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing_extensions import override
 from ...agents.graph import Graph
 from ...agents.suggestions import suggestion
 from .kernels import gathered, known
-from .names import ACTIONS, MESSAGE
-from .tables import StepSource, StepTables
+from .step_names import ACTIONS, MESSAGE
+from .step_tables import StepSource, StepTables
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
@@ -152,7 +152,7 @@ class Record:
         return np.repeat(np.reshape(self.now, -1), self.degrees_) - self.source_.sent_at(kind)
 
     def of_heard_(self, what: str, kind: str) -> Any:
-        """One of `hushnet.protocols.steps.names.HEARD`."""
+        """One of `hushnet.protocols.steps.step_names.HEARD`."""
         if what == "heard":
             return self.received_(kind)
         found = {"was_heard": self.was_heard_, "is_new": self.is_new_, "age": self.age_}[what](kind)

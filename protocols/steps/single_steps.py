@@ -12,9 +12,9 @@ from ...agents.authors import author_place, place_of
 from ...agents.errors import INTERRUPTED, HushnetError, InputError, Objection, StepFailure, Undeclared, words_of
 from .batch_record import Batch
 from .declarations import Every
-from .names import MESSAGE
 from .peer import Peer
-from .tables import StepTables
+from .step_names import MESSAGE
+from .step_tables import StepTables
 
 PHASES = ("request", "respond", "complete")
 """The steps of an exchange, in the order of its phases."""

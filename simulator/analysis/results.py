@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ...agents.errors import InputError
-from ...agents.files import at_home
+from ...agents.input_files import at_home
 from ..metrics.own_metrics import show_as
 from ..storage import dataset
 from ..storage.dataset import grid_table

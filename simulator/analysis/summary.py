@@ -14,10 +14,10 @@ from ..metrics.epsilon import VERIFIED
 from ..metrics.metric import of_learning
 from .aggregate import final_values, mean_interval, resolve, series
 from .apart import set_apart
-from .baselines import at_places, axes_that_matter, baselines, unbeaten, with_baselines
 from .claimed_privacy import MARK, PASSED, ClaimedPrivacy, briefly, claim_of, epsilon_text
 from .labels import column_name, swept_name
 from .results import Collection
+from .trivial_values import at_places, axes_that_matter, baselines, unbeaten, with_baselines
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
 from ...protocols.base import Protocol, ProtocolParameters
 from ..contract.forcing import Led
 from ..contract.transcript import Recording

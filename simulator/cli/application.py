@@ -40,8 +40,8 @@ def names_of(of: str) -> Callable[[str], list[str]]:
 
 
 def place(given: str | Path) -> Path:
-    """A path of the command line, see `hushnet.agents.files.at_home`."""
-    from ...agents.files import at_home
+    """A path of the command line, see `hushnet.agents.input_files.at_home`."""
+    from ...agents.input_files import at_home
 
     return at_home(Path(given))
 

@@ -64,7 +64,7 @@ def report(
     ] = None,
 ) -> None:
     """Write one HTML page about a finished run: tables, interactive charts, privacy, how to reproduce."""
-    from ..report.page import write_report
+    from ..report.report_page import write_report
 
     typer.echo(f"report: {write_report(results, out)}")
 

@@ -155,7 +155,7 @@ def _figures(experiment: Experiment, collection: Collection) -> tuple[list[Path]
     there = drawn_already(experiment.folder, collection)
     if there is not None:
         return there, []
-    from ..figures.files import draw_all
+    from ..figures.figure_files import draw_all
 
     files, refused = draw_all(collection, experiment.folder / "figures", within=experiment.folder)
     if not refused:

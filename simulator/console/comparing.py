@@ -14,8 +14,7 @@ from ..analysis.claimed_privacy import MARK
 from ..analysis.results import Collection
 from ..analysis.summary import with_half_width
 from ..compare.comparison import SIGNIFICANT, Comparison, compare
-from ..compare.folders import gather
-from ..compare.tables import (
+from ..compare.comparison_tables import (
     COLOURS,
     censored,
     number,
@@ -25,8 +24,9 @@ from ..compare.tables import (
     swept_text,
     write_comparison,
 )
+from ..compare.folders import gather
 from ..compare.winners import standings
-from ..report.winners import sentence
+from ..report.report_winners import sentence
 from ..storage.files import Frame
 
 if TYPE_CHECKING:

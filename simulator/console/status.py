@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ...agents.errors import InputError
-from ...agents.files import read_bytes
+from ...agents.input_files import read_bytes
 from ..analysis.results import no_run
 from ..experiment.time_left import in_words
 from ..storage.store import Store

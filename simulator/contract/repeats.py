@@ -29,7 +29,7 @@ from typing_extensions import override
 
 from ...agents.authors import class_place, contained, last_place, place_of
 from ...agents.errors import INTERRUPTED, Undeclared, words_of
-from ...agents.files import read_bytes
+from ...agents.input_files import read_bytes
 from ...protocols import catalog
 from ...protocols.base import Peer, Protocol, ProtocolParameters
 from ...protocols.steps.single_steps import function_in

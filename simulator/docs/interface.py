@@ -6,7 +6,7 @@ MODULES = {
     "Running and reading": ("hushnet.simulator.api", "hushnet.simulator.compare", "hushnet.simulator.analysis.results"),
     "Writing a protocol": (
         "hushnet.protocols.base",
-        "hushnet.protocols.steps.names",
+        "hushnet.protocols.steps.step_names",
         "hushnet.protocols.steps",
         "hushnet.protocols.layout",
         "hushnet.protocols.traits",
@@ -16,8 +16,8 @@ MODULES = {
         "hushnet.simulator.contract",
     ),
     "Privacy": (
-        "hushnet.protocols.privacy.mechanisms.base",
-        "hushnet.protocols.privacy.mechanisms.registry",
+        "hushnet.protocols.privacy.mechanisms.mechanism",
+        "hushnet.protocols.privacy.mechanisms.mechanism_registry",
         "hushnet.protocols.privacy.accounting",
         "hushnet.protocols.privacy.ledger",
     ),
@@ -25,7 +25,7 @@ MODULES = {
         "hushnet.agents.registry",
         "hushnet.agents.kinds",
         "hushnet.agents.losses",
-        "hushnet.agents.tasks.registry",
+        "hushnet.agents.tasks.task_registry",
         "hushnet.simulator.metrics.own_metrics",
         "hushnet.simulator.recording.snapshot",
         "hushnet.simulator.metrics.metric",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 
-from ...agents.files import read_bytes
+from ...agents.input_files import read_bytes
 from ...protocols import catalog
 from ...protocols.base import Protocol, ProtocolParameters
 from ...protocols.invariants import Invariant

@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from ...agents.errors import InputError
-from ...agents.files import read_bytes
+from ...agents.input_files import read_bytes
 from ..reproduction.papers import papers
 from . import gallery, interface, protocols, reference
 

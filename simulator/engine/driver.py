@@ -23,7 +23,7 @@ from ...agents.errors import HushnetError, Stall
 from ..network.churn import churn
 from ..network.randomness import quantise
 from ..rules.round_messages import holds
-from ..tables import rounds as columns
+from ..tables import round_table as columns
 from ..tables import tallies
 from ..tables.effects import AVAILABILITY, LAST, RECORD
 from ..world.effort import Overdue

@@ -9,9 +9,9 @@ from typing import Literal, final
 from typing_extensions import override
 
 from ...agents.errors import InputError
-from ...protocols.steps.charges import NotPlanned
+from ...protocols.steps.step_charges import NotPlanned
 from ..network.laws import forms_of
-from ..tables.rounds import repeats
+from ..tables.round_table import repeats
 from ..world.step_form import Rewind, StepForm
 from ..world.world import World
 from .driver import Driver
@@ -63,9 +63,9 @@ class EventEngine(Engine):
 
     @override
     def driver(self, world: World) -> Driver:
-        from .event.driver import EventBroadcasts
-        from .event.rounds import EventRounds
-        from .event.sessions import EventSessions
+        from .event.event_driver import EventBroadcasts
+        from .event.event_rounds import EventRounds
+        from .event.event_sessions import EventSessions
 
         if world.in_rounds:
             return EventRounds(world)
@@ -98,7 +98,7 @@ class BatchedEngine(Engine):
         why = declined(world)
         if why is not None:
             raise refusal(world, why)
-        from .batched.driver import Broadcasts, LazyRounds
+        from .batched.batched_driver import Broadcasts, LazyRounds
         from .batched.eventful import EventfulRounds, Exchanges
 
         if world.sessions is not None:

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.errors import InputError
-from ...agents.files import at_home, read_within
 from ...agents.graph import Graph
+from ...agents.input_files import at_home, read_within
 from ...agents.objectives.objectives import Objective
-from ...agents.tasks.base import Task
 from ...agents.tasks.datasets import data_directory
 from ...agents.tasks.extent import Files
 from ...agents.tasks.splits import validation_part
+from ...agents.tasks.task import Task
 from ...protocols.base import Problem, Protocol, ProtocolParameters
 from ...protocols.user_files import is_file
 from ..contract.verdict import SHIPPED, Verdict

@@ -18,7 +18,7 @@ from ...protocols.base import Problem
 from ...protocols.schedule_selection import rounds_of
 from ..language.fitting import check_protocol
 from ..language.loading import GridPoint, locate, locate_at
-from ..limits.objectives import check_measured, check_objectives, side_by_side
+from ..limits.limit_objectives import check_measured, check_objectives, side_by_side
 from ..network.churn import churn
 from ..network.network import Network
 from ..network.randomness import stable_ids

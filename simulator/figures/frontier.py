@@ -23,11 +23,11 @@ from ..metrics.epsilon import EPSILONS
 from ..metrics.metric import Range, range_of
 from ..storage.files import Frame
 from .axis_ends import BrokenAxis, ends_around, show
+from .figure_words import axis_label, series_label, value_label
 from .intervals import extent, interval
 from .lines import Entries, Panels
 from .numbers import Plot, Spec, by_seed, chosen, finals, level_of, require_points, seeds_of, single_runs, within_of
 from .series_style import series_styles
-from .words import axis_label, series_label, value_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,11 +10,11 @@ from ...agents.errors import InputError
 from ..analysis.results import Collection
 from ..language.figure_kinds import FigureKind
 from ..language.figure_style import CENTIMETRES, FigureStyle
+from .figure_words import Label, caption, not_counted
 from .lines import Entries
 from .numbers import Plot, Spec, kind_for, select
 from .series_style import ALARM, PAGE_WIDTH, STYLE, WIDTH, characters, characters_along, literal, points, wrapped
 from .style import style_of, styled
-from .words import Label, caption, not_counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

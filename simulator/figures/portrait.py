@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ...agents.errors import InputError
 from ..analysis.results import Collection
 from ..storage.files import Frame
+from .figure_words import value_label
 from .graph_layout import graph_layout
 from .lines import Entries, Panels
 from .numbers import Plot, Spec
@@ -18,7 +19,6 @@ from .one_run import run_of, said_of, store_of
 from .series import agent_column
 from .series_style import SEQUENTIAL, ink_on, literal
 from .series_style import points as size_of
-from .words import value_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...agents.errors import InputError
-from ...agents.files import at_home, read_bytes
+from ...agents.input_files import at_home, read_bytes
 from ...agents.suggestions import suggestion
 from ...protocols.base import Protocol
 from . import transforms

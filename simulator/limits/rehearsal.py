@@ -24,7 +24,7 @@ from ..language.scenario import Scenario
 from ..metrics import METRICS
 from ..metrics.metric import names_of
 from ..metrics.trace import ROW
-from ..tables.sessions import check_exchange
+from ..tables.session_table import check_exchange
 from .memory import Resolve, Sizes, early_layout, expected_layout
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def rehearse(loaded: LoadedScenario) -> None:
         return
     from ..analysis.targets import reached
     from ..figures.facets import plots
-    from ..figures.files import drawing
+    from ..figures.figure_files import drawing
 
     _check_fonts(scenario)
     made = made_up(loaded)

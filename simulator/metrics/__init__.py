@@ -10,10 +10,10 @@ from .own_metrics import own_metric
 
 # isort: off
 from . import objective
-from . import criteria
+from . import criterion_metrics as criteria
 from . import losses
 from . import epsilon
-from . import network
+from . import network_metrics as network
 from . import distance
 # isort: on
 

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.quantity import Quantity
-from .criteria import models_judged
+from .criterion_metrics import models_judged
 from .metric import Metric, Reading, Rows, register
 
 if TYPE_CHECKING:
     from ...agents.tables import Table
-    from ...agents.tasks.base import Task
+    from ...agents.tasks.task import Task
 
 
 def training_loss(reading: Reading) -> Rows:

@@ -16,7 +16,7 @@ from .costs import AXES
 
 if TYPE_CHECKING:
     from ...agents.tables import Table
-    from ...agents.tasks.base import Task
+    from ...agents.tasks.task import Task
 
 Array = NDArray[np.float64]
 

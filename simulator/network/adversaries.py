@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, model_validator
 from ...agents.errors import InputError
 from ...agents.graph import Graph
 from ...agents.parameters import Id, Parameters, Size
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
 from ...protocols.attacks import Attack, AttackParameters
 from .randomness import Draws
 

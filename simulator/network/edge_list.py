@@ -10,9 +10,9 @@ from pydantic import Field
 from typing_extensions import override
 
 from ...agents.errors import InputError
-from ...agents.files import beside, number, read_rows, shown
-from ...agents.tasks.base import Task
+from ...agents.input_files import beside, number, read_rows, shown
 from ...agents.tasks.extent import Extent, Files, head_of
+from ...agents.tasks.task import Task
 from .graphs import BYTES_PER_EDGE, LARGEST_WEIGHT, TOPOLOGIES, Topology
 
 if TYPE_CHECKING:

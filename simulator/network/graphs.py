@@ -13,9 +13,9 @@ from ...agents.errors import InputError
 from ...agents.graph import Graph, one_way
 from ...agents.kinds import KindOf
 from ...agents.parameters import Parameters
-from ...agents.tasks.base import Task
 from ...agents.tasks.extent import Extent, Files
 from ...agents.tasks.outline import Outline
+from ...agents.tasks.task import Task
 
 if TYPE_CHECKING:
     import networkx as nx

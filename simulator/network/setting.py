@@ -10,7 +10,7 @@ from typing import Any
 from ...agents.compilation import form_of
 from ...agents.errors import InputError
 from ...agents.graph import Graph
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
 from .adversaries import Adversaries
 from .network import NetworkParameters
 from .randomness import Draws

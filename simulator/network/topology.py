@@ -13,8 +13,8 @@ from typing_extensions import override
 
 from ...agents.errors import InputError
 from ...agents.parameters import MOST, Size
-from ...agents.tasks.base import Task
 from ...agents.tasks.extent import Extent, Files
+from ...agents.tasks.task import Task
 from .edge_list import EdgeList
 from .graphs import TOPOLOGIES, HandDrawn, Topology, TopologyParameters, pairs_of
 from .similarity import AngularSimilarity, GaussianKernel, NearestNeighbours

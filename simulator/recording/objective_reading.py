@@ -12,7 +12,7 @@ from ...agents.objectives.objectives import Models, Objective, mean_losses
 from ...agents.objectives.row_sums import RowSums
 
 if TYPE_CHECKING:
-    from ...agents.tasks.base import Task
+    from ...agents.tasks.task import Task
     from ..world.world import World
 
 BELOW = 1e-9

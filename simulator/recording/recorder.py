@@ -18,7 +18,7 @@ from ...agents.graph import Graph
 from ...agents.objectives.minima import cached_minimum
 from ...agents.objectives.objectives import Objective
 from ...agents.tables import Table
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
 from ...protocols.user_files import is_file
 from ..metrics import METRICS, Metric, Reading
 from ..metrics.metric import traced_by

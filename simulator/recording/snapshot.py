@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...agents.blocks import State
 from ...agents.graph import Graph
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ...agents.errors import AuditFailure, InputError
 from ...agents.graph import Graph
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
 from ..engine.selection import run_exactly
 from ..experiment import FAILURES, Experiment, Run
 from ..experiment.plan import naming_fields

@@ -7,7 +7,7 @@ from typing import Any
 from ..analysis.claimed_privacy import epsilon_text
 from ..analysis.labels import words_of
 from ..analysis.results import Collection
-from ..figures.words import axis_label
+from ..figures.figure_words import axis_label
 
 STATISTICS = {
     "mean": "mean over agents",

@@ -11,17 +11,17 @@ from typing import Any, get_args
 
 from ...agents.errors import InputError
 from ..analysis.apart import set_apart
-from ..analysis.baselines import at_places, axes_that_matter, baselines, measure_of, unbeaten, with_baselines
 from ..analysis.results import Collection
 from ..analysis.summary import with_half_width
-from ..figures.files import drawing, few_colours, picture
+from ..analysis.trivial_values import at_places, axes_that_matter, baselines, measure_of, unbeaten, with_baselines
+from ..figures.figure_files import drawing, few_colours, picture
 from ..language.figure_style import FigureStyle
 from ..storage.files import put_file
 from .findings import judged
 from .judge import EXACT, FEWEST, Finding, Number, Verdict, measured
 from .papers import Claim, Paper, PaperFigure
-from .plan import duration
-from .runs import Runs
+from .reproduction_plan import duration
+from .reproduction_runs import Runs
 
 RESOLUTION = 150
 """Dots per inch of a picture, whatever is on it: 525 across a column."""

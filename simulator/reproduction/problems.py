@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from ...protocols.privacy.budget import Privacy
-from . import attacks, bellet2018_problems, hu2019_problems, liu2022_problems, two_agents, zhang2018_problems
-from .runs import Point, Runs, jackknife
+from . import bellet2018_problems, hu2019_problems, liu2022_problems, two_agents, zhang2018_problems
+from . import reproduction_attacks as attacks
+from .reproduction_runs import Point, Runs, jackknife
 
 
 def privacy_of(runs: Runs, key: str, at: Point | None = None) -> Privacy:

@@ -16,8 +16,8 @@ from ..storage.files import write_text
 from ..storage.provenance import run_id
 from .pages import Report, Row, Section, moved, overview, page, row_of, save_pictures
 from .papers import Paper, PaperFigure
-from .plan import announce, count_runs, duration, missing_data, scenario_of, select
-from .runs import Runs
+from .reproduction_plan import announce, count_runs, duration, missing_data, scenario_of, select
+from .reproduction_runs import Runs
 
 REPORT_INTERVAL = 60.0
 """Seconds between two signs of life."""

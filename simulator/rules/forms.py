@@ -14,8 +14,8 @@ from typing import Any
 
 from ...agents.compilation import part
 from ..tables.effects import EFFECTS, PRIORITY, SERIAL, SUBJECT, WHAT
-from ..tables.rounds import RoundTables
-from ..tables.sessions import SessionTables
+from ..tables.round_table import RoundTables
+from ..tables.session_table import SessionTables
 
 _RULES: set[Callable[..., Any]] = set()
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..network.network import KINDS
 from ..tables.effects import ARRIVAL, ARRIVE, FREE_COPIES, REPEAT, TIMER, WORN
-from ..tables.rounds import (
+from ..tables.round_table import (
     ACKNOWLEDGED,
     ANSWERS,
     ATTEMPT,

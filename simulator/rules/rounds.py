@@ -33,7 +33,7 @@ from __future__ import annotations
 import math
 
 from ..tables.effects import ENOUGH, FREE_COPIES, PATIENCE, REPEAT, ROUND_END, TIMER, WAKE
-from ..tables.rounds import (
+from ..tables.round_table import (
     ACKNOWLEDGED,
     BEGUN_WITHOUT,
     COPY_ORDER,
@@ -63,7 +63,7 @@ from ..tables.rounds import (
 )
 from ..tables.run import MOST_VECTORS, RunTables
 from ..tables.tallies import IN_FLIGHT, VECTORS
-from .clocks import end_clock, next_time
+from .clock_rules import end_clock, next_time
 from .delivery import arrive
 from .forms import rule, schedule
 from .round_messages import acknowledge, hold, holds, newest, release, repeat, show_round

@@ -39,7 +39,7 @@ from ..network.network import KINDS
 from ..tables.effects import ARRIVAL, ARRIVE, ENOUGH, FREE_COPIES, TIMER, WORN
 from ..tables.effects import PATIENCE as PATIENCE_OVER
 from ..tables.run import MOST_VECTORS, RunTables
-from ..tables.sessions import (
+from ..tables.session_table import (
     AGAIN,
     ANSWER,
     ANSWERS,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pydantic import BaseModel
 
 from ...agents.errors import InputError
-from ...agents.files import read_bytes
+from ...agents.input_files import read_bytes
 from ...agents.suggestions import listed, nearest
 from ...protocols import catalog
 from ...protocols.base import ProtocolParameters

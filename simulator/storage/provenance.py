@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...agents.files import beside, read_bytes
 from ...agents.graph import Graph
-from ...agents.tasks.registry import is_published
+from ...agents.input_files import beside, read_bytes
+from ...agents.tasks.task_registry import is_published
 from .files import Frame, file_checksum, json_text
 
 NUMERIC_LIBRARIES = ("numpy", "scipy", "numba", "simpy", "networkx", "pandas", "dp-accounting")

@@ -6,7 +6,7 @@ from ...agents.errors import InputError
 from ...protocols.base import Traits
 from ...protocols.schedule import RoundsSchedule
 from ..network.setting import Setting
-from ..tables.rounds import repeats
+from ..tables.round_table import repeats
 
 
 def check_directed(setting: Setting, traits: Traits, kind: str, rounds: RoundsSchedule | None) -> None:

@@ -28,7 +28,7 @@ import psutil
 from threadpoolctl import ThreadpoolController
 
 from ...agents.errors import HushnetError, Interruption, LimitReached, OutOfResources
-from ...agents.files import read_bytes
+from ...agents.input_files import read_bytes
 from ..network.setting import Limits
 
 INTERVAL = 0.1

@@ -31,9 +31,11 @@ from ..network.laws import forms_or_none
 from ..network.network import Network
 from ..network.randomness import QUANTUM, Purpose, stable_ids
 from ..network.setting import Setting
-from ..tables import rounds, sessions, tallies
-from ..tables.rounds import RoundTables
-from ..tables.sessions import SessionTables
+from ..tables import round_table as rounds
+from ..tables import session_table as sessions
+from ..tables import tallies
+from ..tables.round_table import RoundTables
+from ..tables.session_table import SessionTables
 from .directed import check_directed
 from .effort import Effort
 from .notes import Notebook

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.csv_table import CsvTable
+from hushnet.agents.tasks.task import Task
 from pydantic import ValidationError
 
 HOUSES = "town,rooms,area,sold\nA,2,50,yes\nB,3,80,no\nA,4,70,no\nB,1,20,yes\nA,5,99,yes\n"

@@ -7,9 +7,9 @@ import pytest
 from hushnet.agents.graph import Graph
 from hushnet.agents.objectives.objectives import GraphRegularised, local_models, row_scores
 from hushnet.agents.objectives.pooled_objective import PooledObjective
-from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.linear_classification import LinearClassification
-from hushnet.simulator.metrics.criteria import quality
+from hushnet.agents.tasks.task import Task
+from hushnet.simulator.metrics.criterion_metrics import quality
 from pydantic import ValidationError
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.mean_estimation import MeanEstimation
-from hushnet.simulator.metrics.criteria import quality
+from hushnet.agents.tasks.task import Task
+from hushnet.simulator.metrics.criterion_metrics import quality
 from hushnet.simulator.network.topology import GaussianKernel
 
 

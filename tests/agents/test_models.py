@@ -12,8 +12,8 @@ from hushnet.agents.losses.cross_entropy import CrossEntropy
 from hushnet.agents.models import MODELS
 from hushnet.agents.objectives.pooled_objective import PooledObjective
 from hushnet.agents.tables import Table
-from hushnet.agents.tasks.base import Task
-from hushnet.simulator.metrics.criteria import quality, trivial
+from hushnet.agents.tasks.task import Task
+from hushnet.simulator.metrics.criterion_metrics import quality, trivial
 
 COUNTS = (0, 5, 3, 5, 1)
 P = 4

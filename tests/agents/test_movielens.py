@@ -11,11 +11,11 @@ from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import local_gradient, spectral_smoothness
 from hushnet.agents.objectives.objectives import GraphRegularised, local_models, row_scores
-from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.datasets import DATASETS, data_directory, find
 from hushnet.agents.tasks.movielens import MovieLens, read_ratings
 from hushnet.agents.tasks.ratings import item_features
 from hushnet.agents.tasks.synthetic_ratings import SyntheticRatings
+from hushnet.agents.tasks.task import Task
 from scipy.sparse import csr_array
 
 SMALL = {"kind": "synthetic_ratings", "users": 30, "items": 60, "ratings": [5, 40], "features": 3}

@@ -24,7 +24,7 @@ from hushnet.agents.objectives.pooled_objective import PooledObjective
 from hushnet.agents.objectives.propagation_objective import Propagation
 from hushnet.agents.objectives.row_sums import RowSums
 from hushnet.agents.tables import Table
-from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.task import Task
 from hushnet.simulator.contract.bench import small_graph, small_task
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.agents.files import read_lines
+from hushnet.agents.input_files import read_lines
 from hushnet.agents.tasks.csv_reader import read_columns
 from hushnet.agents.tasks.datasets import checksums, find, md5
 from hushnet.agents.tasks.libsvm import read_libsvm

@@ -8,7 +8,7 @@ from hushnet.agents.losses import LOSSES
 from hushnet.agents.objectives.pooled_objective import PooledObjective
 from hushnet.agents.optimisation.splitting import minimise_rows
 from hushnet.agents.optimisation.support_vectors import minimise_hinge
-from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.task import Task
 from hushnet.simulator.contract.bench import small_task
 from scipy.optimize import brentq, linprog
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.cli import main
-from hushnet.simulator.conversion.command import FileMeaning, convert
+from hushnet.simulator.conversion.convert_command import FileMeaning, convert
 
 
 def converted(tmp_path, content, to, name="theirs.txt", **options):

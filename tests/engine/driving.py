@@ -10,7 +10,7 @@ from hushnet.protocols.base import Protocol, ProtocolParameters
 from hushnet.simulator.engine.driver import Driver
 from hushnet.simulator.engine.selection import BatchedEngine, Engine, EventEngine, Name, engine_for
 from hushnet.simulator.network.setting import Setting
-from hushnet.simulator.tables.rounds import durations
+from hushnet.simulator.tables.round_table import durations
 from hushnet.simulator.world.step_form import Rewind
 from hushnet.simulator.world.world import World
 

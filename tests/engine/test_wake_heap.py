@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hushnet.simulator.rules.clocks import add, order_heap, push, sift_down, take_top
+from hushnet.simulator.rules.clock_rules import add, order_heap, push, sift_down, take_top
 from hushnet.simulator.tables.run import WAKE, zeros
 from hushnet.simulator.tables.tallies import COUNTERS, HEAP
 

@@ -12,7 +12,7 @@ from hushnet.agents.errors import Divergence
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
-from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.simulator.contract.bench import small_graph, small_task

@@ -9,7 +9,7 @@ from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.analysis.targets import reached
 from hushnet.simulator.cli import main
 from hushnet.simulator.console.comparing import compare_folders
-from hushnet.simulator.report.page import write_report
+from hushnet.simulator.report.report_page import write_report
 
 SCENARIO = """\
 schema: 1

@@ -20,10 +20,10 @@ from hushnet.simulator.experiment import proofs as proving
 from hushnet.simulator.experiment.plan import plan
 from hushnet.simulator.experiment.proofs import to_replay
 from hushnet.simulator.figures import frontier
-from hushnet.simulator.figures.files import drawing
+from hushnet.simulator.figures.figure_files import drawing
 from hushnet.simulator.figures.style import FigureStyle
 from hushnet.simulator.language.loading import load
-from hushnet.simulator.report.page import write_report
+from hushnet.simulator.report.report_page import write_report
 from rich.console import Console
 
 UPDATES = 3

@@ -13,7 +13,7 @@ from hushnet.protocols.algorithms.edge_consensus_admm import EdgeConsensusAdmm, 
 from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.language.figure_parameters import BIN
 from hushnet.simulator.metrics import recordable
-from hushnet.simulator.metrics.criteria import quality, size_bins
+from hushnet.simulator.metrics.criterion_metrics import quality, size_bins
 from hushnet.simulator.metrics.metric import statistics
 from hushnet.simulator.network.clocks import Poisson
 from hushnet.simulator.network.latency import Exponential

@@ -15,7 +15,7 @@ from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.protocols.steps import batched, perturbed
 from hushnet.protocols.steps.declarations import Every, StepNoise
 from hushnet.protocols.steps.kernels import NO_LAW
-from hushnet.protocols.steps.names import Constants
+from hushnet.protocols.steps.step_names import Constants
 from hushnet.simulator.engine.selection import BatchedEngine, Engine, run_exactly
 from hushnet.simulator.language.message_window import MessageWindow
 from hushnet.simulator.network.setting import Setting

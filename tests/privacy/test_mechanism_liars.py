@@ -20,7 +20,9 @@ from hushnet.protocols.privacy.mechanisms import (
     contract,
     noise_of,
     register,
-    registry,
+)
+from hushnet.protocols.privacy.mechanisms import (
+    mechanism_registry as registry,
 )
 from hushnet.protocols.privacy.mechanisms.contract import Use, check_mechanism, doubt
 from hushnet.protocols.privacy.mechanisms.gamma import GammaNoise

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hushnet.agents.availability import OnOff
 from hushnet.agents.graph import Graph
-from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.catalog import PROTOCOLS, resolve
 from hushnet.simulator.contract import protocol_parameters
 from hushnet.simulator.contract.bench import small_graph, small_task

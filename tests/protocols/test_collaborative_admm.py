@@ -7,7 +7,7 @@ import pytest
 from hushnet.agents.errors import InputError
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.objectives.objectives import local_models
-from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation, ModelPropagationParameters
 from hushnet.protocols.base import Problem
 from hushnet.simulator.contract.bench import small_task

@@ -16,7 +16,7 @@ from hushnet.agents.losses import LOSSES, local_gradient
 from hushnet.agents.objectives.consensus_objective import ConsensusObjective
 from hushnet.agents.objectives.objectives import local_losses
 from hushnet.agents.tables import Table
-from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm, ConsensusAdmmParameters
 from hushnet.simulator.contract.bench import small_task
 from hushnet.simulator.network.clocks import Periodic, Poisson

@@ -9,7 +9,7 @@ import pytest
 from hushnet.agents.availability import Always
 from hushnet.agents.errors import InputError
 from hushnet.agents.losses import LOSSES, public_smoothness, spectral_smoothness
-from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.privacy.composition import advanced_composition
 from hushnet.simulator.contract.bench import small_graph, small_task

@@ -12,8 +12,8 @@ from hushnet.agents.availability import Always
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
-from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.stand_ins import EpsilonLike
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms import dual_averaging
 from hushnet.protocols.algorithms.dual_averaging import DualAveraging, DualAveragingParameters
 from hushnet.protocols.algorithms.subgradient_noise import drawn_gradient, drawn_rows, verified_epsilon

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.agents.losses import LOSSES
-from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm
 from hushnet.protocols.algorithms.edge_consensus_admm import EdgeConsensusAdmm
 from hushnet.simulator.contract import protocol_parameters

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.agents.losses import LOSSES
-from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.partition import ByColumns, partitioned
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.feature_noise import range_root
 from hushnet.protocols.algorithms.feature_sgd import FeatureSgd
 from hushnet.protocols.algorithms.feature_sharing import FeatureSharing

@@ -10,7 +10,7 @@ from hushnet.agents.clipping import clip_rows
 from hushnet.agents.errors import InputError
 from hushnet.agents.objectives.objectives import local_models
 from hushnet.agents.tables import Table
-from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.local_dp import LocalDP, LocalDPParameters
 from hushnet.protocols.base import Problem
 from hushnet.simulator.contract.bench import run_small, small_graph, small_task

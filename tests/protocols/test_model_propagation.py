@@ -14,7 +14,7 @@ from hushnet.agents.losses import LOSSES
 from hushnet.agents.objectives.propagation_objective import Propagation
 from hushnet.agents.solitary import GradientSteps, solitary_models
 from hushnet.agents.tables import Table
-from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation, ModelPropagationParameters
 from hushnet.simulator.contract.bench import run_small, small_graph, small_task
 from hushnet.simulator.network.clocks import Poisson, Recorded

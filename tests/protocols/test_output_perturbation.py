@@ -13,7 +13,7 @@ from hushnet.agents.losses import LOSSES
 from hushnet.agents.objectives.objectives import local_models
 from hushnet.agents.objectives.propagation_objective import Propagation
 from hushnet.agents.tables import Table
-from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.algorithms.output_perturbation import OutputNoise
 from hushnet.protocols.algorithms.warm_start import PrivatePropagation

@@ -11,7 +11,7 @@ from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES, local_gradient
 from hushnet.agents.tables import Shard, Table
-from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm, PerturbedAdmmParameters
 from hushnet.protocols.base import Problem
 from hushnet.protocols.privacy.accounting import Charge, verified

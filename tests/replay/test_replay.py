@@ -200,7 +200,7 @@ def test_what_is_not_admissible_is_said(arguments, said, results, capsys):
 
 
 def test_a_long_run_is_cut_and_the_page_says_so(results, monkeypatch):
-    monkeypatch.setattr("hushnet.simulator.replay.page.MOST_MESSAGES", 50)
+    monkeypatch.setattr("hushnet.simulator.replay.replay_page.MOST_MESSAGES", 50)
     path, remarks = write_replay(results, ["cd"], out=results.parent / "g.html")
     data = told(path)
     assert data["window"][1] < 12

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 from hushnet.simulator.analysis.results import load_all
-from hushnet.simulator.report.page import page, write_report
+from hushnet.simulator.report.report_page import page, write_report
 from hushnet.simulator.storage.store import Store
 
 from .made import LABELS, make_run

@@ -23,8 +23,8 @@ from hushnet.simulator.figures.intervals import interval
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.report import charts
 from hushnet.simulator.report.grid import Grid
-from hushnet.simulator.report.page import content, page, write_report
 from hushnet.simulator.report.privacy import privacy_rows
+from hushnet.simulator.report.report_page import content, page, write_report
 
 from .made import CLAIM, LABELS, TIMES, make_experiment, make_run
 

@@ -27,9 +27,9 @@ from hushnet.simulator.reproduction.pages import (
     trivial_predictions,
 )
 from hushnet.simulator.reproduction.papers import Claim, Paper, PaperFigure, papers
-from hushnet.simulator.reproduction.plan import scenario_of, select
 from hushnet.simulator.reproduction.reproduce import Place, finished, judge_paper, reproduce, wanted_seeds, write_page
-from hushnet.simulator.reproduction.runs import Runs
+from hushnet.simulator.reproduction.reproduction_plan import scenario_of, select
+from hushnet.simulator.reproduction.reproduction_runs import Runs
 from PIL import Image
 
 from .pretend import PretendedRuns, number, pretend, pretended_collection

@@ -15,7 +15,7 @@ from hushnet.simulator.api import run
 from hushnet.simulator.compare import compare
 from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.figures import redraw
-from hushnet.simulator.report.page import content
+from hushnet.simulator.report.report_page import content
 from hushnet.simulator.storage.store import Store
 
 from .synthetic import HONEST, collected, make_run

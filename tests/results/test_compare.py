@@ -13,13 +13,13 @@ from hushnet.agents.errors import InputError
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
 from hushnet.simulator.compare import compare
-from hushnet.simulator.compare.folders import gather
-from hushnet.simulator.compare.statistics import holm
-from hushnet.simulator.compare.tables import (
+from hushnet.simulator.compare.comparison_tables import (
     about_break_even,
     print_comparison,
     write_comparison,
 )
+from hushnet.simulator.compare.folders import gather
+from hushnet.simulator.compare.statistics import holm
 from hushnet.simulator.console.comparing import compare_folders
 from rich.console import Console
 from scipy import stats

@@ -7,12 +7,12 @@ import re
 
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.agents.tasks.names import is_stand_in
+from hushnet.agents.tasks.task_names import is_stand_in
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.api import Result
 from hushnet.simulator.cli import main
 from hushnet.simulator.figures import drawings, redraw
-from hushnet.simulator.figures.files import drawing, picture
+from hushnet.simulator.figures.figure_files import drawing, picture
 from hushnet.simulator.language.figure_style import FigureStyle
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.storage.store import Store

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
-from hushnet.simulator.figures.files import drawing
+from hushnet.simulator.figures.figure_files import drawing
 from hushnet.simulator.figures.numbers import NothingToDraw
 
 from .synthetic import LABELS, make_run

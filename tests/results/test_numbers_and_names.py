@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.agents.files import at_home
+from hushnet.agents.input_files import at_home
 from hushnet.simulator import run
 from hushnet.simulator.cli import main
 from hushnet.simulator.network.graphs import Topology
@@ -106,7 +106,7 @@ def test_what_a_command_meets_of_the_system_is_never_unforeseen(number, monkeypa
     def refuse(*_, **__):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("hushnet.simulator.report.page.write_report", refuse)
+    monkeypatch.setattr("hushnet.simulator.report.report_page.write_report", refuse)
     assert main(["report", "x"]) in (2, 5)
     said = capsys.readouterr().err
     assert "hushnet report" in said

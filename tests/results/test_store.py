@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hushnet.agents import files
+from hushnet.agents import input_files as files
 from hushnet.agents.errors import InputError, OutOfResources
 from hushnet.agents.graph import Graph
 from hushnet.simulator.storage import ownership, store

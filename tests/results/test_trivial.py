@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
-from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.synthetic_ratings import SyntheticRatings
-from hushnet.simulator.analysis.baselines import unbeaten
+from hushnet.agents.tasks.task import Task
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.analysis.summary import print_summary, summarise
+from hushnet.simulator.analysis.trivial_values import unbeaten
 from hushnet.simulator.api import run
 from hushnet.simulator.metrics import METRICS
-from hushnet.simulator.report.page import content
+from hushnet.simulator.report.report_page import content
 from rich.console import Console
 
 from .synthetic import collected, make_run

@@ -11,7 +11,7 @@ import time
 
 import pytest
 from hushnet.agents.errors import InputError, LimitReached
-from hushnet.agents.files import read_within
+from hushnet.agents.input_files import read_within
 from hushnet.agents.tasks.csv_reader import read_columns
 from hushnet.simulator.cli import main
 

@@ -16,14 +16,14 @@ from hushnet.agents.optimisation.solvers import minimise_local
 from hushnet.agents.parameters import Positive
 from hushnet.agents.quantity import Quantity
 from hushnet.agents.tables import Shard, Table
-from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.extent import Extent
 from hushnet.agents.tasks.outline import Outline
-from hushnet.agents.tasks.registry import TASKS, TaskKind
+from hushnet.agents.tasks.task import Task
+from hushnet.agents.tasks.task_registry import TASKS, TaskKind
 from hushnet.simulator.analysis.summary import summarise
 from hushnet.simulator.api import Result, run
+from hushnet.simulator.figures.figure_words import axis_label
 from hushnet.simulator.figures.series import bars
-from hushnet.simulator.figures.words import axis_label
 from hushnet.simulator.language.figure_kinds import FIGURE_KINDS, FigureKind, asked, kind_asked_by
 from hushnet.simulator.language.figure_kinds import register as register_figure
 from hushnet.simulator.language.loading import load

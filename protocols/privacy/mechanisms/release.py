@@ -14,8 +14,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .base import Norm
-from .registry import mechanism_of
+from .mechanism import Norm
+from .mechanism_registry import mechanism_of
 
 SensitivitySource = Literal["claimed", "clip", "data_check"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from .contract import Use, around, unproved
-from .registry import mechanism_of, shipped
+from .mechanism_registry import mechanism_of, shipped
 from .release import Release
 
 EXACT = 64

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ....agents.availability import ALWAYS, Absences, Availability, Timeline
 from ....agents.compilation import form_of
 from ...network.randomness import Draws
-from ...rules.clocks import begin_changes, draw_changes
+from ...rules.clock_rules import begin_changes, draw_changes
 from ...tables.effects import COLUMNS, DOWN, GONE, UP, AbsenceTable
 from ...tables.run import RunTables
 

@@ -15,7 +15,7 @@ import numpy as np
 from ....agents.compilation import compiled, part
 from ....protocols.steps.kernels import rank_of
 from ...network.randomness import Purpose, draw_one
-from ...rules.clocks import count_step, used_up
+from ...rules.clock_rules import count_step, used_up
 from ...rules.delivery import note_step, take_row
 from ...rules.forms import rule
 from ...rules.lazy import is_up
@@ -52,7 +52,7 @@ from ...tables.effects import (
     WHAT,
     WORN,
 )
-from ...tables.rounds import (
+from ...tables.round_table import (
     DONE,
     FREE_RECORDS,
     STALLED,
@@ -60,7 +60,7 @@ from ...tables.rounds import (
     RoundTables,
 )
 from ...tables.run import RunTables, extended
-from ...tables.sessions import (
+from ...tables.session_table import (
     COMPLETING,
     EDGE,
     ENDED,
@@ -76,7 +76,7 @@ from ...tables.sessions import (
     SessionTables,
 )
 from ...tables.tallies import FREE_ROWS, HEAP, NOTES, OBSERVED, UNFINISHED, WAKES
-from .plan import UNMADE, StepPlan, add_half, fits, has_to_end
+from .step_plan import UNMADE, StepPlan, add_half, fits, has_to_end
 from .windows import (
     COUNTED,
     ENDS,

@@ -16,16 +16,18 @@ from typing_extensions import override
 from ....agents.availability import Timeline
 from ....protocols.steps.kernels import NO_LAW
 from ...network.randomness import check_transmission
-from ...tables import rounds, sessions, tallies
+from ...tables import round_table as rounds
+from ...tables import session_table as sessions
+from ...tables import tallies
 from ...tables.effects import ENOUGH, FREE_COPIES, PATIENCE, WAKE, WORN
-from ...tables.rounds import EMPTY, RoundTables
-from ...tables.sessions import REFUSED_KIND, SessionTables, with_more_copies
+from ...tables.round_table import EMPTY, RoundTables
+from ...tables.session_table import REFUSED_KIND, SessionTables, with_more_copies
 from ...world.world import World
 from ..driver import stall
 from . import event_windows as events
 from . import windows
+from .batched_driver import BatchedDriver, Pause, WakeWindows
 from .changes import AHEAD, AvailabilityArrays, Changes, ToldChanges
-from .driver import BatchedDriver, Pause, WakeWindows
 
 
 @final

@@ -24,7 +24,7 @@ import numpy as np
 from ....agents.compilation import compiled, part
 from ....agents.graph import Graph
 from ...network.network import KINDS
-from ...rules.clocks import next_time, push
+from ...rules.clock_rules import next_time, push
 from ...rules.delivery import count_message, draw_copies, drawn_copy, release_version, take_row
 from ...rules.lazy import send_copy
 from ...tables.run import RunTables

@@ -12,7 +12,6 @@ from typing_extensions import override
 
 from ....agents.streams import Generator, beginnings, generator
 from ....agents.tables import Shard
-from ....protocols.steps.charges import NoiseColumns
 from ....protocols.steps.kernels import (
     FILLS,
     choose_each,
@@ -22,9 +21,10 @@ from ....protocols.steps.kernels import (
     table_starts,
 )
 from ....protocols.steps.record import segments
-from ....protocols.steps.tables import OWN, SAMPLING, Nobody, StepSource, StepTables
+from ....protocols.steps.step_charges import NoiseColumns
+from ....protocols.steps.step_tables import OWN, SAMPLING, Nobody, StepSource, StepTables
 from ...tables.run import RunTables
-from .plan import StepPlan
+from .step_plan import StepPlan
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]

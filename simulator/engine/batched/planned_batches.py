@@ -13,14 +13,14 @@ from typing_extensions import override
 from ....agents.authors import place_of
 from ....agents.errors import INTERRUPTED, HushnetError, Objection, Undeclared
 from ....protocols.steps.batch_record import Batch
-from ....protocols.steps.charges import NotPlanned
-from ....protocols.steps.names import MESSAGE
 from ....protocols.steps.record import Record, segments
 from ....protocols.steps.single_steps import UNSENT, contradiction, failure_of, is_batched
-from ...tables.sessions import COMPLETING, REQUESTING
+from ....protocols.steps.step_charges import NotPlanned
+from ....protocols.steps.step_names import MESSAGE
+from ...tables.session_table import COMPLETING, REQUESTING
 from ...world.world import World, finite
-from .plan import find_levels
 from .planned_steps import SENT, Array, PlannedSteps, Ranks, StepMaker, StepsInTurn
+from .step_plan import find_levels
 
 TOGETHER = (
     "it was made for {} agents at once, and passes for each alone: vectors of agents are rows here, and their numbers "

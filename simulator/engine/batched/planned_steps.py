@@ -1,7 +1,7 @@
 """Making the steps of a plan.
 
 A step depends on the agent's own step before, and on those whose versions it has heard. Batches follow from that alone
-(`hushnet.simulator.engine.batched.plan.find_levels`), so in whatever order they are made, every step reads what it
+(`hushnet.simulator.engine.batched.step_plan.find_levels`), so in whatever order they are made, every step reads what it
 would have read at its time.
 """
 
@@ -17,16 +17,17 @@ from typing_extensions import override
 
 from ....agents.authors import place_of
 from ....agents.errors import INTERRUPTED, HushnetError, Objection
-from ....protocols.steps.charges import NoiseColumns, NotPlanned, StepCharges
-from ....protocols.steps.names import MESSAGE, Names
 from ....protocols.steps.record import One, Record, segments
 from ....protocols.steps.single_steps import PHASES, UNSENT, contradiction, failure_of
-from ....protocols.steps.tables import StepTables
-from ...tables.sessions import COMPLETING, REQUESTING, RESPONDING
+from ....protocols.steps.step_charges import NoiseColumns, NotPlanned, StepCharges
+from ....protocols.steps.step_names import MESSAGE, Names
+from ....protocols.steps.step_tables import StepTables
+from ...tables.session_table import COMPLETING, REQUESTING, RESPONDING
 from ...tables.tallies import FREE_ROWS
 from ...world.step_form import Rewind
 from ...world.world import World, finite
-from .plan import (
+from .plan_source import PlanSource
+from .step_plan import (
     ADDRESSED,
     KIND,
     PORT_COLUMNS,
@@ -40,7 +41,6 @@ from .plan import (
     empty_plan,
     take_rows_back,
 )
-from .plan_source import PlanSource
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]

@@ -25,18 +25,18 @@ from ....agents.errors import HushnetError
 from ....agents.graph import Graph
 from ....agents.loss_codes import UNKNOWN
 from ....agents.tables import Shard
-from ....protocols.steps.charges import NoiseColumns
-from ....protocols.steps.names import Names
 from ....protocols.steps.record import loaders_of
-from ....protocols.steps.tables import StepTables, read_only
+from ....protocols.steps.step_charges import NoiseColumns
+from ....protocols.steps.step_names import Names
+from ....protocols.steps.step_tables import StepTables, read_only
 from ...network.randomness import quantise
 from ...world.step_form import Rewind
 from ..driver import Driver
-from .driver import BatchedDriver
-from .plan import READS, STEPS, StepPlan
+from .batched_driver import BatchedDriver
 from .plan_source import PlanSource
 from .planned_batches import BatchMaker, StepsInBatches, levels_of
 from .planned_steps import Ranks
+from .step_plan import READS, STEPS, StepPlan
 
 
 @final

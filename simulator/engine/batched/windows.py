@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ....agents.compilation import compiled, part
-from ...rules.clocks import add, count_step, end_clock, next_time, order_heap, sift_down, take_top, used_up
+from ...rules.clock_rules import add, count_step, end_clock, next_time, order_heap, sift_down, take_top, used_up
 from ...rules.delivery import (
     count_message,
     draw_copies,
@@ -35,7 +35,7 @@ from ...tables.tallies import (
     WAKES,
 )
 from .lossless_rounds import LosslessRounds, close_round, say_nothing, show_last_round
-from .plan import (
+from .step_plan import (
     ADDRESSED,
     KIND,
     SAID,

@@ -9,7 +9,7 @@ from hushnet.agents.errors import AuditFailure, InputError
 from hushnet.protocols import catalog
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.simulator.audit.audit import Options, audit
-from hushnet.simulator.audit.command import audit_scenario
+from hushnet.simulator.audit.audit_command import audit_scenario
 from hushnet.simulator.audit.verdicts import verdict
 from hushnet.simulator.cli import main
 from hushnet.simulator.experiment import Experiment

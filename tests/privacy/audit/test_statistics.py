@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from hushnet.protocols.privacy.composition import gaussian_epsilon, gaussian_mu
-from hushnet.simulator.audit.statistics import (
+from hushnet.simulator.audit.audit_statistics import (
     Counts,
     Test,
     choose_test,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from hushnet.protocols.steps import charges, loss_operators, tables
+from hushnet.protocols.steps import loss_operators
+from hushnet.protocols.steps import step_charges as charges
+from hushnet.protocols.steps import step_tables as tables
 from hushnet.protocols.steps.kernels import FILLS
 from hushnet.simulator.engine.batched import plan_source
 

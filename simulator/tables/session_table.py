@@ -178,7 +178,7 @@ def session_tables(
 
 
 def counted(tables: SessionTables) -> dict[str, int]:
-    """Counts of sessions by their outcome, for a run's totals; see `hushnet.simulator.tables.sessions.COUNTED`."""
+    """Counts of sessions by their outcome, for a run's totals; see `hushnet.simulator.tables.session_table.COUNTED`."""
     return {f"sessions_{name}": int(tables.counts[place]) for name, place in COUNTED.items()}
 
 

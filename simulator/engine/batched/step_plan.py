@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....agents.compilation import compiled, part
-from ...rules.clocks import is_news
+from ...rules.clock_rules import is_news
 from ...rules.delivery import hold_version
 from ...rules.lazy import kinds_of
 from ...tables.run import RunTables
-from ...tables.sessions import REQUESTING
+from ...tables.session_table import REQUESTING
 from ...tables.tallies import FREE_ROWS
 
 KIND, ADDRESSED, VECTORS, WIDTH, SIZE, SAID, PORT_COLUMNS = range(7)

@@ -13,8 +13,8 @@ from scipy.stats import norm
 from ...protocols.privacy.budget import Privacy
 from ...protocols.privacy.mechanisms import Release
 from ...protocols.privacy.plans import plan
+from ..audit.audit_statistics import choose_test
 from ..audit.game import Shifts, alone_ratios
-from ..audit.statistics import choose_test
 
 LEVEL = 0.001
 DRAWS = 20_000

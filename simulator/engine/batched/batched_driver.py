@@ -2,7 +2,7 @@
 
 SimPy still drives. A pump process waits for the next compiled event of anybody, runs the compiled window up to the next
 event of anybody else (record instants, joining and leaving, the end), and waits again. Sequence of events, models and
-tallies at record instants are those of the event engine (`hushnet.simulator.engine.event.driver.EventDriver`).
+tallies at record instants are those of the event engine (`hushnet.simulator.engine.event.event_driver.EventDriver`).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from ..driver import At, Driver
 from . import windows
 from .changes import AvailabilityArrays, Changes, changes_of
 from .lossless_rounds import LosslessRounds, count_arrivals, first_rounds, note_heard
-from .plan import EXACT
 from .planned_batches import StepsInBatches, planned_steps
+from .step_plan import EXACT
 
 
 class Pause(Enum):

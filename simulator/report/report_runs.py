@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis.results import Collection
-from ..figures.files import named_figures
+from ..figures.figure_files import named_figures
 from ..storage.files import no_links, own_bytes
 from .charts import number
 from .grid import Grid

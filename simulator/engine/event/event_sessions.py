@@ -14,12 +14,12 @@ from typing_extensions import override
 from ....agents.agent import Agent
 from ...network.randomness import check_transmission
 from ...rules.sessions import busy, carry_on, follow_up, free_edges, look_after, take_copy
-from ...tables import sessions as columns
+from ...tables import session_table as columns
 from ...tables import tallies
 from ...tables.effects import ARRIVE, ENOUGH, FREE_COPIES, WORN
-from ...tables.sessions import COMPLETING, REFUSED_KIND, REQUESTING, RESPONDING, SessionTables, with_more_copies
+from ...tables.session_table import COMPLETING, REFUSED_KIND, REQUESTING, RESPONDING, SessionTables, with_more_copies
 from ...world.world import World
-from .driver import EventDriver, RuleEvent
+from .event_driver import EventDriver, RuleEvent
 
 
 @final

@@ -17,7 +17,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .loss import PrivacyLoss
+from .privacy_loss import PrivacyLoss
 
 Norm = Literal["l1", "l2"]
 

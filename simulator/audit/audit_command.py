@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ...agents.errors import AuditFailure
-from ...agents.tasks.names import is_stand_in
+from ...agents.tasks.task_names import is_stand_in
 from ..experiment.plan import Experiment
 from ..storage.files import json_text, parquet, put_file, writing
 from ..storage.provenance import code_version, libraries

@@ -11,23 +11,23 @@ from typing import Any
 from urllib.parse import quote
 
 from ...agents.errors import InputError
-from ...agents.files import read_bytes
+from ...agents.input_files import read_bytes
 from ..analysis.aggregate import resolve
 from ..analysis.apart import set_apart
-from ..analysis.baselines import unbeaten
 from ..analysis.results import Collection, load_all
 from ..analysis.summary import held_against_each_other, trivial_rows, uncovered
 from ..analysis.targets import describe, target_of
+from ..analysis.trivial_values import unbeaten
 from ..figures.series_style import COLOURS
 from ..storage.files import put_file, writing, yaml_text
 from . import charts, overview, reproduction
 from .choices import choices
-from .comparison import comparison
 from .grid import Grid
 from .privacy import privacy_rows, unprotected
 from .recording import RunRecord
-from .runs import pictures, runs
-from .winners import METHOD, winners
+from .report_comparison import comparison
+from .report_runs import pictures, runs
+from .report_winners import METHOD, winners
 
 FOLDER = Path(__file__).parent
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")

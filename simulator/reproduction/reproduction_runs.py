@@ -17,8 +17,8 @@ import pandas as pd
 from ...agents.errors import InputError
 from ..analysis.aggregate import ALIASES, curves, final_values, resolve, wins
 from ..analysis.apart import set_apart
-from ..analysis.baselines import baselines
 from ..analysis.results import Collection
+from ..analysis.trivial_values import baselines
 from ..audit.verdicts import ROUNDING
 from ..metrics import more_is_better
 from ..storage.files import Frame

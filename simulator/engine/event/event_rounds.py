@@ -31,7 +31,7 @@ from ...rules.rounds import (
 )
 from ...tables import tallies
 from ...tables.effects import ARRIVE, ENOUGH, FREE_COPIES, PATIENCE, REPEAT, WORN
-from ...tables.rounds import (
+from ...tables.round_table import (
     DONE,
     EMPTY,
     FREE_RECORDS,
@@ -46,7 +46,7 @@ from ...tables.rounds import (
 )
 from ...world.world import World
 from ..driver import stall
-from .driver import EventDriver, RuleEvent
+from .event_driver import EventDriver, RuleEvent
 
 
 @final

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...agents.tasks.names import is_stand_in
+from ...agents.tasks.task_names import is_stand_in
 from ..analysis.aggregate import time_scale
 from ..analysis.claimed_privacy import EPSILON, MARK, PASSED, ClaimedPrivacy, briefly, claim_of, epsilon_text
 from ..analysis.labels import named, placed, short, words_of

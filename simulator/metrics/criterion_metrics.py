@@ -14,7 +14,7 @@ from .metric import Metric, Reading, Rows, register
 
 if TYPE_CHECKING:
     from ...agents.tables import Table
-    from ...agents.tasks.base import Task
+    from ...agents.tasks.task import Task
 
 ZERO = "zero model"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..analysis.results import Collection
 from ..language.figure_style import FigureStyle
-from .files import Drawing, drawings, picture
+from .figure_files import Drawing, drawings, picture
 from .style import from_mapping
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from ...agents.loss_codes import UNKNOWN, code_of
 from ...agents.tables import Shard
 from .attackers import Attackers
 from .kernels import NORMS
-from .names import Names
+from .step_names import Names
 
 Array = NDArray[np.float64]
 Tell = Callable[[str, NDArray[np.int64], Any, Any, NDArray[Any], NDArray[np.int64]], None]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 from pydantic import AfterValidator
 
-from .base import Mechanism
+from .mechanism import Mechanism
 
 if TYPE_CHECKING:
-    from .base import Noise
+    from .mechanism import Noise
 
 Kind = TypeVar("Kind", bound=Mechanism)
 

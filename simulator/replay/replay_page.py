@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...agents.errors import InputError
-from ..report.page import rendered
+from ..report.report_page import rendered
 from ..storage.dataset import Entry
 from ..storage.files import put_file, writing
 from .chosen import chosen

@@ -1,7 +1,8 @@
 """Protocols held against predictions without any learning: beside every metric stands what those come to.
 
-A run's manifest has them under ``baselines``, by metric and name (`hushnet.simulator.metrics.criteria.trivial`);
-whoever shows a metric shows them beside it, and says so where nobody beats them.
+A run's manifest has them under ``baselines``, by metric and name
+(`hushnet.simulator.metrics.criterion_metrics.trivial`); whoever shows a metric shows them beside it, and says so where
+nobody beats them.
 """
 
 from __future__ import annotations

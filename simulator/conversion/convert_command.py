@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...agents.errors import InputError
-from ...agents.files import parse_number, read_bytes
+from ...agents.input_files import parse_number, read_bytes
 from ..storage.files import put_file
 from .delays import Meaning, read_delays
 from .edges import read_edges, undirected

@@ -9,7 +9,7 @@ from typing import Any
 from ...agents.errors import InputError
 from ..analysis.results import Collection
 from ..compare import Comparison, compare
-from ..compare.tables import (
+from ..compare.comparison_tables import (
     CAPTION,
     CENSORED,
     NUMBERS,

@@ -13,9 +13,9 @@ from pydantic import Field
 from ..kinds import KindOf
 from ..models import LinearModel, ModelParameters
 from ..parameters import Parameters
-from .base import Task
 from .extent import Extent, Files
 from .outline import Outline
+from .task import Task
 
 
 class TaskKind(Parameters, ABC):

@@ -18,7 +18,7 @@ Every difference has to be added once, so rounds repeat what is lost, and never 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from typing_extensions import override
@@ -48,6 +48,7 @@ class ChocoSGD(GradientRounds):
 
     Parameters = ChocoParameters
     parameters: ChocoParameters
+    from_first: ClassVar[tuple[str, ...]] = ("model", "half")
     traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True)
 
     @classmethod

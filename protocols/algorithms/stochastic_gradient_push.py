@@ -55,10 +55,11 @@ class StochasticGradientPush(GradientProtocol):
         return Layout(agent=blocks, edge={"taken": p + 1}, messages={"given": MessageKind(p + 1)})
 
     def public_start(self) -> PublicStart:
-        """Weight 1 for everybody, and nothing else."""
-        mass = np.zeros((self.problem.task.agents, self.problem.task.dimension + 1))
-        mass[:, -1] = 1.0
-        return PublicStart({"mass": mass})
+        """Weight 1 for everybody, and the first parameters where these are not zero."""
+        task = self.problem.task
+        first = np.zeros(task.dimension) if task.first is None else task.first
+        mass = np.tile(np.append(first, 1.0), (task.agents, 1))
+        return PublicStart({"model": mass[:, :-1], "mass": mass})
 
     def constants(self) -> Constants:
         """Share of its mass that an agent gives to each of its out-neighbours."""

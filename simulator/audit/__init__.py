@@ -9,9 +9,9 @@ Tier A (noise and samples as drawn) is `hushnet.simulator.contract.noise_tests` 
     realised.py          tier B: the pairs, replayed
     game.py              tier C: likelihood ratios of transcripts, and of the mechanism alone
     players.py           who plays them
-    statistics.py        lower bounds on epsilon from counted trials
+    audit_statistics.py  lower bounds on epsilon from counted trials
     counterexamples.py   data sets that one message tells apart for certain
     verdicts.py          proved, not proved, refuted
     audit.py             all of it together
-    outcome.py, profile.py, figure.py, command.py   what is written and said
+    outcome.py, profile.py, figure.py, audit_command.py   what is written and said
 """

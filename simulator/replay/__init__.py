@@ -2,10 +2,10 @@
 
 ::
 
-    chosen.py  which runs of a folder: by protocol, seed and swept values
-    rerun.py   a run made again from its manifest, its trace compared with what was saved
-    film.py    what happened, as plain numbers for the page
-    page.py    the page: film.html, film.css and film.js in one file that needs nothing else
+    chosen.py       which runs of a folder: by protocol, seed and swept values
+    rerun.py        a run made again from its manifest, its trace compared with what was saved
+    film.py         what happened, as plain numbers for the page
+    replay_page.py  the page: film.html, film.css and film.js in one file that needs nothing else
 """
 
 from .replay_page import write_replay

@@ -15,7 +15,16 @@ from hushnet.simulator.language.loading import load
 from hushnet.simulator.limits.memory import expected_bytes
 from hushnet.simulator.network.randomness import Draws
 
-ANY = ("ad_psgd", "decentralised_sgd", "extra", "gradient_tracking", "nids", "solitary")
+ANY = (
+    "ad_psgd",
+    "choco_sgd",
+    "decentralised_sgd",
+    "extra",
+    "gradient_tracking",
+    "nids",
+    "solitary",
+    "stochastic_gradient_push",
+)
 CONVEX = ("consensus", "dual_averaging", "push_sum_dual_averaging")
 FIELDS = {
     "dual_averaging": {"sampling": "full", "mu": 0.1},

@@ -14,4 +14,4 @@ NOTE, PLACE, ORDER, TICK, KIND, ROW, SIZE, TAKEN, NEWEST, NOTE_COLUMNS = range(1
 directed edge to the sender, or who wakes; kind is a rank, beyond all kinds of the protocol for a copy without numbers,
 and -1 - rank for an acknowledgement of that kind; row is -1 where there are no numbers; taken says that a copy is not
 lost, or finds its receiver up. An arrival has no tick, kind, row and size: its order and place are those that the copy
-was sent with."""
+was sent with. The order of a step is that of the last message that was sent before it."""

@@ -97,6 +97,8 @@ class World:
         Whether noise protects data, so that nothing ends the run but what is sent.
     started : (n,) bool
         Which agents have ever joined.
+    learned : callable, optional
+        ``learned(world, delta)`` gives what observers can have learned of agents' data by now, if the scenario has any.
     activations : int
         Steps of all agents so far.
     stop_condition : StopCondition
@@ -176,6 +178,7 @@ class World:
                 exchange,
                 repeat=sessions.callers_repeat(self.traits, self.layout),
             )
+        self.learned: Callable[[World, float], Any] | None = None
         self.engine = ""
         self.form: StepForm | None = None
         self.remarks: tuple[str, ...] = ()

@@ -4,7 +4,8 @@ A down agent neither wakes nor receives; its clock keeps ticking. Every duration
 id and a period index, so all protocols of a scenario meet the same absences.
 
 Durations and instants are drawn by functions that compile (`on_off_length`, `diurnal_time`): the timelines here call
-them one by one, and the batched engine draws the changes of all agents with them (`hushnet.simulator.rules.absences`).
+them one by one, and the batched engine draws the changes of all agents with them
+(`hushnet.simulator.rules.clock_rules`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing_extensions import override
 
 from .compilation import form_of, part
 from .errors import FieldError, InputError
-from .files import beside, number, read_rows, shown
+from .input_files import beside, number, read_rows, shown
 from .kinds import KindOf
 from .parameters import LONGEST, Instant, Interval, Parameters, Spread
 

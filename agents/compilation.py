@@ -14,7 +14,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import cache, partial, update_wrapper
 from pathlib import Path
@@ -25,17 +25,20 @@ import numba
 from numba.extending import register_jitable
 from numpy import ndarray
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
 _config: Any = numba.config  # pyright: ignore[reportPrivateImportUsage]  # documented, and not in its __all__
 PACKAGE = Path(__file__).resolve().parent.parent
 SOURCES = (
     "agents/**/*.py",
-    "protocols/steps/*_kernels.py",
-    "protocols/steps/partners.py",
+    "protocols/steps/kernels.py",
     "simulator/network/*.py",
     "simulator/rules/*.py",
     "simulator/tables/*.py",
-    *(f"simulator/engine/batched/{name}.py" for name in ("*_events", "*windows", "agenda", "lossless_rounds", "plan")),
-    "simulator/engine/batched/wake_heap.py",
+    *(f"simulator/engine/batched/{name}.py" for name in ("event_windows", "windows", "lossless_rounds", "step_plan")),
 )
 """Files of which compiled functions are made, and all of whose constants they read."""
 FOLDER = "HUSHNET_CACHE_DIR"
@@ -113,7 +116,7 @@ class Compiled:
         if types not in self.forms:
             folder, _ = store()
             own = None if folder is None else folder / hashlib.blake2b(str(types).encode(), digest_size=8).hexdigest()
-            with ASIDE.get()(), _folder_of_code(own), _untraced():
+            with ASIDE.get()(), _folder_of_code(own), _untraced(), _timed(), _alone(own):
                 self.forms[types] = numba.njit(types, cache=own is not None, **self._options)(self._function)
         return self.forms[types]
 
@@ -156,12 +159,28 @@ def store() -> tuple[Path | None, str]:
     return folder, ""
 
 
+def is_stored() -> bool:
+    """True if there is code of this version on disk."""
+    folder, _ = store()
+    return folder is not None and any(folder.rglob("*.nbi"))
+
+
+def seconds_spent() -> float:
+    """Seconds for which this process has been compiling, or loading what was compiled before, until now."""
+    return _SPENT[0] + (0.0 if _SPENT[1] is None else time.perf_counter() - _SPENT[1])
+
+
+def is_at_it() -> bool:
+    """True while this process compiles, and has for more than loading takes."""
+    return _SPENT[1] is not None and seconds_spent() > 1
+
+
 def announce() -> None:
     """Say on stderr, once, that the engine is about to be compiled, if no code of this version is stored."""
-    folder, refusal = store()
-    if os.environ.get(SILENT) or not is_compiled() or (folder is not None and any(folder.rglob("*.nbi"))):
+    if os.environ.get(SILENT) or not is_compiled() or is_stored():
         return
     os.environ[SILENT] = "1"
+    _, refusal = store()
     kept = f"the compiled code is not kept, for {refusal}" if refusal else "once"
     sys.stderr.write(f"compiling the engine, {kept}; this takes up to half a minute\n")
 
@@ -197,6 +216,30 @@ def form_of(thing: object, name: str) -> Any:
 def is_patched(thing: object) -> bool:
     """True if a method of an object has been replaced on the object itself."""
     return any(callable(getattr(type(thing), key, None)) for key in getattr(thing, "__dict__", ()))
+
+
+_SPENT: list[Any] = [0.0, None]
+"""Seconds spent compiling, and since when it is being done now, or None."""
+
+
+@contextmanager
+def _timed() -> Iterator[None]:
+    _SPENT[1] = time.perf_counter()
+    try:
+        yield
+    finally:
+        _SPENT[:] = seconds_spent(), None
+
+
+@contextmanager
+def _alone(folder: Path | None) -> Iterator[None]:
+    """Have other processes that compile the same form wait, and load it then, where the system has locks."""
+    with ExitStack() as opened:
+        with suppress(OSError):
+            if folder is not None and fcntl is not None:
+                folder.mkdir(parents=True, exist_ok=True)
+                fcntl.flock(opened.enter_context((folder / ".lock").open("a")), fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager

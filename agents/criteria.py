@@ -40,7 +40,7 @@ class Criterion:
     high : float
         Its largest value; the smallest is 0.
     classes : bool
-        Whether labels are -1 and +1, so that trivial predictions are majorities and no means.
+        Whether labels are classes, so that trivial predictions are majorities and no means.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Criterion:
 
 
 CRITERIA: Registry[Criterion] = Registry("criterion")
-"""Criteria by name; `hushnet.agents.tasks.base.Task.metric` is one of these names."""
+"""Criteria by name; `hushnet.agents.tasks.task.Task.metric` is one of these names."""
 
 
 def register(criterion: Criterion) -> Criterion:
@@ -66,7 +66,11 @@ def register(criterion: Criterion) -> Criterion:
     return CRITERIA.add(criterion.name, criterion, maker=criterion.per_row)
 
 
-def _signs(scores: Array) -> Array:
+def _classes(scores: Array) -> Array:
+    """The class of the highest score: -1 or +1 of (k,) or (k, 2) scores, 0 to K - 1 of (k, K)."""
+    if scores.ndim == 2:
+        top = scores.argmax(axis=1).astype(np.float64)
+        return top if scores.shape[1] > 2 else 2.0 * top - 1.0
     return 2.0 * (scores >= 0).astype(np.float64) - 1.0
 
 
@@ -78,6 +82,6 @@ def _squared_errors(predictions: Array, labels: Array) -> Array:
     return (predictions - labels) ** 2
 
 
-register(Criterion("accuracy", "accuracy", _hits, _signs, more_is_better=True, high=1.0, classes=True))
+register(Criterion("accuracy", "accuracy", _hits, _classes, more_is_better=True, high=1.0, classes=True))
 register(Criterion("rmse", "RMSE", _squared_errors, of_mean=np.sqrt))
 register(Criterion("mse", "mean squared error", _squared_errors))

@@ -34,6 +34,10 @@ class HushnetError(Exception):
 
     exit_code = 1
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows in a notebook: the sentence, without the lines of ours that it came through."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class InputError(HushnetError):
     """A scenario, data file or argument that is not admissible.

@@ -26,7 +26,10 @@ def one_way(tail: int, head: int, there: float, back: float) -> InputError:
 
 @dataclass(frozen=True)
 class Graph:
-    """An undirected weighted graph, stored as its directed edges grouped by tail.
+    """A weighted graph, stored as its directed edges grouped by tail.
+
+    Of a directed graph both directions of every edge are there, and messages go over those that are open: agents hear
+    over the others what comes the other way. Its neighbours are those that an agent sends to or hears.
 
     Parameters
     ----------
@@ -35,12 +38,40 @@ class Graph:
     heads : (E,) int64
         Head of each directed edge; ascending within an agent, so sums over neighbours run in index order.
     weights : (E,) float64
-        W_ij >= 0 of each directed edge, symmetric.
+        W_ij >= 0 of each directed edge; symmetric, but of directed graphs.
+    open : (E,) bool, optional
+        Of a directed graph, over which edges messages go; of others over all.
     """
 
     offsets: NDArray[np.int64]
     heads: NDArray[np.int64]
     weights: NDArray[np.float64]
+    open: NDArray[np.bool_] | None = None
+
+    @classmethod
+    def from_directed_edges(
+        cls, agents: int, tails: NDArray[np.int64], heads: NDArray[np.int64], weights: NDArray[np.float64]
+    ) -> Graph:
+        """Build from directed edges, each listed once.
+
+        Raises
+        ------
+        InputError
+            If one is listed twice.
+        """
+        listed = np.asarray(tails, dtype=np.int64) * agents + np.asarray(heads, dtype=np.int64)
+        once, counts = np.unique(listed, return_counts=True)
+        for edge in once[counts > 1][:1].tolist():
+            tail, head = divmod(edge, agents)
+            raise InputError(
+                f"makes two edges from agent {tail} to agent {head}; make one of them", field=("topology",)
+            )
+        pairs = np.unique(np.concatenate([listed, heads * agents + tails]).astype(np.int64))
+        open_, own = np.isin(pairs, listed), np.zeros(len(pairs))
+        own[np.searchsorted(pairs, listed)] = weights
+        both_tails, both_heads = np.divmod(pairs, agents)
+        offsets = np.searchsorted(both_tails, np.arange(agents + 1)).astype(np.int64)
+        return cls(offsets, both_heads, own, open_)
 
     @classmethod
     def from_edges(
@@ -79,6 +110,8 @@ class Graph:
         agents, edges = (
             np.cumsum([0, *counts]) for counts in zip(*((p.agents, len(p.heads)) for p in parts), strict=True)
         )
+        if any(part.directed for part in parts):
+            raise ValueError("directed graphs are not joined")
         offsets = [part.offsets[:-1] + edges[k] for k, part in enumerate(parts)]
         heads = [part.heads + agents[k] for k, part in enumerate(parts)]
         weights = [part.weights for part in parts]
@@ -99,6 +132,26 @@ class Graph:
         """(n,) number of neighbours of each agent."""
         return np.diff(self.offsets)
 
+    @property
+    def directed(self) -> bool:
+        """True if messages may go over an edge in one direction alone."""
+        return self.open is not None
+
+    @cached_property
+    def opened(self) -> NDArray[np.bool_]:
+        """(E,) whether messages go over each directed edge."""
+        return np.ones(len(self.heads), dtype=bool) if self.open is None else self.open
+
+    @cached_property
+    def out_degrees(self) -> NDArray[np.int64]:
+        """(n,) number of agents that each agent sends to."""
+        return np.bincount(self.tails[self.opened], minlength=self.agents).astype(np.int64)
+
+    @cached_property
+    def in_degrees(self) -> NDArray[np.int64]:
+        """(n,) number of agents that each agent hears."""
+        return np.bincount(self.heads[self.opened], minlength=self.agents).astype(np.int64)
+
     @cached_property
     def strengths(self) -> NDArray[np.float64]:
         """(n,) D_ii, the sum of the weights at each agent."""
@@ -111,6 +164,32 @@ class Graph:
         reverse = np.empty(len(self.heads), dtype=np.int64)
         reverse[order] = np.arange(len(self.heads))
         return reverse
+
+    @cached_property
+    def diameter(self) -> float:
+        """Largest number of hops on a shortest way from one agent to another; infinite where there is none."""
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import shortest_path
+
+        ends = self.tails[self.opened], self.heads[self.opened]
+        matrix = csr_array((np.ones(len(ends[0])), ends), shape=(self.agents, self.agents))
+        return float(shortest_path(matrix, unweighted=True).max(initial=0.0))
+
+    @cached_property
+    def spectral_gap(self) -> float:
+        """1 - |lambda_2| of the mixing matrix: by how much averaging contracts in a round, from 0 (not at all) to 1.
+
+        Weights are Metropolis's, 1 / (1 + max(degree i, degree j)); of a directed graph, whose matrix is
+        column-stochastic, 1 / (1 + degree) of who sends.
+        """
+        counts = self.out_degrees
+        shares = counts[self.tails] if self.directed else np.maximum(counts[self.tails], counts[self.heads])
+        matrix = np.zeros((self.agents, self.agents))
+        matrix[self.heads, self.tails] = np.where(self.opened, 1.0 / (1.0 + shares), 0.0)
+        matrix += np.diag(1.0 - matrix.sum(axis=0))
+        values = np.linalg.eigvals(matrix) if self.directed else np.linalg.eigvalsh(matrix)
+        second = np.sort(np.abs(values))[-2] if self.agents > 1 else 0.0
+        return float(1.0 - min(second, 1.0))
 
     def edges_of(self, agent: int) -> slice:
         """The directed edges that an agent owns, as a slice."""

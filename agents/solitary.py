@@ -15,7 +15,7 @@ from .losses import local_gradient
 from .objectives.objectives import Models, local_models
 from .parameters import Parameters, Positive, Repeats
 from .tables import Shard
-from .tasks.base import Task
+from .tasks.task import Task
 
 
 @final
@@ -55,8 +55,10 @@ def solitary_model(shard: Shard, task: Task, agent: int, how: Solitary) -> NDArr
     """
     if isinstance(how, GradientSteps):
         model, share = np.zeros(task.dimension), len(shard) / max(1, int(task.train.counts.max()))
+        if task.first is not None:
+            model = task.first.copy()
         for _ in range(how.steps):
-            model -= how.step_size * share * local_gradient(model, shard, task.loss, float(task.regularisation[agent]))
+            model -= how.step_size * share * _gradient(model, shard, task, agent)
         return model
     return local_models(task, np.array([agent]))[0]
 
@@ -64,3 +66,12 @@ def solitary_model(shard: Shard, task: Task, agent: int, how: Solitary) -> NDArr
 def solitary_models(task: Task, how: Solitary) -> Models:
     """(n, p) solitary models of all agents; see `solitary_model`."""
     return np.array([solitary_model(task.shard(agent), task, agent, how) for agent in range(task.agents)])
+
+
+def _gradient(model: NDArray[np.float64], shard: Shard, task: Task, agent: int) -> NDArray[np.float64]:
+    """(p,) gradient of an agent's own regularised loss."""
+    decay = float(task.regularisation[agent])
+    if task.model is None:
+        return local_gradient(model, shard, task.loss, decay)
+    rows = shard.features, shard.labels, np.array([0, len(shard)])
+    return task.model.mean_gradients(model[None], *rows, task.loss)[0] + 2.0 * decay * model * (len(shard) > 0)

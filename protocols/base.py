@@ -49,14 +49,13 @@ from .privacy.mechanisms import Release
 from .problem import Problem
 from .public_start import PublicStart
 from .schedule import ScheduleParameters, expanded
-from .steps.loading import loaders_of, loaders_of_one
-from .steps.names import Constants, Names
-from .steps.noise import NO_DATA, NO_NOISE, StepNoise
-from .steps.partners import NO_LAW, rank_of
+from .steps.declarations import NO_DATA, NO_NOISE, Every, StepNoise, check_declared
+from .steps.kernels import NO_LAW, rank_of
 from .steps.peer import Peer, Sent
-from .steps.sending import Every, check_declared
+from .steps.record import loaders_of, loaders_of_one
 from .steps.single_steps import PHASES, SingleSteps, bound, check_form
-from .steps.tables import StepTables
+from .steps.step_names import Constants, Names
+from .steps.step_tables import StepTables
 from .surroundings import Surroundings
 from .traits import Traits
 
@@ -113,6 +112,8 @@ class Protocol(ABC):
     """Whether `models` follows from what was released, so that epsilon covers it; otherwise agents keep theirs."""
     learns_from: ClassVar[Literal["rows", "columns"]] = "rows"
     """What the task has to spread over agents: rows, or columns of the same rows (``task.split: {by: columns}``)."""
+    learns: ClassVar[Literal["any", "convex", "linear"]] = "any"
+    """Models that it learns: any, by gradients; convex ones; linear ones, by minimisers or rows."""
     shared_parts: ClassVar[tuple[Literal["features", "labels"], ...]] = ()
     """Parts of a record that neighbouring data sets share, because they are among the `assumed_public`."""
     step: ClassVar[Callable[..., Any] | None] = None

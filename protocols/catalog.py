@@ -20,6 +20,7 @@ GROUP = "hushnet.protocols"
 
 PROTOCOLS: dict[str, str] = {
     "ad_psgd": ".ad_psgd:AdPsgd",
+    "choco_sgd": ".choco_sgd:ChocoSGD",
     "collaborative_admm": ".collaborative_admm:CollaborativeAdmm",
     "consensus_admm": ".consensus_admm:ConsensusAdmm",
     "coordinate_descent": ".coordinate_descent:CoordinateDescent",
@@ -40,6 +41,7 @@ PROTOCOLS: dict[str, str] = {
     "perturbed_admm": ".perturbed_admm:PerturbedAdmm",
     "push_sum_dual_averaging": ".push_sum_dual_averaging:PushSumDualAveraging",
     "solitary": ".baselines:Solitary",
+    "stochastic_gradient_push": ".stochastic_gradient_push:StochasticGradientPush",
     "stale_feature_sharing": ".stale_feature_sharing:StaleFeatureSharing",
 }
 """Shipped protocols as ``module:Class`` of `hushnet.protocols.algorithms`, imported when they are asked for."""

@@ -17,11 +17,11 @@ from typing_extensions import override
 from ..agents.clipping import clip_rows, norms
 from ..agents.errors import InputError
 from ..agents.tables import Shard
-from ..agents.tasks.base import Task
+from ..agents.tasks.task import Task
 from .privacy.budget import Privacy
 from .privacy.mechanisms import Norm, Release
 from .privacy.plans import Plan, plan
-from .steps.noise import NO_DATA, NO_NOISE, StepNoise
+from .steps.declarations import NO_DATA, NO_NOISE, StepNoise
 from .surroundings import check_slope
 
 UNBOUNDED = "nothing bounds how far one example moves a gradient"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..agents.graph import Graph
-from ..agents.tasks.base import Task
+from ..agents.tasks.task import Task
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,8 @@ class Traits:
         Whether a step is right only if both ends of an edge make it with values of the same round: what one end adds
         the other takes away, or a reply belongs to one question. Such a protocol is never run with ``patience``, with
         which an end goes on with an older round and the two never make up for the difference.
+    directed : bool
+        Whether it is right on directed graphs, where an agent does not hear everybody that it sends to.
     instead : str, optional
         What a refusal of ``patience`` names beside ``resend_after``: a protocol that needs no rounds.
 
@@ -53,6 +55,7 @@ class Traits:
     unanswered: Unanswered | None = None
     central: bool = False
     needs_both_ends: bool = False
+    directed: bool = False
     instead: str | None = None
 
     def __post_init__(self) -> None:

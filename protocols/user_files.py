@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from ..agents.errors import INTERRUPTED, InputError, words_of
-from ..agents.files import beside, read_bytes
+from ..agents.input_files import beside, read_bytes
 from ..agents.suggestions import listed, suggestion
 
 MOST_CODE = 2**24

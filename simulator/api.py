@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from ..protocols.base import Protocol
     from .compare import Comparison
     from .experiment import Jobs
-    from .figures.notebook import Figures
-    from .recording.recorder import OwnMetric
+    from .figures.notebook_display import Figures
+    from .recording.snapshot import OwnMetric
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,7 +99,7 @@ class Result:
         InputError
             If there is no figure of a name, or the style is none.
         """
-        from .figures.notebook import Figures
+        from .figures.notebook_display import Figures
 
         return Figures(self.collection, only or None, style)
 
@@ -160,7 +160,7 @@ def run(
     protocols : mapping of str to type, optional
         Your own protocol classes, by the name that the scenario gives as ``kind``.
     metrics : mapping of str to callable, optional
-        Your own metrics: functions of a `hushnet.simulator.recording.recorder.Snapshot` that give a number, or numbers
+        Your own metrics: functions of a `hushnet.simulator.recording.snapshot.Snapshot` that give a number, or numbers
         by name. Runs with them are always run anew. Targets and figures know metrics that the scenario names:
         ``./file.py:name`` of a function, or of a `hushnet.simulator.metrics.Metric`.
     out, data_dir : Path or str, optional
@@ -174,7 +174,8 @@ def run(
     quick : bool
         Whether to run the scenario's quick version.
     jobs : int or "auto"
-        Processes. The results are the same. A script that asks for more than one needs
+        Processes; "auto" takes as many as processors and memory admit where that is faster. The results are the same.
+        A script that asks for more than one needs
         ``if __name__ == "__main__":`` around what it does, for they import it.
     scheduler : str, optional
         Address of a dask cluster to use instead.

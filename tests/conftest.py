@@ -1,4 +1,4 @@
-"""Which tests are smoke tests, a part of every room in about a minute of processor time; which are long; a browser."""
+"""Sizes of the test run: quick, smoke, and the default; what is collected only where it is asked for; a browser."""
 
 from __future__ import annotations
 
@@ -12,28 +12,52 @@ from .durations import listed
 
 HERE = Path(__file__).parent
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-SMOKE = frozenset(
+QUICK = frozenset(
     {
         "agents/test_clipping.py",
+        "agents/test_csv.py",
         "agents/test_losses.py",
-        "agents/test_compilation.py",
+        "agents/test_packed.py",
+        "engine/test_availability.py",
         "engine/test_clocks.py",
         "engine/test_network.py",
+        "engine/test_randomness.py",
         "engine/test_topology.py",
-        "engine/test_world.py",
-        "experiment/test_measures.py",
-        "experiment/test_recorder.py",
         "privacy/test_budget.py",
         "privacy/test_ledger.py",
         "privacy/test_mechanisms.py",
         "scenario/test_figure_parameters.py",
-        "scenario/test_invented_kinds.py",
-        "scenario/test_mistakes.py",
         "scenario/test_scenario.py",
-        "test_architecture.py",
+        "scenario/test_sweeps.py",
     }
 )
+"""Files of quick tests: nothing is compiled, no process is started, and no experiment is run."""
+SMOKE = QUICK | {
+    "agents/test_compilation.py",
+    "engine/test_world.py",
+    "experiment/test_measures.py",
+    "experiment/test_recorder.py",
+    "scenario/test_invented_kinds.py",
+    "scenario/test_mistakes.py",
+    "test_architecture.py",
+}
 """Files of smoke tests; slow ones in them are none."""
+SIZES = {"quick": QUICK, "smoke": SMOKE}
+ASKED_FOR = ("benchmarks", "campaigns", "oracles", "privacy/mutations", "privacy/planted")
+"""Folders of tests that are collected only where a command names them, or a file in them (CI runs a slice)."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files without tests of the size that is asked for, whose import takes longer, and `ASKED_FOR`."""
+    if not collection_path.is_relative_to(HERE):
+        return None
+    name = collection_path.relative_to(HERE).as_posix()
+    files = SIZES.get(config.option.markexpr)
+    if files is not None and collection_path.name.startswith("test_"):
+        return name not in files or None
+    named = [Path(argument.partition("::")[0]).resolve() for argument in config.args]
+    apart = name in ASKED_FOR and not any(path.is_relative_to(collection_path) for path in named)
+    return apart or None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -46,9 +70,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if long[name] != bracket + case:
                 item.add_marker(pytest.mark.slow)
     for item in items:
-        of_smoke = item.path.is_relative_to(HERE) and item.path.relative_to(HERE).as_posix() in SMOKE
-        if of_smoke and item.get_closest_marker("slow") is None:
-            item.add_marker(pytest.mark.smoke)
+        name = item.path.relative_to(HERE).as_posix() if item.path.is_relative_to(HERE) else ""
+        for size, files in SIZES.items():
+            if name in files and item.get_closest_marker("slow") is None:
+                item.add_marker(size)
 
 
 @pytest.fixture(scope="module", autouse=True)

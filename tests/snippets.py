@@ -38,6 +38,6 @@ def execute(page: Path, fragment: Callable[[str], None] | None = None) -> None:
                 assert program == "hushnet"
                 assert main(arguments) == 0, line
         elif language == "python":
-            exec(compile(text, page.name, "exec"), names)
+            exec(compile(text, page.name, "exec", dont_inherit=True), names)
         elif language == "yaml" and fragment is not None:
             fragment(text)

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 STOREYS = ("agents", "protocols", "simulator")
 GATES = {
-    "agents/files.py": "the gate",
+    "agents/input_files.py": "the gate",
     "agents/compilation.py": "our own sources, whose hash names the folder of compiled code",
     "agents/scratch.py": "writes what is new under a name of its own",
     "simulator/storage/files.py": "reads what hushnet wrote, by way of the gate, and syncs",
@@ -18,7 +18,7 @@ GATES = {
     "simulator/storage/dataset.py": "writes a table piece by piece, inside of a fresh folder",
     "simulator/cli/application.py": "the metadata of the installed package",
     "simulator/experiment/remote.py": "a file of a run that somebody is at, in a folder of its own",
-    "simulator/cli/streams.py": "the null device in place of an output that is closed",
+    "simulator/cli/output_streams.py": "the null device in place of an output that is closed",
 }
 """Who may open files, and why."""
 MODULES = frozenset(

@@ -188,6 +188,11 @@ def test_the_readmes_scenario_and_protocol_run(tmp_path):
     assert set(collection.trace["protocol"]) == {"local", "cd", "cd-private", "mine"}
 
 
+def test_no_two_modules_have_one_name():
+    files = [path.name for room in ("agents", "protocols", "simulator") for path in (ROOT / room).rglob("*.py")]
+    assert {name for name in files if files.count(name) > 1} == {"__init__.py", "__main__.py"}
+
+
 def test_no_two_classes_have_one_name():
     found: dict[str, list[str]] = {}
     for folder in FOLDERS:

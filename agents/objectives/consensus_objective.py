@@ -11,7 +11,7 @@ import numpy as np
 from typing_extensions import override
 
 from ..quantity import OWN, Quantity, identified
-from ..tasks.base import Task
+from ..tasks.task import Task
 from .objectives import MeanLosses, Models, Objective, local_gradients, mean_losses
 from .pooled_objective import PooledObjective
 

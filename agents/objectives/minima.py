@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import HushnetError
-from ..files import read_bytes
+from ..input_files import read_bytes
 from ..scratch import scratch, write_new
 from .objectives import Models, Objective
 

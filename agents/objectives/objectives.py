@@ -20,12 +20,13 @@ from typing_extensions import override
 from ..errors import InputError
 from ..graph import Graph
 from ..losses import Loss, local_gradient, local_loss
+from ..models.predictor import Predictor
 from ..optimisation.compiled_sums import read_only, scores_of_rows, squared_gaps, weighted_rows
 from ..optimisation.newton import conjugate_gradients, newton
 from ..optimisation.solvers import minimise_local
 from ..quantity import OWN, Quantity
 from ..tables import Shard, Table
-from ..tasks.base import Task
+from ..tasks.task import Task
 
 Models = NDArray[np.float64]
 """(n, p): row i is agent i's model."""
@@ -34,7 +35,7 @@ MeanLosses = Callable[[Task, Models], NDArray[np.float64]]
 
 
 class Objective(ABC):
-    """A convex function of all agents' models.
+    """A function of all agents' models, convex unless it has no `has_minimum`.
 
     Attributes
     ----------
@@ -49,6 +50,11 @@ class Objective(ABC):
     @abstractmethod
     def fingerprint(self) -> str:
         """A hash of everything that the objective depends on."""
+
+    @property
+    def has_minimum(self) -> bool:
+        """True if `minimise` finds its minimum; by default it does."""
+        return True
 
     @property
     def quantity(self) -> Quantity:
@@ -78,6 +84,15 @@ class Objective(ABC):
     @abstractmethod
     def minimise(self) -> tuple[Models, float]:
         """The (n, p) minimiser and the minimum, to rounding."""
+
+    def over(self, agents: NDArray[np.bool_]) -> Objective | None:
+        """The same objective over some of the agents alone, whatever the others have; None if there is no such thing.
+
+        Parameters
+        ----------
+        agents : (n,) bool
+        """
+        return None
 
     def gradient(self, models: Models) -> Models:
         """(n, p) gradient at the (n, p) models."""
@@ -227,7 +242,8 @@ class LocalOnly(Objective):
 def mean_losses(task: Task, models: Models) -> NDArray[np.float64]:
     """(n,) L_i(theta_i) without the regulariser, at the (n, p) models; 0 for agents without data."""
     table = task.train
-    return table.sums(task.loss.value(row_scores(table, models), table.labels)) / np.maximum(table.counts, 1)
+    scores = row_scores(table, models, task.model)
+    return table.sums(task.loss.value(scores, table.labels)) / np.maximum(table.counts, 1)
 
 
 def local_losses(task: Task, models: Models, losses: MeanLosses = mean_losses) -> NDArray[np.float64]:
@@ -247,11 +263,13 @@ def local_gradients(task: Task, models: Models) -> Models:
     return _combine(task.train, task.regularisation, slopes, models)
 
 
-def row_scores(table: Table, models: Models) -> NDArray[np.float64]:
-    """Score x . theta_owner of every row of a table at the (n, p) models."""
-    expected = (len(table.offsets) - 1, table.features.shape[1])
+def row_scores(table: Table, models: Models, model: Predictor | None = None) -> NDArray[np.float64]:
+    """(M,) or (M, K) scores of every row of a table at its owner's of the (n, p) models; x . theta of the linear."""
+    expected = (len(table.offsets) - 1, table.features.shape[1] if model is None else model.width)
     if models.shape != expected:
         raise ValueError(f"models must have the shape {expected}, got {models.shape}")
+    if model is not None:
+        return model.scores(models, table.features, table.offsets)
     return scores_of_rows(*map(read_only, (table.features, table.offsets, models, np.arange(expected[0]))))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import final
 
@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from ..losses import Hinge
+from ..losses.cross_entropy import probabilities
 from ..optimisation.newton import conjugate_gradients, newton
 from ..optimisation.solvers import check_minimised
 from ..optimisation.support_vectors import minimise_hinge
 from ..quantity import AVERAGE, CENTRAL, Quantity, Scale, identified
-from ..tasks.base import Task
+from ..tasks.task import Task
 from .objectives import Models, Objective
 
 LARGEST_HESSIAN = 1000
@@ -27,6 +28,8 @@ LARGEST_HESSIAN = 1000
 @dataclass(frozen=True)
 class PooledObjective(Objective):
     """F(x) = sum_k w_k phi(x . x_k, y_k) + (ridge / 2) |x|^2 over all training rows, at x = sum_i m_i theta_i.
+
+    Of a model that is not linear, its scores are in the place of x . x_k; perceptrons have no minimum that is computed.
 
     Parameters
     ----------
@@ -90,6 +93,17 @@ class PooledObjective(Objective):
         )
 
     @override
+    def over(self, agents: NDArray[np.bool_]) -> PooledObjective | None:
+        """F of these agents' rows at the average of their models, each counting as much more as fewer share it."""
+        share = float(self.mixture[agents].sum())
+        if share == 0.0:
+            return None
+        kept, summed = agents[self.task.train.owners], self.scale == "sum over rows"
+        times = float(max(kept.sum(), 1)) if summed else self.times
+        mixture = np.where(agents, self.mixture, 0.0) / share
+        return replace(self, row_weights=self.row_weights * kept / share, mixture=mixture, times=times)
+
+    @override
     def value(self, models: Models) -> float:
         return self.at(self.mixture @ models)
 
@@ -101,8 +115,23 @@ class PooledObjective(Objective):
     def at(self, model: NDArray[np.float64]) -> float:
         """F at one (p,) model."""
         table = self.task.train
-        losses = self.task.loss.value(table.features @ model, table.labels)
+        losses = self.task.loss.value(self._scores(model), table.labels)
         return float(self.row_weights @ losses + 0.5 * self.ridge * (model @ model))
+
+    @property
+    @override
+    def has_minimum(self) -> bool:
+        return self.task.model is None or self.task.model.convex
+
+    @cached_property
+    def _together(self) -> NDArray[np.int64]:
+        """Where the rows begin and end that one model judges: all of them."""
+        return np.array([0, len(self.task.train.labels)])
+
+    def _scores(self, model: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(M,) or (M, K) scores of all training rows at one (p,) model."""
+        features, kind = self.task.train.features, self.task.model
+        return features @ model if kind is None else kind.scores(model[None], features, self._together)
 
     @override
     def minimise(self) -> tuple[Models, float]:
@@ -119,15 +148,20 @@ class PooledObjective(Objective):
         return newton(np.zeros(self.task.dimension), self._evaluate, self._step)
 
     def _evaluate(self, model: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        table, loss = self.task.train, self.task.loss
-        scores = table.features @ model
+        table, loss, kind = self.task.train, self.task.loss, self.task.model
+        scores = self._scores(model)
         value = float(self.row_weights @ loss.value(scores, table.labels) + 0.5 * self.ridge * (model @ model))
+        if kind is not None:
+            given = model[None], table.features, table.labels, self._together, loss, self.row_weights
+            return value, kind.gradients(*given)[0] + self.ridge * model
         slopes = self.row_weights * loss.slope(scores, table.labels)
         return value, slopes @ table.features + self.ridge * model
 
     def _step(self, model: NDArray[np.float64], gradient: NDArray[np.float64], tolerance: float) -> NDArray[np.float64]:
         """An approximate solution of Hessian @ step = -gradient."""
         features = self.task.train.features
+        if self.task.model is not None:
+            return self._step_of_classes(model, gradient, tolerance)
         bends = self.row_weights * self.task.loss.second_slope(features @ model, self.task.train.labels)
         if len(model) > LARGEST_HESSIAN:
             diagonal = bends @ features**2 + self.ridge
@@ -139,3 +173,19 @@ class PooledObjective(Objective):
         hessian = (features.T * bends) @ features
         hessian[np.diag_indices(len(model))] += self.ridge
         return np.linalg.solve(hessian, -gradient).astype(np.float64)
+
+    def _step_of_classes(
+        self, model: NDArray[np.float64], gradient: NDArray[np.float64], tolerance: float
+    ) -> NDArray[np.float64]:
+        """As `_step`, of softmax regression: a row's Hessian by its scores is diag(P) - P P'."""
+        features, weights = self.task.train.features, self.row_weights[:, None]
+        scores = self._scores(model)
+        shares = probabilities(scores)
+        diagonal = (features**2).T @ (weights * shares * (1.0 - shares)) + self.ridge
+
+        def apply(direction: NDArray[np.float64]) -> NDArray[np.float64]:
+            bent = shares * (features @ direction.reshape(diagonal.shape))
+            bent -= shares * bent.sum(axis=1, keepdims=True)
+            return (features.T @ (weights * bent)).reshape(-1) + self.ridge * direction
+
+        return conjugate_gradients(apply, -gradient, diagonal.reshape(-1), tolerance=tolerance)

@@ -5,7 +5,7 @@ A task of your own is a file here whose class derives from `registry.TaskKind`, 
 
 from __future__ import annotations
 
-from .registry import TASKS, TaskKind, TaskParameters
+from .task_registry import TASKS, TaskKind, TaskParameters
 
 # isort: off
 from .linear_classification import LinearClassification
@@ -16,6 +16,7 @@ from .adult import Adult
 from .libsvm_sets import A9a, Epsilon, Gisette
 from .stand_ins import EpsilonLike, GisetteLike
 from .csv_table import CsvTable
+from .digits import Digits
 # isort: on
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "A9a",
     "Adult",
     "CsvTable",
+    "Digits",
     "Epsilon",
     "EpsilonLike",
     "Gisette",

@@ -14,20 +14,20 @@ from typing import ClassVar, Literal, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from ..errors import InputError
-from ..files import beside, parse_number, read_lines
+from ..errors import FieldError, InputError
+from ..input_files import beside, parse_number, read_lines
 from ..losses import LOSSES, ClassLossName
 from ..packed import located
 from ..parameters import NotNegative, Size
 from ..tables import Table
-from .base import Task
 from .datasets import DATASETS, checksums, data_directory
 from .extent import CELL_BYTES, Extent, Files, distinct, head_of, parsed
 from .outline import Outline
-from .registry import TASKS, TaskKind
-from .splits import hold_out, inverse_counts
+from .splits import Dealt, SplitParameters, hold_out, inverse_counts, split_notes
+from .task import Task
+from .task_registry import TASKS, TaskKind
 
 FIELD = ("task", "path")
 FILES = tuple(DATASETS["adult"].files)
@@ -57,6 +57,8 @@ class Adult(TaskKind):
     published: ClassVar[bool] = True
     agents: Size = 5
     """Number of agents that the rows are dealt to."""
+    split: SplitParameters | None = None
+    """Rule that deals rows, in place of `agents` and `size_ratio`."""
     size_ratio: float = Field(default=1.0, ge=1, le=1e6)
     """Rows of the last agent over rows of the first, with sizes in arithmetic progression; 1 deals evenly."""
     shuffle: int = Field(default=0, ge=0, lt=2**64)
@@ -70,24 +72,35 @@ class Adult(TaskKind):
     path: str | None = None
     """The folder that holds adult.data and adult.test; without it, adult in the data directory."""
 
+    @model_validator(mode="after")
+    def _dealt_once(self) -> Adult:
+        stated = self.model_fields_set & {"agents", "size_ratio"}
+        if self.split is not None and stated:
+            raise FieldError(f"is a rule in place of {' and '.join(sorted(stated))}; give one of them", "split")
+        return self
+
+    @property
+    def _count(self) -> int:
+        return self.agents if self.split is None else self.split.count
+
     def outline(self) -> Outline:
         """Return the outline of the task, which the parameters alone determine."""
         regularised = self.regularisation == "1/m" or self.regularisation > 0
         tested = self.test_share > 0
         return Outline(
-            self.kind, self.loss, agents=self.agents, regularised=regularised, tested=tested, bounded=("l2",)
+            self.kind, self.loss, agents=self._count, regularised=regularised, tested=tested, bounded=("l2",)
         )
 
     def extent(self, files: Files | None) -> Extent:
         """Estimate the size of the task, from the first megabyte of each file if the files may be read."""
         if files is None:
-            return Extent(self.agents, 1, 0)
+            return Extent(self._count, 1, 0)
         heads = [head_of(file, FIELD) for file in self._files(data_directory(files.data_dir), files.base).values()]
         rows = [row for head in heads for row in parsed(head, ",")]
         categories = [distinct(rows, column) for column in range(ATTRIBUTES) if column not in NUMERIC]
         dimension = len(NUMERIC) + sum(categories)
         each = (ATTRIBUTES + 1) * CELL_BYTES + 2 * 8 * dimension
-        return Extent(self.agents, dimension, each * sum(head.count for head in heads))
+        return Extent(self._count, dimension, each * sum(head.count for head in heads))
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Read both files and make the task.
@@ -108,23 +121,32 @@ class Adult(TaskKind):
         """
         files = self._files(data_directory(data_dir), base)
         features, labels = prepared(read_rows(list(files.values())))
-        owners = np.repeat(np.arange(self.agents), self._sizes(len(labels)))
         order = np.random.default_rng(self.shuffle).permutation(len(labels))
-        features, labels = features[order], labels[order]
-        held = hold_out(owners, self.agents, self.test_share, rng=rng)
-        counts = np.bincount(owners[~held], minlength=self.agents)
-        given = self.regularisation
+        features, labels, agents = features[order], labels[order], self._count
+        if self.split is None:
+            owners = np.repeat(np.arange(agents), self._sizes(len(labels)))
+        else:
+            owners = self.split.owners(Dealt(features, labels, classes=True), rng=rng)
+            dealt = owners >= 0
+            features, labels, owners = features[dealt], labels[dealt], owners[dealt]
+        held = hold_out(owners, agents, self.test_share, rng=rng)
+        counts = np.bincount(owners[~held], minlength=agents)
+        given, train = self.regularisation, Table.from_owners(features[~held], labels[~held], owners[~held], agents)
         return Task(
             name="UCI Adult",
-            ids=list(range(self.agents)),
-            train=Table.from_owners(features[~held], labels[~held], owners[~held], self.agents),
-            test=Table.from_owners(features[held], labels[held], owners[held], self.agents),
+            ids=list(range(agents)),
+            train=train,
+            test=Table.from_owners(features[held], labels[held], owners[held], agents),
             loss=LOSSES[self.loss],
-            regularisation=inverse_counts(counts) if given == "1/m" else np.full(self.agents, float(given)),
+            regularisation=inverse_counts(counts) if given == "1/m" else np.full(agents, float(given)),
             metric="accuracy",
             bounds={"l2": 1.0},
             assumed_public=("the largest value of each numeric column and the categories that occur",),
-            notes={"source": "UCI Adult, adult.data and adult.test", **checksums(files, DATASETS["adult"].files)},
+            notes={
+                "source": "UCI Adult, adult.data and adult.test",
+                **checksums(files, DATASETS["adult"].files),
+                "split": split_notes(train, 2),
+            },
         )
 
     def _files(self, data_dir: Path | None, base: Path | None) -> dict[str, Path]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..files import csv_problem, parse_number, read_lines, shown
+from ..input_files import csv_problem, parse_number, read_lines, shown
 from .cell_hints import MISSING, about_cell, about_header
 
 FIELD = ("task", "path")

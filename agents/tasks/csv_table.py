@@ -19,20 +19,23 @@ from pydantic import Field, model_validator
 
 from ..clipping import norms
 from ..errors import InputError
-from ..files import beside, parse_number
+from ..input_files import beside, parse_number
 from ..losses import LOSSES, LossName
+from ..models import LinearModel
 from ..packed import plain_name
 from ..parameters import Positive
 from ..tables import Table
-from .base import Task
 from .csv_reader import FIELD, Columns, comma_number, day_of, read_columns
 from .datasets import md5
 from .extent import CELL_BYTES, Extent, Files, distinct, head_of, parsed
 from .outline import Outline
-from .registry import TASKS, TaskKind
-from .splits import SplitParameters, hold_out, inverse_counts
+from .splits import Dealt, SplitParameters, hold_out, inverse_counts, split_notes
+from .task import Task
+from .task_registry import TASKS, TaskKind
 
 Scaling = Literal["none", "standard", "unit_row", "max_abs"]
+MOST_CLASSES = 1000
+"""More distinct labels are taken for numbers."""
 MOST_COLUMNS = 10
 """Wrong columns that one error names."""
 
@@ -44,10 +47,12 @@ class CsvTable(TaskKind):
 
     kind: Literal["csv"]
     draws_data: ClassVar[bool] = False
+    target: ClassVar[str] = "as the file has it"
     path: str = Field(examples=["rows.csv"])
     """The file, relative to the scenario file's folder; compressed if its name ends in .bz2, .gz or .xz."""
     label: str = Field(examples=["label"])
-    """Column of the label: two classes, or a number for a loss of real labels such as squared."""
+    """Column of the label: two classes, more for models with a score for each, or a number for a loss of real labels
+    such as squared."""
     agent: str | None = None
     """Column that names each row's agent; either this or `split`."""
     split: SplitParameters | None = None
@@ -132,7 +137,8 @@ class CsvTable(TaskKind):
         coded = [distinct(rows, names.index(name)) for name in self.categorical if name in names]
         dimension = len(chosen) - len(coded) + sum(coded) + self.intercept
         each = len(names) * CELL_BYTES + sum(map(len, head.lines)) / max(len(head.lines), 1) + 3 * 8 * dimension
-        return Extent(max(agents, 1), max(dimension, 1), each * head.count)
+        classes = distinct(rows, names.index(self.label)) if self.label in names and self.of_classes else 2
+        return Extent(max(agents, 1), max(dimension, 1), each * head.count, classes=max(classes, 2))
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Read the file and make the task.
@@ -154,19 +160,22 @@ class CsvTable(TaskKind):
         everything = read_columns(beside(base, self.path), self.delimiter)
         rows, columns = len(everything.lines), self._with_values(everything)
         labels, notes = self._labels(columns)
-        owners, ids, unused = self._owners(columns, labels, rng)
+        if self.agent is not None:
+            columns.position(self.agent, "agent")
         features, names = self._features(columns)
+        owners, ids, unused = self._owners(columns, Dealt(features, labels, self.of_classes, names), rng)
         dealt = owners >= 0
         features, labels, owners = features[dealt], labels[dealt], owners[dealt]
         unused += rows - len(columns.lines)
         held = hold_out(owners, len(ids), self.test_share, rng=rng)
         features, bounds, public = self._scale(features, ~held)
         counts = np.bincount(owners[~held], minlength=len(ids))
-        given = self.regularisation
+        given, classes = self.regularisation, len(notes.get("labels", ())) or 2
+        train = Table.from_owners(features[~held], labels[~held], owners[~held], len(ids))
         return Task(
             name=Path(plain_name(columns.file)).stem,
             ids=ids,
-            train=Table.from_owners(features[~held], labels[~held], owners[~held], len(ids)),
+            train=train,
             test=Table.from_owners(features[held], labels[held], owners[held], len(ids)),
             loss=LOSSES[self.loss],
             regularisation=inverse_counts(counts) if given == "1/m" else np.full(len(ids), float(given)),
@@ -179,14 +188,17 @@ class CsvTable(TaskKind):
                 **notes,
                 "features": [*names, "intercept"] if self.intercept else names,
                 "rows_left_out": unused,
+                "split": split_notes(train, classes if self.of_classes else 0),
                 **({"warnings": doubts} if (doubts := self._doubts(columns)) else {}),
             },
+            classes=classes,
         )
 
     def _labels(self, columns: Columns) -> tuple[NDArray[np.float64], dict[str, Any]]:
         """Labels and what they stand for: of two classes the lower number, or else the first in order, becomes -1.
 
-        Where all labels are numbers, those that are equal are one class, however they are written.
+        More classes are numbered from 0 in that order. Where all labels are numbers, those that are equal are one
+        class, however they are written.
         """
         if not self.of_classes:
             return columns.numbers(self.label, "label", self._number), {}
@@ -194,24 +206,31 @@ class CsvTable(TaskKind):
         written = _ordered(set(texts))
         alike = _numbers(written) or {text: text for text in written}
         classes = {alike[text]: text for text in reversed(written)}  # each as its first is written
-        if len(classes) != 2:
+        most = 2 if isinstance(self.model, LinearModel) else MOST_CLASSES
+        if not 2 <= len(classes) <= most:
             names = list(reversed(classes.values()))
             shown = ", ".join(repr(name) for name in names[:4]) + (", ..." if len(names) > 4 else "")
+            needed = "two classes" if most == 2 else f"from 2 to {most:,} classes"
+            hint = "; set task.model to {kind: softmax} for more" if len(classes) > 2 and most == 2 else ""
             raise InputError(
                 f"{columns.file}: column {self.label!r} has {len(names)} distinct values ({shown}); "
-                f"the loss {self.loss} needs two classes",
+                f"the loss {self.loss} needs {needed}{hint}",
                 field=("task", "label"),
             )
+        if len(classes) > 2:
+            numbers = {key: number for number, key in enumerate(reversed(classes))}
+            labels = np.array([numbers[alike[text]] for text in texts], dtype=np.float64)
+            return labels, {"labels": {str(number): classes[key] for key, number in numbers.items()}}
         high, low = classes
         labels = np.where([alike[text] == high for text in texts], 1.0, -1.0)
         return labels, {"labels": {"-1": classes[low], "+1": classes[high]}}
 
     def _owners(
-        self, columns: Columns, labels: NDArray[np.float64], rng: np.random.Generator
+        self, columns: Columns, rows: Dealt, rng: np.random.Generator
     ) -> tuple[NDArray[np.int64], list[int] | list[str], int]:
         """(M,) owners (-1: left out), the agents' ids and the number of rows left out."""
         if self.split is not None:
-            owners = self.split.owners(labels, self.of_classes, rng=rng)
+            owners = self.split.owners(rows, rng=rng)
             return owners, list(range(self.split.count)), int(np.sum(owners < 0))
         assert self.agent is not None, "the validator admits agent or split"
         texts = columns.texts(self.agent, "agent")

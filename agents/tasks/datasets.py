@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..files import MOST_STREAMED, at_home, open_text
+from ..input_files import MOST_STREAMED, at_home, open_text
 from ..packed import located
 
 ENVIRONMENT_VARIABLE = "HUSHNET_DATA"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from ..files import MOST_STREAMED, open_text
+from ..input_files import MOST_STREAMED, open_text
 
 HEAD = 2**20
 """Bytes of a file that are looked at; what follows is taken to be alike."""
@@ -34,7 +34,7 @@ class Extent:
     agents : int
         Number of agents n; at least so many where the data decide it.
     dimension : int
-        Model dimension p, likewise.
+        Features of a row, likewise.
     data : float
         Bytes of the data at their peak, while they are made, to within a factor of about two; a lower bound if files
         decide it that were not read.
@@ -42,6 +42,8 @@ class Extent:
         Numbers that similarity graphs compare of an agent.
     around : bool
         Whether profiles point evenly in all directions of a plane.
+    classes : int
+        Number of classes, where labels are classes; likewise.
     """
 
     agents: int
@@ -49,6 +51,7 @@ class Extent:
     data: float
     profile: int = 0
     around: bool = False
+    classes: int = 2
 
 
 class Head(NamedTuple):
@@ -70,7 +73,7 @@ def head_of(file: Path, field: tuple[str | int, ...]) -> Head:
     Raises
     ------
     InputError, OutOfResources
-        If it is no regular file that can be read, see `hushnet.agents.files.open_text`.
+        If it is no regular file that can be read, see `hushnet.agents.input_files.open_text`.
     """
     with open_text(file, field=field, most=MOST_STREAMED) as (stream, share_of):
         begin = stream.read(HEAD)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..files import MOST_STREAMED, read_lines, shown
+from ..input_files import MOST_STREAMED, read_lines, shown
 
 LONGEST_LINE = 2**26
 """Characters of a line: some 2,000,000 features that are not 0."""

@@ -16,17 +16,17 @@ from pydantic import Field, model_validator
 
 from ..clipping import norms
 from ..errors import InputError
-from ..files import beside
+from ..input_files import beside
 from ..losses import ClassLossName
 from ..packed import located
 from ..parameters import Size
-from .base import Task
 from .datasets import DATASETS, checksums, data_directory
 from .extent import Extent, Files, head_of
 from .libsvm import read_libsvm
 from .outline import Outline
-from .partition import ByRows, Partition, check_split, partitioned, split_outline, split_size
-from .registry import TASKS, TaskKind
+from .partition import ByColumns, ByRows, Partition, check_split, partitioned, split_outline, split_size
+from .task import Task
+from .task_registry import TASKS, TaskKind
 
 PATH = ("task", "path")
 BLOCK = 4096
@@ -92,7 +92,7 @@ class LibsvmSet(TaskKind):
     def extent(self, files: Files | None) -> Extent:
         """Estimate the size of the task, from the lines of the files if they may be read, else from a lower bound."""
         agents, dimension = split_size(self.split, self.dimension)
-        rows = float(agents) if isinstance(self.split, ByRows) else 1.0
+        rows = 1.0 if isinstance(self.split, ByColumns) else float(agents)
         if files is not None:
             there = self._files(data_directory(files.data_dir), files.base).values()
             limits = zip(there, (self.rows, self.test_rows), strict=True)

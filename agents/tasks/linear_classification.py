@@ -1,8 +1,10 @@
-"""Synthetic linear classification with similar, never equal, target models (Bellet et al. 2018, section 5.1).
+"""Synthetic linear classification with similar, never equal, target models (Bellet et al. 2018, section 5.1), or one.
 
 Each agent has a target model whose first two coordinates are standard normal and whose others are 0. A point's label
 is the sign of its score under the target; training labels are flipped with a small probability, test labels are clean.
-The paper draws points "uniformly around the origin"; the cube [-1, 1]^p is our reading, with two alternatives.
+With one common target, what agents learn together is right for each of them; with targets of their own, who agrees most
+is not who is right most. The paper draws points "uniformly around the origin"; the cube [-1, 1]^p is our reading, with
+two alternatives.
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ from ..errors import FieldError
 from ..losses import LOSSES, LossName
 from ..parameters import MOST, NotNegative, Size
 from ..tables import Table
-from .base import Task
 from .extent import Extent, Files
 from .outline import Outline
-from .registry import TASKS, TaskKind
 from .splits import inverse_counts
+from .task import Task
+from .task_registry import TASKS, TaskKind
 
 Points = Literal["cube", "ball", "gaussian"]
 
@@ -30,16 +32,19 @@ Points = Literal["cube", "ball", "gaussian"]
 @final
 @TASKS.register
 class LinearClassification(TaskKind):
-    """Synthetic linear classification: each agent has its own target in a common plane."""
+    """Synthetic linear classification: each agent has its own target in a common plane, or all have one."""
 
     kind: Literal["linear_classification"]
     draws_data: ClassVar[bool] = True
+    target: ClassVar[str] = "personal, or common by targets"
     agents: Size = Field(examples=[40])
     """Number of agents n."""
     dimension: int = Field(ge=2, le=MOST, examples=[10])
     """Dimension p of points and models."""
     samples: list[Annotated[int, Field(ge=0, le=MOST)]] = Field(default=[10, 100], min_length=2, max_length=2)
     """Smallest and largest number of training points; each agent's is uniform between them, both included."""
+    targets: Literal["personal", "common"] = "personal"
+    """Whether each agent has a target of its own, or all have one."""
     points: Points = "cube"
     """Law of the points: uniform on [-1, 1]^p, uniform in the unit ball, or normal with covariance I/2."""
     label_noise: float = Field(default=0.05, ge=0, lt=0.5)
@@ -84,11 +89,13 @@ class LinearClassification(TaskKind):
         Task
             With the (n, p) targets as profiles.
         """
+        common = rng.standard_normal(2) if self.targets == "common" else None
         p, seeds = self.dimension, rng.integers(2**63, size=self.agents).tolist()
         targets = np.zeros((self.agents, p))
         counts = np.zeros(self.agents, dtype=np.int64)
         for agent, seed in enumerate(seeds):
-            targets[agent, :2], counts[agent] = self._target_and_count(np.random.default_rng(seed))
+            own, counts[agent] = self._target_and_count(np.random.default_rng(seed))
+            targets[agent, :2] = own if common is None else common
         tests = np.full(self.agents, self.test_samples)
         train, test = _empty_table(counts, p, self.precision), _empty_table(tests, p, self.precision)
         for agent, seed in enumerate(seeds):
@@ -109,7 +116,11 @@ class LinearClassification(TaskKind):
             bounds=_bounds(self.points, p),
             profiles=targets,
             profiles_are="target models",
-            notes={"source": "synthetic, Bellet et al. 2018, section 5.1", "points": self.points},
+            notes={
+                "source": "synthetic, Bellet et al. 2018, section 5.1",
+                "points": self.points,
+                "targets": self.targets,
+            },
         )
 
     def extent(self, files: Files | None) -> Extent:

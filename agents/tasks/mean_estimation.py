@@ -20,10 +20,10 @@ from pydantic import Field
 from ..losses import LOSSES
 from ..parameters import NotNegative, Positive, Size
 from ..tables import Table
-from .base import Task
 from .extent import Extent, Files
 from .outline import Outline
-from .registry import TASKS, TaskKind
+from .task import Task
+from .task_registry import TASKS, TaskKind
 
 
 @final
@@ -33,6 +33,7 @@ class MeanEstimation(TaskKind):
 
     kind: Literal["mean_estimation"]
     draws_data: ClassVar[bool] = True
+    target: ClassVar[str] = "personal"
     agents: Size = 300
     """Number of agents n; those of even index are on the upper moon."""
     spread: float = Field(default=1.0, ge=0, le=1)

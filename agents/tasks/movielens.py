@@ -8,14 +8,14 @@ from typing import ClassVar, Literal, final
 import numpy as np
 
 from ..errors import InputError
-from ..files import beside, read_lines
+from ..input_files import beside, read_lines
 from ..packed import located, plain_name
-from .base import Task
 from .datasets import DATASETS, checksums, data_directory
 from .extent import Extent, Files, distinct, head_of
 from .outline import Outline
 from .ratings import RatingParameters, Ratings, rating_extent, rating_task
-from .registry import TASKS
+from .task import Task
+from .task_registry import TASKS
 
 FIELD = ("task", "path")
 ROW_BYTES = 300
@@ -29,6 +29,7 @@ class MovieLens(RatingParameters):
 
     kind: Literal["movielens"]
     draws_data: ClassVar[bool] = False
+    target: ClassVar[str] = "personal"
     published: ClassVar[bool] = True
     path: str | None = None
     """The file u.data or the folder that holds it; without it, ml-100k/u.data in the data directory."""

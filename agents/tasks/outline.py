@@ -29,7 +29,7 @@ class Outline:
     tested : bool
         Whether there are test rows.
     bounded : tuple of {"l1", "l2"}
-        Norms of rows that the definition of the data bounds, see `hushnet.agents.tasks.base.Task.bounds`.
+        Norms of rows that the definition of the data bounds, see `hushnet.agents.tasks.task.Task.bounds`.
     """
 
     kind: str

@@ -24,10 +24,10 @@ from pydantic import Field
 from ..losses import LOSSES
 from ..parameters import Positive, Repeats, Size
 from ..tables import Table
-from .base import Task
 from .extent import Extent
-from .registry import TaskKind
 from .splits import hold_out, inverse_counts
+from .task import Task
+from .task_registry import TaskKind
 
 ASSUMED_PUBLIC = (
     "item features, from alternating least squares on all users' training ratings",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Literal, final
+from typing import Annotated, Any, Literal, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,23 +13,36 @@ from pydantic import Field
 from typing_extensions import override
 
 from ..errors import InputError
+from ..losses.cross_entropy import class_of
 from ..parameters import MOST, Parameters, Positive, Size
+from ..suggestions import require
 from ..tables import Table
-from .base import Task
+from .task import Task
+
+
+class Dealt(NamedTuple):
+    """Rows that are dealt to agents."""
+
+    features: NDArray[np.float64]
+    """(M, p)."""
+    labels: NDArray[np.float64]
+    """(M,)."""
+    classes: bool
+    """Whether labels are classes."""
+    names: Sequence[str] = ()
+    """Names of the features, where they have some."""
 
 
 class Split(Parameters, ABC):
     """Common to all kinds: rows go to agents 0 to n - 1."""
 
     @abstractmethod
-    def owners(self, labels: NDArray[np.float64], classes: bool, *, rng: np.random.Generator) -> NDArray[np.int64]:
+    def owners(self, rows: Dealt, *, rng: np.random.Generator) -> NDArray[np.int64]:
         """Deal rows to agents.
 
         Parameters
         ----------
-        labels : (M,) float64
-        classes : bool
-            Whether labels are classes.
+        rows : Dealt
         rng : numpy.random.Generator
 
         Returns
@@ -62,12 +76,8 @@ class Even(Split):
         return self.agents
 
     @override
-    def owners(self, labels: NDArray[np.float64], classes: bool, *, rng: np.random.Generator) -> NDArray[np.int64]:
-        if self.agents > len(labels):
-            raise InputError(
-                f"{self.agents} must be at most the number of rows, {len(labels)}", field=("task", "split", "agents")
-            )
-        return rng.permutation(np.arange(len(labels)) % self.agents)
+    def owners(self, rows: Dealt, *, rng: np.random.Generator) -> NDArray[np.int64]:
+        return rng.permutation(_cut(len(rows.labels), self.agents))
 
 
 @final
@@ -91,19 +101,16 @@ class Dirichlet(Split):
         return self.agents
 
     @override
-    def owners(self, labels: NDArray[np.float64], classes: bool, *, rng: np.random.Generator) -> NDArray[np.int64]:
-        if not classes:
+    def owners(self, rows: Dealt, *, rng: np.random.Generator) -> NDArray[np.int64]:
+        if not rows.classes:
             raise InputError(
                 "dirichlet needs classes, which a loss of real labels does not have; choose even or by_size",
                 field=("task", "split", "kind"),
             )
-        owners = np.empty(len(labels), dtype=np.int64)
-        for label in np.unique(labels):
-            rows = rng.permutation(np.flatnonzero(labels == label))
-            shares = rng.dirichlet(np.full(self.agents, self.concentration))
-            cuts = np.rint(np.cumsum(shares)[:-1] * len(rows)).astype(np.int64)
-            for agent, part in enumerate(np.split(rows, cuts)):
-                owners[part] = agent
+        owners = np.empty(len(rows.labels), dtype=np.int64)
+        for label in np.unique(rows.labels):
+            own = rng.permutation(np.flatnonzero(rows.labels == label))
+            owners[own] = _in_shares(len(own), self.agents, self.concentration, rng)
         return owners
 
 
@@ -121,19 +128,153 @@ class BySize(Split):
         return len(self.sizes)
 
     @override
-    def owners(self, labels: NDArray[np.float64], classes: bool, *, rng: np.random.Generator) -> NDArray[np.int64]:
-        total = sum(self.sizes)
-        if not 0 < total <= len(labels):
+    def owners(self, rows: Dealt, *, rng: np.random.Generator) -> NDArray[np.int64]:
+        total, count = sum(self.sizes), len(rows.labels)
+        if not 0 < total <= count:
             raise InputError(
-                f"sizes sum to {total}; the sum must be from 1 to the number of rows, {len(labels)}",
+                f"sizes sum to {total}; the sum must be from 1 to the number of rows, {count}",
                 field=("task", "split", "sizes"),
             )
-        owners = np.full(len(labels), -1, dtype=np.int64)
+        owners = np.full(count, -1, dtype=np.int64)
         owners[:total] = np.repeat(np.arange(len(self.sizes)), self.sizes)
         return rng.permutation(owners)
 
 
-SplitParameters = Annotated[Even | Dirichlet | BySize, Field(discriminator="kind")]
+@final
+class Shards(Split):
+    """Rows in the order of their labels are cut into shards, of which each agent gets a few at random.
+
+    See McMahan, Moore, Ramage, Hampson and Arcas 2017, "Communication-efficient learning of deep networks from
+    decentralized data", section 3.
+    """
+
+    kind: Literal["shards"]
+    agents: Size
+    """Number of agents."""
+    shards: Size = 2
+    """Shards of each agent; all shards together are at most as many as rows."""
+
+    @property
+    @override
+    def count(self) -> int:
+        return self.agents
+
+    @override
+    def owners(self, rows: Dealt, *, rng: np.random.Generator) -> NDArray[np.int64]:
+        dealt = rng.permutation(np.repeat(np.arange(self.agents), self.shards))
+        owners = np.empty(len(rows.labels), dtype=np.int64)
+        cut = _cut(len(owners), len(dealt), what=f"agents times shards, {len(dealt)},")
+        owners[np.lexsort((rng.random(len(owners)), rows.labels))] = dealt[np.sort(cut)]
+        return owners
+
+
+@final
+class QuantitySkew(Split):
+    """Rows in random order, sizes in Dirichlet proportions: the smaller the concentration, the more they differ.
+
+    An agent may end up without rows. See Li, Diao, Chen and He 2022, "Federated learning on non-IID data silos: an
+    experimental study", section 4.3.
+    """
+
+    kind: Literal["quantity"]
+    agents: Size
+    """Number of agents."""
+    concentration: Positive
+    """Parameter of the symmetric Dirichlet distribution."""
+
+    @property
+    @override
+    def count(self) -> int:
+        return self.agents
+
+    @override
+    def owners(self, rows: Dealt, *, rng: np.random.Generator) -> NDArray[np.int64]:
+        return rng.permutation(_in_shares(len(rows.labels), self.agents, self.concentration, rng))
+
+
+@final
+class ByFeature(Split):
+    """Rows in the order of a feature, sizes that differ by at most one: agents differ in what they have seen."""
+
+    kind: Literal["by_feature"]
+    agents: Size
+    """Number of agents, at most the number of rows."""
+    feature: Annotated[int, Field(ge=0)] | str
+    """Index of the feature from 0, or its name where features have names; equal values are in random order."""
+
+    @property
+    @override
+    def count(self) -> int:
+        return self.agents
+
+    @override
+    def owners(self, rows: Dealt, *, rng: np.random.Generator) -> NDArray[np.int64]:
+        names, field = rows.names, ("task", "split", "feature")
+        if isinstance(self.feature, str):
+            require(self.feature, names, f"there is no feature {self.feature!r}", field)
+        place = names.index(self.feature) if isinstance(self.feature, str) else self.feature
+        if place >= rows.features.shape[1]:
+            raise InputError(f"{place} must be below the number of features, {rows.features.shape[1]}", field=field)
+        owners = np.empty(len(rows.labels), dtype=np.int64)
+        order = np.lexsort((rng.random(len(owners)), rows.features[:, place]))
+        owners[order] = np.sort(_cut(len(owners), self.agents))
+        return owners
+
+
+SplitParameters = Annotated[Even | Dirichlet | Shards | QuantitySkew | ByFeature | BySize, Field(discriminator="kind")]
+
+
+def _cut(count: int, parts: int, what: str = "") -> NDArray[np.int64]:
+    """(count,) parts in turn, which have as many rows as the others to within one.
+
+    Raises
+    ------
+    InputError
+        If there are more parts than rows.
+    """
+    if parts > count:
+        raise InputError(
+            f"{what or parts} must be at most the number of rows, {count}", field=("task", "split", "agents")
+        )
+    return np.arange(count) % parts
+
+
+def _in_shares(count: int, parts: int, concentration: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    """(count,) parts in ascending order, in Dirichlet proportions."""
+    shares = rng.dirichlet(np.full(parts, concentration))
+    cuts = np.rint(np.cumsum(shares)[:-1] * count).astype(np.int64)
+    return np.repeat(np.arange(parts), np.diff(cuts, prepend=0, append=count))
+
+
+def split_notes(table: Table, classes: int) -> dict[str, Any]:
+    """Return notes for the manifest on what agents hold of rows that were dealt to them.
+
+    Parameters
+    ----------
+    table : Table
+    classes : int
+        Number of classes; 0 if labels are numbers.
+
+    Returns
+    -------
+    dict
+        ``rows``: the smallest, median and largest number of an agent's rows; of classes also ``classes``, the same of
+        how many occur among them, and ``label_skew``: the mean over agents of the total variation distance, in [0, 1],
+        of their labels from all labels.
+    """
+    notes: dict[str, Any] = {"rows": _spread(table.counts)}
+    held = table.counts > 0
+    if classes and held.any():
+        labels = class_of(table.labels, classes)
+        counts = np.stack([table.sums((labels == one).astype(np.float64)) for one in range(classes)], axis=1)[held]
+        shares, overall = counts / counts.sum(axis=1, keepdims=True), counts.sum(axis=0) / counts.sum()
+        notes["classes"] = _spread((counts > 0).sum(axis=1))
+        notes["label_skew"] = float(np.round(np.abs(shares - overall).sum(axis=1).mean() / 2, 4))
+    return notes
+
+
+def _spread(counts: NDArray[np.int64]) -> list[float]:
+    return [float(counts.min()), float(np.median(counts)), float(counts.max())]
 
 
 def hold_out(owners: NDArray[np.int64], agents: int, share: float, *, rng: np.random.Generator) -> NDArray[np.bool_]:

@@ -11,12 +11,12 @@ from pydantic import Field, model_validator
 
 from ..losses import ClassLossName
 from ..parameters import MOST, Size
-from .base import Task
 from .extent import Extent, Files
-from .names import STAND_IN
 from .outline import Outline
 from .partition import ByRows, Partition, Rows, check_split, partitioned, split_outline, split_size
-from .registry import TASKS, TaskKind
+from .task import Task
+from .task_names import STAND_IN
+from .task_registry import TASKS, TaskKind
 
 
 @final

@@ -10,12 +10,12 @@ from pydantic import Field, model_validator
 
 from ..errors import FieldError
 from ..parameters import NotNegative, Size
-from .base import Task
 from .extent import Extent, Files
-from .names import STAND_IN
 from .outline import Outline
 from .ratings import RatingParameters, Ratings, rating_extent, rating_task
-from .registry import TASKS
+from .task import Task
+from .task_names import STAND_IN
+from .task_registry import TASKS
 
 # Mean and variance of the number of ratings a user has in MovieLens-100K (20 to 737, mean 106, deviation 101),
 # matched by a beta law on that range.
@@ -29,6 +29,7 @@ class SyntheticRatings(RatingParameters):
 
     kind: Literal["synthetic_ratings"]
     draws_data: ClassVar[bool] = True
+    target: ClassVar[str] = "personal"
     users: Size = 943
     """Number of users, each an agent."""
     items: Size = 1682

@@ -40,6 +40,7 @@ class Local(Protocol):
     """
 
     Parameters = LocalParameters
+    learns = "linear"
 
     @classmethod
     @override
@@ -116,6 +117,7 @@ class Consensus(Protocol):
     """
 
     Parameters = CentralModelParameters
+    learns = "convex"
     traits = Traits(central=True)
 
     def layout(self) -> Layout:

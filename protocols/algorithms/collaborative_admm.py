@@ -134,6 +134,7 @@ class CollaborativeAdmm(Protocol):
     """
 
     Parameters = CollaborativeAdmmParameters
+    learns = "linear"
     parameters: CollaborativeAdmmParameters
 
     @classmethod

@@ -34,7 +34,7 @@ from typing_extensions import override
 from ...agents.objectives.consensus_objective import ConsensusObjective
 from ...agents.objectives.objectives import Objective
 from ...agents.parameters import Growth, Positive
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
 from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, PublicStart, Traits
 from ..invariants import Declared, Instant, Invariant, Where, ahead_by_one, by_row, largest, told_is_kept
 from ..privacy.mechanisms import Release
@@ -70,6 +70,7 @@ class ConsensusParameters(ProblemParameters):
 class RoundsOfAdmm(Protocol):
     """Rounds of M-ADMM, with or without noise: their state, start, objective and invariants."""
 
+    learns = "linear"
     parameters: ConsensusParameters
     traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, instead="edge_consensus_admm")
     iteration: Iteration

@@ -39,7 +39,7 @@ from ...agents.losses import Loss, public_smoothness, spectral_smoothness
 from ...agents.objectives.objectives import GraphRegularised, Objective, local_models
 from ...agents.parameters import Finite, NotNegative, Positive, Size
 from ...agents.tables import Shard
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
 from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, PublicStart, Traits
 from ..invariants import Declared, told_is_kept
 from ..noise import GradientNoise, active, check_all_rows, row_bounds
@@ -106,6 +106,7 @@ class CoordinateDescent(Protocol):
     """
 
     Parameters = CoordinateDescentParameters
+    learns = "linear"
     parameters: CoordinateDescentParameters
 
     @classmethod

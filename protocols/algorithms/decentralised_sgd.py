@@ -5,27 +5,43 @@ equation                 here
 =======================  ==================================================================================
 combine then adapt       x_i(t+1) = sum_j w_ij x_j(t) - alpha grad f_i(x_i(t)); Lian et al. 2017, lines 4 to 6
 adapt then combine       x_i(t+1) = sum_j w_ij (x_j(t) - alpha grad f_j(x_j(t)))
+robust aggregation       in place of sum_j w_ij x_j, a rule of x_i and its neighbours' x_j that withstands byzantine
+                         agents (`aggregation`; BRIDGE, Fang et al. 2022, has such rules combine then adapt)
 =======================  ==================================================================================
 
 With a constant step size agents end in a neighbourhood of the minimum, whose size grows with alpha and with how much
-the f_i differ. `gradient_tracking`, `extra` and `nids` end in the minimum itself.
+the f_i differ. Robust rules are not doubly stochastic and have a floor of their own. `gradient_tracking`, `extra` and
+`nids` end in the minimum itself.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any, Literal
 
-from pydantic import model_validator
+import numpy as np
+from pydantic import Field, model_validator
+from typing_extensions import override
 
-from ...agents.errors import FieldError
-from ...agents.parameters import Size
-from ..base import Traits
+from ...agents.errors import FieldError, InputError
+from ...agents.parameters import MOST, Positive, Size
+from ..base import Problem, Traits
 from ..invariants import Declared, told_is_kept
-from ..steps import batched, mixed
-from .gradient_rounds import GradientRounds, GradientRoundsParameters, gradient
+from ..steps import (
+    aggregated,
+    batched,
+    clipped_gossip,
+    coordinate_median,
+    coordinate_trimmed_mean,
+    geometric_median,
+    krum,
+    mixed,
+)
+from .gradient_rounds import Array, GradientRounds, MixingParameters, gradient
 
 
-class DecentralisedSGDParameters(GradientRoundsParameters):
+class DecentralisedSGDParameters(MixingParameters):
     """Decentralised stochastic gradient descent: mix the neighbours' models, and go along the own gradient."""
 
     kind: Literal["decentralised_sgd"]
@@ -33,6 +49,14 @@ class DecentralisedSGDParameters(GradientRoundsParameters):
     """Whether a gradient step follows the mixing (Lian et al. 2017), or comes before it (Sayed 2014)."""
     local_steps: Size = 1
     """Gradient steps between two mixings, with adapt_then_combine: local SGD (Stich 2019) over a graph."""
+    aggregation: Literal["mean", "median", "trimmed_mean", "krum", "geometric_median", "clipped_gossip"] = "mean"
+    """What agents make of the vectors of their neighbours and their own: the weighted mean, or a rule that withstands
+    byzantine neighbours."""
+    byzantine: Annotated[int, Field(ge=0, le=MOST)] = 1
+    """Number f of byzantine neighbours that trimmed_mean and krum withstand; of an agent with 2f neighbours, or for
+    krum 2f + 2."""
+    clip: Positive = 1.0
+    """Radius tau of clipped_gossip."""
 
     @model_validator(mode="after")
     def _mixed_between(self) -> DecentralisedSGDParameters:
@@ -48,11 +72,25 @@ class DecentralisedSGD(GradientRounds):
     parameters: DecentralisedSGDParameters
     traits = Traits(trigger="round", inbox="per_round")
 
+    @classmethod
+    @override
+    def check_problem(cls, parameters: DecentralisedSGDParameters, problem: Problem) -> None:
+        rule, few = parameters.aggregation, problem.graph.degrees
+        least = 2 * parameters.byzantine + (2 if rule == "krum" else 0)
+        if rule in ("trimmed_mean", "krum") and few.min() < least:
+            agent = problem.task.ids[int(np.argmin(few))]
+            raise InputError(
+                f"{parameters.byzantine} byzantine neighbours are withstood by {rule} where agents have at least "
+                f"{least} neighbours, and agent {agent!r} has {few.min()}; choose a denser graph, fewer, or "
+                "geometric_median",
+                field=("byzantine",),
+            )
+
     @staticmethod
     @batched
     def step(me: Any) -> None:
         """Mix, then go along the gradient, at the model before or after the mixing."""
-        combined = mixed(me, me.sent, me.mixing)
+        combined = AGGREGATIONS[me.aggregation](me, me.sent)
         if me.order == "combine_then_adapt":
             me.model = me.sent = combined - me.step_size * gradient(me, me.model)
         else:
@@ -65,3 +103,14 @@ class DecentralisedSGD(GradientRounds):
     def invariants(self) -> Declared:
         """Agents go on from what they have sent."""
         return (told_is_kept("sent", "sent", "Lian et al. 2017, algorithm 1: what is mixed is what was sent"),)
+
+
+AGGREGATIONS: dict[str, Callable[[Any, Array], Array]] = {
+    "mean": lambda me, own: mixed(me, own, me.mixing_weight),
+    "median": lambda me, own: aggregated(me, own, coordinate_median),
+    "trimmed_mean": lambda me, own: aggregated(me, own, partial(coordinate_trimmed_mean, byzantine=me.byzantine)),
+    "krum": lambda me, own: aggregated(me, own, partial(krum, byzantine=me.byzantine)),
+    "geometric_median": lambda me, own: aggregated(me, own, geometric_median),
+    "clipped_gossip": lambda me, own: clipped_gossip(me, own, me.mixing_weight, me.clip),
+}
+"""What agents make of their own vector and those that they have received, by the rule's name."""

@@ -37,7 +37,7 @@ from ...agents.objectives.objectives import Objective
 from ...agents.objectives.pooled_objective import PooledObjective
 from ...agents.parameters import NotNegative, Positive, Size
 from ...agents.tables import Shard
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
 from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, PublicStart, Traits
 from ..invariants import Declared, Instant, Invariant, Where, by_row, largest, mixed_by_one_end, told_is_kept
 from ..noise import check_all_rows
@@ -97,6 +97,7 @@ class DualAveraging(Protocol):
     """
 
     Parameters = DualAveragingParameters
+    learns = "convex"
     parameters: DualAveragingParameters
     traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, instead="push_sum_dual_averaging")
 

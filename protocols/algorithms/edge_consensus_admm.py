@@ -67,6 +67,7 @@ class EdgeConsensusAdmm(Protocol):
     """
 
     Parameters = EdgeConsensusAdmmParameters
+    learns = "linear"
     parameters: EdgeConsensusAdmmParameters
     traits = Traits(exchange="pairwise")
 

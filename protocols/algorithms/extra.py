@@ -7,8 +7,8 @@ step 1      x_i(1) = sum_j w_ij x_j(0) - alpha grad f_i(x_i(0)), x_i(0) = 0
 (2.13)      x(k+2) = (I + W) x(k+1) - W~ x(k) - alpha (grad f(x(k+1)) - grad f(x(k)))
 ==========  ============================================================================================
 
-All that belongs to step -1 is zero, with which (2.13) gives step 1, too. A step has one gradient and one mixing: those
-of the step before are kept.
+All that belongs to step -1 is zero (of a net, x(0) but for gradients), with which (2.13) gives step 1, too. A step has
+one gradient and one mixing: those of the step before are kept.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any, ClassVar, Literal
 
 from ..invariants import Declared, told_is_kept
 from ..steps import batched, mixed
-from .gradient_rounds import GradientRounds, GradientRoundsParameters, gradient
+from .gradient_rounds import GradientRounds, MixingParameters, gradient
 
 
-class ExtraParameters(GradientRoundsParameters):
+class ExtraParameters(MixingParameters):
     """EXTRA: decentralised gradient descent corrected by the step before, which ends in the exact minimum."""
 
     kind: Literal["extra"]
@@ -31,12 +31,13 @@ class Extra(GradientRounds):
 
     Parameters = ExtraParameters
     own: ClassVar[tuple[str, ...]] = ("gradient", "half")
+    from_first: ClassVar[tuple[str, ...]] = ("model", "sent", "half")
 
     @staticmethod
     @batched
     def step(me: Any) -> None:
         """Equation (2.13)."""
-        model, combined = me.sent, mixed(me, me.sent, me.mixing)
+        model, combined = me.sent, mixed(me, me.sent, me.mixing_weight)
         found = gradient(me, model)
         following = model + combined - me.half - me.step_size * (found - me.gradient)
         me.half = (model + combined) / 2

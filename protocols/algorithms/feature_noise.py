@@ -36,7 +36,7 @@ from ..noise import active
 from ..privacy.budget import PrintedNoise, Privacy, RuleError, Total
 from ..privacy.mechanisms import Release
 from ..privacy.plans import Plan, plan
-from ..steps.noise import StepNoise
+from ..steps.declarations import StepNoise
 from .split_features import CENTRE
 
 RANK = 1e-10

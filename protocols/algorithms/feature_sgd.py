@@ -55,6 +55,7 @@ class FeatureSgd(Protocol):
     """
 
     Parameters = FeatureSgdParameters
+    learns = "linear"
     parameters: FeatureSgdParameters
     traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, instead="stale_feature_sharing")
     learns_from = "columns"

@@ -40,7 +40,7 @@ from ...agents.losses import Loss
 from ...agents.objectives.objectives import Objective
 from ...agents.objectives.pooled_objective import PooledObjective
 from ...agents.parameters import Positive, Size
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
 from ..base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from ..invariants import Declared, Instant, Invariant
 from ..noise import active
@@ -109,6 +109,7 @@ class FeatureSharing(Protocol):
     """
 
     Parameters = FeatureSharingParameters
+    learns = "linear"
     parameters: FeatureSharingParameters
     traits = Traits(trigger="round", inbox="per_round")
     protects = PARTY

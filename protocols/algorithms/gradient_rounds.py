@@ -1,12 +1,12 @@
 """Parts of protocols in which agents of a round mix vectors by a doubly stochastic matrix and go along their gradients.
 
 Agents minimise F(x) = (1/n) sum_i f_i(x), f_i(x) = (1/m_i) sum_k phi(x . x_ik, y_ik) + (mu/2) |x|^2. W has Metropolis's
-weights, w_ij = 1 / (1 + max(degree i, degree j)).
+weights, w_ij = 1 / (1 + max(degree i, degree j)), or half of them.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,14 +33,36 @@ class GradientRoundsParameters(ProtocolParameters):
     """Rows that are drawn for a gradient, without replacement; all of an agent's by default."""
 
 
+class MixingParameters(GradientRoundsParameters):
+    """Parameters of protocols that mix by a doubly stochastic matrix in rounds."""
+
+    mixing: Literal["metropolis", "lazy"] = "metropolis"
+    """Mixing weights: w_ij = 1 / (1 + max(degree i, degree j)), or half of them (lazy), so that no eigenvalue of the
+    matrix is negative."""
+
+
 class GradientProtocol(Protocol):
-    """Protocol whose agents go along the gradients of F, from models that are zero and known to be."""
+    """Protocol whose agents go along the gradients of F, from first parameters that all of them know.
+
+    Attributes
+    ----------
+    from_first : tuple of str
+        Blocks of an agent that begin with the first parameters, where these are not zero; others begin with zeros.
+    """
 
     parameters: GradientRoundsParameters
+    from_first: ClassVar[tuple[str, ...]] = ("model",)
 
     def public_start(self) -> PublicStart:
-        """Everything is zero before the first step, and known to be."""
-        return PublicStart()
+        """Nothing depends on data before the first step."""
+        first, layout = self.problem.task.first, self.layout()
+        if first is None:
+            return PublicStart()
+        blocks = {}
+        for name in self.from_first:
+            blocks[name] = np.zeros((self.problem.task.agents, np.max(layout.agent[name])))
+            blocks[name][:, : len(first)] = first
+        return PublicStart(blocks, told={kind: kind for kind in layout.messages if kind in blocks})
 
     @override
     def models(self, state: State) -> Array:
@@ -62,23 +84,30 @@ class GradientRounds(GradientProtocol):
         Blocks of an agent beside ``model`` and ``sent``, as wide as a model.
     """
 
+    from_first: ClassVar[tuple[str, ...]] = ("model", "sent")
+
     traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True)
     sent_vectors: ClassVar[int] = 1
     own: ClassVar[tuple[str, ...]] = ()
 
+    parameters: MixingParameters
+
     def prepare(self) -> None:
         """Compute the mixing weights."""
-        self.weights = mixing_weights(self.problem.graph, "metropolis")
+        self.weights = mixing_weights(self.problem.graph, self.parameters.mixing)
 
     def layout(self) -> Layout:
         """The model, the last message and what else the protocol keeps; one broadcast kind."""
         p = self.problem.task.dimension
         blocks = {"model": p, "sent": self.sent_vectors * p, **dict.fromkeys(self.own, p)}
-        return Layout(agent=blocks, messages={"sent": MessageKind(self.sent_vectors * p, vectors=self.sent_vectors)})
+        # Zeros are no parameters of a net: an agent that was never heard counts as the own.
+        mirrors = None if self.problem.task.first is None else "sent"
+        sent = MessageKind(self.sent_vectors * p, mirrors=mirrors, vectors=self.sent_vectors)
+        return Layout(agent=blocks, messages={"sent": sent})
 
     def constants(self) -> Constants:
         """Mixing weights of edges."""
-        return Constants(edge={"mixing": self.weights})
+        return Constants(edge={"mixing_weight": self.weights})
 
 
 def gradient(me: Any, model: Array) -> Array:

@@ -20,10 +20,10 @@ import numpy as np
 
 from ..invariants import Declared, Instant, Invariant, Where, by_row, largest, mixed_by_one_end, told_is_kept
 from ..steps import batched, mixed
-from .gradient_rounds import Array, GradientRounds, GradientRoundsParameters, gradient
+from .gradient_rounds import Array, GradientRounds, MixingParameters, gradient
 
 
-class GradientTrackingParameters(GradientRoundsParameters):
+class GradientTrackingParameters(MixingParameters):
     """Gradient tracking (DIGing): agents also mix estimates of the mean gradient, and end in the exact minimum."""
 
     kind: Literal["gradient_tracking"]
@@ -41,7 +41,7 @@ class GradientTracking(GradientRounds):
     def step(me: Any) -> None:
         """Equations (2a) and (2b)."""
         p = me.model.shape[-1]
-        combined = mixed(me, me.sent, me.mixing)
+        combined = mixed(me, me.sent, me.mixing_weight)
         tracker = me.sent[..., p:].copy()
         me.before = tracker
         me.model = combined[..., :p] - me.step_size * tracker

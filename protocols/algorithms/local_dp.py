@@ -56,6 +56,7 @@ class LocalDP(Protocol):
     """
 
     Parameters = LocalDPParameters
+    learns = "linear"
     parameters: LocalDPParameters
     shared_parts = ("labels",)
 

@@ -39,7 +39,7 @@ from ...agents.objectives.propagation_objective import Propagation
 from ...agents.parameters import Positive
 from ...agents.solitary import Solitary, solitary_model, solitary_models
 from ...agents.tables import Shard
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
 from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, Traits
 from ..invariants import Declared, Instant, Invariant, NoInvariant, largest, told_is_kept
 from ..noise import active, check_all_rows
@@ -47,7 +47,7 @@ from ..privacy.budget import Privacy
 from ..privacy.mechanisms import Release
 from ..schedule import ExchangeSchedule
 from ..steps import Constants, average, batched, received, segment_sum
-from ..steps.partners import NO_LAW
+from ..steps.kernels import NO_LAW
 from ..surroundings import Surroundings, check_length
 from .coordinate_descent import Confidence, assumed_of, confidences
 from .output_perturbation import OutputNoise, check_output_noise, output_noise
@@ -109,6 +109,7 @@ class ModelPropagation(Protocol):
     """
 
     Parameters = ModelPropagationParameters
+    learns = "linear"
     parameters: ModelPropagationParameters
 
     @classmethod

@@ -94,6 +94,7 @@ class Muffliato(Protocol):
 
     Parameters = MuffliatoParameters
     parameters: MuffliatoParameters
+    learns = "linear"
 
     @classmethod
     def traits_for(cls, parameters: MuffliatoParameters) -> Traits:

@@ -19,10 +19,10 @@ import numpy as np
 
 from ..invariants import Declared, told_is_kept
 from ..steps import batched, mixed
-from .gradient_rounds import GradientRounds, GradientRoundsParameters, gradient
+from .gradient_rounds import GradientRounds, MixingParameters, gradient
 
 
-class NidsParameters(GradientRoundsParameters):
+class NidsParameters(MixingParameters):
     """NIDS: as EXTRA it ends in the exact minimum, and its step size does not depend on the graph."""
 
     kind: Literal["nids"]
@@ -39,7 +39,7 @@ class Nids(GradientRounds):
     def step(me: Any) -> None:
         """Equation (8)."""
         before = me.model
-        combined = (me.sent + mixed(me, me.sent, me.mixing)) / 2
+        combined = (me.sent + mixed(me, me.sent, me.mixing_weight)) / 2
         model = np.where(me.updates == 1, me.sent, combined)
         found = gradient(me, model)
         me.sent = 2 * model - before - me.step_size * (found - me.gradient)

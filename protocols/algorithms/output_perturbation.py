@@ -26,7 +26,7 @@ from ...agents.errors import InputError
 from ...agents.losses import Hinge, Loss
 from ...agents.optimisation.solvers import minimise_within
 from ...agents.tables import Shard
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
 from ..base import Problem
 from ..noise import UNBOUNDED, active, check_rows
 from ..privacy.budget import Privacy

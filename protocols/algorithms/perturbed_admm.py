@@ -44,7 +44,7 @@ from ..noise import UNBOUNDED
 from ..privacy.budget import Target
 from ..privacy.mechanisms import Release
 from ..steps import batched, perturbed_minimiser
-from ..steps.noise import StepNoise, grown
+from ..steps.declarations import StepNoise, grown
 from ..surroundings import Surroundings, check_length
 from .consensus_admm import (
     EXACT,

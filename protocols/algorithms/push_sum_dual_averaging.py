@@ -77,6 +77,7 @@ class PushSumDualAveraging(Protocol):
     """
 
     Parameters = PushSumDualAveragingParameters
+    learns = "convex"
     parameters: PushSumDualAveragingParameters
     asks_for_budget = True
 

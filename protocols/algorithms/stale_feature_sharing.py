@@ -92,6 +92,7 @@ class StaleFeatureSharing(Protocol):
     """
 
     Parameters = StaleFeatureSharingParameters
+    learns = "linear"
     parameters: StaleFeatureSharingParameters
     protects = PARTY
     learns_from = "columns"

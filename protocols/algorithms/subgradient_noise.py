@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from ...agents.errors import FieldError
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
 from ..noise import UNBOUNDED, GradientNoise, active
 from ..privacy.accounting import verified
 from ..privacy.budget import Privacy, Target
@@ -29,7 +29,7 @@ from ..privacy.composition import gaussian_epsilon
 from ..privacy.ledger import charge_of
 from ..privacy.mechanisms import Norm, Release
 from ..steps import draw_each, draw_rows, loss_gradient, sample_size
-from ..steps.noise import NO_DATA, NO_NOISE, StepNoise
+from ..steps.declarations import NO_DATA, NO_NOISE, StepNoise
 
 SamplingLaw = Literal["uniform", "poisson", "full"]
 

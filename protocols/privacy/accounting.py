@@ -19,7 +19,7 @@ from .composition import advanced_composition, gaussian, remaining_delta
 from .loss_distribution import SMALLEST_DELTA, Part, Parts, composed_epsilon
 from .mechanisms import Mechanism, mechanism_of
 from .mechanisms.contract import Use, around, proved
-from .mechanisms.registry import edition
+from .mechanisms.mechanism_registry import edition
 
 Composition = Literal["basic_composition", "advanced_composition", "gaussian", "verified"]
 

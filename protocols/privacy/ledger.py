@@ -194,7 +194,8 @@ class Ledger:
         counts = self._counts[agent]
         entry = _entry(charge, release.sensitivity_source)
         self._note(release)
-        self._uses.note(release, 0 if vector is None else vector.shape[-1])
+        if release.noisy:
+            self._uses.note(release, 0 if vector is None else vector.shape[-1])
         counts[entry] = counts.get(entry, 0) + owed
         self._totals[agent] += owed
         self._committed[release] = committed + owed
@@ -204,7 +205,8 @@ class Ledger:
         """Charge several releases like this one, which planned steps have sent without reserving them."""
         counts, entry = self._counts[release.agent], _entry(charge_of(release), release.sensitivity_source)
         self._note(release)
-        self._uses.note(release)
+        if release.noisy:
+            self._uses.note(release)
         counts[entry] = counts.get(entry, 0) + times
         self._totals[release.agent] += times
 

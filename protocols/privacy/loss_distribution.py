@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from .composed_losses import TRUNCATED, Losses, Memory, branches
 from .mechanisms import GAUSSIAN, Noise, PrivacyLoss, noise_of
-from .mechanisms.loss import Sampled
-from .mechanisms.registry import edition
+from .mechanisms.mechanism_registry import edition
+from .mechanisms.privacy_loss import Sampled
 
 if TYPE_CHECKING:
     from dp_accounting.pld.pld_pmf import PLDPmf

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from .accounting import Charge, verified
 from .budget import Allocation, Budget, Privacy
 from .composition import advanced_composition, gaussian_mu, root
-from .mechanisms.registry import edition
+from .mechanisms.mechanism_registry import edition
 
 
 def allocation_weights(

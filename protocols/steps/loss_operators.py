@@ -6,19 +6,22 @@ Shapes are those of one agent; in a batch, vectors of an agent are (B, p), its n
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...agents import losses
+from ...agents.clipping import clip_rows
 from ...agents.loss_codes import UNKNOWN
 from ...agents.optimisation.solvers import minimise_local
+from ...agents.optimisation.splitting import minimise_rows
 from ...agents.tables import Shard
-from . import row_kernels as rows_of
-from .own_rows import OTHER_COUNT
-from .record import Record
-from .samples import ranks_of
+from . import kernels as rows_of
+from .batch_record import ranks_of
+from .record import Record, segments
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
@@ -28,7 +31,7 @@ def local_gradient(me: Record, model: Array) -> Array:
     """Gradient of the agent's local objective at a model: of its mean loss, and 2 lambda_i of the model.
 
     Where the protocol's noise relies on clipping, every example's gradient is clipped as it asks
-    (`hushnet.protocols.steps.noise.StepNoise.clip`).
+    (`hushnet.protocols.steps.declarations.StepNoise.clip`).
 
     Parameters
     ----------
@@ -41,6 +44,8 @@ def local_gradient(me: Record, model: Array) -> Array:
         Zeros for an agent without rows.
     """
     tables, decays = me.tables_, me.decays_
+    if tables.task.model is not None:
+        return _gradient_of_model(me, model, decays, None)
     if tables.code == UNKNOWN:
         return _gradient_by_shards(me, model, decays / 2.0, None)
     features, labels, offsets, agents = me.data_
@@ -68,7 +73,12 @@ def local_loss(me: Record, model: Array) -> Any:
     tables, regularisation = me.tables_, me.decays_ / 2.0
     models = me.matrix_(model, tables.dimension)
     out = np.empty((len(models), 1))
-    if tables.code != UNKNOWN:
+    if tables.task.model is not None:
+        features, labels, starts = _rows_of(me, None)
+        values = tables.loss.value(tables.task.model.scores(models, features, starts), labels)
+        for b, (first, last) in enumerate(pairwise(starts.tolist())):
+            out[b] = values[first:last].mean() + regularisation[b] * (models[b] @ models[b]) if last > first else 0.0
+    elif tables.code != UNKNOWN:
         features, labels, offsets, agents = me.data_
         rows_of.objectives(features, labels, offsets, agents, models, regularisation, tables.code, out)
     else:
@@ -93,6 +103,8 @@ def loss_gradient(me: Record, model: Array, rows: Any = None) -> Array:
         Zeros for no rows.
     """
     tables = me.tables_
+    if tables.task.model is not None:
+        return _gradient_of_model(me, model, np.zeros(len(me.agents_)), rows)
     if tables.code == UNKNOWN:
         return _gradient_by_shards(me, model, np.zeros(len(me.agents_)), rows)
     features, labels, offsets, agents = me.data_
@@ -126,6 +138,31 @@ def loss_gradient(me: Record, model: Array, rows: Any = None) -> Array:
             *tables.clip,
             out,
         )
+    return me.given_(out)
+
+
+def _rows_of(me: Record, rows: Any) -> tuple[Array, Array, Ranks]:
+    """Features and labels of the agents' own rows, or of those with some ranks, and (B + 1,) where each's begin."""
+    features, labels, offsets, agents = me.data_
+    if rows is None:
+        counts = offsets[agents + 1] - offsets[agents]
+        places, starts = segments(offsets[agents], counts), rows_of.table_starts(counts)
+    else:
+        ranks, starts = ranks_of(me, rows)
+        places = ranks + np.repeat(offsets[agents], np.diff(starts))
+    return features[places], labels[places], starts
+
+
+def _gradient_of_model(me: Record, model: Array, decays: Array, rows: Any) -> Array:
+    """Gradients of a model that is not linear, plus ``decays`` times the models of agents with rows."""
+    tables, kind = me.tables_, me.tables_.task.model
+    if tables.clip[0]:
+        raise ValueError("gradients of examples are clipped for linear models alone; set task.model to {kind: linear}")
+    models = me.matrix_(model, tables.dimension)
+    features, labels, starts = _rows_of(me, rows)
+    out = kind.mean_gradients(models, features, labels, starts, tables.loss)
+    if decays.any():
+        out += np.where(np.diff(starts) > 0, decays, 0.0)[:, None] * models
     return me.given_(out)
 
 
@@ -178,6 +215,7 @@ def minimisers_of(
 ) -> Array:
     """(B, p) minimisers, as `minimised`, of (B,) terms and (B, p) rows."""
     tables, out = me.tables_, np.empty(np.shape(linear))
+    check_linear(me)
     if tables.code != UNKNOWN and tables.loss.smooth:
         features, labels, offsets, agents = me.data_
         if linear.shape[1] != features.shape[1] or starts.shape != linear.shape:
@@ -197,3 +235,172 @@ def minimisers_of(
             tolerance=float(tolerances[b]),
         )
     return out
+
+
+OTHER_COUNT = "there are more or fewer values than rows"
+OTHER_LENGTH = "what is added to a sum has another length"
+OTHER_LENGTHS = "a sum, the total that was told, and what was taken in of it have different lengths"
+OTHER_SIZE = "a factor has as many numbers as the square of what it is to solve for"
+
+
+# Sums in place.
+
+
+def add_scaled(total: Array, weight: float, vector: Array) -> None:
+    """Add a multiple of a vector to a sum in place: ``total += weight * vector``.
+
+    Parameters
+    ----------
+    total, vector : (p,) float64
+        The same vector, or two that do not overlap.
+    weight : float
+
+    Raises
+    ------
+    ValueError
+        If their lengths differ.
+    """
+    if len(vector) != len(total):
+        raise ValueError(OTHER_LENGTH)
+    total += weight * vector
+
+
+def take_in(total: Array, told: Array, taken: Array) -> None:
+    """Take in a running total: add what it has grown by since it was last taken in, and note it as taken in.
+
+    Where a sender tells the total of all that it has ever given, and a receiver takes in what is new of it, nothing is
+    lost with messages that are lost or overtake each other (running sums: Hadjicostis, Vaidya and Dominguez-Garcia
+    2016).
+
+    Parameters
+    ----------
+    total : (p,) float64
+        What ``told - taken`` is added to, in place.
+    told : (p,) float64
+        The newest total heard of.
+    taken : (p,) float64
+        The total when it was last taken in; becomes ``told``. The three do not overlap.
+
+    Raises
+    ------
+    ValueError
+        If their lengths differ.
+    """
+    if not len(total) == len(told) == len(taken):
+        raise ValueError(OTHER_LENGTHS)
+    total += told - taken
+    taken[:] = told
+
+
+# The own rows, of one agent.
+
+
+def check_linear(me: Any) -> None:
+    """Raise a `ValueError` if the task's model is not the linear one, which is all that an operator is for."""
+    if me.tables_.task.model is not None:
+        raise ValueError(
+            "this operator is for linear models, and gradients are for all; set task.model to {kind: linear}"
+        )
+
+
+def _check_count(given: Any, wanted: int) -> None:
+    """Refuse another number of values than there are rows: NumPy would repeat a single one."""
+    if np.shape(given) != (wanted,):
+        raise ValueError(OTHER_COUNT)
+
+
+def slopes(me: Any, scores: Array, rows: Ranks | None = None) -> Array:
+    """(m,) derivatives of the task's loss with respect to the scores of the agent's own rows.
+
+    Parameters
+    ----------
+    me : record
+    scores : (m,) float64
+    rows : (m,) int64, optional
+        Ranks among the agent's own rows whose scores these are; all of them by default.
+    """
+    labels = me.labels if rows is None else me.labels[rows]
+    _check_count(scores, len(labels))
+    return me.tables_.loss.slope(scores, labels)
+
+
+def bends(me: Any, scores: Array) -> Array:
+    """(m,) second derivatives of the task's loss with respect to the scores of the agent's own rows."""
+    _check_count(scores, len(me.labels))
+    return me.tables_.loss.second_slope(scores, me.labels)
+
+
+def scores_of(me: Any, model: Array, rows: Ranks | None = None) -> Array:
+    """(m,) products of the agent's own rows, or of those with these ranks, with a linear model."""
+    check_linear(me)
+    return (me.features if rows is None else me.features[rows]) @ model
+
+
+def sum_of_rows(me: Any, weights: Array, rows: Ranks | None = None) -> Array:
+    """(p,) sum of the agent's own rows, or of those with these ranks, each times a weight."""
+    return weights @ (me.features if rows is None else me.features[rows])
+
+
+def rows_minimised(me: Any, curvature: float, linear: Array) -> Array:
+    """The minimisers of phi(z, y_k) + (curvature / 2) z^2 - linear_k z, one scalar problem for each of the own rows.
+
+    By `hushnet.agents.optimisation.splitting.minimise_rows`; for smooth losses of bounded slope.
+
+    Parameters
+    ----------
+    me : record
+    curvature : float
+        > 0.
+    linear : (m,) float64
+
+    Returns
+    -------
+    (m,) float64
+    """
+    _check_count(linear, len(me.labels))
+    return minimise_rows(me.tables_.loss, me.labels, curvature=curvature, linear=linear)
+
+
+def clipped(vector: Array, bound: float) -> Array:
+    """A vector scaled down to an l2 norm if it is longer, as `hushnet.agents.clipping.clip_rows` has it.
+
+    Parameters
+    ----------
+    vector : (k,) float64
+        Zeros take its place if it is not finite. In a batch, (B, k).
+    bound : float
+        > 0; infinite to leave vectors as they are.
+
+    Returns
+    -------
+    (k,) float64
+    """
+    if math.isinf(bound):
+        return vector
+    rows = np.asarray(vector, dtype=np.float64)
+    return clip_rows(rows, bound) if rows.ndim == 2 else clip_rows(rows[None, :], bound)[0]
+
+
+def solved_by(factor: Array, right: Array) -> Array:
+    """The solution of L L' x = right, by the lower Cholesky factor of a positive definite matrix.
+
+    Parameters
+    ----------
+    factor : (k k,) float64
+        L row after row, as a block of an agent keeps it; what is above its diagonal is not read.
+    right : (k,) float64
+
+    Returns
+    -------
+    (k,) float64
+
+    Raises
+    ------
+    ValueError
+        If the factor has another size.
+    """
+    from scipy.linalg import cho_solve
+
+    if len(factor) != len(right) ** 2:
+        raise ValueError(OTHER_SIZE)
+    return cho_solve((factor.reshape(len(right), -1), True), right, check_finite=False)

@@ -1,23 +1,25 @@
 """The record ``me`` of a step: of one agent, or of a batch of agents whose steps do not depend on each other.
 
-What either has is listed in `hushnet.protocols.steps.names`. Of one agent, blocks are views that are written in place.
-Of a batch, what a step names is gathered into arrays whose first axis is the agents or their edges, and blocks are
-written back when it is over.
+What either has is listed in `hushnet.protocols.steps.step_names`. Of one agent, blocks are views that are written in
+place. Of a batch, what a step names is gathered into arrays whose first axis is the agents or their edges, and blocks
+are written back when it is over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
+from ...agents.graph import Graph
 from ...agents.suggestions import suggestion
-from .heard_kernels import gathered, known
-from .names import ACTIONS, MESSAGE
-from .sources import StepSource
-from .tables import StepTables
+from .kernels import gathered, known
+from .step_names import ACTIONS, MESSAGE
+from .step_tables import StepSource, StepTables
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
@@ -150,7 +152,7 @@ class Record:
         return np.repeat(np.reshape(self.now, -1), self.degrees_) - self.source_.sent_at(kind)
 
     def of_heard_(self, what: str, kind: str) -> Any:
-        """One of `hushnet.protocols.steps.names.HEARD`."""
+        """One of `hushnet.protocols.steps.step_names.HEARD`."""
         if what == "heard":
             return self.received_(kind)
         found = {"was_heard": self.was_heard_, "is_new": self.is_new_, "age": self.age_}[what](kind)
@@ -172,19 +174,23 @@ class One(Record):
 
     def __init__(self, tables: StepTables, source: StepSource) -> None:
         put, names = self.__dict__, tables.names
-        put.update(tables_=tables, source_=source, is_batch_=False, found_=[])
+        put.update(tables_=tables, source_=source, is_batch_=False, found_=[], blocks_={})
+        put.update(agents_=np.zeros(1, dtype=np.int64), decays_=np.zeros(1))  # of whatever agent's turn it is
         for name, value in names.parameters.items():
             put[name] = np.float64(value) if isinstance(value, float) else value
         put.update({name: fixed(array) for name, array in names.run.items()})
 
     def begin_(self, agent: int, messages: Mapping[str, str], updates: int, tick: int, now: float) -> None:
         """Begin a step of an agent that may send messages, by name and kind."""
-        put, tables = self.__dict__, self.tables_
-        for name in self.found_:
-            del put[name]
-        self.found_.clear()
-        put["agent"], put["agents_"] = agent, tables.ranks[agent : agent + 1]
-        put["blocks_"] = blocks = {name: views[agent] for name, views in tables.views.items()}
+        put, tables, blocks = self.__dict__, self.tables_, self.blocks_
+        if self.found_:
+            for name in self.found_:
+                del put[name]
+            self.found_.clear()
+        put["agent"] = self.agents_[0] = agent
+        self.decays_[0] = tables.decays[agent]
+        for name, views in tables.views.items():
+            blocks[name] = views[agent]
         for name in tables.vectors:
             put[name] = blocks[name]
         put["messages_"], put["said_"] = messages, {}
@@ -200,15 +206,15 @@ class One(Record):
         """`degree` of the one agent."""
         return self.tables_.graph.degrees[self.agent : self.agent + 1]
 
-    @property
-    def decays_(self) -> Array:
-        """(1,) the factor of the regulariser's gradient."""
-        return self.tables_.decays[self.agent : self.agent + 1]
-
-    @property
+    @cached_property
     def data_(self) -> tuple[Any, Array, Ranks, Ranks]:
         """Packed rows, and whose of them are the agent's (`StepSource.rows`)."""
         return self.source_.rows_of(self.agents_)
+
+    @override
+    def matrix_(self, values: Any, width: int | None = None) -> Array:
+        plain = type(values) is np.ndarray and values.ndim == 1 and values.dtype is REAL and values.flags.carray
+        return values[None] if plain and len(values) == (width or len(values)) else super().matrix_(values, width)
 
     def __getattr__(self, name: str) -> Any:
         """A block of one number, or whatever a step names for the first time."""
@@ -228,18 +234,18 @@ class One(Record):
         if block is not None:
             if block is not value:
                 fill(name, block, value)
-        elif name == MESSAGE or name in self.tables_.names.messages:
+        elif name in self.messages_ or name == MESSAGE or name in self.tables_.names.messages:
             self.said_[name] = self._copied(name, value)
         else:
             raise self._fixed_name(name)
 
     def _copied(self, name: str, value: Any) -> Array:
         """A copy of what is assigned to a message."""
-        kind, names = self._sent_kind(name), self.tables_.names
-        width = self.tables_.widths[kind][self.agent]
-        if width == 0 and names.is_partial(kind):
-            raise ValueError(names.unsent(kind))
-        message = np.empty((self.degree, width) if names.layout.messages[kind].addressed else width)
+        kind, tables = self.messages_.get(name) or self._sent_kind(name), self.tables_
+        width = tables.widths[kind][self.agent]
+        if width == 0 and tables.names.is_partial(kind):
+            raise ValueError(tables.names.unsent(kind))
+        message = np.empty((self.degree, width) if kind in tables.addressed else width)
         fill(name, message, value)
         return message
 
@@ -290,3 +296,103 @@ def segments(begins: Ranks, counts: Ranks) -> Ranks:
     """The places of segments that begin somewhere and have so many each, one after the other."""
     ends = np.cumsum(counts)
     return np.repeat(begins - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
+
+
+def loaders_of(tables: StepTables) -> dict[str, Callable[[Any], Any]]:
+    """Return the loaders by which a batch finds the values that a step may name, by name."""
+    names, state, graph = tables.names, tables.state, tables.graph
+    found: dict[str, Callable[[Any], Any]] = {
+        "degrees_": lambda me: graph.degrees.take(me.agents_),
+        "decays_": lambda me: tables.decays.take(me.agents_),
+        "data_": lambda me: me.source_.rows(),
+        "edges_": lambda me: segments(graph.offsets[me.agents_], me.degrees_),
+        "edge_starts_": lambda me: np.concatenate([[0], np.cumsum(me.degrees_)]),
+        "partner_": lambda me: me.edge_starts_[:-1] + me.passing_["edge"] - graph.offsets[me.agents_],
+        "here": lambda me: me.here_(),
+        "updates": lambda me: me.passing_["updates"][:, None],
+        "tick": lambda me: me.passing_["tick"][:, None],
+        "round": lambda me: me.passing_["updates"][:, None] + 1,
+        "now": lambda me: me.passing_["now"][:, None],
+        "degree": lambda me: me.degrees_[:, None],
+        "rows": lambda me: tables.counts[me.agents_][:, None],
+        "regularisation": lambda me: tables.task.regularisation[me.agents_][:, None],
+        "neighbours": lambda me: graph.heads[me.edges_][:, None],
+        "weights": lambda me: graph.weights[me.edges_][:, None],
+        "agent": lambda me: me.agents_[:, None],
+        "role": lambda me: names.roles[me.agents_][:, None],
+    }
+    if "step" in tables.protocol.step_functions:
+        del found["here"], found["partner_"]
+    for name, value in names.parameters.items():
+        known = np.float64(value) if isinstance(value, float) else value
+        found[name] = partial(_constant, known)
+    for name, array in names.run.items():
+        found[name] = partial(_constant, fixed(array))
+    for name, array in names.per_agent.items():
+        found[name] = partial(_rows_of, column(array))
+    for name, array in names.per_edge.items():
+        found[name] = partial(_edges_of, column(array))
+    for name, (what, kind) in names.heard.items():
+        found[name] = partial(_heard_of, what, kind)
+    found.update({name: partial(_block_of, name) for name in state.agent})
+    found.update({name: partial(_edge_block_of, name) for name in state.edge})
+    return found
+
+
+def loaders_of_one(tables: StepTables) -> dict[str, Callable[[One], Any]]:
+    """Return the loaders of values that depend on one agent, for its record, by name; blocks of vectors need none."""
+    names, graph = tables.names, tables.graph
+    found: dict[str, Callable[[One], Any]] = {
+        "round": lambda me: me.updates + 1,
+        "rows": lambda me: int(tables.counts[me.agent]),
+        "regularisation": lambda me: np.float64(tables.task.regularisation[me.agent]),
+        "weights": lambda me: fixed(graph.weights[graph.edges_of(me.agent)]),
+        "role": lambda me: str(names.roles[me.agent]),
+        "neighbours": lambda me: fixed(graph.heads[graph.edges_of(me.agent)]),
+        "data": lambda me: me.source_.shard(me.agent),
+        "features": lambda me: me.source_.shard(me.agent).read_only.features,
+        "labels": lambda me: me.source_.shard(me.agent).read_only.labels,
+    }
+    for name, array in names.per_agent.items():
+        found[name] = partial(_own_row, array)
+    for name, array in names.per_edge.items():
+        found[name] = partial(_own_edges, array, graph)
+    for name, (what, kind) in names.heard.items():
+        found[name] = partial(_heard, what, kind)
+    return found
+
+
+def _own_row(array: Array, me: One) -> Any:
+    return fixed(array[me.agent])
+
+
+def _own_edges(array: Array, graph: Graph, me: One) -> Any:
+    return fixed(array[graph.edges_of(me.agent)])
+
+
+def _heard(what: str, kind: str, me: One) -> Any:
+    return fixed(me.of_heard_(what, kind))
+
+
+def _constant(value: Any, _: Any) -> Any:
+    return value
+
+
+def _rows_of(array: Array, me: Any) -> Array:
+    return array.take(me.agents_, 0)
+
+
+def _edges_of(array: Array, me: Any) -> Array:
+    return array.take(me.edges_, 0)
+
+
+def _heard_of(what: str, kind: str, me: Any) -> Any:
+    return me.of_heard_(what, kind)
+
+
+def _block_of(name: str, me: Any) -> Array:
+    return me.block_(name)
+
+
+def _edge_block_of(name: str, me: Any) -> Array:
+    return me.edge_block_(name)

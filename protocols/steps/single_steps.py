@@ -11,10 +11,10 @@ import numpy as np
 from ...agents.authors import author_place, place_of
 from ...agents.errors import INTERRUPTED, HushnetError, InputError, Objection, StepFailure, Undeclared, words_of
 from .batch_record import Batch
-from .names import MESSAGE
+from .declarations import Every
 from .peer import Peer
-from .sending import Every
-from .tables import StepTables
+from .step_names import MESSAGE
+from .step_tables import StepTables
 
 PHASES = ("request", "respond", "complete")
 """The steps of an exchange, in the order of its phases."""

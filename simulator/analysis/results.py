@@ -13,7 +13,8 @@ import pandas as pd
 import pyarrow as pa
 
 from ...agents.errors import InputError
-from ...agents.files import at_home
+from ...agents.input_files import at_home
+from ..metrics.own_metrics import show_as
 from ..storage import dataset
 from ..storage.dataset import grid_table
 from ..storage.files import Frame
@@ -121,6 +122,9 @@ def load_all(root: Path) -> Collection:
         raise no_run(root)
     tables = {name: _frame(dataset.read(root / "dataset", name, entries)) for name in dataset.NAMES}
     runs = [entry.run for entry in entries]
+    for entry in entries:
+        for name, said in (entry.manifest.get("own_metrics") or {}).items():
+            show_as(name, said)
     there = set(runs)
     missing = [name for name in index.get("runs", []) if name not in there]
     return Collection(

@@ -14,9 +14,10 @@ from ..metrics.epsilon import VERIFIED
 from ..metrics.metric import of_learning
 from .aggregate import final_values, mean_interval, resolve, series
 from .apart import set_apart
-from .baselines import at_places, axes_that_matter, baselines, unbeaten, with_baselines
 from .claimed_privacy import MARK, PASSED, ClaimedPrivacy, briefly, claim_of, epsilon_text
+from .labels import column_name, swept_name
 from .results import Collection
+from .trivial_values import at_places, axes_that_matter, baselines, unbeaten, with_baselines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -124,7 +125,7 @@ def _table(collection: Collection, between: str) -> Table:
     metrics = [name.removesuffix(" half_width") for name in frame.columns if name.endswith(" half_width")]
     private = bool(frame["epsilon_claimed"].notna().any() or frame["epsilon_verified"].notna().any())
     epsilons = ["\u03b5\nclaimed", "\u03b5\nverified"] if private else []
-    swept = [path.rpartition(".")[2] for path in collection.grid]
+    swept = [swept_name(collection, path) for path in collection.grid]
     counted = "; vectors do not count what was exchanged before the start" if collection.started_with_vectors else ""
     table = Table(caption=f"mean \N{PLUS-MINUS SIGN} 95 % t interval over n runs{counted}")
     longest = max(len(word) for label in frame["label"] for word in str(label).split() or [""])
@@ -132,7 +133,8 @@ def _table(collection: Collection, between: str) -> Table:
     for name in swept:
         table.add_column(escape(name), overflow="fold", min_width=4)
     for name in [*metrics, *epsilons, "n"]:
-        table.add_column(escape(COLUMNS.get(str(name), str(name)).replace(" ", between)), justify="right", no_wrap=True)
+        shown = COLUMNS.get(str(name)) or column_name(collection, *parted(str(name)))
+        table.add_column(escape(shown.replace(" ", between)), justify="right", no_wrap=True)
     for row in frame.to_dict("records"):
         cells = [row["label"], *(str(row[path]) for path in collection.grid)]
         cells += [with_half_width(row[name], row[f"{name} half_width"], between) for name in metrics]
@@ -183,6 +185,12 @@ def remarks(collection: Collection) -> list[tuple[str, bool]]:
 def column_of(metric: str, statistic: str) -> str:
     """Name of the column that holds a metric's final value in tables."""
     return f"{metric} {statistic}" if statistic in ("gap", "worst") else metric
+
+
+def parted(column: str) -> tuple[str, str]:
+    """Metric and statistic of a column of `column_of`; the statistic is empty where the column does not name it."""
+    metric, _, statistic = column.rpartition(" ")
+    return (metric, statistic) if metric and statistic in ("gap", "worst") else (column, "")
 
 
 def held_against_each_other(collection: Collection) -> list[str]:

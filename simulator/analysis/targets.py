@@ -22,6 +22,7 @@ from ..metrics.metric import names_of
 from ..storage.files import Frame
 from .aggregate import CURVE_AXES, curves, power_near, resolve
 from .comparability import Incomparable
+from .labels import plain_name
 from .results import Collection
 
 DEFAULT: Mapping[str, Any] = {"metric": "objective", "share": 0.9}
@@ -37,7 +38,7 @@ def describe(target: Mapping[str, Any]) -> str:
     """A target in words, for captions."""
     if target.get("level") is not None:
         sign = {True: "at least ", False: "at most ", None: ""}[more_is_better(str(target["metric"]))]
-        return f"{target['metric']} {sign}{target['level']:g}"
+        return f"{plain_name(str(target['metric']))} {sign}{target['level']:g}"
     if share_of(str(target["metric"])) == "end":
         of = target.get("of")
         if isinstance(of, Mapping):

@@ -22,6 +22,7 @@ from ..contract.transcript import Recording
 from ..contract.violation import ContractViolation
 from ..experiment.plan import Experiment
 from ..world.world import World
+from .audit_statistics import Array, Bound, choose_test
 from .counterexamples import counterexample
 from .game import alone_ratios, constant_shifts
 from .outcome import Game, Outcome
@@ -29,7 +30,6 @@ from .pairs import attacked_domain, bare
 from .players import Play, players
 from .profile import profile
 from .realised import ReplayedPair, attacked, replay_pairs, replayed
-from .statistics import Array, Bound, choose_test
 from .verdicts import verdict
 from .worlds import Subject, subjects
 

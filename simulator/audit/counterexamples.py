@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.tables import Table
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
 from ...protocols.algorithms.feature_noise import RangeNoise
 from ..contract.transcript import Recording
 from .worlds import Subject

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..figures.files import OPTIONS, RESOLUTION
+from ..figures.figure_files import OPTIONS, RESOLUTION
 from ..figures.series_style import COLOURS, LINES, MARKERS, PAGE_WIDTH, WIDTH, house_style, literal, wrapped
 from ..storage.files import Frame, put_file
 from ..storage.plain_text import csv_text

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from ..contract.noise_tests import Check
+from .audit_statistics import Array, Test
 from .realised import ReplayedPair
-from .statistics import Array, Test
 from .verdicts import Word
 
 

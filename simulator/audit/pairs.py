@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
 from ...protocols.algorithms.split_features import CENTRE
 from ..contract.neighbours import Domain, domain_of, replaced, with_records, worst_pairs
 from ..contract.transcript import Recording

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
 from ...protocols.base import Protocol, ProtocolParameters
 from ..contract.forcing import Led
 from ..contract.transcript import Recording
@@ -17,7 +17,7 @@ from ..engine.selection import Engine, Name, engine_for, run_exactly
 from ..experiment.plan import Experiment, Run, naming_fields
 from ..network.randomness import Draws
 from ..network.setting import Setting
-from ..world.machine import one_thread
+from ..world.effort import one_thread
 from ..world.watchers import Watch
 from ..world.world import World
 

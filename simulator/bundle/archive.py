@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ...agents.errors import HushnetError, InputError
-from ...agents.tasks.registry import is_published
+from ...agents.tasks.task_registry import is_published
 from ..analysis.claimed_privacy import MARK
 from ..analysis.results import Collection, load_all
-from ..compare.tables import number
+from ..compare.comparison_tables import number
 from ..experiment.sources import FOLDER, LEFT_OUT, kept_files, left_out
 from ..storage.files import checksum, json_text, put_file, read_json, writing
 from ..storage.plain_text import csv_text

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ...agents.errors import InputError
-from ...agents.files import parse_number, read_bytes, shown
+from ...agents.input_files import parse_number, read_bytes, shown
 from ..analysis.results import Collection, load_all
 from ..analysis.summary import summarise
 from ..compare import compare

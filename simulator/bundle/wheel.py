@@ -10,7 +10,7 @@ import hashlib
 from importlib.metadata import distribution
 from pathlib import Path
 
-from ...agents.files import read_bytes
+from ...agents.input_files import read_bytes
 from ..storage.provenance import PACKAGE_FOLDERS
 
 ROOT = "hushnet"

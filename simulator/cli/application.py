@@ -40,8 +40,8 @@ def names_of(of: str) -> Callable[[str], list[str]]:
 
 
 def place(given: str | Path) -> Path:
-    """A path of the command line, see `hushnet.agents.files.at_home`."""
-    from ...agents.files import at_home
+    """A path of the command line, see `hushnet.agents.input_files.at_home`."""
+    from ...agents.input_files import at_home
 
     return at_home(Path(given))
 
@@ -62,7 +62,10 @@ DataDir = Annotated[
     Path | None, typer.Option("--data-dir", metavar="DIR", help="Folder of data sets; else HUSHNET_DATA.", parser=place)
 ]
 Jobs = Annotated[
-    str, typer.Option("--jobs", metavar="N|auto", help="Processes; auto is one for every processor. Same results.")
+    str,
+    typer.Option(
+        "--jobs", metavar="N|auto", help="Processes; auto: as many as help, processors and memory admit. Same results."
+    ),
 ]
 Scheduler = Annotated[
     str | None,

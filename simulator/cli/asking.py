@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from .application import DataDir, app, names_of, new, parts_of, place
+from .application import Assignments, DataDir, app, names_of, new, parts_of, place
 
 
 @contextmanager
@@ -117,6 +117,7 @@ def new_scenario(
         list[str] | None, typer.Option("--protocol", metavar="KIND,...", help="Protocols to compare.")
     ] = None,
     task: Annotated[str | None, typer.Option("--task", metavar="KIND", help="See hushnet list tasks.")] = None,
+    model: Annotated[str | None, typer.Option("--model", metavar="KIND", help="See hushnet list models.")] = None,
     topology: Annotated[str | None, typer.Option("--topology", metavar="KIND", help="Likewise.")] = None,
     clock: Annotated[str | None, typer.Option("--clock", metavar="KIND", help="Likewise.")] = None,
     latency: Annotated[str | None, typer.Option("--latency", metavar="KIND", help="Likewise.")] = None,
@@ -129,6 +130,7 @@ def new_scenario(
     agent: Annotated[
         str | None, typer.Option("--agent", metavar="COLUMN", help="Who owns a row; else rows are dealt out.")
     ] = None,
+    assignments: Assignments = None,
 ) -> None:
     """Write NAME.yaml, a scenario that runs, with every other field and its default as a comment."""
     from ...agents.errors import InputError
@@ -142,10 +144,12 @@ def new_scenario(
         typer.echo(note)
     kinds = {
         "task": task,
+        "model": model,
         "topology": topology,
         "clock": clock,
         "latency": latency,
         "loss": loss,
         "availability": availability,
     }
-    typer.echo(f"wrote {write_scenario(name, folder, kinds=kinds, among=parts_of(protocols) or (), own=own)}")
+    among, given = parts_of(protocols) or (), assignments or ()
+    typer.echo(f"wrote {write_scenario(name, folder, kinds=kinds, among=among, own=own, assignments=given)}")

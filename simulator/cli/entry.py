@@ -17,7 +17,7 @@ import typer
 from ...agents.authors import author_place, complain_plainly, contained
 from ..signals import terminable
 from .application import app
-from .streams import discard, flushed, prepare
+from .output_streams import discard, flushed, prepare
 
 DEBUG = "HUSHNET_DEBUG"
 """Environment variable that has errors which nobody foresaw raised, with their traceback."""

@@ -43,7 +43,7 @@ def run(
     quick: Annotated[
         bool, typer.Option("--quick", help="The scenario's quick version, into results/<scenario>-quick.")
     ] = False,
-    jobs: Jobs = "1",
+    jobs: Jobs = "auto",
     scheduler: Scheduler = None,
     contract: Annotated[
         bool,
@@ -91,8 +91,8 @@ def check(
     ] = None,
 ) -> None:
     """Check a scenario without running it."""
+    from ..limits.limit_objectives import check_classes
     from ..limits.memory import check_machine
-    from ..limits.objectives import check_classes
     from ..limits.rehearsal import rehearse
 
     with loaded_scenario(scenario, assignments, seeds, trust_code) as loaded:
@@ -140,8 +140,8 @@ def convert(
     number: Annotated[bool, typer.Option("--number", help="Call agents 0, 1, 2, ..., as synthetic tasks do.")] = False,
 ) -> None:
     """Turn a file of another program into edges, delays or availability for a scenario, and say what was taken how."""
-    from ..conversion.command import FileMeaning
-    from ..conversion.command import convert as convert_file
+    from ..conversion.convert_command import FileMeaning
+    from ..conversion.convert_command import convert as convert_file
 
     options = FileMeaning(weight, undirected, unit, time_unit, round_trip, number)
     for line in convert_file(source, to, out, options):
@@ -176,7 +176,7 @@ def audit(
     with loaded_scenario(scenario, assignments, None, trust_code, quick=quick) as loaded:
         from ...agents.compilation import unannounced
         from ..audit.audit import Options
-        from ..audit.command import audit_scenario
+        from ..audit.audit_command import audit_scenario
         from ..experiment import Experiment
 
         tiers = tuple(part.strip().upper() for part in tier.split(","))
@@ -200,6 +200,9 @@ def reproduce(
     more_seeds: Annotated[
         bool, typer.Option("--more-seeds", help="Then add the seeds that would decide what is undecided.")
     ] = False,
+    anew: Annotated[
+        int, typer.Option("--anew", metavar="N", min=0, help="Raise all seeds by N, and list the verdicts that move.")
+    ] = 0,
     results: Annotated[
         Path, typer.Option("--results", metavar="DIR", help="Runs and pages (DIR/reproduction) go here.", parser=place)
     ] = Path("results"),
@@ -216,6 +219,7 @@ def reproduce(
         quick=quick,
         full=full,
         more_seeds=more_seeds,
+        anew=anew,
         results=results,
         data_dir=data_dir,
         jobs=processes_of(jobs),

@@ -47,6 +47,15 @@ def plot(
 
 
 @app.command()
+def status(results: Results) -> None:
+    """Say how far a run is that goes on elsewhere: runs done of all, the time left, the latest one."""
+    from ..console.status import status as status_of
+
+    for line in status_of(results):
+        typer.echo(line)
+
+
+@app.command()
 def report(
     results: Results,
     out: Annotated[
@@ -55,7 +64,7 @@ def report(
     ] = None,
 ) -> None:
     """Write one HTML page about a finished run: tables, interactive charts, privacy, how to reproduce."""
-    from ..report.page import write_report
+    from ..report.report_page import write_report
 
     typer.echo(f"report: {write_report(results, out)}")
 
@@ -102,11 +111,24 @@ def compare(
     baseline: Annotated[
         str | None, typer.Option("--baseline", metavar="NAME", help="A protocol; else the first.")
     ] = None,
+    measures: Annotated[
+        list[str] | None,
+        typer.Option("--measure", metavar="NAME", help="Show this one, such as accuracy; all shows every measure."),
+    ] = None,
+    at: Annotated[
+        list[str] | None, typer.Option("--at", metavar="PATH=VALUE", help="Show a sweep at this value only.")
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option("--by", metavar="PATH", help="A column for each value of this swept field.")
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Every measure, with baselines, intervals and p values.")
+    ] = False,
 ) -> None:
     """Compare protocols run by run with a baseline: paired differences, break-even points; also as CSV and LaTeX."""
-    from ..compare.tables import compare_folders
+    from ..console.comparing import compare_folders
 
-    compare_folders(results, baseline)
+    compare_folders(results, baseline, measures or (), at or (), by, verbose=verbose)
 
 
 @app.command()

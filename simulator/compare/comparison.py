@@ -6,7 +6,7 @@ Runs are paired by seed at every point of the grid, and every protocol is held a
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any
 
@@ -17,6 +17,7 @@ from ...agents.errors import InputError
 from ..analysis.apart import set_apart
 from ..analysis.claimed_privacy import MARK, replayed_elsewhere
 from ..analysis.comparability import Kinds
+from ..analysis.labels import swept_name
 from ..analysis.results import Collection
 from ..analysis.summary import held_against_each_other
 from ..analysis.targets import describe, per_run, target_of
@@ -60,6 +61,8 @@ class Comparison:
         What the target is, in words.
     warnings : list of str
         Sentences about what is not of one kind, not shared, not finished or not paired.
+    names : dict of str
+        What tables call swept parameters, with their units, by path.
     """
 
     baseline: str
@@ -69,6 +72,7 @@ class Comparison:
     break_even: Frame
     target: str
     warnings: list[str]
+    names: dict[str, str] = field(default_factory=dict[str, str])
 
     def _repr_html_(self) -> str:
         """Return HTML for a notebook: warnings, differences from the baseline, and break-even points."""
@@ -118,6 +122,7 @@ def compare(collection: Collection, baseline: str | None = None, *, only: Contai
         pd.DataFrame(crossed),
         describe(target_of(collection)),
         [*said, *_changing(found, collection, kinds), *_warnings(collection, chosen, pairs)],
+        {path: swept_name(collection, path) for path in collection.grid},
     )
 
 

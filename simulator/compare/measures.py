@@ -11,6 +11,7 @@ import pandas as pd
 
 from ..analysis.aggregate import final_values, resolve
 from ..analysis.claimed_privacy import replayed_elsewhere
+from ..analysis.labels import column_name
 from ..analysis.results import Collection
 from ..analysis.targets import area, describe, reached, target_of
 from ..metrics import more_is_better
@@ -64,21 +65,22 @@ def measures(collection: Collection) -> list[Measure]:
 def _final(collection: Collection, name: str) -> Measure:
     metric, statistic = resolve(collection, name)
     values = final_values(collection, metric, statistic).set_index("run")["value"]
-    return Measure(
-        _named(metric, statistic), f"final {_named(metric, statistic)}", more_is_better(metric), values, metric
-    )
+    shown = column_name(collection, metric, statistic)
+    return Measure(_named(metric, statistic), f"final {shown}", more_is_better(metric), values, metric)
 
 
 def _mean_height(collection: Collection, name: str) -> Measure:
     metric, statistic = resolve(collection, name)
     values = area(collection, metric, statistic).set_index("run")["value"]
     what = _named(metric, statistic)
-    return Measure(f"area of {what}", f"{what}, mean over time", more_is_better(metric), values, metric)
+    shown = column_name(collection, metric, statistic)
+    return Measure(f"area of {what}", f"{shown}, mean over time", more_is_better(metric), values, metric)
 
 
 def _to_target(collection: Collection, recorded: list[str]) -> Iterator[Measure]:
     target = target_of(collection)
-    if target["metric"] not in recorded and not collection.index.get("target"):
+    by_default = not collection.index.get("target")
+    if by_default and (target["metric"] not in recorded or "gap" not in set(collection.trace["statistic"])):
         return
     started = collection.started_with_vectors
     for name in AXES_TO_TARGET:

@@ -16,7 +16,7 @@ from ..analysis.results import Collection
 from ..analysis.summary import print_summary
 from ..experiment import Experiment, RunOptions, hire
 from ..experiment.estimate import print_estimate
-from ..experiment.tuning import sentences
+from ..experiment.tuning import in_short, sentences
 from ..figures.current import drawn_already, keep_drawn
 from ..language.loading import LoadedScenario, locate
 from ..network.graphs import graph_line
@@ -69,13 +69,13 @@ def run_scenario(
             raise InputError(locate(error, loaded)) from error
         return
     debug = loaded.scenario.debug
-    if debug and (jobs != 1 or options.scheduler is not None):
+    if debug and (jobs not in (1, "auto") or options.scheduler is not None):
         raise InputError("debug: true runs in this process, where a debugger can be; leave --jobs and --scheduler out")
     try:
-        with hire(jobs, options.scheduler) as workers, logged(experiment, console, verbose=verbose):
+        with hire(1 if debug else jobs, options.scheduler) as workers, logged(experiment, console, verbose=verbose):
             begin(experiment)
             bar = progress and not debug
-            failures = perform_visibly(experiment, workers, console, bar=bar, verbose=verbose, jobs=jobs)
+            failures = perform_visibly(experiment, workers, console, bar=bar, verbose=verbose)
     except KeyboardInterrupt as stop:
         raise Interrupted(str(stop) or "interrupted") from stop
     if Store(experiment.folder).index().get("runs"):
@@ -114,6 +114,7 @@ def _conclude(experiment: Experiment, console: Console, *, verbose: bool) -> Non
             collection,
             [*dict.fromkeys(filter(None, others)), *(line for line, loud in tuned if loud), *warnings],
             console,
+            in_short(collection.index["tuning"]) if collection.index.get("tuning") else "",
         )
     _say(console, f"results: {experiment.folder}")
     # Last, for a figure that cannot be drawn ends the command, unless the runs had nothing for it.
@@ -154,7 +155,7 @@ def _figures(experiment: Experiment, collection: Collection) -> tuple[list[Path]
     there = drawn_already(experiment.folder, collection)
     if there is not None:
         return there, []
-    from ..figures.files import draw_all
+    from ..figures.figure_files import draw_all
 
     files, refused = draw_all(collection, experiment.folder / "figures", within=experiment.folder)
     if not refused:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..analysis.claimed_privacy import MARK, epsilon_text
+from ..analysis.labels import column_name, swept_name
 from ..analysis.results import Collection
-from ..analysis.summary import remarks, summarise, trivial_rows, with_half_width
+from ..analysis.summary import parted, remarks, summarise, trivial_rows, with_half_width
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,13 +26,13 @@ LONGEST_LABEL = 26
 def answer(collection: Collection) -> str:
     """Return who is ahead of whom, in a sentence; empty where there is nothing to compare."""
     from ..compare.winners import standings
-    from ..report.winners import sentence
+    from ..report.report_winners import sentence
 
     found = standings(collection, most=1)
     return sentence(found[0], collection.labels) if found else ""
 
 
-def print_brief(collection: Collection, warnings: Sequence[str], console: Console) -> None:
+def print_brief(collection: Collection, warnings: Sequence[str], console: Console, tuned: str = "") -> None:
     """Print who is ahead, the final numbers, and at most `MOST_WARNINGS` of what somebody has to act on.
 
     Parameters
@@ -40,14 +41,16 @@ def print_brief(collection: Collection, warnings: Sequence[str], console: Consol
     warnings : sequence of str
         Of the runs.
     console : rich.console.Console
+    tuned : str
+        A sentence on how parameters were chosen, if they were.
     """
     from rich.text import Text
 
     said, frame, remarked = answer(collection), summarise(collection), remarks(collection)
     if said:
         console.print(Text(said, style="bold"))
-    console.print(_pivot(collection, frame, said) if collection.grid else _table(frame), crop=False)
-    for line in _captions(collection, frame):
+    console.print(_pivot(collection, frame, said) if collection.grid else _table(collection, frame), crop=False)
+    for line in [*_captions(collection, frame), *([tuned] if tuned else [])]:
         console.print(Text(line, style="dim"))
     loud = [text for text, is_loud in remarked if is_loud]
     acted = [*loud, *(f"warning: {text}" for text in warnings)]
@@ -72,14 +75,14 @@ def _empty() -> Table:
     return table
 
 
-def _table(frame: pd.DataFrame) -> Table:
+def _table(collection: Collection, frame: pd.DataFrame) -> Table:
     """Return the final numbers, a row for each protocol."""
     from rich.markup import escape
 
     table = _empty()
     metrics, private, runs = _metrics(frame), _is_private(frame), set(frame["n"].tolist())
     for name in [*metrics, *(["\u03b5"] if private else []), *(["n"] if len(runs) > 1 else [])]:
-        table.add_column(escape(name), justify="right", no_wrap=True)
+        table.add_column(escape(column_name(collection, *parted(name))), justify="right", no_wrap=True)
     for row in frame.to_dict("records"):
         cells = [row["label"], *(_number(row, name) for name in metrics)]
         cells += [_epsilons(row)] if private else []
@@ -102,7 +105,8 @@ def _pivot(collection: Collection, frame: pd.DataFrame, said: str) -> Table:
     keys = list(dict.fromkeys(tuple(str(row[path]) for path in varying) for row in rows))
     if len(keys) > MOST_POINTS:
         keys = [keys[round(k * (len(keys) - 1) / (MOST_POINTS - 1))] for k in range(MOST_POINTS)]
-    table.columns[0].header = escape(f"{name} by {', '.join(path.rpartition('.')[2] for path in varying)}")
+    shown = column_name(collection, *parted(name))
+    table.columns[0].header = escape(f"{shown} by {', '.join(swept_name(collection, path) for path in varying)}")
     for key in keys:
         table.add_column(escape(", ".join(key)), justify="right", no_wrap=True)
     for label in dict.fromkeys(row["label"] for row in rows):
@@ -123,7 +127,7 @@ def _metrics(frame: pd.DataFrame) -> list[str]:
 def _decisive(collection: Collection, frame: pd.DataFrame, said: str) -> str:
     """Return the column of what the answer is about, or of what the task is measured by, or else the first one."""
     metrics = _metrics(frame)
-    if named := [name for name in metrics if name in said]:
+    if named := [name for name in metrics if column_name(collection, *parted(name)) in said]:
         return named[0]
     judged = {manifest["task"].get("metric") for manifest in collection.manifests}
     return next((name for name in metrics if name in judged), metrics[0])
@@ -145,7 +149,7 @@ def _captions(collection: Collection, frame: pd.DataFrame) -> list[str]:
     least, most = min(counts), max(counts)
     runs = f"{most} run{'' if most == 1 else 's'}" if least == most else f"{least} to {most} runs"
     few = least < FEWEST
-    said = f"mean over {runs}" + ("; too few for intervals" if few else " \N{PLUS-MINUS SIGN} 95 % t interval")
+    said = f"mean over {runs}" + (", too few for intervals" if few else " \N{PLUS-MINUS SIGN} 95 % t interval")
     if _is_private(frame):
         said += "; \u03b5 claimed / verified"
     if collection.started_with_vectors:

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ..experiment import Experiment, Run, RunOutcome
+from ..experiment import Experiment, RunOutcome
+from ..experiment.tuning import trial_experiment
 from ..storage.ownership import token
 
 LOGGER = logging.getLogger("hushnet")
@@ -95,11 +96,15 @@ def logged(experiment: Experiment, console: Console, *, verbose: bool = False) -
 
 
 def begin(experiment: Experiment) -> None:
-    """Log who runs what, and where."""
+    """Log who runs what, how many runs that is, and where."""
     scenario = experiment.loaded.scenario
+    stages = [stage for stage in (trial_experiment(experiment), experiment) if stage is not None]
+    runs = sum(1 for stage in stages for _ in stage.runs())
     LOGGER.info(
-        "%s: %s, hushnet %s, Python %s, %s; arguments %s",
+        "%s: %d run%s, %s, hushnet %s, Python %s, %s; arguments %s",
         scenario.scenario,
+        runs,
+        "" if runs == 1 else "s",
         Path(experiment.loaded.source.name).name,
         version("hushnet"),
         platform.python_version(),
@@ -118,9 +123,3 @@ def run_ended(words: str, outcome: RunOutcome) -> None:
         LOGGER.info("%s: complete in %s, %s", words, taken, outcome.run_id)
     else:
         LOGGER.warning("%s: %s: %s", words, outcome.status, outcome.error)
-
-
-def words_of(run: Run) -> str:
-    """Protocol, seed and grid point of a run."""
-    grid = "".join(f", {path} = {value}" for path, value in run.point.values.items())
-    return f"{run.point.scenario.label(run.protocol)}, seed {run.seed}{grid}"

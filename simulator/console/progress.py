@@ -1,30 +1,30 @@
-"""The progress of an experiment on the screen: which run, how fast, and how much longer all of it takes."""
+"""The progress of an experiment in a line: runs done of all, the time that is left, and the run that it is at."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.table import Column
 from rich.text import Text
 
+from ...agents.compilation import is_at_it, is_stored, seconds_spent, unannounced
 from ...agents.errors import HushnetError
-from ..experiment import Experiment, Jobs, Run, RunOutcome, Workers, perform
-from ..experiment.time_left import TimeLeft, in_words, key_of, processes_of, time_left
+from ..experiment import Experiment, Run, RunOutcome, Workers, perform
+from ..experiment.time_left import TimeLeft, in_words, key_of, time_left
 from ..experiment.tuning import trial_experiment
 from ..world.world import World
-from .log import run_ended, words_of
+from .log import run_ended
+
+COMPILING = "compiling (once, half a minute at most)"
 
 
 def perform_visibly(
-    experiment: Experiment,
-    workers: Workers,
-    console: Console,
-    *,
-    bar: bool = True,
-    verbose: bool = False,
-    jobs: Jobs = 1,
+    experiment: Experiment, workers: Workers, console: Console, *, bar: bool = True, verbose: bool = False
 ) -> list[HushnetError]:
     """`perform` with a progress bar, if wanted, and a line for every run that fails.
 
@@ -35,64 +35,98 @@ def perform_visibly(
     console : rich.console.Console
     bar, verbose : bool
         Whether there is a bar; whether the log shows what fails already.
-    jobs : int or "auto"
-        How many runs go on at once.
     """
     if not bar:
-        return perform(experiment, workers=workers, on_run=lambda run, outcome: run_ended(words_of(run), outcome))
-    stages = [stage for stage in (trial_experiment(experiment), experiment) if stage is not None]
-    left = _Left(time_left(stages, processes_of(jobs)))
+        return perform(experiment, workers=workers, on_run=lambda run, outcome: run_ended(run.words, outcome))
+    shown = _Shown(experiment, workers)
     columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("runs{task.fields[rate]}"),
-        left,
+        BarColumn(12),
+        TextColumn("{task.fields[ended]}/{task.fields[all]} runs"),
+        shown,
+        TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
     )
-    with Progress(*columns, console=console, transient=True) as progress:
-        total = sum(1 for stage in stages for _ in stage.runs())
-        job = progress.add_task("preparing", total=total, rate="")
-        began = {"at": time.perf_counter()}
-
-        def on_start(run: Run) -> None:
-            began["at"] = time.perf_counter()
-            progress.update(job, description=words_of(run), rate="")
+    # The bar says that something is compiled, where there is one.
+    silence = unannounced(quiet=True) if console.is_terminal else nullcontext()
+    with silence, Progress(*columns, console=console, transient=True, expand=True) as progress:
+        shown.begin(progress)
 
         def on_run(run: Run, outcome: RunOutcome) -> None:
-            words = words_of(run)
-            left.ended(run, outcome)
-            progress.update(job, advance=1, description=f"{words}{' (there)' if outcome.there else ''}")
-            run_ended(words, outcome)
+            shown.ended(run, outcome)
+            run_ended(run.words, outcome)
             if not verbose and outcome.status != "complete" and not outcome.there:
-                text = f"{outcome.status}: {words}: {outcome.error}"
+                text = f"{outcome.status}: {run.words}: {outcome.error}"
                 progress.console.print(text, style="yellow", highlight=False, markup=False, soft_wrap=True)
 
-        def on_sample(world: World) -> None:
-            rate = world.activations / max(time.perf_counter() - began["at"], 1e-9)
-            progress.update(job, rate=f", {rate:,.0f} activations/s")
-
-        def on_check(run: Run) -> None:
-            progress.update(job, description=f"privacy contract of {run.point.scenario.label(run.protocol)}", rate="")
-
-        on: dict[str, Any] = {"on_start": on_start, "on_run": on_run, "on_sample": on_sample}
-        return perform(experiment, workers=workers, on_check=on_check, **on)
+        on: dict[str, Callable[..., None]] = {
+            "on_start": shown.started,
+            "on_sample": shown.sampled,
+            "on_check": shown.checked,
+        }
+        return perform(experiment, workers=workers, on_run=on_run, **on)
 
 
-class _Left(ProgressColumn):
-    """Progress column with the time that is left, in words; it decreases between two runs."""
+class _Shown(ProgressColumn):
+    """Column with the time that is left, which decreases between two runs; told of all that happens."""
 
     max_refresh = 0.5
 
-    def __init__(self, time_left: TimeLeft) -> None:
+    def __init__(self, experiment: Experiment, workers: Workers) -> None:
         super().__init__()
-        self._left, self._at = time_left, time.perf_counter()
+        stages = [stage for stage in (trial_experiment(experiment), experiment) if stage is not None]
+        runs = [run for stage in stages for run in stage.runs()]
+        self._left: TimeLeft = time_left(stages)
+        self._workers, self._total, self._ended = workers, len(runs), 0
+        self._compiles = not is_stored() and any(experiment.engine_name(run) != "event" for run in runs)
+        self._begun: list[Run] = []
+        self._share, self._at, self._compiled = 0.0, 0.0, 0.0
+
+    def begin(self, progress: Progress) -> None:
+        """Have a progress bar to tell."""
+        counts: dict[str, Any] = {"ended": 0, "all": self._total}
+        self._progress, self._job = progress, progress.add_task("", total=self._total, **counts)
+        self._next()
+        self._say("preparing")
+
+    def started(self, run: Run) -> None:
+        """A run begins in this process."""
+        if not self._begun:
+            self._next()
+        self._begun.append(run)
+        self._say(run.few_words)
+
+    def sampled(self, world: World) -> None:
+        """A world in this process has got somewhere."""
+        end = world.setting.stop.time
+        self._share = min(world.now / end, 1.0) if end else 0.0
+        self._progress.update(self._job, completed=self._ended + self._share * len(self._begun))
+
+    def checked(self, run: Run) -> None:
+        """The contract of a run's protocol is about to be checked."""
+        self._say(f"privacy contract of {run.point.scenario.label(run.protocol)}")
 
     def ended(self, run: Run, outcome: RunOutcome) -> None:
-        self._left.ended(key_of(run), None if outcome.there else outcome.seconds)
-        self._at = time.perf_counter()
+        """A run has ended, or was there."""
+        self._left.processes = self._workers.processes()
+        self._left.ended(key_of(run), outcome.own_seconds)
+        self._ended, self._compiles = self._ended + 1, self._compiles and outcome.there
+        self._begun = [other for other in self._begun if other is not run]
+        if not self._begun:
+            self._next()
+        self._progress.update(self._job, completed=self._ended, ended=self._ended)
+        if self._left.processes > 1:
+            self._say(run.few_words)
 
     def render(self, task: Task) -> Text:
-        if task.finished:
-            return Text("")
-        left = self._left.seconds_after(time.perf_counter() - self._at)
-        return Text("" if left is None else f"about {in_words(left)} left", style="progress.remaining")
+        """Return the time that is left, in words."""
+        if is_at_it() or (self._compiles and self._workers.processes() > 1):
+            return Text(COMPILING)
+        gone = time.perf_counter() - self._at - (seconds_spent() - self._compiled)
+        left = self._left.seconds_after(gone, begun=max(len(self._begun), 1), share=self._share)
+        return Text("" if left is None or task.finished else f"{in_words(left)} left", style="progress.remaining")
+
+    def _next(self) -> None:
+        """Count time from now on, for the runs that begin."""
+        self._share, self._at, self._compiled = 0.0, time.perf_counter(), seconds_spent()
+
+    def _say(self, words: str) -> None:
+        self._progress.update(self._job, description=words)

@@ -19,7 +19,7 @@ from ...protocols.privacy.mechanisms import AgentStream, Release
 from ..engine.selection import Engine, EventEngine, run_exactly
 from ..network.randomness import Draws
 from ..network.setting import Setting
-from ..world.rewind import Rewind
+from ..world.step_form import Rewind
 from ..world.world import World
 from .small_settings import (
     AGENTS,
@@ -240,15 +240,6 @@ class Bench:
         steps.make(phase, me, *given)
         self.released[agent] += sum(not one.release.free for one in me.sent_)
         return me.sent_
-
-    def deliver(self, agent: int, sent: Sent, order: int) -> None:
-        """Put a message of an agent into the inboxes of those that it was sent to."""
-        own = self.graph.edges_of(agent)
-        for edge in range(own.start, own.stop):
-            receiver, slot = int(self.graph.heads[edge]), int(self.graph.reverse[edge])
-            if sent.to is None or receiver in sent.to:
-                size = 8 * len(sent.vector)
-                self._show(Message(agent, receiver, sent.kind, sent.vector, float(order), order, order, slot, size))
 
     def owned(self, agent: int) -> dict[str, NDArray[np.float64]]:
         """Copies of the blocks that an agent may write."""

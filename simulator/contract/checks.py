@@ -19,9 +19,9 @@ from ...agents.blocks import State
 from ...agents.errors import LimitReached, Undeclared
 from ...protocols.base import Protocol, ProtocolParameters, Sent
 from ...protocols.privacy.mechanisms import noises
-from ...protocols.steps.charges import ScaleMismatch
-from ...protocols.steps.noise import POST_PROCESSING
+from ...protocols.steps.declarations import POST_PROCESSING
 from ...protocols.steps.single_steps import PHASES, function_in
+from ...protocols.steps.step_charges import ScaleMismatch
 from ..network.latency import Constant
 from ..network.network import NetworkParameters
 from .bench import Bench, protocol_parameters, run_small

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.tables import Shard, Table
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
 from ...protocols.base import Protocol
 from .rows import Rows
 from .transcript import Recording

@@ -29,13 +29,13 @@ from typing_extensions import override
 
 from ...agents.authors import class_place, contained, last_place, place_of
 from ...agents.errors import INTERRUPTED, Undeclared, words_of
-from ...agents.files import read_bytes
+from ...agents.input_files import read_bytes
 from ...protocols import catalog
 from ...protocols.base import Peer, Protocol, ProtocolParameters
 from ...protocols.steps.single_steps import function_in
 from ..engine.selection import Engine, EventEngine
 from ..network.setting import Setting
-from ..world.machine import one_thread
+from ..world.effort import one_thread
 from ..world.watchers import Phase, Watch
 from ..world.world import World
 from .small_settings import admitted_world

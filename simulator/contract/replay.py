@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from ...agents.errors import INTERRUPTED, HushnetError, InputError, LimitReached, Undeclared, words_of
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
 from ..engine.selection import Engine
 from ..network.randomness import Draws
 from ..network.setting import Setting
 from ..world.effort import OF_THE_MACHINE
 from ..world.watchers import Watch
 from ..world.world import World
-from .charges import check_charges, exposed
+from .charge_checks import check_charges, exposed
 from .draws import difference, protects_nothing
 from .forcing import Forcing
 from .neighbours import Domain, crowded, differing, domain_of, groups, replaced, resized

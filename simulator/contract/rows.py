@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
 
 Rows = Mapping[int, int]
 """Rank of a row by agent; none of agents without data."""

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
 from .draws import SOLVED, Draw
 from .forcing import Led
 from .transcript import Recording

@@ -51,7 +51,7 @@ class {name}(Protocol):
     # me.model = np.where(me.degree > 0, (me.model + average(me)) / 2, me.model).
     @staticmethod
     def step(me: Any) -> None:
-        """Half way to the neighbours' weighted mean, a gradient step, the news; see hushnet.protocols.steps.names."""
+        """Half way to the neighbours' weighted mean, a gradient step, the news; see `protocols.steps.step_names`."""
         gradient = local_gradient(me, me.model)
         if me.degree > 0:
             me.model = (me.model + average(me)) / 2

@@ -17,7 +17,7 @@ from ...agents.graph import Graph
 from ...agents.inbox import Message
 from ...agents.losses import LOSSES
 from ...agents.tables import Shard, Table
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
 from ...protocols.base import Problem, Protocol, ProtocolParameters
 from ..engine.selection import EventEngine
 from ..network.clocks import Poisson

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...agents.errors import InputError
-from ...agents.files import csv_problem, open_text, parse_number, shown
+from ...agents.input_files import csv_problem, open_text, parse_number, shown
 
 DELIMITERS = {"\t": "tabs", ";": "semicolons", ",": "commas"}
 COMMENTS = "#%"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...agents.errors import InputError
-from ...agents.files import parse_number
+from ...agents.input_files import parse_number
 from .cells import Cells, cells_of, read_text
 from .edges import SOURCES, TARGETS, is_matrix
 from .units import TimeUnit, unit_in

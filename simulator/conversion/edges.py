@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...agents.errors import InputError
-from ...agents.files import parse_number, shown
+from ...agents.input_files import parse_number, shown
 from .cells import Cells, cells_of, read_text
 
 SOURCES, TARGETS = ("source", "from", "src", "u", "node1", "i"), ("target", "to", "dst", "v", "node2", "j")

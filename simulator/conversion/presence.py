@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...agents.errors import InputError
-from ...agents.files import parse_number, shown
+from ...agents.input_files import parse_number, shown
 from .cells import Cells, cells_of, read_text
 from .units import TimeUnit, unit_in
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from ...agents.errors import InputError
-from ...agents.files import parse_number, shown
+from ...agents.input_files import parse_number, shown
 
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 """Seconds of each unit, by its name."""

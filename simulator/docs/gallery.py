@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...agents.files import read_bytes
+from ...agents.input_files import read_bytes
 from ..language.loading import opening_comment, shipped
 from ..reproduction.papers import papers
 from .markdown import anchor, block, prose, table

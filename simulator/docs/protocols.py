@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 
-from ...agents.files import read_bytes
+from ...agents.input_files import read_bytes
 from ...protocols import catalog
 from ...protocols.base import Protocol, ProtocolParameters
 from ...protocols.invariants import Invariant
@@ -40,6 +40,14 @@ KEPT = {
     "per_round": "one message of each neighbour and round",
     "every": "every message until its next step",
 }
+
+
+LEARNS = {
+    "any": "any, by gradients",
+    "convex": "linear ones and softmax regression",
+    "linear": "linear ones",
+}
+"""Models that protocols learn."""
 
 
 def pages() -> dict[str, str]:
@@ -177,6 +185,8 @@ def _runs(name: str) -> str:
     lines.append(
         "Shipped scenarios: " + (", ".join(link(code(key), f"scenario-{key}") for key in used) or "none") + ".\n"
     )
-    fields = [field.name for field in described(catalog.resolve(name).Parameters)]
+    kind = catalog.resolve(name)
+    lines.insert(0, f"Models: {LEARNS[kind.learns]}.\n")
+    fields = [field.name for field in described(kind.Parameters)]
     lines.append(f"`hushnet new scenario mine --protocol {name}` writes a scenario with its {len(fields)} fields.\n")
     return "\n".join(lines)

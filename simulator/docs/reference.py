@@ -23,11 +23,13 @@ from .markdown import anchor, block, cell, code, link, prose, table
 
 TITLES = {
     "task": "Tasks",
+    "model": "Models",
     "topology": "Topologies",
     "clock": "Clocks",
     "latency": "Latencies",
     "loss": "Losses on links",
     "availability": "Availability",
+    "attack": "Attacks of byzantine agents",
 }
 """Titles of the pages about `SECTIONS`."""
 FIELD_HEAD = ("field", "admissible", "default", "meaning")
@@ -125,8 +127,9 @@ def _metrics() -> str:
         [
             "# Metrics\n",
             "What a run records, and what figures, targets and comparisons may ask for. A number of your own is a "
-            "function of a snapshot, named as `./mine.py:function`; a `Metric` there, with its label, unit and "
-            "direction, is named likewise.\n",
+            "function of a [snapshot](api-registering-kinds.md), named as `./mine.py:function`; `@own_metric(label, "
+            "unit=..., better=...)` above it says how it is shown. A `Metric` there, which may judge tunings and have "
+            "a value for each agent, is named likewise.\n",
             table(("metric", "what it is", "better", "statistics", "recorded by `record.metrics`"), rows),
             *(_metric(name) for name in METRICS),
         ]

@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from ...agents.errors import InputError
-from ...agents.files import read_bytes
+from ...agents.input_files import read_bytes
 from ..reproduction.papers import papers
 from . import gallery, interface, protocols, reference
 
@@ -35,8 +35,12 @@ CONTENTS = {
     "Tutorials": ("tutorial-first-protocol", "tutorial-comparison"),
     "How to": (
         "howto-steps",
+        "howto-pairs",
+        "howto-own",
         "howto-latency",
         "howto-data",
+        "howto-graphs",
+        "howto-adversaries",
         "howto-sweeps",
         "howto-budget",
         "howto-replay",
@@ -60,7 +64,7 @@ CONTENTS = {
         "reproduction",
         *(name for name in INCLUDED if name.startswith("paper-")),
     ),
-    "Project": ("questions", "public", "cite", "architecture", "contributing", "security", "changelog"),
+    "Project": ("coming-from", "questions", "public", "cite", "architecture", "contributing", "security", "changelog"),
 }
 """Pages by the part of the site that they belong to."""
 CONFIGURATION: dict[str, Any] = {

@@ -19,16 +19,17 @@ from numpy.typing import NDArray
 from ...agents.agent import Agent
 from ...agents.availability import Timeline
 from ...agents.compilation import ASIDE
-from ...agents.errors import HushnetError
+from ...agents.errors import HushnetError, Stall
 from ..network.churn import churn
 from ..network.randomness import quantise
+from ..rules.round_messages import holds
+from ..tables import round_table as columns
 from ..tables import tallies
-from ..tables.priorities import AVAILABILITY, LAST, RECORD
-from ..world.overdue import Overdue
+from ..tables.effects import AVAILABILITY, LAST, RECORD
+from ..world.effort import Overdue
 from ..world.step_form import StepForm
 from ..world.stop_condition import TIME_UP
 from ..world.world import World
-from .timed_event import At
 
 
 class Driver(ABC):
@@ -241,3 +242,44 @@ def _original(error: HushnetError) -> HushnetError:
     while isinstance(error.__cause__, type(error)):
         error = error.__cause__
     return error
+
+
+class At(simpy.Event):
+    """An event at an absolute time, ordered among equal times by its priority.
+
+    Parameters
+    ----------
+    env : simpy.Environment
+    time : float
+        Not before ``env.now``; both are multiples of 2^-30, so the difference is exact.
+    priority : int
+        Its place among events of the same time (`hushnet.simulator.tables.effects`).
+    """
+
+    def __init__(self, env: simpy.Environment, time: float, priority: int) -> None:
+        # As `simpy.Timeout` does, without a call of the parent's constructor: most events of a run are made here.
+        self.env, self.callbacks, self._ok, self._value = env, [], True, None
+        env.schedule(self, priority, time - env.now)  # type: ignore[arg-type]  # any integer orders the heap
+
+
+def stall(world: World) -> Stall:
+    """Error that names who waits for whom in the earliest round that cannot begin: all others follow from it."""
+    run, made = world.transport.tables, world.rounds
+    assert made is not None
+    waiting = np.flatnonzero(made.agents[:, columns.WAITS])
+    agent = int(waiting[np.argmin(run.agents.ticks[waiting])])
+    number = int(run.agents.ticks[agent]) + 1
+    slots = range(int(run.offsets[agent]), int(run.offsets[agent + 1]))
+    slot = next(slot for slot in slots if not holds(made, slot, number))
+    ids, neighbour = world.setting.task.ids, int(run.heads[slot])
+    if run.agents.ticks[neighbour] + 1 >= number:
+        why = f"the message of round {number} from agent {ids[neighbour]!r} did not arrive and is not repeated"
+    else:
+        why = f"agent {ids[neighbour]!r} went for good before it had sent its message of round {number}"
+    other = "patience (to go on with what is known)"
+    if world.traits.needs_both_ends:
+        other = f"use {world.traits.instead}" if world.traits.instead else "use a protocol that needs no rounds"
+    return Stall(
+        f"agent {ids[agent]!r} at time {world.now:.6g}: round {number + 1} can never begin, because {why}; "
+        f"set resend_after in the protocol's schedule (for agents that come back), or {other}"
+    )

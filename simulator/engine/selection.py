@@ -9,11 +9,10 @@ from typing import Literal, final
 from typing_extensions import override
 
 from ...agents.errors import InputError
-from ...protocols.steps.charges import NotPlanned
+from ...protocols.steps.step_charges import NotPlanned
 from ..network.laws import forms_of
-from ..world.rewind import Rewind
-from ..world.rounds import repeats
-from ..world.step_form import StepForm
+from ..tables.round_table import repeats
+from ..world.step_form import Rewind, StepForm
 from ..world.world import World
 from .driver import Driver
 
@@ -64,9 +63,9 @@ class EventEngine(Engine):
 
     @override
     def driver(self, world: World) -> Driver:
-        from .event.broadcasts import EventBroadcasts
-        from .event.rounds import EventRounds
-        from .event.sessions import EventSessions
+        from .event.event_driver import EventBroadcasts
+        from .event.event_rounds import EventRounds
+        from .event.event_sessions import EventSessions
 
         if world.in_rounds:
             return EventRounds(world)
@@ -99,10 +98,8 @@ class BatchedEngine(Engine):
         why = declined(world)
         if why is not None:
             raise refusal(world, why)
-        from .batched.broadcasts import Broadcasts
-        from .batched.eventful_rounds import EventfulRounds
-        from .batched.exchanges import Exchanges
-        from .batched.lazy_rounds import LazyRounds
+        from .batched.batched_driver import Broadcasts, LazyRounds
+        from .batched.eventful import EventfulRounds, Exchanges
 
         if world.sessions is not None:
             return Exchanges(world)
@@ -147,6 +144,8 @@ def engine_for(name: Name, world: World, *, debug: bool = False, short: bool = F
 
 def declined(world: World) -> str | None:
     """Reason why the batched engine cannot run a world, whatever the protocol; None if it can."""
+    if world.setting.graph.directed:
+        return "the graph is directed"
     try:
         forms_of(world.setting.network, world.clock)
     except InputError as error:

@@ -3,6 +3,7 @@
 ::
 
     options.py     what may be asked for beside the scenario, once for shell and Python
+    planned_run.py one run that is asked for: its place, its seeds, its words
     plan.py        which runs there are, and how the world of one is made
     sources.py     what an experiment was made from, kept beside its results
     survey.py      what only data, graph and files can refuse, before the first run

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from ...agents.errors import OutOfResources
-from ...agents.files import read_bytes
+from ...agents.input_files import read_bytes
 from ...agents.scratch import scratch
 from ..contract.repeats import last_words
 from ..contract.verdict import Verdict
@@ -50,6 +50,10 @@ class Elsewhere(Workers):
     @abstractmethod
     def count(self) -> int:
         """Number of processes that there are now."""
+
+    @override
+    def processes(self) -> int:
+        return self.count()
 
     @abstractmethod
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:

@@ -18,9 +18,8 @@ from ..recording.message_log import MessageLog
 from ..recording.privacy_statement import privacy_statement
 from ..recording.recorder import Recorder
 from ..storage.provenance import code_version, commit, libraries
-from ..world.machine import one_thread
-from ..world.rewind import Rewind
-from ..world.step_form import asked_form
+from ..world.effort import one_thread
+from ..world.step_form import Rewind, asked_form
 from ..world.world import World
 from .plan import Experiment, Run, naming_fields
 from .remarks import Remarks
@@ -125,6 +124,8 @@ class _Attempt:
         self.recorder = self._experiment.recorder(self._run, self.remarks)
         self.log = message_log(self._experiment, self._run)
         self.world = self._experiment.world(self._run, self.recorder, self.log, again)
+        if self.log is not None:
+            self.log.begin(self.world)
         observers = self._run.point.scenario.observers
         self.observing = None if observers is None else Observing(observers, self.log)
         self.world.learned = self.observing
@@ -144,13 +145,14 @@ class _Attempt:
         manifest["warnings"] += recorder.warnings
         manifest["warnings"] += [f"{manifest['label']}: {remark}" for remark in self.remarks.of(world)]
         manifest["files"] = experiment.named_files(run)
+        if own := recorder.shown_as():
+            manifest["own_metrics"] = own
         manifest["measures"] = recorder.measures(world)
         manifest["baselines"] = recorder.baselines(world)
         checked = recorder.invariants
         manifest["invariants"] = [] if checked is None else checked.report()
         manifest["no_invariant"] = None if checked is None else checked.why_none
-        shown = run.point.scenario.record.messages is not None
-        extras = {"messages": self.log.table(world)} if shown and self.log is not None else {}
+        extras = {} if self.log is None else self.log.tables(world)
         if self.observing is not None:
             tables, statements = self.observing.outcome(world, recorder.delta_of(world))
             extras |= tables

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter, deque
 from collections.abc import Generator, Sequence
 from typing import final
 
@@ -9,13 +11,18 @@ from typing_extensions import override
 
 from ...agents.errors import InputError
 from ..contract.verdict import Verdict
-from .plan import Experiment, PlannedRun
+from .plan import Experiment, PlannedRun, wake_ups
 from .processes import OwnProcesses
 from .proofs import judge
 from .run_once import RunOutcome
 from .stacks import in_stacks, run_stack
-from .time_left import processes_of
+from .time_left import TimeLeft, key_of, processes_of
 from .workers import Jobs, OnSample, OnStart, Workers
+
+WORTH = 10.0
+"""Seconds of work from which on other processes are started, which takes each some 4 s of processor time."""
+MANY = 2e6
+"""Wake-ups that take more than that, whatever an agent does in them."""
 
 
 @final
@@ -48,13 +55,72 @@ class InProcess(Workers):
         return judge(experiment, planned.run)
 
 
+@final
+class AsNeeded(Workers):
+    """This process, and others as soon as what is left takes longer than starting them: one a processor, if they fit.
+
+    How long it takes is measured, after a guess from the number of wake-ups.
+    """
+
+    def __init__(self) -> None:
+        self._here, self._others = InProcess(), None
+
+    @override
+    def processes(self) -> int:
+        return 1 if self._others is None else self._others.processes()
+
+    @override
+    def work(
+        self,
+        experiment: Experiment,
+        queue: Sequence[PlannedRun],
+        *,
+        on_start: OnStart | None = None,
+        on_sample: OnSample | None = None,
+    ) -> Generator[tuple[int, RunOutcome], None, None]:
+        runs = [planned.run for planned in queue]
+        left, on = TimeLeft(Counter(map(key_of, runs))), {"on_start": on_start, "on_sample": on_sample}
+        many = sum(wake_ups(run.point.scenario) for run in runs)
+        is_long = self._others is not None or MANY < many < math.inf
+        waiting = deque(in_stacks(experiment, queue))
+        while waiting:
+            if is_long and len(waiting) + len(waiting[0]) > 2 and (others := self._hired(experiment, queue)):
+                ranks = [rank for stack in waiting for rank in stack]
+                for rank, outcome in others.work(experiment, [queue[rank] for rank in ranks]):
+                    yield ranks[rank], outcome
+                return
+            ranks = waiting.popleft()
+            for rank, outcome in self._here.work(experiment, [queue[rank] for rank in ranks], **on):
+                left.ended(key_of(queue[ranks[rank]].run), outcome.own_seconds)
+                yield ranks[rank], outcome
+            is_long = (left.seconds() or 0.0) > WORTH
+
+    def _hired(self, experiment: Experiment, queue: Sequence[PlannedRun]) -> OwnProcesses | None:
+        """Other processes, as many as processors and memory admit; None if that is one."""
+        if self._others is None:
+            scenarios = {planned.run.data_key[0]: planned.run.point.scenario for planned in queue}.values()
+            most = min([processes_of("auto"), *map(experiment.processes_that_fit, scenarios)])
+            self._others = OwnProcesses(most) if most > 1 else None
+        return self._others
+
+    @override
+    def judge(self, experiment: Experiment, planned: PlannedRun) -> Verdict:
+        return self._here.judge(experiment, planned)
+
+    @override
+    def close(self) -> None:
+        if self._others is not None:
+            self._others.close()
+
+
 def hire(jobs: Jobs = 1, scheduler: str | None = None) -> Workers:
     """The workers that somebody asks for.
 
     Parameters
     ----------
     jobs : int or "auto"
-        Processes on this machine; 1 is this process, ``auto`` one for every processor that this process may use.
+        Processes on this machine; 1 is this process, ``auto`` as many as processors and memory admit where that is
+        faster.
     scheduler : str, optional
         Address of a dask scheduler whose workers are used instead, ``tcp://host:8786`` or ``tls://host:8786``.
 
@@ -68,7 +134,7 @@ def hire(jobs: Jobs = 1, scheduler: str | None = None) -> Workers:
 
         return GivenCluster(scheduler)
     if jobs == "auto":
-        jobs = processes_of(jobs)
+        return AsNeeded()
     if isinstance(jobs, str | float) or jobs < 1:
         raise InputError(f"jobs = {jobs!r}: must be a number from 1, or auto")
     return InProcess() if jobs == 1 else OwnProcesses(jobs)

@@ -11,6 +11,7 @@ from .plan import Experiment, Run
 from .run_once import RunOutcome
 from .time_left import in_words, key_of, time_left
 from .tuning import trial_experiment
+from .workers import Workers
 
 
 def in_notebook() -> bool:
@@ -20,29 +21,30 @@ def in_notebook() -> bool:
     return shell is not None and hasattr(shell, "kernel")
 
 
-def shown_progress(experiment: Experiment, processes: int) -> dict[str, Callable[..., None]]:
+def shown_progress(experiment: Experiment, workers: Workers) -> dict[str, Callable[..., None]]:
     """Callbacks of `perform` that show a line of progress in a notebook; empty elsewhere.
 
     Parameters
     ----------
     experiment : Experiment
-    processes : int
-        Number of runs that are made at once.
+    workers : Workers
+        Who makes the runs.
     """
     if not in_notebook():
         return {}
     from IPython.display import HTML, display  # pyright: ignore[reportMissingImports]
 
     stages = [stage for stage in (trial_experiment(experiment), experiment) if stage is not None]
-    total, left, ended = sum(1 for stage in stages for _ in stage.runs()), time_left(stages, processes), [0]
+    total, left, ended = sum(1 for stage in stages for _ in stage.runs()), time_left(stages), [0]
     handle: Any = display(HTML(_line(0, total, "preparing")), display_id=True)
 
     def on_run(run: Run, outcome: RunOutcome) -> None:
         ended[0] += 1
-        left.ended(key_of(run), None if outcome.there else outcome.seconds)
+        left.processes = workers.processes()
+        left.ended(key_of(run), outcome.own_seconds)
         seconds = left.seconds()
         rest = "; done" if ended[0] == total else "" if seconds is None else f"; about {in_words(seconds)} left"
-        handle.update(HTML(_line(ended[0], total, f"{run.place}{rest}")))
+        handle.update(HTML(_line(ended[0], total, f"{run.words}{rest}")))
 
     return {"on_run": on_run}
 

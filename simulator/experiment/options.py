@@ -9,7 +9,8 @@ from typing import Any
 
 from ...protocols.base import Protocol
 from ..language.loading import LoadedScenario, load
-from ..recording.recorder import OwnMetric
+from ..metrics.own_metrics import show_function
+from ..recording.snapshot import OwnMetric
 from .plan import PROOFS, Experiment
 from .workers import Jobs
 
@@ -49,6 +50,8 @@ class RunOptions:
 
     def load(self, source: Path | str | Mapping[str, Any]) -> LoadedScenario:
         """Read a scenario as these options say; raises like `hushnet.simulator.language.loading.load`."""
+        for name, metric in self.metrics.items():
+            show_function(name, metric)
         return load(
             source,
             overrides=self.overrides,
@@ -56,6 +59,7 @@ class RunOptions:
             extra=self.protocols,
             seeds=self.seeds,
             quick=self.quick,
+            metrics=self.metrics,
         )
 
     def experiment(self, loaded: LoadedScenario) -> Experiment:

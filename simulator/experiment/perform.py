@@ -24,7 +24,6 @@ from .proofs import prove
 from .run_once import FAILED, RunOutcome, failure_file, is_there
 from .sources import keep_sources
 from .survey import survey
-from .time_left import processes_of
 from .tuning import choose, trial_experiment
 from .workers import Workers
 
@@ -51,7 +50,7 @@ def run(source: Path | str | Mapping[str, Any], options: RunOptions | None = Non
     loaded = options.load(source)
     experiment = options.experiment(loaded)
     with hire(options.jobs, options.scheduler) as workers:
-        failures = perform(experiment, workers=workers, **shown_progress(experiment, processes_of(options.jobs)))
+        failures = perform(experiment, workers=workers, **shown_progress(experiment, workers))
     if failures:
         raise failures[0]
     return load_all(experiment.folder)

@@ -14,29 +14,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.errors import InputError
-from ...agents.files import at_home, read_within
 from ...agents.graph import Graph
+from ...agents.input_files import at_home, read_within
 from ...agents.objectives.objectives import Objective
-from ...agents.tasks.base import Task
 from ...agents.tasks.datasets import data_directory
 from ...agents.tasks.extent import Files
 from ...agents.tasks.splits import validation_part
+from ...agents.tasks.task import Task
 from ...protocols.base import Problem, Protocol, ProtocolParameters
 from ...protocols.user_files import is_file
 from ..contract.verdict import SHIPPED, Verdict
 from ..engine.selection import Engine, Name, engine_for
-from ..language.loading import GridPoint, LoadedScenario
+from ..language.loading import LoadedScenario
 from ..language.scenario import Scenario
 from ..language.yaml_source import Source
-from ..limits.memory import check_memory
+from ..limits.memory import check_memory, processes_that_fit
 from ..metrics import METRICS, recordable
 from ..metrics.metric import names_of
+from ..metrics.own_metrics import show_function
 from ..network.randomness import Draws
 from ..network.setting import Setting, Stop
-from ..recording.recorder import OwnMetric, Recorder
+from ..recording.recorder import Recorder
+from ..recording.snapshot import OwnMetric
 from ..storage.files import json_text
 from ..storage.provenance import (
-    PRESENTATION,
     code_version,
     edges,
     edges_hash,
@@ -47,10 +48,10 @@ from ..storage.provenance import (
 )
 from ..storage.user_code import source_hash
 from ..world.notes import Notebook
-from ..world.rewind import Rewind
-from ..world.step_form import asked_form
+from ..world.step_form import Rewind, asked_form
 from ..world.watchers import Observer, Sampler
 from ..world.world import World
+from .planned_run import PlannedRun, Run
 
 KEPT = 2**26
 """Bytes of data and graphs that are kept beside those of the latest run."""
@@ -62,46 +63,6 @@ PROOFS = 4
 """Points of a sweep at which the contract of a protocol with its parameters is replayed at most, if nobody says so."""
 NOT_ASKED = Verdict("unchecked", "it was not asked for (--no-contract)")
 """The verdict on a contract that nobody is to check."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run that an experiment asks for."""
-
-    point: GridPoint
-    protocol: str
-    seed: int
-    data_seed: int
-    run_seed: int
-
-    @property
-    def data_key(self) -> tuple[str, int]:
-        """Runs with the same key have the same task and graph."""
-        scenario = self.point.scenario
-        return repr((scenario.task, scenario.topology, scenario.validation)), self.data_seed
-
-    @property
-    def at(self) -> str:
-        """Grid point and seed, in words."""
-        return ", ".join([*(f"{path} = {value}" for path, value in self.point.values.items()), f"seed {self.seed}"])
-
-    @property
-    def place(self) -> str:
-        """Protocol, seed and grid point, in words."""
-        grid = "".join(f", {path} = {value}" for path, value in self.point.values.items())
-        return f"protocol {self.protocol}, seed {self.seed}{grid}"
-
-    @property
-    def contract_key(self) -> str:
-        """Runs with the same key have the same protocol with the same parameters."""
-        return json_text(self.point.scenario.protocols[self.protocol].model_dump(exclude={"label"}), indent=None)
-
-    @property
-    def world_key(self) -> str:
-        """Runs with the same key differ in nothing but their seeds: one proof of the contract is for all of them."""
-        apart = {*PRESENTATION, "protocols"}
-        scenario = {key: value for key, value in self.point.scenario.resolved().items() if key not in apart}
-        return json_text([self.contract_key, scenario], indent=None)
 
 
 @dataclass(frozen=True)
@@ -200,6 +161,7 @@ class Experiment:
                 raise InputError(f"metrics: {name!r} is a metric of hushnet's own; give yours another name")
             if not callable(metric):
                 raise InputError(f"metrics: {name!r} must be a function of a snapshot, got {metric!r}")
+            show_function(name, metric)
 
     @cached_property
     def is_short(self) -> bool:
@@ -258,6 +220,10 @@ class Experiment:
         """Refuse one of its scenarios that cannot fit, see `hushnet.simulator.limits.memory.check_memory`."""
         check_memory(scenario, self.files, self.loaded.code.protocol, processes=processes)
 
+    def processes_that_fit(self, scenario: Scenario) -> int:
+        """Number of runs of one of its scenarios that fit into memory at the same time, at least one."""
+        return processes_that_fit(scenario, self.files, self.loaded.code.protocol)
+
     def data(self, run: Run) -> tuple[Task, Graph]:
         """Task and graph of a run."""
         built = self._data(run)
@@ -267,13 +233,13 @@ class Experiment:
         """The first ones are kept as far as there is room for them, and the latest."""
         key = run.data_key
         if key not in self._built:
-            scenario, base = run.point.scenario, self.loaded.base
+            scenario, base, draws = run.point.scenario, self.loaded.base, Draws(run.data_seed)
             if sum(built.size for built in self._built.values()) > KEPT:
                 self._built.popitem()
             self.check_memory(scenario)
-            draws = Draws(run.data_seed)
             with read_within(scenario.limits.seconds):
                 task = scenario.task.build(rng=draws.generator("data"), data_dir=self.data_dir, base=base)
+            task = scenario.task.with_model(task, rng=draws.generator("model"))
             if scenario.validation is not None:
                 task = validation_part(task, scenario.validation, rng=draws.generator("validation"))
             with read_within(scenario.limits.seconds):
@@ -325,18 +291,18 @@ class Experiment:
     def setting(self, run: Run) -> Setting:
         """Setting of a run: data, graph, network and draws, which other protocols share at the same point and seed."""
         scenario = run.point.scenario
-        parameters, (task, graph) = scenario.protocols[run.protocol], self.data(run)
+        parameters, data = scenario.protocols[run.protocol], self.data(run)
         return Setting(
-            task=task,
-            graph=graph,
+            *data,
             clock=scenario.clock,
             network=scenario.network,
             availability=scenario.availability,
             stop=Stop(**scenario.stop.model_dump()),
             draws=Draws(run.run_seed),
             base=self.loaded.base,
-            assumed_public=(*scenario.topology.assumed_public(task), *_tuned(parameters)),
+            assumed_public=(*scenario.topology.assumed_public(data[0]), *_tuned(parameters)),
             limits=scenario.limits.limits(),
+            adversaries=scenario.adversaries and scenario.adversaries.build(*data, Draws(run.data_seed)),
         )
 
     def world(
@@ -411,29 +377,6 @@ class Experiment:
         with naming_fields(key):
             made: Protocol = self.loaded.code.protocol(parameters.kind)(parameters, Problem(task, graph, expected))
             return made.objective()
-
-
-@dataclass(frozen=True)
-class PlannedRun:
-    """A run that has to be there once, at whatever grid points it stands.
-
-    Parameters
-    ----------
-    name : str
-        A hash of all that decides the run and is known before its data are made.
-    run : Run
-    places : tuple of int
-        Where it stands in `Experiment.runs`.
-    """
-
-    name: str
-    run: Run
-    places: tuple[int, ...]
-
-    @property
-    def kind(self) -> str:
-        """The kind of its protocol."""
-        return self.run.point.scenario.protocols[self.run.protocol].kind
 
 
 def plan(experiment: Experiment, runs: Iterable[Run]) -> list[PlannedRun]:

@@ -19,6 +19,7 @@ from typing import Any, final
 
 from typing_extensions import override
 
+from ...agents.compilation import announce
 from ...agents.errors import OutOfResources
 from .dispatch import Elsewhere, WorkerDied
 from .plan import Experiment, PlannedRun
@@ -53,6 +54,8 @@ class OwnProcesses(Elsewhere):
     def prepare(self, experiment: Experiment, queue: Sequence[PlannedRun]) -> None:
         """Refuse more processes at a time than fit into memory."""
         self._wanted = min(self.jobs, max(len(queue), 1))
+        if any(experiment.engine_name(planned.run) != "event" for planned in queue):
+            announce()  # once, for all of them
         for scenario in {planned.run.data_key[0]: planned.run.point.scenario for planned in queue}.values():
             experiment.check_memory(scenario, processes=self._wanted)
 

@@ -11,6 +11,7 @@ from threading import Thread
 from typing import Any
 
 from ...agents.authors import author_place, contained
+from ...agents.compilation import seconds_spent
 from ...agents.errors import INTERRUPTED, HushnetError, OutOfResources, details_of, words_of
 from ..analysis.results import RunResult
 from ..storage.files import out_of_order, put_file, writing
@@ -50,6 +51,8 @@ class RunOutcome:
         One sentence about a run that did not complete.
     seconds, cpu_seconds : float
         Wall-clock and processor time that it took, data included.
+    compiling : float
+        Seconds of these for which its process compiled, or waited for one that did.
     """
 
     run_id: str | None
@@ -58,6 +61,12 @@ class RunOutcome:
     error: str = ""
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+    compiling: float = 0.0
+
+    @property
+    def own_seconds(self) -> float | None:
+        """Seconds that the run took by itself; None if it was there."""
+        return None if self.there else max(self.seconds - self.compiling, 0.0)
 
 
 def run_once(
@@ -78,7 +87,7 @@ def run_once(
         If the scenario, the data or this machine does not admit the run: others would fare no better.
     """
     store, run_id = Store(experiment.folder, experiment.token), None
-    began, worked = time.perf_counter(), time.process_time()
+    began, worked, compiled = time.perf_counter(), time.process_time(), seconds_spent()
     there, status, error = False, FAILED, ""
     if planned.kind in experiment.unrepeatable:
         error = experiment.unrepeatable[planned.kind]
@@ -113,7 +122,7 @@ def run_once(
         error = f"{type(failure).__name__}: {words_of(failure)}"
         error = f"{where}: {error}" if where else error
         keep_failure(experiment, planned, details_of(failure))
-    times = (time.perf_counter() - began, time.process_time() - worked)
+    times = (time.perf_counter() - began, time.process_time() - worked, seconds_spent() - compiled)
     return RunOutcome(run_id, status, there, error, *times)
 
 

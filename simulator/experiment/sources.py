@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...agents.errors import InputError
-from ...agents.files import beside, read_bytes
+from ...agents.input_files import beside, read_bytes
 from ...protocols.user_files import is_file, path_of
 from ..language.yaml_source import MAX_BYTES, read_file
 from ..storage.documents import LeftOut, read_document

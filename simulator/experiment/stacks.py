@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from ...agents.authors import contained
+from ...agents.compilation import seconds_spent
 from ...agents.errors import INTERRUPTED
 from ...protocols.user_files import is_file
 from ..world.world import World
@@ -71,6 +72,7 @@ def _side_by_side(
     ids = [experiment.run_id(planned.run) for planned in stack]
     todo = [k for k, planned in enumerate(stack) if not is_there(experiment, planned.run, ids[k])]
     began, worked, outcomes = time.perf_counter(), time.process_time(), dict[int, RunOutcome]()
+    compiled = seconds_spent()
     if len(todo) > 1:
         try:
             with contained() as left:
@@ -83,7 +85,8 @@ def _side_by_side(
         if left:  # threads that live on
             return None
         kept = [keep(experiment, stack[k].run, ids[k], result) for k, result in zip(todo, results, strict=True)]
-        share = (time.perf_counter() - began) / len(todo), (time.process_time() - worked) / len(todo)
+        taken = time.perf_counter() - began, time.process_time() - worked, seconds_spent() - compiled
+        share = [seconds / len(todo) for seconds in taken]
         for k, manifest in zip(todo, kept, strict=True):
             outcomes[k] = RunOutcome(ids[k], manifest["status"], False, manifest["error"], *share)
     return [outcomes.get(k) or run_once(experiment, planned, on_sample) for k, planned in enumerate(stack)]

@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any
 from ...agents.errors import InputError
 from ...agents.quantity import Quantity
 from ...protocols.base import Problem
+from ...protocols.schedule_selection import rounds_of
 from ..language.fitting import check_protocol
 from ..language.loading import GridPoint, locate, locate_at
-from ..limits.objectives import check_measured, check_objectives, side_by_side
+from ..limits.limit_objectives import check_measured, check_objectives, side_by_side
 from ..network.churn import churn
 from ..network.network import Network
 from ..network.randomness import stable_ids
 from ..observers import parties_of
+from ..world.directed import check_directed
 from .execute import message_log
 from .plan import Run, naming_fields
 from .run_once import is_there
@@ -163,6 +165,8 @@ def _looks(experiment: Experiment, run: Run, words: _Words, but: frozenset[str])
 
     def fits() -> None:
         check_protocol(scenario, protocol, parameters, agents=task.agents)
+        traits = protocol.traits_for(parameters)
+        check_directed(setting, traits, parameters.kind, rounds_of(traits, parameters))
         protocol.check_problem(parameters, Problem(task, graph))
 
     yield ("protocol", run.contract_key), fits

@@ -9,6 +9,8 @@ from statistics import median
 from .plan import Experiment, Run
 from .workers import Jobs
 
+KNOWN = 0.05
+"""Share of a run from which on its own pace tells more than other runs."""
 Key = tuple[str, Hashable]
 """A protocol, and a grid point."""
 
@@ -24,13 +26,13 @@ class TimeLeft:
     runs : mapping of Key to int
         How many runs each protocol has at each grid point.
     processes : int
-        How many runs go on at once.
+        How many runs go on at once; may change.
     """
 
     def __init__(self, runs: Mapping[Key, int], processes: int = 1) -> None:
+        self.processes = processes
         self._left = Counter(dict(runs))
         self._taken: dict[Key | str | None, list[float]] = {}
-        self._processes = max(processes, 1)
 
     def ended(self, key: Key, seconds: float | None) -> None:
         """Count a run that has ended; it took so many seconds, or was there already (None)."""
@@ -47,12 +49,25 @@ class TimeLeft:
         going = [(usual.get(key, usual.get(key[0], usual[None])), left) for key, left in self._left.items() if left > 0]
         return sum(each * left for each, left in going) / max(self._going(), 1)
 
-    def seconds_after(self, gone: float) -> float | None:
+    def seconds_after(self, gone: float, *, begun: int = 1, share: float = 0.0) -> float | None:
         """The time left so many seconds after the last run has ended: those that go on have worked for as long.
 
         What is left of them is never taken to be less than a tenth of a run, for nobody knows why one takes longer.
+
+        Parameters
+        ----------
+        gone : float
+            Seconds.
+        begun : int
+            Runs that this process makes side by side now.
+        share : float
+            Share of these that is done, in [0, 1]; 0 if that is unknown.
         """
         going, left = self._going(), self.seconds()
+        if share >= KNOWN and going:
+            others = self._runs_left() - begun
+            each = gone / share / begun if left is None else left / self._runs_left()
+            return gone * (1 - share) / share + each * others
         if left is None or not going:
             return left
         each = left * going / self._runs_left()
@@ -63,7 +78,7 @@ class TimeLeft:
 
     def _going(self) -> int:
         """Number of runs that go on at once."""
-        return min(self._processes, self._runs_left())
+        return min(max(self.processes, 1), self._runs_left())
 
 
 def key_of(run: Run) -> Key:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,38 +28,10 @@ from ..metrics import METRICS, more_is_better
 from ..storage.files import json_text, parquet, put_file, writing
 from ..storage.store import Store
 from .plan import Experiment
+from .trial_scores import RunKey, Trial, exploded_runs, without_exploded
 
 TABLE = "tuning.parquet"
 """Name of the file that has everything that was tried."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """Result of one trial of a protocol.
-
-    Parameters
-    ----------
-    protocol : str
-    place : int
-        Index of its grid point, of those where there is tuning.
-    number : int
-        Index of its combination of the protocol's values.
-    values : mapping of str
-        Values that it set, by field.
-    scores : mapping of int to float
-        The metric that decides, at the end of each run or over it, by seed; NaN for a run that did not reach its end.
-    """
-
-    protocol: str
-    place: int
-    number: int
-    values: Mapping[str, Any]
-    scores: Mapping[int, float]
-
-    @property
-    def score(self) -> float:
-        """Mean over the seeds; NaN if a run did not reach its end."""
-        return sum(self.scores.values()) / len(self.scores)
 
 
 def trial_experiment(experiment: Experiment) -> Experiment | None:
@@ -135,12 +107,13 @@ def _decided(loaded: LoadedScenario, folder: Path) -> tuple[LoadedScenario, pd.D
     """The scenario with what was chosen for it, and a table of all that was tried."""
     assert loaded.scenario.tune is not None
     there = load_all(folder) if Store(folder).entries() else None
-    tried = list(_tried(loaded, there))
+    tried, exploded = without_exploded([*_tried(loaded, there)], _exploded(loaded, there))
     more = _more_is_better(loaded.scenario.tune, there)
-    best = _best(tried, more, loaded)
-    places = max(trial.place for trial in best) + 1
-    chosen = [{t.protocol: dict(t.values) for t in best if t.place == place} for place in range(places)]
+    best = _best_at_worst(tried, more, loaded) if loaded.scenario.tune.at == "worst" else _best(tried, more, loaded)
+    places = sorted({trial.place for trial in best}) if loaded.scenario.tune.at == "every point" else [None]
+    chosen = [{t.protocol: dict(t.values) for t in best if place in (None, t.place)} for place in places]
     account = _account(loaded, there, tried, best, more)
+    account["warnings"] += exploded
     return replace(tuned(loaded, chosen), tuning=account), _table(tried, best, loaded.trials)
 
 
@@ -150,14 +123,29 @@ def sentences(tuning: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
         values = ", ".join(f"{field} = {value}" for field, value in chosen["values"].items())
         grid = "".join(f", {name} = {value}" for name, value in chosen["grid"].items())
         grid += f" at {tuning['budget']}" if tuning.get("budget") else ""
+        where = f" {tuning['tuned_at']}" if tuning.get("tuned_at") and not chosen["grid"] else ""
         yield (
-            f"tuned {chosen['protocol']}{grid}: {values} ({tuning['decided_by']} {chosen['score']:.4g}, best of "
+            f"tuned {chosen['protocol']}{grid}{where}: {values} ({tuning['decided_by']} {chosen['score']:.4g}, best of "
             f"{tuning['trials']} trials on {len(tuning['seeds'])} seed{'s' * (len(tuning['seeds']) > 1)})",
             False,
         )
     yield tuning["note"], False
     for warning in tuning["warnings"]:
         yield warning, True
+
+
+def in_short(tuning: Mapping[str, Any]) -> str:
+    """Return one sentence on what was tuned where, over what, and what was chosen."""
+    found: dict[str, list[Any]] = {}
+    for chosen in tuning["chosen"]:
+        for field, value in chosen["values"].items():
+            found.setdefault(f"{chosen['protocol']}.{field}", []).append(value)
+    parts = []
+    for path, values in found.items():
+        over = ", ".join(map(str, (tuning.get("over") or {}).get(path, [])))
+        parts.append(f"{path} {' or '.join(map(str, dict.fromkeys(values)))}{f' of {over}' if over else ''}")
+    where = f" {tuning['tuned_at']}" if tuning.get("tuned_at") else ""
+    return f"tuned{where} by {tuning['decided_by']}: {'; '.join(parts)}"
 
 
 def _tried(loaded: LoadedScenario, there: Collection | None) -> Iterator[Trial]:
@@ -171,7 +159,7 @@ def _tried(loaded: LoadedScenario, there: Collection | None) -> Iterator[Trial]:
         where = json_text(point.values)
         for key, values in combinations[number].items():
             found = {seed: scores.get((key, seed, where), math.nan) for seed, _, _ in point.scenario.seed_pairs()}
-            yield Trial(key, place, number, values, found)
+            yield Trial(key, place, number, values, found, where)
 
 
 def _scores(tune: TuneParameters, there: Collection) -> dict[tuple[str, int, str], float]:
@@ -210,6 +198,27 @@ def _best(tried: Sequence[Trial], more: bool, loaded: LoadedScenario) -> list[Tr
     return list(best.values())
 
 
+def _best_at_worst(tried: Sequence[Trial], more: bool, loaded: LoadedScenario) -> list[Trial]:
+    """The trial of every protocol whose worst score over the points is best, at the point where it is worst."""
+    best = []
+    for protocol in dict.fromkeys(trial.protocol for trial in tried):
+        own = [trial for trial in tried if trial.protocol == protocol]
+        broken = {trial.number for trial in own if not math.isfinite(trial.score)}
+        sign = 1 if more else -1
+        worst: dict[int, Trial] = {}
+        for trial in own:
+            known = worst.get(trial.number)
+            if trial.number not in broken and (known is None or sign * trial.score < sign * known.score):
+                worst[trial.number] = trial
+        if not worst:
+            raise Divergence(
+                f"{loaded.scenario.scenario}: none of the {loaded.trials[0].trials} trials of {protocol} reached its "
+                "end at every point on every seed; try other values"
+            )
+        best.append(max(worst.values(), key=lambda trial: sign * trial.score))
+    return best
+
+
 def _table(tried: Sequence[Trial], best: Sequence[Trial], points: Sequence[GridPoint]) -> pd.DataFrame:
     """A row per trial and seed: protocol, grid point, trial, what it set, seed, score, whether it was chosen."""
     trials, rows, grid = max(trial.number for trial in tried) + 1, [], {}
@@ -235,7 +244,7 @@ def _account(
     judged = f"validation {metric}" if tune.metric == VALIDATION else f"{metric} {statistic}"
     chosen = []
     for trial in best:
-        grid = loaded.trials[trial.place * trials].values if tune.at == "each point" else {}
+        grid = loaded.trials[trial.place * trials].values if tune.at == "every point" else {}
         _, half_width, _ = mean_interval(list(trial.scores.values()))
         chosen.append(
             {
@@ -253,6 +262,8 @@ def _account(
         "more_is_better": more,
         "share": tune.share if tune.metric == VALIDATION else None,
         "at": tune.at,
+        "tuned_at": _tuned_at(tune, loaded),
+        "over": {path: values_of(values) for path, values in tune.over.items()},
         "budget": None if tune.budget is None else tune.budget.words,
         "trials": trials,
         "seeds": [run for _, _, run in pairs],
@@ -260,8 +271,25 @@ def _account(
         "table": TABLE,
         "chosen": chosen,
         "note": _note(tune, loaded.scenario.task.draws_data),
-        "warnings": list(dict.fromkeys([*_at_an_end(tune, best), *_level(tried, best), *_left_out(tried)])),
+        "warnings": list(
+            dict.fromkeys([*_on_test_rows(tune), *_at_an_end(tune, best), *_level(tried, best), *_left_out(tried)])
+        ),
     }
+
+
+def _tuned_at(tune: TuneParameters, loaded: LoadedScenario) -> str:
+    """Where in the sweep there was tuning, in words; empty without a sweep."""
+    grid = {name: value for name, value in loaded.trials[0].values.items() if name != TRIAL}
+    if not grid or tune.at == "every point":
+        return "at every point" if grid else ""
+    if tune.at == "worst":
+        return "for the worst of all points, and used at all of them"
+    return f"at {', '.join(f'{name} = {value}' for name, value in grid.items())}, and used at every point"
+
+
+def _exploded(loaded: LoadedScenario, there: Collection | None) -> set[RunKey]:
+    tune = loaded.scenario.tune
+    return set() if there is None or tune is None else exploded_runs(there, *_measure(tune, there))
 
 
 def _note(tune: TuneParameters, drawn: bool) -> str:
@@ -271,6 +299,14 @@ def _note(tune: TuneParameters, drawn: bool) -> str:
         return f"tuned on {data}, judged by {held_out}; no test row of the reported runs was used"
     looks = "which looks at test rows" if METRICS[tune.metric].rows == "test" else "on training rows"
     return f"tuned on {data}, judged by {tune.metric}, {looks}"
+
+
+def _on_test_rows(tune: TuneParameters) -> Iterator[str]:
+    if tune.metric != VALIDATION and METRICS[tune.metric].rows == "test":
+        yield (
+            f"tuned by {tune.metric}, which looks at test rows, so that numbers on them are too good; tune by "
+            f"{VALIDATION}"
+        )
 
 
 def _at_an_end(tune: TuneParameters, best: Sequence[Trial]) -> Iterator[str]:

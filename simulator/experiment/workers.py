@@ -48,6 +48,10 @@ class Workers(ABC):
     def judge(self, experiment: Experiment, planned: PlannedRun) -> Verdict:
         """Verdict on the privacy contract of a run's protocol, found where runs are executed; raises as `work`."""
 
+    def processes(self) -> int:
+        """Number of runs that are made at once now."""
+        return 1
+
     def close(self) -> None:  # noqa: B027 (most have nothing to end)
         """End processes at once, whatever they are doing: what is complete has been saved."""
 

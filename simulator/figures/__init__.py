@@ -6,7 +6,7 @@ figure may ask for is `hushnet.simulator.language.figure_parameters.Figure`; her
 """
 
 from .facets import plots
-from .files import Drawing, drawings, redraw, save_figure
+from .figure_files import Drawing, drawings, redraw, save_figure
 from .numbers import Plot
 from .panels import draw
 

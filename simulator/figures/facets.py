@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from ...agents.errors import InputError
 from ..analysis.aggregate import ALIASES, unknown
+from ..analysis.labels import placed
 from ..analysis.results import Collection
 from .frontier import promises
 from .numbers import NothingToDraw, Plot, Spec, chosen, kind_for, numbers_of, select, swept
 from .style import styled
-from .words import placed
 
 
 def plots(collection: Collection, spec: Spec) -> list[Plot]:

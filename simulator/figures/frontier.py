@@ -23,11 +23,11 @@ from ..metrics.epsilon import EPSILONS
 from ..metrics.metric import Range, range_of
 from ..storage.files import Frame
 from .axis_ends import BrokenAxis, ends_around, show
+from .figure_words import axis_label, series_label, value_label
 from .intervals import extent, interval
 from .lines import Entries, Panels
 from .numbers import Plot, Spec, by_seed, chosen, finals, level_of, require_points, seeds_of, single_runs, within_of
 from .series_style import series_styles
-from .words import axis_label, series_label, value_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -239,7 +239,13 @@ def _joined(axes: Axes, shown_at: Frame, line: Frame, look: Any) -> None:
 
 
 def _cost_label(collection: Collection, x: str) -> str:
-    return f"{axis_label(collection, x)}{', worst agent' if x in EPSILONS else ''}"
+    if x not in EPSILONS:
+        return axis_label(collection, x)
+    privacy = [manifest.get("privacy") or {} for manifest in collection.manifests]
+    deltas = sorted({float(delta) for each in privacy if (delta := each.get("delta"))})
+    span = " to ".join(f"{delta:.2g}" for delta in dict.fromkeys([*deltas[:1], *deltas[-1:]]))
+    at = rf", $\delta$ = {span}" if span else ""
+    return f"{axis_label(collection, x)}, worst agent{at}"
 
 
 def _cost_axis(x: NDArray[np.float64], paid: NDArray[np.float64], spec: Spec) -> BrokenAxis:

@@ -8,15 +8,16 @@ import numpy as np
 import pandas as pd
 
 from ...agents.errors import InputError
+from ..analysis.labels import named, short, shown
 from ..analysis.results import Collection
 from ..storage.files import Frame
+from .figure_words import value_label
 from .intervals import FEW as FEWEST_RUNS
 from .intervals import interval
 from .lines import Entries, Panels
 from .numbers import Plot, Spec, chosen, finals, level_of, require_points, swept, within_of
 from .series_style import DIVERGING, SEQUENTIAL, ink_on, literal
 from .series_style import points as size_of
-from .words import named, short, shown, value_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

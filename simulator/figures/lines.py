@@ -10,15 +10,16 @@ import pandas as pd
 
 from ...agents.errors import InputError
 from ..analysis.aggregate import series
+from ..analysis.labels import shown
 from ..analysis.results import Collection
 from ..analysis.targets import describe, levels, per_run, target_of
 from ..language.figure_parameters import TO_TARGET
 from ..storage.files import Frame
 from .axis_ends import BREAK, BrokenAxis, include, show
+from .figure_words import Label, axis_label, series_label, split_label, value_label
 from .numbers import Plot, Spec
 from .series_style import SeriesStyle, series_styles, tick_places
 from .series_style import points as size_of
-from .words import Label, axis_label, series_label, shown, split_label, value_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,8 +8,8 @@ from ...agents.errors import InputError
 from ..analysis.aggregate import unknown
 from ..analysis.results import Collection
 from ..storage.store import Store
+from .figure_words import split_label
 from .numbers import Spec, chosen
-from .words import split_label
 
 
 def run_of(collection: Collection, spec: Spec) -> tuple[str, dict[str, Any]]:

@@ -10,11 +10,11 @@ from ...agents.errors import InputError
 from ..analysis.results import Collection
 from ..language.figure_kinds import FigureKind
 from ..language.figure_style import CENTIMETRES, FigureStyle
+from .figure_words import Label, caption, not_counted
 from .lines import Entries
 from .numbers import Plot, Spec, kind_for, select
 from .series_style import ALARM, PAGE_WIDTH, STYLE, WIDTH, characters, characters_along, literal, points, wrapped
 from .style import style_of, styled
-from .words import Label, caption, not_counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -176,6 +176,10 @@ def _lay_out(figure: Figure, panels: Sequence[Axes], style: FigureStyle) -> None
             for axes in panels:
                 along = axes.get_window_extent().height / figure.dpi
                 axes.set_ylabel(wrapped(axes.get_ylabel(), characters(along, 16)))
+                factor = axes.xaxis.get_offset_text()
+                if factor.get_text() and axes.get_xlabel():  # which would lie across a long label's end
+                    axes.set_xlabel(wrapped(f"{axes.get_xlabel()} {factor.get_text()}", characters_along(axes) + 20))
+                    factor.set_visible(False)
             figure.draw_without_rendering()
         except UserWarning:
             raise _no_room(figure, style) from None

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ...agents.errors import InputError
 from ..analysis.results import Collection
 from ..storage.files import Frame
+from .figure_words import value_label
 from .graph_layout import graph_layout
 from .lines import Entries, Panels
 from .numbers import Plot, Spec
@@ -18,7 +19,6 @@ from .one_run import run_of, said_of, store_of
 from .series import agent_column
 from .series_style import SEQUENTIAL, ink_on, literal
 from .series_style import points as size_of
-from .words import value_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,6 +37,9 @@ TAILS = (0.02, 0.98)
 
 UNKNOWN, BEYOND = "#ffffff", "#b0b0b0"
 """Colours of agents without a value, and with an infinite one."""
+
+ATTACKER = "#d55e00"
+"""Colour of the edge of byzantine agents."""
 
 
 def numbers(collection: Collection, spec: Spec) -> Plot:
@@ -61,13 +64,16 @@ def numbers(collection: Collection, spec: Spec) -> Plot:
     if graph is None:
         raise InputError("figures: a portrait needs the graph of the run, which these results lack; run again")
     edges = store_of(collection).load_graph(graph)
-    edges = edges[edges["tail"] < edges["head"]]
+    ends = np.sort(edges[["tail", "head"]].to_numpy(), axis=1)
+    edges = edges.assign(tail=ends[:, 0], head=ends[:, 1]).drop_duplicates(["tail", "head"])
     pairs = tuple(zip(edges["tail"].tolist(), edges["head"].tolist(), edges["weight"].tolist(), strict=True))
     places = own_places(agents)
     if places is None:
         places = graph_layout(len(names), pairs)
     nodes = pd.DataFrame({"what": "agent", "agent": names, "other": "", "x": places[:, 0], "y": places[:, 1]})
     nodes["value"] = agents[metric].to_numpy(np.float64)
+    if "role" in agents:
+        nodes["role"] = agents["role"].to_numpy()
     if len(pairs) > CROWD * len(names):
         heaviest = max(weight for *_, weight in pairs)
         pairs = tuple(pair for pair in pairs if pair[2] >= FAINT * heaviest)
@@ -116,6 +122,9 @@ def draw(panels: Panels, collection: Collection, _spec: Spec) -> Entries:
     style: dict[str, Any] = {"marker": "o", "linestyle": "none", "markeredgecolor": "black", "markeredgewidth": 0.5}
     if np.isinf(values).any():
         entries["\N{INFINITY}"] = Line2D([], [], markerfacecolor=BEYOND, **style)
+    if any((plot.points.get("role") == "byzantine").any() for _, plot in panels if "role" in plot.points):
+        attacker = {**style, "markeredgecolor": ATTACKER, "markeredgewidth": 1.5}
+        entries["byzantine"] = Line2D([], [], markerfacecolor=UNKNOWN, **attacker)
     if np.isnan(values).any():
         entries["not known"] = Line2D([], [], markerfacecolor=UNKNOWN, **style)
     if len(known):
@@ -154,7 +163,9 @@ def _draw_graph(axes: Axes, points: Frame, colours: Any) -> None:
     values = nodes["value"].to_numpy(np.float64)
     faces = [UNKNOWN if np.isnan(value) else BEYOND if np.isinf(value) else colours.to_rgba(value) for value in values]
     size = float(np.clip(3600 / len(nodes), 14, 130))
-    axes.scatter(nodes["x"], nodes["y"], s=size, c=faces, edgecolors="black", linewidths=0.5, zorder=2)
+    edged = [ATTACKER if role == "byzantine" else "black" for role in nodes.get("role", nodes["other"])]
+    widths = [0.5 if colour == "black" else 1.5 for colour in edged]
+    axes.scatter(nodes["x"], nodes["y"], s=size, c=faces, edgecolors=edged, linewidths=widths, zorder=2)
     if len(nodes) <= NAMED:
         style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": size_of(4.5), "zorder": 3}
         for name, face, (x, y) in zip(nodes["agent"], faces, place.values(), strict=True):

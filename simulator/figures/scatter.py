@@ -8,11 +8,11 @@ import numpy as np
 
 from ..analysis.aggregate import series
 from ..analysis.results import Collection
+from .figure_words import axis_label, series_label, value_label
 from .lines import Entries, Panels
 from .numbers import Plot, Spec, chosen, minus_baseline, require_points, seeds_of, with_baseline
 from .series import agent_column, size_classes
 from .series_style import series_styles
-from .words import axis_label, series_label, value_label
 
 
 def numbers(collection: Collection, spec: Spec) -> Plot:

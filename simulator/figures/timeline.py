@@ -12,11 +12,11 @@ from ..analysis.aggregate import time_scale
 from ..analysis.results import Collection
 from ..language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER_WAY
 from ..storage.files import Frame
+from .figure_words import axis_label
 from .lines import Entries, Panels
 from .numbers import Plot, Spec
 from .one_run import run_of, said_of, store_of
 from .series_style import ALARM, COLOURS, literal
-from .words import axis_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

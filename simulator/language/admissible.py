@@ -110,7 +110,7 @@ def _parts(annotation: Any) -> Iterator[str]:
             plain = inner.removeprefix("a ") if inner in ("a number", "a whole number") else ""
             yield f"a list of {plain}s" if plain else "a list"
         elif isinstance(origin, type) and issubclass(origin, BaseModel):
-            listed = f"kind {', '.join(named)}" if named else f"the fields {', '.join(fields(member, {}))}"
+            listed = f"kind {', '.join(named)}" if kinds_of(origin) else f"the fields {', '.join(fields(member, {}))}"
             yield f"a mapping with {listed}"
         elif isinstance(origin, type) and issubclass(origin, Mapping | dict):
             yield "a mapping"

@@ -25,6 +25,7 @@ from ...protocols.base import Protocol, ProtocolParameters
 from ...protocols.schedule_selection import check_schedule
 from ...protocols.user_files import is_file, load_module, load_object
 from ..metrics import METRICS, Metric, register
+from ..metrics.own_metrics import show_function
 from .admissible import kinds_of
 from .field_errors import ScenarioError, field_errors, sentences, without_kind
 from .fitting import check_fit, check_kept, check_protocols
@@ -48,11 +49,14 @@ class Code:
         Whether files that the scenario names may be run.
     extra : mapping of str to type
         Protocol classes handed over from Python.
+    metrics : tuple of str
+        Names of metrics handed over from Python.
     """
 
     base: Path = Path()
     trust_code: bool = False
     extra: Mapping[str, type[Protocol]] = field(default_factory=dict)
+    metrics: tuple[str, ...] = ()
 
     def protocol(self, kind: str) -> type[Protocol]:
         """The class of a ``kind``; see `catalog.resolve`."""
@@ -71,13 +75,14 @@ class Code:
     def metric(self, name: str) -> Callable[..., Any]:
         """A user's own metric, ``./file.py:function``, as a function; a `Metric` there is registered by this name."""
         found = load_object(name, trust_code=self.trust_code, base=self.base)
+        if name in METRICS:
+            METRICS.remove(name)  # of another scenario, whose file has the same name
         if isinstance(found, Metric):
-            if name in METRICS:
-                METRICS.remove(name)  # of another scenario, whose file has the same name
             register(replace(found, name=name, group="", unasked=False, criterion=False))
             found = found.compute
         if not callable(found):
             raise InputError(f"{name} is no function and no metric that computes something")
+        show_function(name, found)
         return found
 
 
@@ -162,7 +167,7 @@ class Checker:
                         made[key] = found
             data["protocols"] = made
         try:
-            scenario = Scenario.model_validate(data)
+            scenario = Scenario.model_validate(data, context=self.code.metrics)
             if not wrong:
                 self._check_fit(scenario)
                 return scenario

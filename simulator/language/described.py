@@ -29,11 +29,13 @@ UNITS = {
 
 SECTIONS = {
     "task": ("task",),
+    "model": ("task", "model"),
     "topology": ("topology",),
     "clock": ("clock",),
     "latency": ("network", "latency"),
     "loss": ("network", "loss"),
     "availability": ("availability",),
+    "attack": ("adversaries", "attack"),
 }
 """Fields that choose a kind, by the names of their lists."""
 

@@ -15,7 +15,7 @@ from ...agents.suggestions import listed, require
 from ...protocols.user_files import is_file
 from ..metrics import METRICS, more_is_better
 from ..metrics.costs import TO_TARGET
-from ..metrics.metric import names_of, statistics
+from ..metrics.metric import OWN, names_of, statistics
 from .figure_kinds import FIGURE_KINDS, SWEPT, FigureKind, asked, kind_asked_by, named_kinds
 from .figure_style import FigureStyle
 from .names import Name
@@ -113,7 +113,7 @@ class Figure(Parameters):
             usual = "time" if kind is None else kind.usual_x
             filled["x"] = "protocol" if usual == "time" and str(filled.get("y")) in TO_TARGET else usual
         if "statistic" not in filled and isinstance(filled.get("y"), str):
-            y, others = filled["y"], "value" if is_file(filled["y"]) else "mean"
+            y, others = filled["y"], "value" if is_file(filled["y"]) or filled["y"] in OWN else "mean"
             filled["statistic"] = METRICS[y].usual if y in METRICS else others
         return filled
 

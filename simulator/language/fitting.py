@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...agents.errors import InputError, words_of
+from ...agents.models import MODELS, LinearModel
 from ...agents.optimisation.solvers import check_minimised
+from ...agents.suggestions import listed
+from ...agents.tasks import TaskKind
 from ...protocols.base import Protocol, ProtocolParameters, Surroundings
-from ...protocols.schedule_selection import rounds_of
+from ...protocols.schedule_selection import exchange_of, rounds_of
 from ..metrics import METRICS
 from ..metrics.metric import names_of
 from ..network.churn import check_rounds
@@ -29,6 +32,42 @@ def check_fit(scenario: Scenario) -> None:
     if outline.agents is not None:
         scenario.clock.check_size(outline.agents)
     _check_record(scenario)
+    if outline.columns and not isinstance(scenario.task.model, LinearModel):
+        raise InputError(
+            f"is {kind_of(scenario.task)}, and parties that hold columns learn linear models; use {{kind: linear}}",
+            field=("task", "model"),
+        )
+    if not scenario.task.model.convex:
+        _check_no_gap(scenario)
+
+
+def _check_no_gap(scenario: Scenario) -> None:
+    """Refuse to ask for the gap of an objective whose minimum is not computed.
+
+    Raises
+    ------
+    InputError
+        With the field that asks.
+    """
+    target, tune = scenario.target, scenario.tune
+    gaps = ("gap" in (figure.statistic, figure.y) for figure in scenario.figures)
+    asked: dict[tuple[str | int, ...], bool] = {
+        ("target", "share"): target is not None and target.metric == "objective" and target.share is not None,
+        ("tune", "metric"): tune is not None and tune.metric == "objective",
+        **{("figures", rank): gap for rank, gap in enumerate(gaps)},
+    }
+    for field, asks in asked.items():
+        if asks:
+            raise InputError(
+                f"asks for the objective's gap to its minimum, and none is computed of task.model "
+                f"{kind_of(scenario.task)}; ask for the value of the objective, or for another metric",
+                field=field,
+            )
+
+
+def kind_of(task: TaskKind) -> str:
+    """The kind of a task's model."""
+    return str(getattr(task.model, "kind", ""))
 
 
 def check_protocol(
@@ -59,9 +98,42 @@ def check_protocol(
             "set task.split to {by: rows, agents: ...}",
             field=("kind",),
         )
+    _check_model(scenario.task, protocol, parameters)
     if in_rounds:
         check_rounds(scenario.availability, intervals=scenario.clock.has_intervals, kind=parameters.kind)
+    attack = None if scenario.adversaries is None else scenario.adversaries.attack
+    paired = not in_rounds and exchange_of(protocol.traits_for(parameters), parameters) is not None
+    if attack is not None and attack.listens and paired:
+        raise InputError(
+            f"exchanges in pairs, where agents keep no messages of their neighbours that the attack "
+            f"{attack.model_dump()['kind']!r} is made from; use sign_flip, noise or label_flip",
+            field=("kind",),
+        )
     protocol.check_scenario(parameters, surroundings)
+
+
+def _check_model(task: TaskKind, protocol: type[Protocol], parameters: ProtocolParameters) -> None:
+    """Refuse a protocol that does not learn the task's model, and noise that is for linear ones."""
+    if isinstance(task.model, LinearModel):
+        return
+    kind = kind_of(task)
+    if protocol.learns == "linear" or (protocol.learns == "convex" and not task.model.convex):
+        what = "linear models" if protocol.learns == "linear" else "models with convex losses"
+        admissible = [
+            name
+            for name, one in MODELS.items()
+            if one is LinearModel or (protocol.learns == "convex" and getattr(one, "convex", False))
+        ]
+        raise InputError(
+            f"is not for this model: it learns {what}, and task.model is {kind}; admissible are {listed(admissible)}",
+            field=("kind",),
+        )
+    privacy = getattr(parameters, "privacy", None)
+    if privacy is not None and not getattr(privacy, "noiseless", False):
+        raise InputError(
+            f"is not for this model: noise is proved for gradients of linear models, and task.model is {kind}",
+            field=("privacy",),
+        )
 
 
 def check_protocols(scenario: Scenario, classes: Sequence[tuple[str, type[Protocol]]]) -> None:

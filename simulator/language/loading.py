@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from math import prod
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...agents.errors import InputError
-from ...agents.files import at_home, read_bytes
+from ...agents.input_files import at_home, read_bytes
 from ...agents.suggestions import suggestion
 from ...protocols.base import Protocol
 from . import transforms
@@ -63,6 +63,7 @@ def load(
     extra: Mapping[str, type[Protocol]] | None = None,
     seeds: int | None = None,
     quick: bool = False,
+    metrics: Iterable[str] = (),
 ) -> LoadedScenario:
     """Read and check a scenario.
 
@@ -80,6 +81,8 @@ def load(
         Replaces the scenario's seeds.
     quick : bool
         Whether to make the scenario's ``quick`` assignments, before the overrides.
+    metrics : iterable of str
+        Names of metrics that are recorded beside the scenario's own.
 
     Raises
     ------
@@ -93,7 +96,7 @@ def load(
         written, base = read_file(path), path.parent
     if not isinstance(written.data, Mapping):
         raise InputError(f"{written.where(())}: must be a mapping with the fields of a scenario")
-    code = Code(base, trust_code, dict(extra or {}))
+    code = Code(base, trust_code, dict(extra or {}), tuple(metrics))
     loaded = _loaded(_assigned(transforms.quickened(written) if quick else written, overrides, seeds), code)
     if loaded.scenario.quick and not quick:
         _loaded(transforms.quickened(written), code)  # so that its errors show before somebody asks for it
@@ -182,7 +185,7 @@ def _check_runs(scenario: Scenario) -> None:
     runs = places * protocols * scenario.repetitions
     if scenario.tune is not None:
         count = len(next(iter(scenario.tune.choices().values())))
-        runs += count * len(trial_seeds(scenario)) * (places if scenario.tune.at == "each point" else 1)
+        runs += count * len(trial_seeds(scenario)) * (1 if scenario.tune.at == "first" else places)
     if runs > MAX_RUNS:
         raise InputError(
             f"asks for {runs:,} runs ({protocols:,} protocols, {places:,} grid points, "

@@ -21,6 +21,9 @@ class MessageWindow(Parameters):
     between: list[Instant] = Field(default=[0.0, 5.0], min_length=2, max_length=2)
     """First and last time unit; whatever is under way between them counts."""
 
+    draws: bool = False
+    """Whether the noise and the rows that steps of these agents draw are kept as well, each number a row."""
+
     @field_validator("between")
     @classmethod
     def _in_order(cls, between: list[float]) -> list[float]:

@@ -20,10 +20,20 @@ Choices = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class GridPoint:
-    """One combination of a sweep's values (none without a sweep), and the scenario that has them set."""
+    """One combination of a sweep's values (none without a sweep), and the scenario that has them set.
+
+    Parameters
+    ----------
+    values : dict of str
+        By path; of a trial of a tuning its number as well, as `TRIAL`.
+    scenario : Scenario
+    trials : int
+        Number of trials of a tuning, of which this is one; 0 for a point that is reported.
+    """
 
     values: dict[str, Any]
     scenario: Scenario
+    trials: int = 0
 
 
 def points(checker: Checker, choices: Sequence[Choices] = ()) -> Iterator[GridPoint]:
@@ -49,10 +59,11 @@ def trials(checker: Checker) -> Iterator[GridPoint]:
         return
     seeds, scaled = trial_seeds(scenario), at_budget(scenario)
     grid = transforms.grid(checker.source, scenario.axes())
-    for values, variant in grid if tune.at == "each point" else islice(grid, 1):
-        for number, choices in enumerate(trials_of(tune)):
+    for values, variant in islice(grid, 1) if tune.at == "first" else grid:
+        combinations = trials_of(tune)
+        for number, choices in enumerate(combinations):
             trial = checker.point(transforms.chosen(variant, choices, scaled))
-            yield GridPoint({**values, TRIAL: number}, as_trial(trial, tune, list(choices), seeds))
+            yield GridPoint({**values, TRIAL: number}, as_trial(trial, tune, list(choices), seeds), len(combinations))
 
 
 def at_budget(scenario: Scenario) -> Choices:

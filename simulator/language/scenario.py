@@ -9,7 +9,9 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     SerializeAsAny,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -24,6 +26,7 @@ from ...protocols.user_files import is_file
 from ..metrics import recordable
 from ..metrics.epsilon import PAIRS
 from ..metrics.metric import traced_by
+from ..network.adversaries import AdversaryParameters
 from ..network.clocks import ClockParameters, Poisson
 from ..network.network import NetworkParameters
 from ..network.topology import TopologyParameters
@@ -174,6 +177,9 @@ class Scenario(Parameters):
     """Delay, loss and bandwidth; by default perfect."""
     availability: AvailabilityParameters = Field(default_factory=lambda: Always(kind="always"))
     """When agents are up; by default always."""
+    adversaries: AdversaryParameters | None = None
+    """Byzantine agents, which send something else than their protocol has them send; by default none. What is measured
+    is measured of the others."""
     protocols: dict[Key, SerializeAsAny[ProtocolParameters]] = Field(min_length=1)
     """The protocols to run, by key; ``like`` takes over another entry's fields."""
     stop: StopParameters
@@ -211,8 +217,12 @@ class Scenario(Parameters):
     limits: LimitParameters = Field(default_factory=LimitParameters)
     """What a run may do and take at most; no part of what a run is, so a complete one stays."""
 
+    _given: tuple[str, ...] = PrivateAttr(())
+    """Metrics that are recorded beside those of the scenario."""
+
     @model_validator(mode="after")
-    def _consistent(self) -> Scenario:
+    def _consistent(self, info: ValidationInfo) -> Scenario:
+        self._given = tuple(info.context or ())
         self._check_seeds()
         swept = self.axes()
         if self.tune is not None:
@@ -308,7 +318,7 @@ class Scenario(Parameters):
 
     def traced(self) -> list[str]:
         """Metrics that the trace will have."""
-        return traced_by(self.measured())
+        return [*traced_by(self.measured()), *self._given]
 
     def axes(self) -> list[Axis]:
         """The axes of the sweep, in order."""

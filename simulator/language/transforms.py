@@ -12,7 +12,18 @@ from ...agents.suggestions import require, suggestion
 from .sweeps import Axis, expand
 from .yaml_source import Keys, Source, read_text
 
-SWEEPABLE = ("task", "topology", "clock", "network", "availability", "protocols", "stop", "record", "engine")
+SWEEPABLE = (
+    "task",
+    "topology",
+    "clock",
+    "network",
+    "availability",
+    "adversaries",
+    "protocols",
+    "stop",
+    "record",
+    "engine",
+)
 """Parts of a scenario that a sweep may vary."""
 
 USUAL_CLOCK = "poisson"

@@ -28,7 +28,7 @@ from ruamel.yaml.events import (
 from ruamel.yaml.nodes import ScalarNode
 
 from ...agents.errors import InputError
-from ...agents.files import read_bytes
+from ...agents.input_files import read_bytes
 
 Keys = tuple[str | int, ...]
 """Where something stands in a scenario: ``("protocols", "cd", "mu")``."""

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from ...agents.blocks import Width
-from ...agents.errors import INTERRUPTED, OutOfResources
-from ...agents.tasks.extent import Files
+from ...agents.errors import INTERRUPTED, InputError, OutOfResources
+from ...agents.tasks import TaskKind
+from ...agents.tasks.extent import Extent, Files
 from ...protocols import catalog
 from ...protocols.base import Layout, MessageKind, Problem, Protocol, ProtocolParameters
 from ..language.loading import LoadedScenario
 from ..language.scenario import Scenario
-from ..world.machine import SHARE, available_memory, size, total_memory
+from ..world.effort import SHARE, available_memory, size, total_memory
 
 BYTES_PER_AGENT = 3000
 """An agent's process, record and ledger."""
@@ -22,6 +23,8 @@ BYTES_PER_OWNER = 8
 """Bytes that a block takes per owner besides its numbers: where an owner's begin."""
 BYTES_PER_SLOT = 40
 """Bytes that an inbox takes for each directed edge and kind of message, besides the newest vector."""
+PROCESS_BYTES = 250 * 2**20
+"""A process before it has a world: Python, libraries and compiled code."""
 REMEDY = "use fewer agents, test samples, dimensions or edges"
 
 Resolve = Callable[[str], type[Protocol]]
@@ -33,6 +36,7 @@ class Sizes(NamedTuple):
 
     agents: int
     dimension: int
+    first: None = None
 
 
 def expected_bytes(scenario: Scenario, files: Files | None = None, resolve: Resolve = catalog.resolve) -> int:
@@ -54,10 +58,19 @@ def expected_bytes(scenario: Scenario, files: Files | None = None, resolve: Reso
     extent = scenario.task.extent(files)
     edges = scenario.topology.expected_edges(extent, files)
     making = scenario.topology.making(extent, edges)
-    sizes = Sizes(extent.agents, extent.dimension)
+    sizes = Sizes(extent.agents, _parameters_of(scenario.task, extent))
     layouts = [expected_layout(resolve(given.kind), given, sizes) for given in scenario.protocols.values()]
     worlds = [world_bytes(layout, sizes.agents, edges) for layout in layouts]
     return int(extent.data + making + max(worlds, default=0.0))
+
+
+def _parameters_of(task: TaskKind, extent: Extent) -> int:
+    """Number of parameters of a task's model; of one that has no such loss, which is refused later, one a feature."""
+    try:
+        model, _ = task.model.bind(extent.dimension, task.outline().loss, extent.classes)
+    except InputError:
+        return extent.dimension
+    return extent.dimension if model is None else model.width
 
 
 def expected_layout(protocol: type[Protocol], parameters: ProtocolParameters, sizes: Sizes) -> Layout:
@@ -66,6 +79,12 @@ def expected_layout(protocol: type[Protocol], parameters: ProtocolParameters, si
     Where its layout depends on more than the numbers of agents and dimensions, it counts as a model for each agent,
     which it sends.
     """
+    usual = Layout({"model": sizes.dimension}, messages={"model": MessageKind(sizes.dimension)})
+    return early_layout(protocol, parameters, sizes) or usual
+
+
+def early_layout(protocol: type[Protocol], parameters: ProtocolParameters, sizes: Sizes) -> Layout | None:
+    """Layout of a protocol before there are data and a graph; None where it depends on these."""
     try:
         bare = object.__new__(protocol)
         bare.parameters, bare.problem = parameters, Problem(cast(Any, sizes), cast(Any, None))
@@ -75,7 +94,7 @@ def expected_layout(protocol: type[Protocol], parameters: ProtocolParameters, si
     except INTERRUPTED:
         raise
     except BaseException:  # whatever code raises that misses what it was not given
-        return Layout({"model": sizes.dimension}, messages={"model": MessageKind(sizes.dimension)})
+        return None
 
 
 def world_bytes(layout: Layout, agents: int, edges: float) -> float:
@@ -146,6 +165,18 @@ def check_memory(
             f"{size(available)} are available; {REMEDY.replace('fewer', f'fewer{fewer}')}"
         )
     _check_limit(scenario, needed)
+
+
+def processes_that_fit(scenario: Scenario, files: Files | None, resolve: Resolve) -> int:
+    """Number of runs that fit into memory at the same time, at least one; each takes ``limits.memory``, if it is set.
+
+    Parameters
+    ----------
+    scenario, files, resolve
+        As for `expected_bytes`.
+    """
+    needed = scenario.limits.limits().memory or expected_bytes(scenario, files, resolve)
+    return max(int(SHARE * available_memory() / (needed + PROCESS_BYTES)), 1)
 
 
 def _check_limit(scenario: Scenario, needed: int) -> None:

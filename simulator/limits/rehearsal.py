@@ -13,8 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ...agents.authors import class_place
 from ...agents.errors import InputError
 from ...protocols.base import Protocol, ProtocolParameters
+from ...protocols.steps.single_steps import PHASES
 from ..language.figure_kinds import FIGURE_KINDS
 from ..language.figure_parameters import BIN, Figure
 from ..language.loading import GridPoint, LoadedScenario
@@ -22,7 +24,8 @@ from ..language.scenario import Scenario
 from ..metrics import METRICS
 from ..metrics.metric import names_of
 from ..metrics.trace import ROW
-from .memory import Resolve, Sizes, expected_layout
+from ..tables.session_table import check_exchange
+from .memory import Resolve, Sizes, early_layout, expected_layout
 
 if TYPE_CHECKING:
     from ..analysis.results import Collection
@@ -55,6 +58,29 @@ def recorded(protocol: type[Protocol], parameters: ProtocolParameters, metrics: 
     return found
 
 
+def check_exchanges(loaded: LoadedScenario) -> None:
+    """Refuse protocols whose messages or functions do not fit their exchange, as far as is known before there are data.
+
+    Raises
+    ------
+    InputError
+        With the protocol's field, and the line of its class.
+    """
+    for key, given in loaded.scenario.protocols.items():
+        protocol = loaded.code.protocol(given.kind)
+        traits = protocol.traits_for(given)
+        halves = [name for name in PHASES if getattr(protocol, name) is not None]
+        layout = early_layout(protocol, given, Sizes(AGENTS, DIMENSION))
+        with _at(("protocols", key)):
+            if traits.exchange == "pairwise" and layout is not None:
+                check_exchange(protocol, traits, layout)
+            elif traits.exchange != "pairwise" and halves and protocol.step is None:
+                raise InputError(
+                    f"{class_place(protocol)}: {protocol.__name__} has {halves[0]} and no step, which nobody would "
+                    'call; set traits = Traits(exchange="pairwise")'
+                )
+
+
 def rehearse(loaded: LoadedScenario) -> None:
     """Draw the scenario's figures from made-up results, and find its target in them.
 
@@ -64,12 +90,13 @@ def rehearse(loaded: LoadedScenario) -> None:
         With the figure's or the target's field.
     """
     scenario = loaded.scenario
+    check_exchanges(loaded)
     figures = [each for each in enumerate(scenario.figures) if not _of_one_run(each[1])]
     if not figures and scenario.target is None:
         return
     from ..analysis.targets import reached
     from ..figures.facets import plots
-    from ..figures.files import drawing
+    from ..figures.figure_files import drawing
 
     _check_fonts(scenario)
     made = made_up(loaded)

@@ -6,13 +6,14 @@ A metric of your own is a file here that ends in ``register(Metric(...))``, and 
 from __future__ import annotations
 
 from .metric import METRICS, Metric, Reading, Rows, metric_of, more_is_better, range_of, recordable, register
+from .own_metrics import own_metric
 
 # isort: off
 from . import objective
-from . import criteria
+from . import criterion_metrics as criteria
 from . import losses
 from . import epsilon
-from . import network
+from . import network_metrics as network
 from . import distance
 # isort: on
 
@@ -29,6 +30,7 @@ __all__ = [
     "more_is_better",
     "network",
     "objective",
+    "own_metric",
     "range_of",
     "recordable",
     "register",

@@ -9,15 +9,18 @@ from .metric import Metric, Reading, Rows, register
 
 
 def distance(reading: Reading) -> Rows:
-    """|theta_i - theta_i*| / |theta_i*|, over agents; nothing where a protocol has no objective or no models."""
+    """|theta_i - theta_i*| / |theta_i*|, over honest agents; nothing where a protocol has no objective or no models."""
     if "distance" not in reading.kept:
         objective = reading.world.protocol.objective()
-        reading.kept["distance"] = None if objective is None else objective.minimise()[0]
+        if objective is not None and not reading.honest.all():
+            objective = objective.over(reading.honest)
+        reading.kept["distance"] = objective.minimise()[0] if objective and objective.has_minimum else None
     best = reading.kept["distance"]
     if best is None or reading.models is None:
         return
     sizes = np.linalg.norm(best, axis=1)
-    found = np.linalg.norm(reading.models - best, axis=1)[sizes > 0] / sizes[sizes > 0]
+    judged = (sizes > 0) & reading.honest
+    found = np.linalg.norm(reading.models - best, axis=1)[judged] / sizes[judged]
     if len(found):
         yield "mean", found.mean()
         yield "worst", found.max()

@@ -8,18 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.quantity import Quantity
-from .criteria import models_judged
+from .criterion_metrics import models_judged
 from .metric import Metric, Reading, Rows, register
 
 if TYPE_CHECKING:
     from ...agents.tables import Table
-    from ...agents.tasks.base import Task
+    from ...agents.tasks.task import Task
 
 
 def training_loss(reading: Reading) -> Rows:
     """Mean loss, without regulariser, of every agent's model on its own training rows, averaged over agents."""
     table = reading.task.train
-    inhabited = table.counts > 0
+    inhabited = (table.counts > 0) & reading.honest
     if reading.models is not None and inhabited.any():
         sums = reading.row_sums("training_loss", table, reading.task.loss.value)
         yield "mean", (sums[inhabited] / table.counts[inhabited]).mean()
@@ -29,13 +29,18 @@ def test_loss(reading: Reading) -> Rows:
     """Loss, without regulariser, of a test row under its owner's model."""
     from ...agents.objectives.objectives import row_scores
 
-    task = reading.task
-    if reading.models is not None and len(task.test.labels):
-        yield "mean", task.loss.value(row_scores(task.test, reading.models), task.test.labels).mean()
+    task, judged = reading.task, reading.honest[reading.task.test.owners]
+    if reading.models is not None and judged.any():
+        yield (
+            "mean",
+            task.loss.value(row_scores(task.test, reading.models, task.model), task.test.labels)[judged].mean(),
+        )
 
 
 def _zero_losses(task: Task, table: Table) -> NDArray[np.float64]:
-    return task.loss.value(np.zeros(len(table.labels)), table.labels)
+    outputs = 1 if task.model is None else task.model.outputs
+    scores = np.zeros((len(table.labels), outputs))
+    return task.loss.value(scores if outputs > 1 else scores[:, 0], table.labels)
 
 
 def _zero_on_training_rows(task: Task) -> dict[str, float]:

@@ -16,7 +16,7 @@ from .costs import AXES
 
 if TYPE_CHECKING:
     from ...agents.tables import Table
-    from ...agents.tasks.base import Task
+    from ...agents.tasks.task import Task
 
 Array = NDArray[np.float64]
 
@@ -58,6 +58,11 @@ class Reading:
         """The task."""
         return self.world.setting.task
 
+    @property
+    def honest(self) -> NDArray[np.bool_]:
+        """(n,) the agents that what is learned is measured of: all but byzantine ones."""
+        return self.world.honest
+
     def row_sums(self, name: str, table: Table, number: Callable[[Array, Array], Array]) -> Array:
         """(n,) sums over agents' own rows at their models, which are there; see `hushnet.agents.objectives.row_sums`.
 
@@ -73,7 +78,7 @@ class Reading:
 
         assert self.models is not None
         if name not in self.kept:
-            self.kept[name] = RowSums(table, number)
+            self.kept[name] = RowSums(table, number, self.task.model)
         return self.kept[name].at(self.models)
 
 
@@ -156,6 +161,9 @@ class Metric:
 METRICS: Registry[Metric] = Registry("metric")
 """Metrics by their names in the trace."""
 
+OWN: dict[str, Metric] = {}
+"""Users' own functions as they are shown, by their names in the trace; nothing computes them but the recorder."""
+
 
 def register(metric: Metric) -> Metric:
     """Make a metric known by its name.
@@ -171,8 +179,9 @@ def register(metric: Metric) -> Metric:
 
 
 def metric_of(name: str) -> Metric | None:
-    """The metric of a name in a trace; None for a user's own. What was set apart is ``name of ...``."""
-    return METRICS.get(name.partition(" of ")[0])
+    """The metric of a name in a trace; None for one that nobody described. What was set apart is ``name of ...``."""
+    own = name.partition(" of ")[0]
+    return METRICS.get(own) or OWN.get(own)
 
 
 def recordable() -> dict[str, tuple[str, ...]]:
@@ -228,7 +237,7 @@ def range_of(name: str, statistic: str = "") -> Range:
     >>> range_of("accuracy"), range_of("objective", "gap"), range_of("./mine.py:measure")
     ((0.0, 1.0), (0.0, inf), (-inf, inf))
     """
-    metric = METRICS.get(name)
+    metric = metric_of(name)
     if metric is not None:
         return metric.ranges.get(statistic, (metric.low, metric.high))
     return (0.0, math.inf) if name in AXES else ANY

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from ...agents.compilation import compiled, part
 from ...agents.errors import InputError
-from ...agents.files import beside, number, read_lines, read_rows, shown
+from ...agents.input_files import beside, number, read_lines, read_rows, shown
 from ...agents.kinds import KindOf
 from ...agents.parameters import LONGEST, Id, Interval, Parameters, Rate
 from .randomness import QUANTUM, Draws, Purpose, draw_one, lasting, quantise

@@ -13,7 +13,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from ...agents.errors import InputError
-from ...agents.files import beside, number, read_rows, shown
+from ...agents.input_files import beside, number, read_rows, shown
 from ...agents.parameters import LONGEST, Interval
 from .latency import LATENCIES, FileDelays, Latency
 

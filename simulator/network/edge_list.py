@@ -10,9 +10,9 @@ from pydantic import Field
 from typing_extensions import override
 
 from ...agents.errors import InputError
-from ...agents.files import beside, number, read_rows, shown
-from ...agents.tasks.base import Task
+from ...agents.input_files import beside, number, read_rows, shown
 from ...agents.tasks.extent import Extent, Files, head_of
+from ...agents.tasks.task import Task
 from .graphs import BYTES_PER_EDGE, LARGEST_WEIGHT, TOPOLOGIES, Topology
 
 if TYPE_CHECKING:
@@ -22,22 +22,24 @@ if TYPE_CHECKING:
 PATH = ("topology", "path")
 BYTES_PER_LINE = 500
 """A line of an edge list as it is read: its number, and a dictionary of its cells."""
-UNDIRECTED = "edges have no direction here: list each once, or each both ways with one weight"
+UNDIRECTED = "edges have no direction here: list each once, or each both ways with one weight, or set directed: true"
 
 
 @TOPOLOGIES.register
 class EdgeList(Topology):
-    """Undirected edges from a CSV file with the columns source, target, weight, for messages both ways.
+    """Edges from a CSV file with the columns source, target, weight, for messages both ways or, if directed, one way.
 
-    Every edge is listed once, or every edge in both directions with the same weight.
+    Every undirected edge is listed once, or every one in both directions with the same weight.
     """
 
     may_be_star: ClassVar[bool] = True
 
     kind: Literal["edge_list"]
     path: str = Field(examples=["edges.csv"])
-    """CSV file with a header line and the columns source, target, weight; which end of an edge is the source is all the
-    same."""
+    """CSV file with a header line and the columns source, target, weight; which end of an undirected edge is the source
+    is all the same."""
+    directed: bool = False
+    """Whether messages go from source to target alone."""
 
     @override
     def assumed_public(self, task: Task) -> tuple[str, ...]:
@@ -58,8 +60,8 @@ class EdgeList(Topology):
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         import networkx as nx
 
-        edges = _read(beside(base, self.path), task.ids)
-        graph = nx.empty_graph(task.agents)
+        edges = _read(beside(base, self.path), task.ids, directed=self.directed)
+        graph = nx.empty_graph(task.agents, create_using=nx.DiGraph if self.directed else nx.Graph)
         graph.add_weighted_edges_from((source, target, row.weight) for (source, target), row in edges.items())
         return graph
 
@@ -71,8 +73,8 @@ class _Row(NamedTuple):
     weight: float
 
 
-def _read(path: Path, ids: Sequence[object]) -> dict[tuple[int, int], _Row]:
-    """Rows of an edge list by (source, target); refuse what would have a direction, or a weight for each."""
+def _read(path: Path, ids: Sequence[object], *, directed: bool) -> dict[tuple[int, int], _Row]:
+    """Rows of an edge list by (source, target); refuse undirected ones that would have a direction, or two weights."""
     position = {str(name): index for index, name in enumerate(ids)}
     rows: dict[tuple[int, int], _Row] = {}
     for line, cells in read_rows(path, ("source", "target", "weight"), PATH):
@@ -93,7 +95,7 @@ def _read(path: Path, ids: Sequence[object]) -> dict[tuple[int, int], _Row]:
                 f"{line}: the edge {first} - {second} is listed twice, first in line {_number(rows[edge])}", field=PATH
             )
         back = rows.get((edge[1], edge[0]))
-        if back is not None and back.weight != weight:
+        if back is not None and back.weight != weight and not directed:
             raise InputError(
                 f"{line}: weight {weight!r} of {first} - {second} is {back.weight!r} in the other direction, in line "
                 f"{_number(back)}; {UNDIRECTED}",
@@ -101,7 +103,7 @@ def _read(path: Path, ids: Sequence[object]) -> dict[tuple[int, int], _Row]:
             )
         rows[edge] = _Row(line, weight)
     one_way = [edge for edge in rows if edge[::-1] not in rows]
-    if one_way and len(one_way) < len(rows):
+    if one_way and len(one_way) < len(rows) and not directed:
         first, second = (ids[agent] for agent in one_way[0])
         raise InputError(
             f"{rows[one_way[0]].line}: the edge {first} - {second} is listed in one direction while others are in "

@@ -13,9 +13,9 @@ from ...agents.errors import InputError
 from ...agents.graph import Graph, one_way
 from ...agents.kinds import KindOf
 from ...agents.parameters import Parameters
-from ...agents.tasks.base import Task
 from ...agents.tasks.extent import Extent, Files
 from ...agents.tasks.outline import Outline
+from ...agents.tasks.task import Task
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -126,8 +126,9 @@ class Topology(Parameters, ABC):
             )
         parts = components(graph) - (len(isolated) if self.allow_isolated else 0)
         if parts > 1 and not self.allow_disconnected:
+            strong = " that do not all hear of each other, if messages go one way" if graph.directed else ""
             raise InputError(
-                f"falls into {parts} components; choose a denser graph or set allow_disconnected: true",
+                f"falls into {parts} components{strong}; choose a denser graph or set allow_disconnected: true",
                 field=("topology",),
             )
 
@@ -145,21 +146,19 @@ def pairs_of(agents: int) -> float:
 
 
 def _packed(graph: nx.Graph) -> Graph:
-    if graph.is_directed():
-        raise InputError(
-            "makes directed edges, and messages go both ways along every edge here; give an undirected graph, such as "
-            "graph.to_undirected()",
-            field=("topology",),
-        )
     edges = [(u, v, w) for u, v, w in graph.edges(data="weight", default=1.0) if w != 0]
     tails, heads, weights = zip(*edges, strict=True) if edges else ((), (), ())
-    return Graph.from_edges(
+    make = Graph.from_directed_edges if graph.is_directed() else Graph.from_edges
+    return make(
         graph.number_of_nodes(), np.array(tails, dtype=np.int64), np.array(heads, dtype=np.int64), np.array(weights)
     )
 
 
 def _check_both_ways(graph: Graph) -> None:
-    """Refuse a graph with an edge from an agent to itself, twice, in one direction alone, or with a weight for each."""
+    """Refuse a graph with an edge from an agent to itself, twice, in one direction alone, or with a weight for each.
+
+    Of a directed graph the directions may differ.
+    """
     tails, heads, weights = graph.tails, graph.heads, graph.weights
     for agent in tails[tails == heads][:1]:
         raise InputError(f"makes agent {agent} its own neighbour; leave that edge out", field=("topology",))
@@ -176,28 +175,35 @@ def _check_both_ways(graph: Graph) -> None:
     else:
         returned = np.zeros(len(weights))
         wrong = ~np.isin(tails * graph.agents + heads, heads * graph.agents + tails)
-    if wrong.any():
+    if wrong.any() and not graph.directed:
         tail, head, there, other = (each[np.argmax(wrong)].item() for each in (tails, heads, weights, returned))
         raise one_way(tail, head, there, other)
 
 
 def components(graph: Graph) -> int:
-    """Number of connected components."""
+    """Number of connected components; of a directed graph strongly connected ones."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
-    matrix = csr_array((np.ones(len(graph.heads)), graph.heads, graph.offsets), shape=(graph.agents, graph.agents))
-    return int(connected_components(matrix, directed=False, return_labels=False))
+    shape, is_open = (graph.agents, graph.agents), graph.opened
+    matrix = csr_array((np.ones(int(is_open.sum())), (graph.tails[is_open], graph.heads[is_open])), shape=shape)
+    return int(connected_components(matrix, directed=graph.directed, connection="strong", return_labels=False))
+
+
+LARGEST = 300
+"""Number of agents up to which it is computed how far and how well a graph connects them."""
 
 
 def describe(graph: Graph) -> dict[str, Any]:
-    """Numbers about a graph for summaries and manifests."""
-    degrees, weights = graph.degrees, graph.weights
+    """Numbers about a graph for summaries and manifests; degrees of a directed one are of edges that go out."""
+    degrees, weights = graph.out_degrees, graph.weights[graph.opened]
     return {
         "agents": graph.agents,
-        "edges": len(graph.heads) // 2,
+        "edges": int(graph.opened.sum()) if graph.directed else len(graph.heads) // 2,
+        **({"directed": True} if graph.directed else {}),
         "components": components(graph),
-        "isolated": int(np.sum(degrees == 0)),
+        **_reach(graph),
+        "isolated": int(np.sum(graph.degrees == 0)),
         "degree": {"min": int(degrees.min()), "mean": float(degrees.mean()), "max": int(degrees.max())},
         "weight": {
             "min": float(weights.min(initial=np.inf)) if len(weights) else 0.0,
@@ -207,12 +213,23 @@ def describe(graph: Graph) -> dict[str, Any]:
     }
 
 
+def _reach(graph: Graph) -> dict[str, float]:
+    """Diameter and spectral gap of a connected graph that is not too large to compute them."""
+    if not 1 < graph.agents <= LARGEST or components(graph) > 1:
+        return {}
+    return {"diameter": graph.diameter, "spectral_gap": graph.spectral_gap}
+
+
 def graph_line(numbers: Mapping[str, Any]) -> str:
     """Agents, degrees, weights and components of a graph in one line."""
     degree, weight = numbers["degree"], numbers["weight"]
-    parts = numbers["components"]
+    parts, directed = numbers["components"], numbers.get("directed", False)
+    far = ""
+    if "spectral_gap" in numbers:
+        far = f", diameter {numbers['diameter']:g}, spectral gap {numbers['spectral_gap']:.3g}"
+    edges, out = ("directed edges", "out-degree") if directed else ("edges", "degree")
     return (
-        f"graph: {numbers['agents']} agents, {numbers['edges']} edges, degree {degree['min']} to {degree['max']} "
+        f"graph: {numbers['agents']} agents, {numbers['edges']} {edges}, {out} {degree['min']} to {degree['max']} "
         f"(mean {degree['mean']:.1f}), weights {weight['min']:.3g} to {weight['max']:.3g}, "
-        f"{parts} component{'' if parts == 1 else 's'}"
+        f"{parts} component{'' if parts == 1 else 's'}{far}"
     )

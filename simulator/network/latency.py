@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from ...agents.compilation import compiled, part
 from ...agents.errors import FieldError, InputError
-from ...agents.files import beside, number, read_rows, shown
+from ...agents.input_files import beside, number, read_rows, shown
 from ...agents.kinds import Bare, KindOf
 from ...agents.parameters import LONGEST, Delay, Parameters, Positive, Spread
 

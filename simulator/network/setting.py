@@ -10,7 +10,8 @@ from typing import Any
 from ...agents.compilation import form_of
 from ...agents.errors import InputError
 from ...agents.graph import Graph
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
+from .adversaries import Adversaries
 from .network import NetworkParameters
 from .randomness import Draws
 
@@ -104,6 +105,8 @@ class Setting:
     assumed_public : tuple of str
         Inputs computed from private data that the setting treats as public.
     limits : Limits
+    adversaries : Adversaries, optional
+        Byzantine agents; all are honest by default.
     """
 
     task: Task
@@ -116,6 +119,7 @@ class Setting:
     base: Path | None = None
     assumed_public: tuple[str, ...] = ()
     limits: Limits = Limits()
+    adversaries: Adversaries | None = None
 
     @property
     def always_up(self) -> bool:

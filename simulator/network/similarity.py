@@ -14,8 +14,8 @@ from typing_extensions import override
 from ...agents.errors import InputError
 from ...agents.graph import Graph
 from ...agents.parameters import Positive, Size, Spread
-from ...agents.tasks.base import Task
 from ...agents.tasks.extent import Extent, Files
+from ...agents.tasks.task import Task
 from .graphs import BYTES_PER_PACKED_EDGE, TOPOLOGIES, Topology, pairs_of
 
 BLOCK = 1024

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -11,8 +13,8 @@ from typing_extensions import override
 
 from ...agents.errors import InputError
 from ...agents.parameters import MOST, Size
-from ...agents.tasks.base import Task
 from ...agents.tasks.extent import Extent, Files
+from ...agents.tasks.task import Task
 from .edge_list import EdgeList
 from .graphs import TOPOLOGIES, HandDrawn, Topology, TopologyParameters, pairs_of
 from .similarity import AngularSimilarity, GaussianKernel, NearestNeighbours
@@ -204,6 +206,61 @@ class RandomRegular(Topology):
 
 
 @TOPOLOGIES.register
+class DirectedRing(Topology):
+    """A ring whose messages go one way; each agent sends to the next ones."""
+
+    drawn_as: ClassVar[HandDrawn] = "circle"
+
+    kind: Literal["directed_ring"]
+    reach: Size = 1
+    """Agents that each one sends to."""
+
+    @override
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        return min(self.reach, extent.agents - 1) * extent.agents
+
+    @override
+    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
+        return _sending_to(task.agents, range(1, min(self.reach, task.agents - 1) + 1))
+
+
+@TOPOLOGIES.register
+class ExponentialGraph(Topology):
+    """Directed: agent i sends to the agents 1, 2, 4, 8, ... places behind it (Assran et al. 2019, all at once)."""
+
+    drawn_as: ClassVar[HandDrawn] = "circle"
+
+    kind: Literal["exponential"]
+
+    @override
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        return extent.agents * math.ceil(math.log2(max(extent.agents, 1)))
+
+    @override
+    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
+        return _sending_to(task.agents, [2**k for k in range(math.ceil(math.log2(task.agents)))])
+
+
+@TOPOLOGIES.register
+class DirectedRandom(Topology):
+    """Every agent sends to any other independently with the same probability."""
+
+    kind: Literal["directed_random"]
+    probability: float = Field(gt=0, le=1, examples=[0.2])
+    """Probability of each directed edge."""
+
+    @override
+    def expected_edges(self, extent: Extent, files: Files | None) -> float:
+        return 2 * self.probability * pairs_of(extent.agents)
+
+    @override
+    def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
+        import networkx as nx
+
+        return nx.fast_gnp_random_graph(task.agents, self.probability, seed=_seed(rng), directed=True)
+
+
+@TOPOLOGIES.register
 class Star(Topology):
     """Agent 0 with everybody else, with weight 1."""
 
@@ -221,6 +278,15 @@ class Star(Topology):
         import networkx as nx
 
         return nx.star_graph(task.agents - 1)
+
+
+def _sending_to(agents: int, places: Iterable[int]) -> nx.DiGraph:
+    """The directed graph in which everybody sends to the agents so many places behind."""
+    import networkx as nx
+
+    graph = nx.empty_graph(agents, create_using=nx.DiGraph)
+    graph.add_edges_from((agent, (agent + place) % agents) for agent in range(agents) for place in places)
+    return graph
 
 
 def _seed(rng: np.random.Generator) -> int:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ..language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER_WAY
 from ..network.churn import churn
-from ..tables import notes as columns
-from ..tables.notes import ARRIVED, SENT, WOKE
+from ..tables import effects as columns
+from ..tables.effects import ARRIVED, DEPARTED, WOKE
 
 if TYPE_CHECKING:
     from ..recording.message_log import MessageLog
@@ -133,17 +133,17 @@ def deliveries_of(world: World, log: MessageLog) -> Deliveries:
     times, notes, _ = log.notes()
     graph, kinds = world.setting.graph, len(world.layout.messages)
     what = notes[:, columns.NOTE]
-    content = (what == SENT) & (notes[:, columns.KIND] >= 0) & (notes[:, columns.KIND] < kinds)
+    content = (what == DEPARTED) & (notes[:, columns.KIND] >= 0) & (notes[:, columns.KIND] < kinds)
     steps, copies, told = np.flatnonzero(what == WOKE), np.flatnonzero(content), _told(world)
     slot = np.concatenate([told["slot"], notes[copies, columns.PLACE]])
-    order = np.concatenate([np.full(len(told), -1), notes[copies, columns.ORDER]])
+    order = np.concatenate([np.full(len(told), -1), notes[copies, columns.RANK]])
     sent = np.concatenate([told["time"], times[copies, 0]])
     fate, arrived = _fates(times, notes, copies, len(graph.heads))
     fate, arrived = np.concatenate([np.zeros(len(told), np.int64), fate]), np.concatenate([told["time"], arrived])
     count, landed = len(slot), np.isfinite(arrived)
     # All events in order of time; at one instant, by the order of messages.
     instants = np.concatenate([times[steps, 0], sent, arrived])
-    ranks = np.concatenate([notes[steps, columns.ORDER] + STEPS, order, np.where(order < 0, order, order + ARRIVES)])
+    ranks = np.concatenate([notes[steps, columns.RANK] + STEPS, order, np.where(order < 0, order, order + ARRIVES)])
     places = np.empty(len(instants), dtype=np.int64)
     places[np.lexsort((ranks, instants))] = np.arange(len(instants))
     by_place = np.argsort(places[: len(steps)])
@@ -196,8 +196,8 @@ def _told(world: World) -> Any:
 def _fates(times: Times, notes: Any, copies: Ranks, edges: int) -> tuple[Ranks, Times]:
     """Return what became of copies that were sent, and when they arrived."""
     landings = np.flatnonzero(notes[:, columns.NOTE] == ARRIVED)
-    keys = notes[copies, columns.ORDER] * edges + notes[copies, columns.PLACE]
-    wanted = notes[landings, columns.ORDER] * edges + notes[landings, columns.PLACE]
+    keys = notes[copies, columns.RANK] * edges + notes[copies, columns.PLACE]
+    wanted = notes[landings, columns.RANK] * edges + notes[landings, columns.PLACE]
     places = pd.Index(keys).get_indexer(wanted)
     landings, places = landings[places >= 0], places[places >= 0]  # others have no content
     up, newest = notes[landings, columns.TAKEN] != 0, notes[landings, columns.NEWEST] != 0

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ...protocols.privacy.accounting import Charge, evaluate
 from ...protocols.privacy.ledger import charge_of
 from ...protocols.privacy.mechanisms import Release
-from ...protocols.steps.charges import StagedAgent
+from ...protocols.steps.step_charges import StagedAgent
 from .deliveries import Deliveries
 
 if TYPE_CHECKING:

@@ -87,6 +87,8 @@ class InvariantCheck:
 
     def __init__(self, world: World) -> None:
         declared = world.protocol.invariants()
+        if world.attackers is not None:
+            declared = NoInvariant("byzantine agents keep none")
         self.why_none = declared.why if isinstance(declared, NoInvariant) else None
         self._watched = [] if isinstance(declared, NoInvariant) else [Watched(each) for each in declared]
         self._state = _shown(world.state)

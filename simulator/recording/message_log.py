@@ -18,9 +18,9 @@ from ...agents.errors import InputError
 from ...agents.graph import Graph
 from ..language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER_WAY, MessageWindow
 from ..network.churn import churn
-from ..tables import notes as columns
-from ..tables.notes import ARRIVED, SENT, WOKE
-from ..tables.tallies import ORDER as ORDERS
+from ..tables import effects as columns
+from ..tables.effects import ARRIVED, DEPARTED, WOKE
+from ..tables.tallies import ORDER
 from ..world.notes import Notebook
 
 if TYPE_CHECKING:
@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 MOST_NOTES = 20_000_000
 """Notes of a whole run at most, of 96 bytes each."""
-COLUMNS = ("what", "agent", "other", "kind", "start", "end", "fate", "bytes")
+COLUMNS = ("what", "agent", "other", "kind", "start", "end", "fate", "bytes", "tick", "caller", "copy")
+DRAWN = ("agent", "time", "tick", "what", "rank", "value")
+NUMBERS = {"bytes": columns.SIZE, "order": columns.RANK, "tick": columns.TICK}
+"""Columns of messages, and what they are among notes."""
 Part = tuple[NDArray[np.float64], NDArray[np.int64]]
 """Times and notes of one sort."""
 
@@ -72,15 +75,22 @@ class MessageLog(Notebook):
         self.watched = np.ones(len(names), dtype=bool) if whole else self.shown
         self._whole, self._kept = whole, 0
         self._kind_of: Callable[[int], str] = str
+        self._shows, self._draws = window is not None, window is not None and window.draws
+        self._drawn = [_drawn("", [], [], [], np.empty(0), np.zeros(1, dtype=np.int64))]
         self._times = [np.empty((0, 2))]
         self._notes = [np.empty((0, columns.NOTE_COLUMNS), dtype=np.int64)]
+
+    def begin(self, world: World) -> None:
+        """Have a run that is about to begin tell of what its steps draw, where the window asks for it."""
+        if self._draws:
+            world.step_tables.tell = lambda *drawn: self._drawn.append(_drawn(*drawn))
 
     def woke(self, world: World, agent: Agent) -> None:
         """Log the wake-up of an agent that steps in Python."""
         if self.between[0] <= world.now <= self.between[1] and self.watched[agent.index]:
             note = np.zeros((1, columns.NOTE_COLUMNS), dtype=np.int64)
-            order = world.transport.tables.counts[ORDERS]
-            note[0, [columns.NOTE, columns.PLACE, columns.ORDER, columns.TICK]] = WOKE, agent.index, order, agent.tick
+            order = world.transport.tables.counts[ORDER]
+            note[0, [columns.NOTE, columns.PLACE, columns.RANK, columns.TICK]] = WOKE, agent.index, order, agent.tick
             self._times.append(np.array([[world.now, 0.0]]))
             self._notes.append(note)
 
@@ -104,12 +114,17 @@ class MessageLog(Notebook):
         -------
         times : (k, 2) float64
         notes : (k, NOTE_COLUMNS) int64
-            See `hushnet.simulator.tables.notes`, in no particular order.
+            See `hushnet.simulator.tables.effects`, in no particular order.
         kind_of : callable
             Kind of a message by its rank.
         """
         self._times, self._notes = [np.concatenate(self._times)], [np.concatenate(self._notes)]
         return self._times[0], self._notes[0], self._kind_of
+
+    def tables(self, world: World) -> dict[str, Frame]:
+        """All that was asked for, by the name of its file."""
+        shown = {"messages": self.table(world)} if self._shows else {}
+        return shown | ({"draws": self.drawn()} if self._draws else {})
 
     def table(self, world: World) -> Frame:
         """The log as rows in order of time.
@@ -124,17 +139,26 @@ class MessageLog(Notebook):
         DataFrame
             ``what`` (message, step or absence), ``agent`` (sender, or whose step or absence it is), ``other``
             (receiver), ``kind`` (of message), ``start`` and ``end`` in time units (``end`` is NaN for a lost message
-            and infinite where nobody knows), ``fate`` and ``bytes``.
+            and infinite where nobody knows), ``fate``, ``bytes``, ``tick`` (of the clock that a step or a message
+            belongs to; -1 of an absence and before the first one), ``caller`` (whose clock that is, where agents
+            exchange in pairs: with the two agents and the tick it names a session), and ``copy`` (how many copies of
+            the message stand before it: 1, 2, ... are repeats).
         """
         times, notes, _ = self.notes()
-        woke, sent, arrived = (notes[:, columns.NOTE] == what for what in (WOKE, SENT, ARRIVED))
+        woke, sent, arrived = (notes[:, columns.NOTE] == what for what in (WOKE, DEPARTED, ARRIVED))
         if self._whole:
             woke, sent = woke & self._in_window(times, notes, woke), sent & self._in_window(times, notes, sent)
         messages = self._message_rows((times[sent], notes[sent]), (times[arrived], notes[arrived]))
-        steps = _rows("step", notes[woke, columns.PLACE], times[woke, 0], times[woke, 0])
+        steps = _rows(
+            "step", notes[woke, columns.PLACE], times[woke, 0], times[woke, 0], tick=notes[woke, columns.TICK]
+        )
         rows = pd.concat([self._absence_rows(world), messages, steps])
         rows = rows.sort_values(["start", "what", "rank", "other", "order"], kind="stable", ignore_index=True)
         rows["agent"] = self._names[rows["rank"]]
+        rows["copy"] = rows.groupby(["what", "agent", "other", "kind", "tick"]).cumcount()
+        if world.traits.exchange == "pairwise":
+            called = rows["what"] == "message"
+            rows.loc[called, "caller"] = rows["agent"].where(rows["kind"] == "request", rows["other"])[called]
         return rows[list(COLUMNS)]
 
     def _in_window(self, times: NDArray[np.float64], notes: NDArray[np.int64], which: Any) -> NDArray[np.bool_]:
@@ -142,12 +166,28 @@ class MessageLog(Notebook):
         inside, place = np.zeros(len(notes), dtype=bool), notes[which, columns.PLACE]
         begin, taken = times[which, 0], notes[which, columns.TAKEN] != 0
         end = np.where(taken, times[which].sum(axis=1), begin)
-        if (notes[which, columns.NOTE] == SENT).all():
+        if (notes[which, columns.NOTE] == DEPARTED).all():
             people = self.shown[self._graph.tails[place]] & self.shown[self._graph.heads[place]]
         else:
             people = self.shown[place]
         inside[which] = people & (begin <= self.last) & (end >= self.first)
         return inside
+
+    def drawn(self) -> Frame:
+        """The numbers that steps of the window's agents have drawn, in order of time, agent and drawing.
+
+        Returns
+        -------
+        DataFrame
+            ``agent``, ``time`` and ``tick`` of the step, ``what`` (noise, or ranks of rows), ``rank`` of the number
+            among those of the agent's steps at that time, and ``value``.
+        """
+        rows: Frame = pd.concat(self._drawn, ignore_index=True)
+        kept = self.shown[rows["agent"].to_numpy(np.int64)] & rows["time"].between(self.first, self.last).to_numpy()
+        rows = rows.loc[kept].sort_values(["time", "agent", "what"], kind="stable", ignore_index=True)
+        rows["rank"] = rows.groupby(["time", "agent", "what"]).cumcount()
+        rows["agent"] = self._names[rows["agent"].to_numpy(np.int64)]
+        return rows[list(DRAWN)]
 
     def _absence_rows(self, world: World) -> Frame:
         agents = np.flatnonzero(self.shown).tolist()
@@ -165,7 +205,7 @@ class MessageLog(Notebook):
         outcome = np.where(reach, np.array(UNDER_WAY, dtype=object), LOST)
         # One copy of a message goes over a link.
         keys, wanted = (
-            part[:, columns.ORDER] * len(self._graph.heads) + part[:, columns.PLACE] for part in (notes, fates)
+            part[:, columns.RANK] * len(self._graph.heads) + part[:, columns.PLACE] for part in (notes, fates)
         )
         copies = pd.Index(keys).get_indexer(wanted)
         known = copies >= 0
@@ -173,7 +213,7 @@ class MessageLog(Notebook):
         end[copies] = landed[known, 0]
         outcome[copies] = np.where(up, np.where(newest, np.array(DELIVERED, dtype=object), OVERTAKEN), DROPPED)
         others = {"other": self._names[self._graph.tails[places]], "kind": kinds[which], "fate": outcome}
-        numbers = {"bytes": notes[:, columns.SIZE], "order": notes[:, columns.ORDER]}
+        numbers = {name: notes[:, column] for name, column in NUMBERS.items()}
         return _rows("message", self._graph.heads[places], start, end, **others, **numbers)
 
     def _absences(self, world: World, agent: int) -> list[tuple[float, float]]:
@@ -197,8 +237,15 @@ class MessageLog(Notebook):
 
 def _rows(what: str, rank: Any, start: Any, end: Any, **others: Any) -> Frame:
     """Rows of one sort; ``rank`` is whose they are."""
-    nothing = {"other": "", "kind": "", "fate": "", "bytes": 0, "order": 0}
+    nothing = {"other": "", "kind": "", "fate": "", "bytes": 0, "order": 0, "tick": -1, "caller": ""}
     return pd.DataFrame({"what": what, "rank": rank, "start": start, "end": end, **nothing, **others})
+
+
+def _drawn(what: str, agents: Any, ticks: Any, times: Any, numbers: NDArray[Any], starts: NDArray[np.int64]) -> Frame:
+    """Numbers that agents have drawn, a row each."""
+    of_each = {"agent": agents, "time": times, "tick": ticks}
+    repeated = {name: np.repeat(np.asarray(values), np.diff(starts)) for name, values in of_each.items()}
+    return pd.DataFrame({"what": what, "value": numbers.astype(np.float64), **repeated})
 
 
 def _merged(stretches: list[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -12,7 +12,7 @@ from ...agents.objectives.objectives import Models, Objective, mean_losses
 from ...agents.objectives.row_sums import RowSums
 
 if TYPE_CHECKING:
-    from ...agents.tasks.base import Task
+    from ...agents.tasks.task import Task
     from ..world.world import World
 
 BELOW = 1e-9
@@ -34,7 +34,7 @@ class ObjectiveReading:
         self.task = world.setting.task
         self._value = 0.0
         self._mean: Models | None = None
-        self._sums = RowSums(self.task.train, self.task.loss.value)
+        self._sums = RowSums(self.task.train, self.task.loss.value, self.task.model)
         self._holds_squares = False
 
     def value(self, models: Models) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,9 +18,11 @@ from ...agents.graph import Graph
 from ...agents.objectives.minima import cached_minimum
 from ...agents.objectives.objectives import Objective
 from ...agents.tables import Table
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
+from ...protocols.user_files import is_file
 from ..metrics import METRICS, Metric, Reading
 from ..metrics.metric import traced_by
+from ..metrics.own_metrics import shown_as
 from ..metrics.trace import KINDS, ROW, Row
 from ..tables.tallies import MESSAGES, SENT_BYTES, VECTORS
 from ..world.world import World
@@ -28,38 +30,11 @@ from .invariant_check import InvariantCheck
 from .objective_reading import ObjectiveReading
 from .own_numbers import number_of
 from .quantities import quantities
+from .snapshot import OwnMetric, Snapshot
 
 EXPLOSION = 1e6
 """A run whose objective exceeds its start by this factor has diverged."""
 
-
-@dataclass(frozen=True)
-class Snapshot:
-    """Snapshot of a run, for a metric to read; every array is read-only.
-
-    Parameters
-    ----------
-    now : float
-        Time in expected wake-ups of a rate-1 agent.
-    activations : int
-        Steps of all agents so far.
-    models : (n, p) float64 or None
-    task : Task
-    graph : Graph
-    state : State
-        Copies of all blocks.
-    """
-
-    now: float
-    activations: int
-    models: NDArray[np.float64] | None
-    task: Task
-    graph: Graph
-    state: State
-
-
-OwnMetric = Callable[[Snapshot], float | Mapping[str, float]]
-"""A user's own metric: one number, or numbers by statistic."""
 
 Rows = Iterator[tuple[str, str, float]]
 """(metric, statistic, value)."""
@@ -149,6 +124,10 @@ class Recorder:
         frame.insert(1, "seed", self.seed)
         return frame
 
+    def shown_as(self) -> dict[str, dict[str, Any]]:
+        """Return labels, units and directions of a user's own metrics, for the manifest."""
+        return shown_as([*self.own, *(metric.name for metric in self._asked if is_file(metric.name))])
+
     def measures(self, world: World) -> dict[str, dict[str, Any]]:
         """Return the quantities that the recorded metrics measure, by name, for the manifest."""
         objective = None if self._reading is None else self._reading.objective
@@ -161,7 +140,7 @@ class Recorder:
         task = world.setting.task
         known = [metric for metric in self._asked if metric.baselines and _concerns(metric, task)]
         found = {metric.name: dict(metric.baselines(task)) for metric in known if metric.baselines}
-        if self._reading is not None:
+        if self._reading is not None and self._reading.objective.has_minimum:
             gap = self._reading.objective.value(np.zeros((task.agents, task.dimension))) - self._minimum(self._reading)
             found["objective"] = {task.zero_is: float(gap)}
         return {metric: values for metric, values in found.items() if values and np.isfinite([*values.values()]).all()}
@@ -169,7 +148,8 @@ class Recorder:
     def agents(self, world: World) -> pd.DataFrame:
         """Final rows per agent: samples, degree, and its value of the metrics that have one per agent.
 
-        Where the task has them the agent's place, and its model where that is one number.
+        Where the task has them the agent's place, its samples of each of more than two classes, and its model where
+        that is one number.
         """
         task, graph = world.setting.task, world.setting.graph
         reading = self._look(world, final=True)
@@ -180,6 +160,12 @@ class Recorder:
             "samples": task.train.counts,
             "degree": graph.degrees,
         }
+        if world.attackers is not None:
+            columns["role"] = np.where(world.honest, "honest", "byzantine")
+        names = task.notes.get("labels", {})
+        for number in range(task.classes if task.classes > 2 else 0):
+            own = task.train.sums((task.train.labels == number).astype(np.float64))
+            columns[f"samples_of_{names.get(str(number), number)}"] = own.astype(np.int64)
         for metric in METRICS.values():
             always = metric.unasked or (metric.criterion and reading.models is not None)
             if metric.per_agent is not None and _concerns(metric, task) and (always or metric in self._asked):
@@ -233,13 +219,18 @@ class Recorder:
     def _objective(self, world: World, models: NDArray[np.float64] | None) -> Rows:
         if self._reading is None:
             objective = self.objective or world.protocol.objective()
+            if objective is not None and world.attackers is not None:
+                objective = objective.over(world.honest)
+                if objective is None:
+                    self._warn("its objective has no part of honest agents alone, so none is recorded")
             if objective is None or models is None:
                 return
             self._reading = ObjectiveReading(objective, world)
         assert models is not None
         self._value = value = self._reading.value(models)
         yield "objective", "value", value
-        yield "objective", "gap", value - self._minimum(self._reading)
+        if self._reading.objective.has_minimum:
+            yield "objective", "gap", value - self._minimum(self._reading)
 
     def _minimum(self, reading: ObjectiveReading) -> float:
         """The objective's minimum; in a private run NaN where rows are too extreme to find it."""
@@ -291,7 +282,7 @@ class Recorder:
     def _own(self, world: World, models: NDArray[np.float64] | None) -> Rows:
         if self._shown is None:
             self._shown = _read_only(world.setting.task), _read_only(world.setting.graph)
-        snapshot = Snapshot(world.now, world.activations, models, *self._shown, _frozen(world.state))
+        snapshot = Snapshot(world.now, world.activations, models, *self._shown, _frozen(world.state), world.honest)
         for name, function in self.own.items():
             result = function(snapshot)
             values = result if isinstance(result, Mapping) else {"value": result}

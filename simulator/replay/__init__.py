@@ -8,6 +8,6 @@
     page.py    the page: film.html, film.css and film.js in one file that needs nothing else
 """
 
-from .page import write_replay
+from .replay_page import write_replay
 
 __all__ = ["write_replay"]

@@ -6,7 +6,7 @@
   const byId = (id) => document.getElementById(id);
   const play = byId("play"), slider = byId("time"), clock = byId("clock"), speed = byId("speed"), here = byId("here");
   const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-  const PULSE = 0.35, LOST_FOR = 0.8;
+  const PULSE = 0.35, LOST_FOR = 0.8, NAMED = 60; // agents that have room for a name
   let now = first, playing = false, before = 0;
 
   const ascending = (values) => Float64Array.from(values).sort();
@@ -123,6 +123,10 @@
       const pulse = place ? 1 - (now - woke[place - 1]) / PULSE : 0;
       agent(pen, ...at(k), size, { away: film.isAway(k, now), pulse, fill: rank === null ? null : colour(rank, models.colours) });
     });
+    if (places.length <= NAMED) {
+      pen.font = "11px system-ui, sans-serif"; pen.fillStyle = css("--ink"); pen.textAlign = "center";
+      places.forEach((_, k) => { const [x, y] = at(k); pen.fillText(film.film.agents[k], x, y - size - 4); });
+    }
     const dot = Math.max(1.8, size * 0.42);
     for (const k of film.flying(now)) {
       const [x, y] = at(messages.from[k]), [to_x, to_y] = at(messages.to[k]);
@@ -233,7 +237,14 @@
       return item;
     }));
   }
+  // It opens where there is something to see: the first instant at which half as many messages fly as ever.
+  function opening() {
+    const instants = Array.from({ length: 200 }, (_, k) => first + k / 200 * (last - first));
+    const flying = instants.map((t) => Math.max(...films.map((film) => film.flying(t).length)));
+    return instants[Math.max(flying.findIndex((count) => count && 2 * count >= Math.max(...flying)), 0)];
+  }
   legend();
+  now = opening();
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", legend);
   show();
   fromLink();

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ...agents.errors import AuditFailure, InputError
 from ...agents.graph import Graph
-from ...agents.tasks.base import Task
+from ...agents.tasks.task import Task
 from ..engine.selection import run_exactly
 from ..experiment import FAILURES, Experiment, Run
 from ..experiment.plan import naming_fields
@@ -33,8 +33,8 @@ from ..storage.dataset import Entry
 from ..storage.files import Frame, checksum, json_text, parquet, read_arrow, write_text
 from ..storage.provenance import code_version
 from ..storage.run_folder import TRACE_SCHEMA
-from ..world.machine import one_thread
-from ..world.rewind import Rewind
+from ..world.effort import one_thread
+from ..world.step_form import Rewind
 from ..world.world import World
 from .difference import first_difference
 

@@ -36,7 +36,7 @@ def choices(collection: Collection, folder: Path) -> dict[str, Any] | None:
         "trials": account["trials"],
         "seeds": ", ".join(map(str, seeds)),
         "budget": account.get("budget"),
-        "note": account["note"],
+        "note": f"{account['note']}{f'; {where}' if (where := account.get('tuned_at')) else ''}",
         "warnings": list(account["warnings"]),
         **_tried(collection, folder / account["table"]),
     }

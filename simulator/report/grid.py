@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..analysis.labels import swept_name
 from ..analysis.results import Collection
 from ..storage.files import json_text
 
@@ -21,10 +22,13 @@ class SweptAxis:
         Such as ``network.loss``.
     values : tuple of str, int, float, bool or None
         In ascending order where all are numbers, else in the order of the runs; None where a run has no such value.
+    name : str
+        What it is called on the page.
     """
 
     path: str
     values: tuple[Any, ...] = field(hash=False)
+    name: str
 
     @property
     def numeric(self) -> bool:
@@ -35,7 +39,7 @@ class SweptAxis:
         """The grid as plain values for the page's script."""
         texts = [value_text(value) for value in self.values]
         numbers = [float(value) for value in self.values] if self.numeric else None
-        return {"path": self.path, "name": self.path, "values": texts, "numbers": numbers}
+        return {"path": self.path, "name": self.name, "values": texts, "numbers": numbers}
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,10 @@ class Grid:
     def __init__(self, collection: Collection) -> None:
         self.protocols = list(collection.labels)
         points = [manifest.get("grid") or {} for manifest in collection.manifests]
-        self.axes = [SweptAxis(path, _ordered([point.get(path) for point in points])) for path in collection.grid]
+        self.axes = [
+            SweptAxis(path, _ordered([point.get(path) for point in points]), swept_name(collection, path, whole=True))
+            for path in collection.grid
+        ]
         ranks = [{_identity(value): rank for rank, value in enumerate(axis.values)} for axis in self.axes]
         places = [
             tuple(rank[_identity(point.get(axis.path))] for axis, rank in zip(self.axes, ranks, strict=True))
@@ -108,7 +115,7 @@ class Grid:
 
 def _ordered(values: list[Any]) -> tuple[Any, ...]:
     distinct = list({_identity(value): value for value in values}.values())
-    axis = SweptAxis("", tuple(distinct))
+    axis = SweptAxis("", tuple(distinct), "")
     return tuple(sorted(distinct)) if axis.numeric and all(map(math.isfinite, distinct)) else tuple(distinct)
 
 

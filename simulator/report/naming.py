@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..analysis.claimed_privacy import epsilon_text
+from ..analysis.labels import words_of
 from ..analysis.results import Collection
-from ..figures.words import axis_label, words_of
+from ..figures.figure_words import axis_label
 
 STATISTICS = {
     "mean": "mean over agents",

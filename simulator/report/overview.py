@@ -9,13 +9,13 @@ from typing import Any
 from ..analysis.claimed_privacy import claim_of
 from ..analysis.results import Collection
 from ..analysis.summary import TrivialRow, broken_invariants, with_half_width
-from ..figures.words import stand_in
+from ..figures.figure_words import stand_in
 from ..network.graphs import graph_line
 from .grid import Grid, value_text
 from .naming import described
 from .privacy import largest
 
-PARTS = ("task", "topology", "clock", "network", "availability", "stop", "record")
+PARTS = ("task", "topology", "clock", "network", "availability", "adversaries", "stop", "record")
 """Parts of a scenario that every protocol shares, in the order in which they are shown."""
 
 HEADS = {

@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-import ast
-import operator
 import string
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
+
+from jinja2 import StrictUndefined, TemplateSyntaxError, UndefinedError
+from jinja2.sandbox import SandboxedEnvironment
 
 from ...agents.errors import InputError
 
-OPERATIONS: dict[type[ast.AST], Callable[..., Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.Pow: operator.pow,
-    ast.USub: operator.neg,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-}
+_LANGUAGE = SandboxedEnvironment(undefined=StrictUndefined)
+
+
+@cache
+def _compiled(text: str) -> Callable[..., Any]:
+    return _LANGUAGE.compile_expression(text.strip(), undefined_to_none=False)
 
 
 def evaluate(text: str, names: Mapping[str, Any]) -> Any:
-    """Return the value of an expression.
+    """Return the value of an expression of Jinja's language, in its sandbox.
 
     Parameters
     ----------
     text : str
-        Numbers, text in quotes, lists, arithmetic, one comparison, names, items by ``[]`` and calls of named functions.
+        Numbers, text in quotes, lists, arithmetic, comparisons, names, items by ``[]`` and calls of named functions.
     names : mapping
         What names mean.
 
@@ -46,9 +41,14 @@ def evaluate(text: str, names: Mapping[str, Any]) -> Any:
     7
     """
     try:
-        return _value(ast.parse(text.strip(), mode="eval").body, names)
-    except SyntaxError as error:
-        raise InputError(f"{text!r} is no expression: {error.msg}") from error
+        value = _compiled(text)(**names)
+        if isinstance(value, StrictUndefined):
+            str(value)  # which says what it lacks
+    except TemplateSyntaxError as error:
+        raise InputError(f"{text!r} is no expression: {error.message}") from error
+    except UndefinedError as error:
+        raise InputError(f"{text!r}: {error.message}; known are {', '.join(sorted(names))}") from error
+    return value
 
 
 def filled(text: str, names: Mapping[str, Any]) -> str:
@@ -72,25 +72,3 @@ def literals(text: str) -> tuple[str, int]:
     """Return what of a text is written and not computed, and how many expressions it has."""
     parsed = list(string.Formatter().parse(text))
     return "".join(literal for literal, *_ in parsed), sum(field is not None for _, field, *_ in parsed)
-
-
-def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
-    match node:
-        case ast.Constant(value=value):
-            return value
-        case ast.Name(id=name) if name in names:
-            return names[name]
-        case ast.List(elts=items):
-            return [_value(item, names) for item in items]
-        case ast.Subscript(value=whole, slice=key):
-            return _value(whole, names)[_value(key, names)]
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATIONS:
-            return OPERATIONS[type(op)](_value(left, names), _value(right, names))
-        case ast.UnaryOp(op=op, operand=operand) if type(op) in OPERATIONS:
-            return OPERATIONS[type(op)](_value(operand, names))
-        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in OPERATIONS:
-            return OPERATIONS[type(op)](_value(left, names), _value(right, names))
-        case ast.Call(func=ast.Name(id=name), args=given, keywords=keywords) if callable(names.get(name)):
-            named = {str(word.arg): _value(word.value, names) for word in keywords}
-            return names[name](*(_value(item, names) for item in given), **named)
-    raise InputError(f"{ast.unparse(node)!r} has no meaning here; known are {', '.join(sorted(names))}")

@@ -18,7 +18,7 @@ from . import problems
 from .expressions import evaluate, filled
 from .judge import EXACT, Finding, Number, measured
 from .papers import Claim, NumberSpec, Paper
-from .runs import Runs
+from .reproduction_runs import Runs
 
 OF_RUNS = (
     *("final", "lead", "at", "lead_at", "worst_lead", "first", "before", "end", "of_size", "won", "spread", "epsilon"),

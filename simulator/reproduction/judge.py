@@ -187,10 +187,10 @@ class Finding:
         words = [number.verdict for number in self.numbers]
         if len(set(words)) == 1:
             return self.verdict
-        held = sum(word in ("holds", "proved") for word in words)
-        return (
-            f"{self.verdict} ({held} of {len(words)} {'proved' if 'refuted' in words or 'proved' in words else 'hold'})"
-        )
+        held, not_held = sum(word in ("holds", "proved") for word in words), words.count("does not hold")
+        what = "proved" if "refuted" in words or "proved" in words else "hold"
+        others = f", {not_held} do not" if self.verdict == "undecided" and not_held else ""
+        return f"{self.verdict} ({held} of {len(words)} {what}{others})"
 
     @property
     def reasons(self) -> list[str]:

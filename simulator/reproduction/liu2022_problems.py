@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from ...protocols.algorithms.subgradient_noise import verified_epsilon
-from .attacks import hinged_row, theorem_1_scale
-from .runs import Runs
+from .reproduction_attacks import hinged_row, theorem_1_scale
+from .reproduction_runs import Runs
 
 
 def subsampled(rows: int, rounds: int, scale: float, delta: float) -> float:

@@ -11,16 +11,17 @@ from typing import Any, get_args
 
 from ...agents.errors import InputError
 from ..analysis.apart import set_apart
-from ..analysis.baselines import at_places, axes_that_matter, baselines, measure_of, unbeaten, with_baselines
 from ..analysis.results import Collection
 from ..analysis.summary import with_half_width
-from ..figures.files import drawing, few_colours, picture
+from ..analysis.trivial_values import at_places, axes_that_matter, baselines, measure_of, unbeaten, with_baselines
+from ..figures.figure_files import drawing, few_colours, picture
 from ..language.figure_style import FigureStyle
 from ..storage.files import put_file
 from .findings import judged
 from .judge import EXACT, FEWEST, Finding, Number, Verdict, measured
 from .papers import Claim, Paper, PaperFigure
-from .runs import Runs
+from .reproduction_plan import duration
+from .reproduction_runs import Runs
 
 RESOLUTION = 150
 """Dots per inch of a picture, whatever is on it: 525 across a column."""
@@ -106,19 +107,26 @@ class Report:
 
     def in_short(self) -> list[str]:
         """Ten lines in plain words or fewer: what holds, what does not, what depends, what nobody should copy."""
-        said: dict[str, list[str]] = {}
+        said: dict[str, dict[str, list[str]]] = {}
+        titles = {figure.name: f" ({figure.title})" for figure in self.paper.figures}
         for at, row in self.deciding.values():
             name = SHORT[row.finding.verdict] if row.finding else "Not measured"
-            text = f"{row.claim.stands}: {row.claim.says}" if row.claim.stands else row.claim.says
+            text, title = f"{row.claim.stands}: {row.claim.says}".removeprefix(": "), titles.get(at, " ()")
             if row.finding and at and at != row.claim.on[0]:
                 text += " (Of a stand-in for the paper's size.)"
             if row.finding and row.finding.verdict == "undecided":
-                text += f" ({row.finding.needed or 'too many'} seeds would decide.)"
+                count = row.finding.said.partition(" (")[2].removesuffix(")")
+                text += f" ({count}{'; ' if count else ''}{row.finding.needed or 'too many'} seeds would decide.)"
             elif row.finding and row.finding.verdict == "depends on the reading":
                 text += f" ({row.finding.said.partition(': ')[2].capitalize()}.)"
-            said.setdefault(name, []).append(text)
+            places = said.setdefault(name, {}).setdefault(text.replace(title, ""), [])
+            places += [title[2:-1]] if title in text else []
         order = [name for name in dict.fromkeys([*SHORT.values(), "Not measured"]) if name in said]
-        lines = [f"- **{name}** ({len(said[name])}): {' '.join(said[name])}" for name in order]
+        lines = []
+        for name in order:
+            texts = [f"{text} ({'; '.join(at)}.)" if at else text for text, at in said[name].items()]
+            count = sum(max(1, len(at)) for at in said[name].values())
+            lines.append(f"- **{name}** ({count}): {' '.join(texts)}")
         return [f"- Looked at are {len(self.deciding)} claims.", *lines]
 
 
@@ -154,7 +162,8 @@ def page(report: Report) -> str:
 def overview(reports: Iterable[Report]) -> str:
     """The reader's page: ten lines a paper, and how many claims have which verdict."""
     reports, columns = list(reports), ["paper", *get_args(Verdict), "not measured"]
-    lines = ["# Reproductions", "", "Written by `hushnet reproduce`: ten lines a paper, computed from its rows.", ""]
+    said = "Written by `hushnet reproduce`: ten lines a paper, computed from its rows. [What changed](changes.md)."
+    lines = ["# Reproductions", "", said, ""]
     for report in reports:
         name = f"[{report.paper.authors} ({report.paper.year})]({report.paper.name}.md)"
         lines += [f"## {name}", "", f"{report.paper.title}.", "", *report.in_short(), ""]
@@ -164,6 +173,35 @@ def overview(reports: Iterable[Report]) -> str:
         numbers = [str(counts[verdict]) for verdict in (*get_args(Verdict), None)]
         lines.append(_line([f"{report.paper.authors} ({report.paper.year})", *numbers]))
     return "\n".join([*lines, ""])
+
+
+def moved(reports: Iterable[tuple[Report, Report]]) -> str:
+    """The rows that are measured with two sets of seeds, and those whose verdicts differ, in Markdown.
+
+    Parameters
+    ----------
+    reports : iterable of (Report, Report)
+        Of each paper, with the shipped seeds and with others.
+    """
+    both: list[tuple[str, Verdict, Verdict]] = []
+    for report, other in reports:
+        for at in report.sections:
+            others = {(row.claim.says, old.figure.name): row.finding for old in other.sections for row in old.rows}
+            for row in at.rows:
+                found = others[row.claim.says, at.figure.name]
+                if row.finding and found and any(number.seeds for number in row.finding.numbers):
+                    both.append((f"{report.paper.authors}, {row.claim.says}", row.finding.verdict, found.verdict))
+    changed = [row for row in both if row[1] != row[2]]
+    opened = sum("undecided" in row for row in changed)
+    lines = [
+        f"Of {len(both)} rows with something random in them, {len(changed)} have another verdict: {opened} move to or "
+        f"from *undecided*, {sum(set(row[1:]) == {'holds', 'does not hold'} for row in changed)} between *holds* and "
+        "*does not hold*.",
+        "",
+        _line(["row", "with the shipped seeds", "with others"]),
+        _line(["---"] * 3),
+    ]
+    return "\n".join([*lines, *(_line(list(row)) for row in changed), ""])
 
 
 def save_pictures(runs: Runs, figure: PaperFigure, folder: Path, *, suffix: str = "") -> tuple[str, ...]:
@@ -227,6 +265,14 @@ def margin_text(number: Number) -> str:
     return f"{_plain(round((low + high) / 2, 12))} ± {_plain(round((high - low) / 2, 12))}"
 
 
+def ours_text(claim: Claim) -> str:
+    """Since when each margin of ours was asked for, and by which commit of the page."""
+    stood = [(asked, *at.split()) for at, asked in claim.since.items()]
+    return ", ".join(
+        f"{asked if len(stood) > 1 else ''} since {day} ({commit})".strip() for asked, day, commit in stood
+    )
+
+
 def trivial_predictions(runs: Runs) -> list[str]:
     """What constant predictions come to in a figure's runs, and who does not beat them."""
     apart = set_apart(runs.collection)
@@ -287,7 +333,7 @@ def _table(rows: Iterable[Row], report: Report, at: str = "") -> list[str]:
             continue
         numbers = [f"{number.name}: {number_text(number)}" for number in finding.numbers]
         margins = [margin_text(number) for number in finding.numbers]
-        margins += [f"ours: {claim.ours}"] if claim.ours else []
+        margins += [f"ours: {claim.ours}: {ours_text(claim)}"] if claim.ours else []
         kind = "" if any(number.claimed for number in finding.numbers) else f"<br>{finding.kind}"
         verdict, texts = f"**{finding.said}**{kind}", [finding.how, finding.why]
         if not report.quick:
@@ -316,14 +362,17 @@ def _size(runs: Runs) -> str:
 
 
 def _versions(sections: Iterable[Section]) -> str:
-    manifests = [manifest for section in sections if section.runs for manifest in section.runs.collection.manifests]
+    known = [section.runs.collection for section in sections if section.runs]
+    manifests = {run: m for runs in known for run, m in zip(runs.runs, runs.manifests, strict=True)}.values()
     codes = dict.fromkeys(
         f"hushnet {m['code']}, commit {m.get('commit') or 'unknown'}" for m in manifests if "code" in m
     )
-    return f"Runs by {'; '.join(codes)}." if codes else "No runs yet."
+    seconds = sum(m["timings"]["cpu_seconds"] for m in manifests if "timings" in m)
+    took = f" Their processor time was {duration(seconds)}, trials of tunings not counted." if seconds else ""
+    return f"Runs by {'; '.join(codes)}.{took}" if codes else "No runs yet."
 
 
 def _plain(value: float) -> str:
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
-    return "not a number" if math.isnan(value) else f"{value:.4g}"
+    return "not a number" if math.isnan(value) else f"{value + 0.0:.4g}"  # no minus before nothing

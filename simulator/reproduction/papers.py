@@ -103,7 +103,9 @@ class Claim(Parameters):
     readings: str = ""
     """Which of the paper's readings it depends on."""
     ours: str = ""
-    """Since when a margin or a statistic is ours, where the paper gives none."""
+    """Which margin or statistic is ours, where the paper gives none."""
+    since: dict[str, str] = Field(default_factory=dict)
+    """All margins that pages have asked for in its place, by the date and the commit of the first page with them."""
     how: str = ""
     """How it is measured."""
     why: list[str | Because] = Field(default_factory=list)
@@ -200,6 +202,8 @@ def _mistakes(paper: Paper, claim: Claim) -> Iterator[str]:
         yield f"reading {name!r} is none of the paper's"
     for name in sorted(allowed - used):
         yield f"reading {name!r}, which the paper allows, has no number"
+    if bool(claim.ours) != bool(claim.since):
+        yield "what is ours, and since when, are said together"
     for sentence in claim.why:
         text = sentence if isinstance(sentence, str) else sentence.say
         written, computed = literals(text)

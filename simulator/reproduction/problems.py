@@ -10,24 +10,9 @@ import numpy as np
 import pandas as pd
 
 from ...protocols.privacy.budget import Privacy
-from . import attacks, bellet2018_problems, hu2019_problems, liu2022_problems, two_agents, zhang2018_problems
-from .runs import Point, Runs, jackknife
-
-
-def residual(parties: int) -> float:
-    """The last distance of scores from z of `hu2019_problems.jacobi`."""
-    return float(hu2019_problems.jacobi(parties)[0][-1])
-
-
-def potential(parties: int) -> float:
-    """The smallest potential of the second half of its iterations, over the first one."""
-    potentials = hu2019_problems.jacobi(parties)[1]
-    return float(potentials[len(potentials) // 2 :].min() / potentials[0])
-
-
-def smallest_distance(problems: int) -> float:
-    """The smallest of `zhang2018_problems.recovered` over so many problems."""
-    return min(map(zhang2018_problems.recovered, range(problems)))
+from . import bellet2018_problems, hu2019_problems, liu2022_problems, two_agents, zhang2018_problems
+from . import reproduction_attacks as attacks
+from .reproduction_runs import Point, Runs, jackknife
 
 
 def privacy_of(runs: Runs, key: str, at: Point | None = None) -> Privacy:
@@ -124,8 +109,8 @@ COMPUTED: dict[str, Any] = {
     "C": two_agents.contraction(),
     **_by_name(attacks.drawn_row, attacks.theorem_1_scale, liu2022_problems.subsampled, two_agents.allocated_excess),
     **_by_name(bellet2018_problems.largest_gradient, bellet2018_problems.gaussian_step, bellet2018_problems.shrinking),
-    **_by_name(bellet2018_problems.excess_over_bound, residual, potential, hu2019_problems.largest_change),
-    **_by_name(hu2019_problems.told_apart, zhang2018_problems.contraction, smallest_distance),
+    **_by_name(bellet2018_problems.excess_over_bound, hu2019_problems.jacobi, hu2019_problems.largest_change),
+    **_by_name(hu2019_problems.told_apart, zhang2018_problems.contraction, zhang2018_problems.recovered),
 }
 """Names that need no runs."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...agents.errors import HushnetError
@@ -14,10 +14,10 @@ from ..experiment.tuning import settled
 from ..language.loading import LoadedScenario
 from ..storage.files import write_text
 from ..storage.provenance import run_id
-from .pages import Report, Row, Section, overview, page, row_of, save_pictures
+from .pages import Report, Row, Section, moved, overview, page, row_of, save_pictures
 from .papers import Paper, PaperFigure
-from .plan import announce, count_runs, duration, missing_data, scenario_of, select
-from .runs import Runs
+from .reproduction_plan import announce, count_runs, duration, missing_data, scenario_of, select
+from .reproduction_runs import Runs
 
 REPORT_INTERVAL = 60.0
 """Seconds between two signs of life."""
@@ -45,15 +45,24 @@ class Failure:
 
 @dataclass(frozen=True)
 class Place:
-    """Where runs and pages are: in ``results``, quick runs apart in ``results/quick``."""
+    """Where runs and pages are: in ``results``; quick runs, and those of seeds that are raised, in a folder there.
+
+    Parameters
+    ----------
+    results : Path
+    quick : bool
+    anew : int
+        What all seeds are raised by.
+    """
 
     results: Path
     quick: bool
+    anew: int = 0
 
     @property
     def pages(self) -> Path:
         """Folder of pages and their pictures."""
-        return self.results / "reproduction"
+        return (self.results / f"anew-{self.anew}" if self.anew else self.results) / "reproduction"
 
     @property
     def suffix(self) -> str:
@@ -62,7 +71,19 @@ class Place:
 
     def runs(self, figure: PaperFigure) -> Path:
         """Folder of a figure's runs, the one that ``hushnet run`` uses."""
-        return (self.results / "quick" if self.quick else self.results) / figure.scenario
+        return self.pages.parent / ("quick" if self.quick else "") / figure.scenario
+
+    def scenario(self, figure: PaperFigure, seeds: int = 0) -> LoadedScenario:
+        """The scenario of a figure's runs: of so many seeds, or of as many as were run, if these are more."""
+        apart = {"anew": self.anew} if self.anew else {}
+        shipped = scenario_of(figure, quick=self.quick, seeds=seeds, **apart)
+        try:
+            manifests = load_all(self.runs(figure)).manifests
+        except HushnetError:
+            return shipped
+        there = len({(manifest["data_seed"], manifest["run_seed"]) for manifest in manifests})
+        more = not seeds and there > len(shipped.scenario.seed_pairs())
+        return scenario_of(figure, quick=self.quick, seeds=there, **apart) if more else shipped
 
 
 def reproduce(
@@ -72,6 +93,7 @@ def reproduce(
     quick: bool = False,
     full: bool = False,
     more_seeds: bool = False,
+    anew: int = 0,
     results: Path = Path("results"),
     data_dir: Path | None = None,
     jobs: Jobs = 1,
@@ -91,6 +113,9 @@ def reproduce(
     more_seeds : bool
         Also the seeds that would decide what is undecided, once, as far as they are no more than `MOST_MORE`; not of
         quick runs, which decide nothing.
+    anew : int
+        What all seeds are raised by. Runs and pages are in a folder of their own then, with a list of the verdicts that
+        move in ``moved.md``.
     results : Path
     data_dir : Path, optional
         Where data sets are.
@@ -110,7 +135,7 @@ def reproduce(
         If the name is unknown, or the number of processes is none.
     """
     chosen = select(papers, name, full=full)
-    place = Place(results, quick)
+    place, moves = Place(results, quick, anew), []
     announce(chosen, quick=quick, say=say)
     failures, reports = [], []
     with hire(jobs) as workers:
@@ -126,6 +151,12 @@ def reproduce(
             failures += broken
             reports.append(report)
             say(f"page: {write_page(report, place)}")
+            if anew and not quick:
+                moves.append((judge_paper(paper, replace(place, anew=0), say=say)[0], report))
+    if moves:
+        text = moved(moves)
+        write_text(text, place.pages / "moved.md")
+        say(text)
     if name is None and not quick:
         write_text(overview(reports), place.pages / "README.md")
     return failures
@@ -203,22 +234,12 @@ def finished(figure: PaperFigure, place: Place) -> Runs | None:
     folder = place.runs(figure)
     try:
         collection = load_all(folder)
-        loaded = scenario_of(figure, quick=place.quick, seeds=_more_seeds_there(figure, place))
+        loaded = place.scenario(figure)
         if loaded.trials:
             loaded = settled(Experiment(loaded, folder)).loaded
     except HushnetError:
         return None
     return Runs(collection) if _identities(collection) == _expected(loaded) else None
-
-
-def _more_seeds_there(figure: PaperFigure, place: Place) -> int:
-    """How many seeds of a figure were run, if they are more than are shipped; 0 otherwise."""
-    try:
-        manifests = load_all(place.runs(figure)).manifests
-    except HushnetError:
-        return 0
-    found = len({(manifest["data_seed"], manifest["run_seed"]) for manifest in manifests})
-    return found if found > len(scenario_of(figure, quick=place.quick).scenario.seed_pairs()) else 0
 
 
 def write_page(report: Report, place: Place) -> Path:
@@ -239,7 +260,7 @@ def _run(
 ) -> list[Failure]:
     """Run what is missing of a figure; a failure for every run that diverged or stalled."""
     began = time.perf_counter()
-    loaded = scenario_of(figure, quick=place.quick, seeds=seeds or _more_seeds_there(figure, place))
+    loaded = place.scenario(figure, seeds)
     experiment = Experiment(loaded, place.runs(figure), data_dir)
     errors = perform(experiment, workers=workers, on_run=_beat(figure, loaded, say))
     say(f"{figure.name}: done after {duration(time.perf_counter() - began)}")

@@ -2,7 +2,8 @@
 
 A message is a row of a pool (a *version*), shared by all links that it goes over, and goes back to the pool when
 nothing refers to it. The slot of kind k on the directed edge e is k E + e. All arrays travel as one named tuple
-(`hushnet.simulator.tables.run.RunTables`), so these functions must not allocate.
+(`hushnet.simulator.tables.run.RunTables`), so these functions must not allocate. Where anybody observes
+(``counts[OBSERVED]``), single events are noted, as far as they are asked for.
 """
 
 from __future__ import annotations
@@ -15,11 +16,28 @@ import numpy as np
 from ..network.latency import PER_LINK, delay_of
 from ..network.links import is_lost, state_of_link, under_way
 from ..network.randomness import Purpose, draw_one, fill_draws
+from ..tables.effects import (
+    ARRIVED,
+    DEPARTED,
+    KIND,
+    NEWEST,
+    NOTE,
+    PLACE,
+    RANK,
+    ROW,
+    SIZE,
+    TAKEN,
+    TICK,
+    TOLD,
+    WOKE,
+)
 from ..tables.run import (
     BANDWIDTH,
     DELAY_CODE,
     DELAY_FIRST,
     DELAY_SECOND,
+    FIRST_NOTED,
+    LAST_NOTED_AT,
     LOSS_BAD,
     LOSS_CHANCE,
     LOSS_GOOD,
@@ -37,9 +55,11 @@ from ..tables.tallies import (
     FREE_ROWS,
     IN_FLIGHT,
     IN_FLIGHT_BYTES,
+    LAST_NOTED,
     LOST,
     LOST_BYTES,
     MESSAGES,
+    NOTES,
     OBSERVED,
     ORDER,
     OVERTAKEN,
@@ -48,7 +68,6 @@ from ..tables.tallies import (
     VECTORS,
 )
 from .forms import rule
-from .notes import note_arrived, note_sent
 
 MESSAGE = int(Purpose.MESSAGE)
 
@@ -210,7 +229,7 @@ def count_departure(
 ):
     """Count a copy of the last message that is under way for so long, infinite if it is lost.
 
-    Its kind and version are for the note, see `hushnet.simulator.tables.notes`.
+    Its kind and version are for the note, see `hushnet.simulator.tables.effects`.
     """
     counts = run.counts
     counts[SENT] += 1
@@ -223,16 +242,6 @@ def count_departure(
         counts[IN_FLIGHT_BYTES] += size
     if counts[OBSERVED]:
         note_sent(run, sender, edge, tick, kind, row, size, now, delay)
-
-
-@rule
-def count_departures(run: RunTables, copies: int, size: Any):
-    """Count so many copies of one size of the last message, none of which is lost, and which nobody observes."""
-    counts = run.counts
-    counts[SENT] += copies
-    counts[SENT_BYTES] += copies * size
-    counts[IN_FLIGHT] += copies
-    counts[IN_FLIGHT_BYTES] += copies * size
 
 
 @rule
@@ -282,3 +291,77 @@ def deliver(run: RunTables, slot: int, row: int, order: int, now: float, up: boo
     else:
         release_version(run, row)
     return newest
+
+
+@rule(inlined=False)
+def write_note(
+    counts: Any, times: Any, notes: Any, time: float, delay: float, what: int, place: int, order: int, taken: int
+):
+    """Write what all notes have; where it is."""
+    k = counts[NOTES]
+    counts[NOTES] = k + 1
+    written = times[k]
+    written[0], written[1] = time, delay
+    noted = notes[k]
+    noted[NOTE], noted[PLACE], noted[RANK], noted[TAKEN] = what, place, order, taken
+    return k
+
+
+@rule(inlined=False)
+def write_sent(
+    counts: Any,
+    references: Any,
+    times: Any,
+    notes: Any,
+    now: float,
+    delay: float,
+    slot: int,
+    tick: int,
+    kind: int,
+    row: int,
+    size: Any,
+    lost: bool,
+):
+    """Note that a copy is sent; with a reference to its version for those who are told."""
+    k = write_note(counts, times, notes, now, delay, DEPARTED, slot, counts[ORDER], not lost)
+    noted = notes[k]
+    noted[TICK], noted[KIND], noted[ROW], noted[SIZE] = tick, kind, row, size
+    counts[LAST_NOTED] = counts[ORDER]
+    if row >= 0 and counts[OBSERVED] == TOLD:
+        references[row] += 1
+
+
+@rule
+def note_step(run: RunTables, agent: int, now: float):
+    """Note that a planned step begins."""
+    if (
+        run.counts[OBSERVED]
+        and run.agents.watched[agent]
+        and run.constants[FIRST_NOTED] <= now <= run.constants[LAST_NOTED_AT]
+    ):
+        k = write_note(run.counts, run.note_times, run.notes, now, 0.0, WOKE, agent, run.counts[ORDER], True)
+        run.notes[k][TICK] = run.agents.ticks[agent]
+
+
+@rule
+def note_sent(
+    run: RunTables, sender: int, edge: int, tick: int, kind: int, row: int, size: Any, now: float, delay: float
+):
+    """Note that a copy of the last message is sent over a directed edge; its delay is infinite if it is lost."""
+    if run.agents.watched[sender] and run.agents.watched[run.heads[edge]]:
+        lost = delay == math.inf
+        if now <= run.constants[LAST_NOTED_AT] and (now if lost else now + delay) >= run.constants[FIRST_NOTED]:
+            write_sent(
+                run.counts, run.versions.references, run.note_times, run.notes, now,
+                run.constants[LOST_DELAY] if lost else delay, run.reverse[edge], tick, kind, row, size, lost,
+            )  # fmt: skip
+
+
+@rule
+def note_arrived(run: RunTables, slot: int, order: int, now: float, up: bool, newest: bool):
+    """Note that a copy arrives at a slot, unless it was sent after the last one that is noted."""
+    edge = slot % len(run.heads)
+    people = run.agents.watched[run.heads[edge]] and run.agents.watched[run.heads[run.reverse[edge]]]
+    if people and now >= run.constants[FIRST_NOTED] and order <= run.counts[LAST_NOTED]:
+        k = write_note(run.counts, run.note_times, run.notes, now, 0.0, ARRIVED, edge, order, up)
+        run.notes[k][NEWEST] = newest

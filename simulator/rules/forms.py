@@ -10,12 +10,12 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from types import FunctionType
-from typing import Any, final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from ...agents.compilation import part
+from ..tables.effects import EFFECTS, PRIORITY, SERIAL, SUBJECT, WHAT
+from ..tables.round_table import RoundTables
+from ..tables.session_table import SessionTables
 
 _RULES: set[Callable[..., Any]] = set()
 
@@ -74,61 +74,18 @@ class PlainRules:
         return self._spaces[module]
 
 
-@final
-class PlainTables:
-    """Views of tables for rules in plain Python, made anew for arrays that were replaced.
-
-    Elements of NumPy's arrays are NumPy's numbers, with which Python computes several times slower than with its own.
-    A rule takes an element of a table of several columns as ``table[row][column]``.
-    """
-
-    def __init__(self) -> None:
-        self._seen: Any = None
-        self._views: Any = None
-
-    def __call__(self, tables: Any) -> Any:
-        """The same tables, a named tuple of arrays, as views of the same memory."""
-        if self._seen is not tables:
-            old = zip(tables, self._seen, self._views, strict=True) if self._seen is not None else ()
-            views = [view if array is seen else _view(array) for array, seen, view in old]
-            self._views = tables._make(views or map(_view, tables))
-            self._seen = tables
-        return self._views
-
-
-def _view(array: NDArray[Any]) -> memoryview | TableRows | Fields:
-    if array.dtype.names is not None:
-        return Fields(array)
-    return array.data if array.ndim == 1 else TableRows(array)
-
-
-@final
-class Fields:
-    """The fields of a table of records, as attributes."""
-
-    def __init__(self, array: NDArray[Any]) -> None:
-        self._length = len(array)
-        for name in array.dtype.names or ():
-            setattr(self, name, np.asarray(array[name]).data)
-
-    def __len__(self) -> int:
-        """Count the records of the table."""
-        return self._length
-
-
-@final
-class TableRows(dict[int, memoryview]):
-    """The rows of a table; the view of one is made when it is first asked for."""
-
-    def __init__(self, array: NDArray[Any]) -> None:
-        super().__init__()
-        self._array = array
-
-    def __missing__(self, row: int) -> memoryview:
-        """The view of a row that nobody has asked for yet."""
-        made = self[row] = self._array[row].data
-        return made
-
-    def __len__(self) -> int:
-        """Count the rows of the table."""
-        return len(self._array)
+@rule
+def schedule(
+    tables: RoundTables | SessionTables,
+    time: float,
+    priority: int,
+    what: int,
+    subject: int,
+    serial: int,
+):
+    """Ask the driver for an event."""
+    k = tables.counts[EFFECTS]
+    tables.counts[EFFECTS] = k + 1
+    tables.due[k] = time
+    effect = tables.effects[k]
+    effect[PRIORITY], effect[WHAT], effect[SUBJECT], effect[SERIAL] = priority, what, subject, serial

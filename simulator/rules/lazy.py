@@ -8,7 +8,7 @@ of arrival and, at equal times, of sending. A version goes back to the pool when
 All arrays travel as one named tuple (`hushnet.simulator.tables.run.RunTables`), so these functions must not allocate.
 
 The slot of kind k on the directed edge e is k E + e. An arrival precedes changes of availability at its instant, unless
-it was sent at that very instant (see `hushnet.simulator.tables.priorities.ARRIVAL`).
+it was sent at that very instant (see `hushnet.simulator.tables.effects.ARRIVAL`).
 """
 
 from __future__ import annotations
@@ -19,14 +19,7 @@ from typing import Any
 from ...agents.compilation import compiled, part
 from ..tables.run import RunTables
 from ..tables.tallies import FREE_NODES, ORDER
-from .delivery import (
-    copy_out,
-    count_departure,
-    deliver,
-    drawn_copy,
-    fate_drawn,
-    set_latest,
-)
+from .delivery import copy_out, count_departure, deliver, drawn_copy, fate_drawn, set_latest, take_row
 from .forms import rule
 
 EVER = 2**62
@@ -213,3 +206,32 @@ def tell_each(run: RunTables, told: Any, now: float):  # pragma: no cover - comp
         deliver_pending(run, slot, receiver, now, math.inf, EVER)
         run.counts[ORDER] += 1
         set_latest(run, slot, row, run.counts[ORDER])
+
+
+@compiled(_nrt=False)
+def keep_starts(run: RunTables, agents: Any, vectors: Any, now: float, size: Any):  # pragma: no cover - compiled
+    """Keep a version of what each of some agents sends at its start; there must be room for them.
+
+    Parameters
+    ----------
+    agents : (k,) int64
+    vectors : (n, width) float64
+        What each agent sends, in a message of the first kind and of this size.
+    """
+    for agent in agents:
+        row = take_row(run, now, 0, -1, size)
+        for k in range(vectors.shape[1]):
+            run.pool[row, k] = vectors[agent, k]
+        run.latest[agent] = row  # which holds its one reference
+
+
+@compiled(_nrt=False)
+def tell_starts(run: RunTables, agents: Any, present: Any):  # pragma: no cover - compiled
+    """Send present neighbours the starts of some agents, reliably and at once; return the number of copies."""
+    before = run.counts[ORDER]
+    for agent in agents:
+        for edge in range(run.offsets[agent], run.offsets[agent + 1]):
+            if present[run.heads[edge]]:
+                run.counts[ORDER] += 1
+                tell(run, run.reverse[edge], run.latest[agent], run.counts[ORDER])
+    return run.counts[ORDER] - before

@@ -11,16 +11,14 @@ import math
 from typing import Any
 
 from ..network.network import KINDS
-from ..tables.effects import ARRIVE, REPEAT
-from ..tables.priorities import ARRIVAL, TIMER
-from ..tables.rounds import (
+from ..tables.effects import ARRIVAL, ARRIVE, FREE_COPIES, REPEAT, TIMER, WORN
+from ..tables.round_table import (
     ACKNOWLEDGED,
     ANSWERS,
     ATTEMPT,
     COPY_ORDER,
     COPY_SIZE,
     FIRST_HELD,
-    FREE_COPIES,
     FREE_RECORDS,
     HEAD,
     HEADER,
@@ -44,14 +42,12 @@ from ..tables.rounds import (
     SIBLING,
     TIMED,
     VERSION,
-    WORN,
     RoundTables,
 )
 from ..tables.run import RunTables
 from ..tables.tallies import ORDER
 from .delivery import count_message, depart, release_version, set_latest
-from .effects import schedule
-from .forms import rule
+from .forms import rule, schedule
 
 EMPTY = KINDS - 1
 """Rank of the message without numbers that ends a round for a neighbour to whom the step said nothing."""
@@ -173,6 +169,8 @@ def finish_saying(run: RunTables, tables: RoundTables, agent: int):
     repeats = tables.constants[RESEND_AFTER] < math.inf
     for edge in range(run.offsets[agent], run.offsets[agent + 1]):
         slot = run.reverse[edge]
+        if tables.links[slot][LAST] == 0:  # no messages go this way
+            continue
         if tables.links[slot][SAYING] < 0:
             count_message(run, 0)
             say(run, tables, agent, edge, EMPTY, -1)

@@ -24,7 +24,7 @@ waits too long     ``patience``: goes on with the newest round that it knows of 
 waits for ever     once nobody can go on any more, the run ends with a `Stall`
 =================  ====================================================================================================
 
-Every transition writes tables and asks for events (`hushnet.simulator.rules.effects.schedule`); none raises anything.
+Every transition writes tables and asks for events (`hushnet.simulator.rules.forms.schedule`); none raises anything.
 Which engine drives them changes when they are called, and nothing else.
 """
 
@@ -32,9 +32,8 @@ from __future__ import annotations
 
 import math
 
-from ..tables.effects import PATIENCE, REPEAT, ROUND_END
-from ..tables.priorities import TIMER, WAKE
-from ..tables.rounds import (
+from ..tables.effects import ENOUGH, FREE_COPIES, PATIENCE, REPEAT, ROUND_END, TIMER, WAKE
+from ..tables.round_table import (
     ACKNOWLEDGED,
     BEGUN_WITHOUT,
     COPY_ORDER,
@@ -42,8 +41,6 @@ from ..tables.rounds import (
     DONE,
     ENDED,
     ENDED_AGENTS,
-    ENOUGH,
-    FREE_COPIES,
     IN_TIME,
     IS_ANSWER,
     IS_GONE,
@@ -66,10 +63,9 @@ from ..tables.rounds import (
 )
 from ..tables.run import MOST_VECTORS, RunTables
 from ..tables.tallies import IN_FLIGHT, VECTORS
-from .clocks import end_clock, next_time
+from .clock_rules import end_clock, next_time
 from .delivery import arrive
-from .effects import schedule
-from .forms import rule
+from .forms import rule, schedule
 from .round_messages import acknowledge, hold, holds, newest, release, repeat, show_round
 
 

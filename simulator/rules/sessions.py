@@ -36,11 +36,10 @@ from __future__ import annotations
 import math
 
 from ..network.network import KINDS
-from ..tables.effects import ARRIVE
+from ..tables.effects import ARRIVAL, ARRIVE, ENOUGH, FREE_COPIES, TIMER, WORN
 from ..tables.effects import PATIENCE as PATIENCE_OVER
-from ..tables.priorities import ARRIVAL, TIMER
 from ..tables.run import MOST_VECTORS, RunTables
-from ..tables.sessions import (
+from ..tables.session_table import (
     AGAIN,
     ANSWER,
     ANSWERS,
@@ -49,9 +48,7 @@ from ..tables.sessions import (
     COMPLETING,
     EDGE,
     ENDED,
-    ENOUGH,
     FINISHED,
-    FREE_COPIES,
     GIVEN_UP,
     HEADER,
     KIND,
@@ -75,13 +72,11 @@ from ..tables.sessions import (
     TICK,
     VOID,
     WATCHED,
-    WORN,
     SessionTables,
 )
 from ..tables.tallies import ORDER, VECTORS
 from .delivery import arrive, count_message, deliver, depart, release_version
-from .effects import schedule
-from .forms import rule
+from .forms import rule, schedule
 from .lazy import is_up
 
 MOST_ATTEMPTS = 2**24 // KINDS

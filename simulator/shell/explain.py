@@ -7,12 +7,12 @@ import math
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from pydantic import BaseModel
 
 from ...agents.errors import InputError
-from ...agents.files import read_bytes
+from ...agents.input_files import read_bytes
 from ...agents.suggestions import listed, nearest
 from ...protocols import catalog
 from ...protocols.base import ProtocolParameters
@@ -54,10 +54,21 @@ def topics() -> dict[str, Callable[[], str]]:
     return found
 
 
+def _inner(known: Mapping[str, type[BaseModel]]) -> dict[str, type[BaseModel]]:
+    """Parts of parts with fields of their own, such as ``record.messages``."""
+    fields = ((name, key, info) for name, model in known.items() for key, info in model.model_fields.items())
+    held = ((f"{name}.{info.alias or key}", models(info)) for name, key, info in fields)
+    return {name: below[0] for name, below in held if len(below) == 1}
+
+
 def _field(asked: str) -> str | None:
     """Return the explanation of one field, such as ``task.csv.features``; None if no part has it."""
     part, _, name = asked.rpartition(".")
-    known = {**parts(), **{f"protocol.{kind}": catalog.resolve(kind).Parameters for kind in catalog.names()}}
+    known = {
+        **parts(),
+        **_inner(parts()),
+        **{f"protocol.{kind}": catalog.resolve(kind).Parameters for kind in catalog.names()},
+    }
     found = [part] if part in known else matches(part, known) if part else []
     if len(found) != 1:
         return None

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from pydantic import BaseModel
+
 from ...agents.errors import InputError
 from ...agents.suggestions import listed, suggestion
+from ...agents.tasks import TaskKind
 from ...protocols import catalog
 from ..language.described import SECTIONS, kinds_in, summary
 from ..language.figure_parameters import FIGURE_KINDS
@@ -18,11 +21,13 @@ Lines = Mapping[str, str]
 
 _PLURALS = {
     "task": "tasks",
+    "model": "models",
     "topology": "topologies",
     "clock": "clocks",
     "latency": "latencies",
     "loss": "losses",
     "availability": "availabilities",
+    "attack": "attacks",
 }
 
 
@@ -33,7 +38,13 @@ def line_of(metric: Metric) -> str:
 
 
 def _kinds(section: str) -> Callable[[], Lines]:
-    return lambda: {name: summary(kind) for name, kind in kinds_in(section).items()}
+    return lambda: {name: _line_of_kind(kind) for name, kind in kinds_in(section).items()}
+
+
+def _line_of_kind(kind: type[BaseModel]) -> str:
+    """The first line of a kind's docstring; of a task with its target."""
+    target = f" Target: {kind.target}." if issubclass(kind, TaskKind) else ""
+    return f"{summary(kind)}{target}"
 
 
 LISTS: dict[str, Callable[[], Lines]] = {

@@ -10,15 +10,17 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from ...agents.errors import InputError
+from ...agents.models import LinearModel
 from ...agents.suggestions import listed, suggestion
 from ..language.described import SECTIONS, Described, described, kinds_in, protocols
 from ..language.loading import load
 from ..language.yaml_source import read_text
-from ..storage.files import write_text, writing
+from ..storage.files import json_text, write_text, writing
 from .own_table import OwnTable
 
 USUAL = {
     "task": "linear_classification",
+    "model": "linear",
     "topology": "angular_similarity",
     "clock": "poisson",
     "latency": "exponential",
@@ -26,6 +28,8 @@ USUAL = {
     "availability": "always",
 }
 """The kinds that stand in the file where none is asked for."""
+MINIMISING, BY_GRADIENTS = ("local", "coordinate_descent"), ("solitary", "decentralised_sgd")
+"""The protocols that stand in the file where none is asked for, of linear models and of others."""
 WIDTH = 118
 """Characters of a line."""
 
@@ -37,6 +41,9 @@ schema: 1
 scenario: {name}
 seeds: 3
 """
+
+_LINE = re.compile(r"(?P<indent> *)(?:# )?(?P<key>[\w-]+):(?P<rest>.*)")
+"""A field of the file, perhaps as a comment."""
 
 TAIL = """\
 stop: {time: 20}
@@ -54,6 +61,7 @@ def write_scenario(
     kinds: Mapping[str, str | None] | None = None,
     among: Sequence[str] = (),
     own: OwnTable | None = None,
+    assignments: Sequence[str] = (),
 ) -> Path:
     """Write a scenario, and make sure that it can be read.
 
@@ -68,6 +76,8 @@ def write_scenario(
         Kinds of protocols; purely local agents and coordinate descent by default.
     own : OwnTable, optional
         A table of the user's that is the task.
+    assignments : sequence of str
+        ``path=value`` each, of fields that have a line in the file.
 
     Raises
     ------
@@ -88,6 +98,8 @@ def write_scenario(
     if "topology" not in given and _refusal(content) is not None:
         # Agents of this task have no profiles to be like one another in.
         content = scenario_text(name, kinds={**given, "topology": "ring"}, among=among)
+    for assignment in assignments:
+        content = _assigned(content, assignment)
     refused = _refusal(content)
     if refused is not None:
         why = str(refused).removeprefix("scenario: ")
@@ -96,6 +108,31 @@ def write_scenario(
         folder.mkdir(parents=True, exist_ok=True)
         write_text(content, path)
     return path
+
+
+def _assigned(content: str, assignment: str) -> str:
+    """The file's text with one of its fields set, whether it is a comment there, a line, or among others in braces."""
+    path, equals, value = assignment.partition("=")
+    keys, lines = path.split("."), content.split("\n")
+    if not equals or not all(keys):
+        raise InputError(f"--set {assignment}: must be PATH=VALUE, such as network.loss=0.2")
+    at: list[tuple[int, str]] = []
+    for number, line in enumerate(lines):
+        if (found := _LINE.fullmatch(line)) is None:
+            continue
+        depth, key = len(found["indent"]), found["key"]
+        at = [*((outer, name) for outer, name in at if outer < depth), (depth, key)]
+        names = [name for _, name in at]
+        if names == keys:
+            end = number + 1
+            while end < len(lines) and re.match(rf" {{{depth + 1},}}\S", lines[end]):
+                end += 1
+            return "\n".join([*lines[:number], f"{found['indent']}{key}: {value}", *lines[end:]])
+        if names == keys[:-1] and found["rest"].strip().startswith("{"):
+            inner = {name: json_text(one, indent=None) for name, one in read_text(found["rest"], "it").data.items()}
+            text = ", ".join(f"{name}: {one}" for name, one in {**inner, keys[-1]: value}.items())
+            return "\n".join([*lines[:number], f"{found['indent']}{key}: {{{text}}}", *lines[number + 1 :]])
+    raise InputError(f"--set {assignment}: the file has no line for {path}; write it there by hand")
 
 
 def _refusal(content: str) -> InputError | None:
@@ -111,27 +148,49 @@ def scenario_text(
     name: str, *, kinds: Mapping[str, str] | None = None, among: Sequence[str] = (), own: OwnTable | None = None
 ) -> str:
     """The file's text; see `write_scenario`."""
-    chosen = {section: (kinds or {}).get(section, usual) for section, usual in USUAL.items()}
+    chosen = {**USUAL, **{section: kind for section, kind in (kinds or {}).items() if kind}}
     lines = [HEAD.format(name=name, file=f"{name}.yaml", task=chosen["task"])]
     network: list[str] = []
     for section, kind in chosen.items():
         known = kinds_in(section)
         if kind not in known:
             raise InputError(f"there is no {section} {kind!r}{suggestion(kind, known)} admissible: {listed(known)}")
-        within = len(SECTIONS[section]) > 1
+        if section == "model":
+            continue
+        within = SECTIONS[section][0] == "network"
         if section == "loss" and section not in (kinds or {}):
             network += ["  # loss: 0  # in [0, 1); the share of messages that are lost"]
             continue
         given = own.lines if own is not None and section == "task" else fields(known[kind], kind)
+        if section == "task" and chosen["model"] != USUAL["model"]:
+            given = [*(line for line in given if not line.startswith("# model:")), *_model(chosen["model"])]
         block = [f"{section}:", *(f"  {line}" for line in given)]
+        if section == "attack":
+            lines += ["adversaries:", "  share: 0.2", *(f"  {line}" for line in block)]
+            continue
         (network if within else lines).extend(f"  {line}" if within else line for line in block)
     lines += ["network:", *network, "protocols:"]
-    for kind in among or ("local", "coordinate_descent"):
+    for kind in among or (MINIMISING if _is_linear(chosen["task"], chosen["model"]) else BY_GRADIENTS):
         known = protocols()
         if kind not in known:
             raise InputError(f"there is no protocol {kind!r}{suggestion(kind, known)} admissible: {listed(known)}")
         lines += [f"  {kind}:", *(f"    {line}" for line in fields(known[kind], kind))]
     return "\n".join(lines) + "\n" + TAIL
+
+
+def _is_linear(task: str, model: str) -> bool:
+    """True if agents learn the linear model, by the task's own default unless another model is asked for."""
+    usual = kinds_in("task")[task].model_fields["model"].get_default(call_default_factory=True)
+    return model == USUAL["model"] and isinstance(usual, LinearModel)
+
+
+def _model(kind: str) -> Iterator[str]:
+    """Yield the lines of a task about its model."""
+    known = kinds_in("model")
+    if kind not in known:
+        raise InputError(f"there is no model {kind!r}{suggestion(kind, known)} admissible: {listed(known)}")
+    yield "model:"
+    yield from (f"  {line}" for line in fields(known[kind], kind))
 
 
 def fields(model: type[BaseModel], kind: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...agents.errors import InputError
-from ...agents.files import parse_number, read_lines
+from ...agents.input_files import parse_number, read_lines
 from ...agents.tasks.csv_reader import Columns, comma_number, day_of, read_columns
 
 DELIMITERS = ",;\t|"

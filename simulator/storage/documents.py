@@ -7,7 +7,7 @@ name has the type that readers expect; otherwise the file is damaged, or somebod
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -96,6 +96,8 @@ class TuningEntry(_Document):
     note: str
     warnings: list[str]
     table: RunName
+    tuned_at: str = ""
+    over: dict[str, list[Any]] | None = None
     chosen: list[ChosenEntry]
 
 
@@ -208,6 +210,14 @@ class QuantityEntry(_Document):
     times: Annotated[Number, Field(gt=0, allow_inf_nan=False)] = 1.0
 
 
+class OwnMetricEntry(_Document):
+    """Label, unit and direction of a user's own metric."""
+
+    label: Annotated[str, Field(max_length=200)] = ""
+    unit: Annotated[str, Field(max_length=200)] = ""
+    better: Literal["more", "less"] | None = None
+
+
 class Manifest(_Document):
     """``manifest.json``: what was run and how it ended."""
 
@@ -234,6 +244,7 @@ class Manifest(_Document):
     topology: TopologyEntry | None = None
     privacy: dict[str, Annotated[Any, BeforeValidator(_named)]] | None = None
     measures: dict[str, QuantityEntry] | None = None
+    own_metrics: dict[str, OwnMetricEntry] | None = None
     baselines: dict[str, dict[str, Number]] | None = None
     warnings: list[str] | None = None
     limit: Words | None = None

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...agents.errors import HushnetError, InputError, OutOfResources
-from ...agents.files import AILING, MOST_BYTES, MOST_STREAMED, open_regular, read_bytes
+from ...agents.input_files import AILING, MOST_BYTES, MOST_STREAMED, open_regular, read_bytes
 from ...agents.scratch import scratch, write_new
 from .declared import check_declared
 from .plain_text import CONTROLS, visible

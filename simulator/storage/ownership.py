@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...agents.errors import InputError
-from ...agents.files import open_regular
+from ...agents.input_files import open_regular
 from ...agents.scratch import STRAY, scratch, write_new
 from . import run_folder
 from .files import json_text, read_json, sync, writing

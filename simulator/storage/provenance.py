@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...agents.files import beside, read_bytes
 from ...agents.graph import Graph
-from ...agents.tasks.registry import is_published
+from ...agents.input_files import beside, read_bytes
+from ...agents.tasks.task_registry import is_published
 from .files import Frame, file_checksum, json_text
 
 NUMERIC_LIBRARIES = ("numpy", "scipy", "numba", "simpy", "networkx", "pandas", "dp-accounting")
@@ -150,8 +150,11 @@ def numerics() -> str:
 
 
 def edges(graph: Graph) -> Frame:
-    """A graph's undirected edges, each once: ``tail``, ``head`` (positions of agents, tail < head), ``weight``."""
-    once = graph.tails < graph.heads
+    """A graph's edges, each once: ``tail``, ``head`` (positions of agents), ``weight``.
+
+    Of an undirected graph tail < head; of a directed one messages go from tail to head.
+    """
+    once = graph.opened if graph.directed else graph.tails < graph.heads
     return pd.DataFrame({"tail": graph.tails[once], "head": graph.heads[once], "weight": graph.weights[once]})
 
 

@@ -28,13 +28,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from ...agents.errors import InputError
 from ...agents.graph import Graph
 from ...agents.scratch import STRAY
 from . import dataset, ownership, run_folder
 from .dataset import Entry
 from .documents import Index, read_document
-from .files import Frame, json_text, no_links, parquet, put_file, read_table, remove, sync, writing
+from .files import Frame, json_text, no_links, own_bytes, parquet, put_file, read_table, remove, sync, writing
 from .provenance import edges, edges_hash
 from .run_folder import RunResult, State
 from .sharing import Shared
@@ -118,6 +120,16 @@ class Store:
                 with writing(self.root):
                     raise
             warnings.warn(f"{self.root} cannot be locked ({error}); run one experiment there at a time", stacklevel=4)
+
+    def holder(self) -> str | None:
+        """Name the process that holds the lock, ``process 12 on host``; None if there is none, or it is no more."""
+        path = self.root / ".lock"
+        if not path.is_file() or path.is_symlink():
+            return None
+        found = re.fullmatch(r"process (\d{1,9}) on (.+)", own_bytes(path).decode(errors="replace").strip())
+        if found is None or (found[2] == socket.gethostname() and not psutil.pid_exists(int(found[1]))):
+            return None
+        return found[0]
 
     def sweep(self) -> list[str]:
         """Remove what killed processes have left: strays and damaged graphs; only while `locked`.
@@ -211,7 +223,7 @@ class Store:
         return name
 
     def load_graph(self, name: str) -> Frame:
-        """The edges of a graph, each once: ``tail``, ``head`` (positions of agents from 0, tail < head), ``weight``.
+        """The edges of a graph, each once: ``tail``, ``head`` (positions of agents from 0), ``weight``.
 
         Raises
         ------

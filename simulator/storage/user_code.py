@@ -13,7 +13,7 @@ from pathlib import Path
 from types import CellType, CodeType, ModuleType
 from typing import Any
 
-from ...agents.files import read_bytes
+from ...agents.input_files import read_bytes
 from .files import json_text
 
 OURS = __name__.split(".")[0]

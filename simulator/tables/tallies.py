@@ -33,5 +33,5 @@ from __future__ import annotations
 ) = range(27)
 """Places in `RunTables.counts`; `UNFINISHED` is whether the last wake-up's agent still has to be put back on its clock,
 and `WAKES` counts wake-ups and timers (`hushnet.simulator.world.effort`). `NOTES` are notes that nobody has read,
-`OBSERVED` is what becomes of them (`hushnet.simulator.tables.notes`), `LAST_NOTED` the order of the last copy noted as
-sent."""
+`OBSERVED` is what becomes of them (`hushnet.simulator.tables.effects`), `LAST_NOTED` the order of the last copy noted
+as sent."""

@@ -8,20 +8,28 @@ before the next wake-up, timer or reaction.
 
 Processor time and memory are polled now and then, so a run may go a little beyond them; where it ends depends on the
 machine, but nothing that it has recorded until then does. A single step that goes on for long beyond the processor time
-is interrupted (`hushnet.simulator.world.overdue`); its memory, and steps without Python, are polled when they are over.
+is interrupted (`hushnet.simulator.world.effort`); its memory, and steps without Python, are polled when they are over.
 """
 
 from __future__ import annotations
 
+import ctypes
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager
+from functools import lru_cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
 
-from ...agents.errors import LimitReached, OutOfResources
+import psutil
+from threadpoolctl import ThreadpoolController
+
+from ...agents.errors import HushnetError, Interruption, LimitReached, OutOfResources
+from ...agents.input_files import read_bytes
 from ..network.setting import Limits
-from .machine import SHARE, size, total_memory, used_memory
-from .overdue import Interrupter
 
 INTERVAL = 0.1
 """Seconds of processor time between two looks at the memory, and about those between two looks of compiled windows."""
@@ -198,3 +206,168 @@ class Effort:
                 limit="events",
                 most=self.limits.events,
             )
+
+
+SHARE = 0.9
+"""Share of the machine's memory that may be planned with, or be held by a run that has no other limit."""
+
+_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+"""What a container may hold at most, by either version of control groups."""
+
+
+def total_memory() -> int:
+    """Bytes of this machine, or of the container that this process is in."""
+    total = int(psutil.virtual_memory().total)
+    for path in _LIMITS:
+        try:
+            total = min(total, int(read_bytes(path)))
+        except (HushnetError, ValueError):  # none, or "max"
+            continue
+    return total
+
+
+def available_memory() -> int:
+    """Bytes that could be had without moving others out of memory."""
+    return min(int(psutil.virtual_memory().available), total_memory())
+
+
+def used_memory() -> int:
+    """Bytes that this process holds in memory: its resident set, with the libraries and data that runs share."""
+    return int(psutil.Process().memory_info().rss)
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Have libraries of linear algebra use one thread within a block: runs share a machine, and order decides bits."""
+    return _libraries(len(sys.modules)).limit(limits=1)
+
+
+@lru_cache(maxsize=1)
+def _libraries(modules: int) -> ThreadpoolController:
+    """These libraries, looked for anew only where more modules have been imported since: looking takes long."""
+    del modules
+    return ThreadpoolController()
+
+
+def size(count: float) -> str:
+    """A number of bytes in words."""
+    for unit, name in ((2**30, "GiB"), (2**20, "MiB")):
+        if count >= unit:
+            return f"{count / unit:,.1f} {name}"
+    return f"{count:,.0f} bytes"
+
+
+Made = TypeVar("Made")
+
+GRACE = 1.0
+"""Seconds of processor time beyond a limit: whatever is between two looks may take as long."""
+AGAIN = 1.0
+"""Seconds after which a step is interrupted once more that has caught what was raised."""
+
+
+class Overdue(Interruption):
+    """Raised inside a step whose run has had its processor time; no error that a step may catch as one of its own."""
+
+
+class Interrupter:
+    """Interrupts steps of a run that has had its processor time; ``with`` it the run is made, in one thread.
+
+    Parameters
+    ----------
+    seconds : float
+        Processor time of that thread from ``with`` on.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._in_step = self._raising = self._raised = False
+        self._over = threading.Event()
+        self._watch: threading.Thread | None = None
+        self._thread = self._clock = 0
+        self._end = 0.0
+
+    def __enter__(self) -> Interrupter:
+        if hasattr(time, "pthread_getcpuclockid"):
+            self._thread = threading.get_ident()
+            self._clock = time.pthread_getcpuclockid(self._thread)
+            self._end = self._spent() + self.seconds + GRACE
+            self._watch = threading.Thread(target=self._wait, name="limits.seconds", daemon=True)
+            self._watch.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        if self._watch is not None:
+            self._watch.join()
+
+    def step(self, make: Callable[..., Made], *given: Any) -> Made:
+        """Make a step, or a part of one, which may be interrupted; gives what it does.
+
+        Raises
+        ------
+        Overdue
+            If the run has had its time.
+        """
+        self._in_step = True
+        try:
+            return make(*given)
+        finally:
+            self._in_step = False
+            while self._raising:
+                time.sleep(0)
+            if self._raised:
+                self._raised = False
+                _take_back(self._thread)
+
+    @contextmanager
+    def held_off(self) -> Iterator[None]:
+        """Do a part of a step that must not be interrupted: numba, for one, would be left with half of its work."""
+        in_step, self._in_step = self._in_step, False
+        while self._raising:
+            time.sleep(0)
+        try:
+            yield
+        finally:
+            self._in_step = in_step
+
+    def extend(self, seconds: float) -> None:
+        """Admit so much more processor time."""
+        self._end += seconds
+
+    def _spent(self) -> float:
+        """Processor time of the thread that makes the run."""
+        return time.clock_gettime(self._clock)
+
+    def _wait(self) -> None:
+        """Wait for the end, and from then on see to it that no step goes on."""
+        while not self._over.is_set():
+            left = self._end - self._spent()
+            if left > 0:
+                self._over.wait(min(left, threading.TIMEOUT_MAX))
+                continue
+            self._raising = True
+            if self._in_step:
+                self._raised = True
+                _raise_in(self._thread, Overdue)
+            self._raising = False
+            self._over.wait(AGAIN)
+
+
+def _raise_in(thread: int, kind: type[BaseException]) -> None:
+    """Have a thread raise something as soon as it runs Python again, in place of what it has not yet raised."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(kind))
+
+
+def _take_back(thread: int) -> None:
+    """Have this thread raise what it may not have raised yet, here, where nobody sees it.
+
+    Asked to raise nothing, CPython goes on believing that something is to be raised: everything becomes slower, and
+    up to 3.11 a debugger's or profiler's next call never returns.
+    """
+    try:
+        _raise_in(thread, Overdue)
+        while True:
+            time.sleep(0)
+    except Overdue:
+        pass

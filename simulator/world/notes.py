@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from ...agents.agent import Agent
 from ...agents.inbox import Message
 from ..rules import delivery
-from ..tables import notes as columns
+from ..tables import effects as columns
 from ..tables import tallies
-from ..tables.notes import ARRIVED, KEPT, NOTE_COLUMNS, SENT, TOLD, WOKE
+from ..tables.effects import ARRIVED, DEPARTED, KEPT, NOTE_COLUMNS, TOLD, WOKE
 from ..tables.run import FIRST_NOTED, LAST_NOTED_AT, RunTables
 from .watchers import World
 
@@ -56,7 +56,7 @@ class Notebook(ABC):
         times : (k, 2) float64
             When, and the delay of a copy that is sent.
         notes : (k, NOTE_COLUMNS) int64
-            See `hushnet.simulator.tables.notes`; in no particular order. Both arrays are overwritten later.
+            See `hushnet.simulator.tables.effects`; in no particular order. Both arrays are overwritten later.
         kind_of : callable
             Kind of a message by its rank.
         """
@@ -146,7 +146,7 @@ class Notes:
             arrived = notes[:, columns.NOTE] == ARRIVED
             edges = np.zeros(len(notes), dtype=np.int64)
             edges[arrived] = self.transport.tables.reverse[notes[arrived, columns.PLACE]]
-            order = np.lexsort((edges, notes[:, columns.ORDER] * arrived, ~arrived, times[:, 0]))
+            order = np.lexsort((edges, notes[:, columns.RANK] * arrived, ~arrived, times[:, 0]))
             times, notes = times[order], notes[order]
         for (now, delay), note in zip(times.tolist(), notes.tolist(), strict=True):
             self.telling = now
@@ -165,13 +165,13 @@ class Notes:
         assert world is not None
         assert world.observer is not None
         what, place, taken = note[columns.NOTE], note[columns.PLACE], bool(note[columns.TAKEN])
-        key = note[columns.ORDER], place
+        key = note[columns.RANK], place
         if what == WOKE:
             agent = world.agents[place]
             if agent.tick != note[columns.TICK]:
                 agent.tick, agent.reactions = note[columns.TICK], 0
             world.observer.woke(world, agent)
-        elif what == SENT:
+        elif what == DEPARTED:
             message = self._message(now, note)
             if taken:
                 self._under_way[key] = message
@@ -180,7 +180,7 @@ class Notes:
             world.observer.arrived(world, self._under_way.pop(key), taken, bool(note[columns.NEWEST]))
 
     def kind_of(self, rank: int) -> str:
-        """The kind of a copy by its rank, see `hushnet.simulator.tables.notes`."""
+        """The kind of a copy by its rank, see `hushnet.simulator.tables.effects`."""
         if rank < 0:
             return ACKNOWLEDGEMENT + self.kind_of(-1 - rank)
         return self._kinds[rank] if rank < len(self._kinds) else self._empty
@@ -193,4 +193,4 @@ class Notes:
             delivery.release_version(run, row)
         people = int(run.heads[place]), int(run.heads[run.reverse[place]])
         kind = self.kind_of(note[columns.KIND])
-        return Message(*people, kind, vector, now, note[columns.ORDER], note[columns.TICK], place, size)
+        return Message(*people, kind, vector, now, note[columns.RANK], note[columns.TICK], place, size)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ...agents.compilation import is_compiled
+from ...agents.errors import HushnetError
 
 Form = Literal["batches", "planned", "one by one"]
 
@@ -54,3 +55,19 @@ def asked_form(engine: str, *, debug: bool) -> str:
     if not is_compiled():
         return "nothing compiled"
     return "one by one" if debug or engine == "event" else "planned"
+
+
+class Rewind(HushnetError):
+    """A run is to be made again from its start, because its plan went on beyond a step that ended otherwise.
+
+    Parameters
+    ----------
+    number : int
+        Which of all steps that were planned has failed, from 1 on, and ends the run; 0 if none has.
+    why : str
+        Why steps cannot be planned, but have to be made one by one; empty if they can.
+    """
+
+    def __init__(self, number: int, why: str = "") -> None:
+        super().__init__(number, why)
+        self.number, self.why = number, why

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
@@ -15,14 +16,20 @@ from ...protocols.privacy.ledger import Ledger
 from ..network.laws import CompiledLaws
 from ..network.network import KINDS, Network
 from ..network.setting import Stop
-from ..rules import delivery, lazy, starts
-from ..rules.forms import PlainTables
+from ..rules import delivery, lazy
+from ..rules import lazy as starts
 from ..tables import tallies
-from ..tables.inbox import TableInbox
-from ..tables.run import PLANNED, RunTables
+from ..tables.run import (
+    PLANNED,
+    PlainTables,
+    RunTables,
+    TableInbox,
+    make_run_tables,
+    with_copies,
+    with_limits,
+    with_room,
+)
 from .notes import Notes
-from .run_tables import make_run_tables, with_copies, with_limits, with_room
-from .traffic import Traffic
 
 LastSent = dict[tuple[str, tuple[int, ...] | None], tuple[Sent, float, int]]
 """An agent's last message of each kind and address, the newest at the end, with time and tick of sending."""
@@ -237,7 +244,7 @@ class Transport:
             return
         kind = next(iter(last))[0] if row < 0 else next(iter(self._ranks))
         slots = self.graph.edges_of(agent.index)
-        there = self.agents.present[self.graph.heads[slots]]
+        there = self.agents.present[self.graph.heads[slots]] & self.graph.opened[slots]
         places = self._ranks[kind] * len(self.graph.heads) + self.graph.reverse[slots][there]
         if len(places):
             if row < 0:
@@ -247,7 +254,9 @@ class Transport:
             self._traffic.start_vectors += len(places) * self.layout.messages[kind].vectors
 
     def _tell(self, sender: int, receiver: int, slot: int) -> None:
-        """Tell a receiver, reliably and at once, what a sender has sent last."""
+        """Tell a receiver, reliably and at once, what a sender has sent last, if messages go this way."""
+        if not self.graph.opened[self.graph.reverse[slot]]:
+            return
         meant, messages = self._meant(sender, receiver), self.layout.messages
         # What planned steps say is only in the tables, even where nothing was said at the start.
         for kind in [*meant, *(kind for kind in messages if kind not in meant)]:
@@ -304,3 +313,44 @@ class Transport:
         return {
             kind: last for (kind, to), last in self._last_sent.get(sender, {}).items() if to is None or receiver in to
         }
+
+
+@dataclass
+class Tally:
+    """One unit of traffic (vectors or bytes) by fate.
+
+    ``in_flight`` is counted on its own and not derived, so that conservation can be checked.
+    """
+
+    sent: int = 0
+    delivered: int = 0
+    lost: int = 0
+    dropped: int = 0
+    in_flight: int = 0
+
+    @property
+    def conserved(self) -> bool:
+        """True if everything that was sent was delivered, lost or dropped, or is in flight."""
+        return self.sent == self.delivered + self.lost + self.dropped + self.in_flight
+
+
+@dataclass
+class Traffic:
+    """Everything that one run has sent.
+
+    A broadcast to k neighbours is one message and k vectors (times the model-sized vectors that its kind carries).
+    Copies per link are what can be lost or dropped: ``links`` counts them. What is exchanged reliably before an
+    agent's start is counted apart.
+    """
+
+    messages: int = 0
+    vectors: int = 0
+    overtaken: int = 0
+    start_vectors: int = 0
+    links: Tally = field(default_factory=Tally)
+    bytes: Tally = field(default_factory=Tally)
+
+    @property
+    def conserved(self) -> bool:
+        """True if both copies and bytes are conserved."""
+        return self.links.conserved and self.bytes.conserved

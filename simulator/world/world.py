@@ -7,10 +7,11 @@ the same whoever makes agents step.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, final
+from weakref import WeakValueDictionary
 
 import numpy as np
 import simpy
@@ -23,26 +24,28 @@ from ...protocols.base import Layout, Peer, Problem, Protocol, ProtocolParameter
 from ...protocols.privacy.ledger import Ledger
 from ...protocols.privacy.mechanisms import AgentStream
 from ...protocols.schedule_selection import exchange_of, rounds_of
+from ...protocols.steps.attackers import Attackers
 from ..network.churn import check_rounds
 from ..network.clocks import wake_up_ranks
 from ..network.laws import forms_or_none
 from ..network.network import Network
-from ..network.randomness import Purpose, stable_ids
+from ..network.randomness import QUANTUM, Purpose, stable_ids
 from ..network.setting import Setting
+from ..tables import round_table as rounds
+from ..tables import session_table as sessions
 from ..tables import tallies
-from ..tables.rounds import RoundTables
-from ..tables.sessions import SessionTables
-from . import rounds, sessions
+from ..tables.round_table import RoundTables
+from ..tables.session_table import SessionTables
+from .directed import check_directed
 from .effort import Effort
 from .notes import Notebook
-from .peers import Peers
-from .rewind import Rewind
-from .step_form import StepForm
+from .step_form import Rewind, StepForm
 from .stop_condition import Reactions, StopCondition
-from .traffic import Traffic
-from .transport import Transport
+from .transport import Traffic, Transport
 from .watchers import Observer, Phase, Sampler, Watch
 
+SHORT = 4096
+"""Numbers whose product with themselves BLAS makes without threads, which cost more than they save."""
 Told = Sequence[tuple[str, NDArray[np.float64]]]
 
 
@@ -97,6 +100,10 @@ class World:
         Whether noise protects data, so that nothing ends the run but what is sent.
     started : (n,) bool
         Which agents have ever joined.
+    honest : (n,) bool
+        Which agents send what their protocol has them send.
+    attackers : Attackers, optional
+        The others, if there are any.
     learned : callable, optional
         ``learned(world, delta)`` gives what observers can have learned of agents' data by now, if the scenario has any.
     activations : int
@@ -131,14 +138,20 @@ class World:
         self.network.check_links(graph.tails, graph.heads)
         self.traits = protocol_class.traits_for(parameters)
         self.in_rounds = rounds_of(self.traits, parameters)
+        check_directed(setting, self.traits, parameters.kind, self.in_rounds)
         exchange = None if self.in_rounds else exchange_of(self.traits, parameters)
-        problem = Problem(task, graph, self._oracle(), self._stream_before)
+        adversaries = setting.adversaries
+        learned = task if adversaries is None else adversaries.learned_from(task)
+        problem = Problem(learned, graph, self._oracle(), self._stream_before)
         if watch is not None:
             problem = replace(problem, assumed=watch.assumed)
         self.protocol = protocol_class(parameters, problem)
         self.setting = setting = replace(setting, stop=setting.stop.counted(self.protocol.epoch))
         self.layout: Layout = self.protocol.layout()
         self.state = State(graph.agents, len(graph.heads), self.layout.agent, self.layout.edge)
+        block = self.state.agent.get("model")
+        if task.first is not None and block is not None and block.uniform and block.width == len(task.first):
+            block.rows[:] = task.first
         unheard_is_own = setting.network.start != "zero"
         self.step_tables = self.protocol.bind(self.state, unheard_is_own=unheard_is_own)
         self.one_by_one, self.exact_end = (again.why, again.number) if again is not None else ("", 0)
@@ -155,6 +168,11 @@ class World:
         )
         self.private = privacy is not None and not privacy.noiseless
         self.started = np.zeros(graph.agents, dtype=bool)
+        self.honest, self.attackers = np.ones(graph.agents, dtype=bool), None
+        if adversaries is not None:
+            self.honest = ~adversaries.byzantine
+            self.attackers = Attackers(adversaries.attack, adversaries.byzantine, self._attack_stream)
+        self.step_tables.attackers = self.attackers
         self.activations = 0
         self.stop_condition = StopCondition(self.env, setting.stop, graph.agents)
         self.reactions = Reactions(setting.limits, task.ids)
@@ -169,7 +187,7 @@ class World:
         if self.in_rounds:
             check_rounds(setting.availability, intervals=self.clock.has_intervals, kind=parameters.kind)
         elif exchange is not None:
-            sessions.check_exchange(self.protocol, self.traits, self.layout)
+            sessions.check_exchange(type(self.protocol), self.traits, self.layout)
             self.transport.sessions = True
             self.sessions = sessions.session_tables(
                 graph,
@@ -245,10 +263,10 @@ class World:
 
     @property
     def protected(self) -> NDArray[np.bool_]:
-        """(n,) whose data the protocol's noise is there to protect: all agents, or those of one role."""
+        """(n,) whose data the protocol's noise is there to protect: all honest agents, or those of one role."""
         if self.protocol.protects is None or self.layout.roles is None:
-            return np.ones(len(self.agents), dtype=bool)
-        return np.array(self.layout.roles) == self.protocol.protects
+            return self.honest
+        return self.honest & (np.array(self.layout.roles) == self.protocol.protects)
 
     def _come(self, agent: int) -> tuple[int, int]:
         """Progress of an agent that steps without Python: its clock's last tick, and its number of steps."""
@@ -256,7 +274,7 @@ class World:
         return int(tables.agents.ticks[agent]), int(tables.agents.updates[agent])
 
     def _peer(self, index: int) -> Peer:
-        shard = self.protocol.local_data(index, self.setting.task.shard(index))
+        shard = self.protocol.local_data(index, self.protocol.problem.task.shard(index))
         peer = Peer(self.step_tables, index, self.inbox, self.ledger, shard=shard, stream=self._stream)
         agent = self.agents[index]
         peer.open_({}, agent.updates, agent.tick, self.now)
@@ -265,6 +283,9 @@ class World:
     def _stream(self, purpose: str, agent: int, tick: int) -> np.random.Generator:
         reactions, number = self.agents[agent].reactions, int(self.numbers[agent])
         return self._watched(self.setting.draws.generator(purpose, tick + 1, number, reactions), purpose, agent)
+
+    def _attack_stream(self, agent: int, now: float, channel: int) -> np.random.Generator:
+        return self.setting.draws.generator("attack", int(self.numbers[agent]), int(now / QUANTUM), channel)
 
     def _stream_before(self, purpose: str, agent: int) -> np.random.Generator:
         before = f"{purpose} before time 0"
@@ -304,11 +325,19 @@ class World:
 
     def _made(self, phase: Phase, agent: Agent, me: Peer, *given: Any) -> Peer:
         self.effort.interrupter.step(self.protocol.steps.make, phase, me, *given)
+        if self.attackers is not None and not self.honest[agent.index]:
+            me.give_out_([self._attacked(self.attackers, me, sent) for sent in me.sent_], silent=me.silent_)
         if self.watch is not None:  # before anything of it leaves
             self.watch.stepped(phase, me)
         agent.silent = agent.silent or me.silent_
         self.check_finite(agent, me)
         return me
+
+    def _attacked(self, attackers: Attackers, me: Peer, sent: Sent) -> Sent:
+        to = None if sent.to is None else np.array(sent.to[:1])
+        vector = attackers.replaced(me, sent.kind, sent.vector[None], to=to)[0]
+        vector.flags.writeable = False
+        return replace(sent, vector=vector)
 
     def step(self, agent: Agent) -> Peer:
         """Let an awake agent take a step; what it gives out is still to be sent."""
@@ -403,11 +432,48 @@ class World:
                 )
 
 
-def finite(values: NDArray[np.float64]) -> bool:
-    """True if all numbers are finite; a finite sum of squares proves it unless it overflows."""
-    return math.isfinite(np.vdot(values, values)) or bool(np.isfinite(values).all())
+def finite(values: NDArray[np.float64] | list[NDArray[np.float64]]) -> bool:
+    """True if all numbers are finite; a finite sum of them, or of their squares, proves it unless it overflows."""
+    if isinstance(values, list):  # edges of one agent that differ in width
+        return all(map(finite, values))
+    flat = values if values.ndim == 1 else values.reshape(-1)
+    total = flat.dot(flat) if len(flat) <= SHORT else flat.sum()
+    return math.isfinite(total) or bool(np.isfinite(values).all())
 
 
 def _first_bad(vector: NDArray[np.float64]) -> str:
     bad = float(vector[~np.isfinite(vector)][0])
     return "not a number" if math.isnan(bad) else "infinite"
+
+
+@final
+class Peers:
+    """Records with which the agents make their steps, by the agent's index.
+
+    Parameters
+    ----------
+    agents : int
+        Number of agents.
+    make : callable
+        ``make(agent)`` gives an agent's record.
+    """
+
+    def __init__(self, agents: int, make: Callable[[int], Peer]) -> None:
+        self._agents, self._make = agents, make
+        self._peers: MutableMapping[int, Peer] = {}
+
+    def __len__(self) -> int:
+        return self._agents
+
+    def __getitem__(self, agent: int) -> Peer:
+        """The record of an agent; the same one as long as it is kept."""
+        peer = self._peers.get(agent)
+        if peer is None:
+            if not 0 <= agent < self._agents:
+                raise IndexError(f"agent {agent} of {self._agents}")
+            peer = self._peers[agent] = self._make(agent)
+        return peer
+
+    def keep_weakly(self) -> None:
+        """Keep a record only as long as somebody else has it: no step is made by it, and it holds nothing."""
+        self._peers = WeakValueDictionary(self._peers)

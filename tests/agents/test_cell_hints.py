@@ -5,7 +5,6 @@ import zipfile
 
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.agents.tasks.cell_hints import about_cell, about_header
 from hushnet.simulator.api import run
 
 
@@ -91,13 +90,6 @@ def test_other_programs_files_are_told_for_what_they_are(content, says, tmp_path
     assert "unpack" not in said
 
 
-def test_a_zip_that_is_no_workbook_is_still_to_be_unpacked(tmp_path):
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as packed:
-        packed.writestr("rows.csv", "owner,x,y\n")
-    assert "is compressed (zip); unpack it" in refused(tmp_path, stream.getvalue())
-
-
 def test_the_index_of_pandas_is_named(tmp_path):
     said = refused(tmp_path, ",owner,x,y\n0,a,1,0\n1,b,2,1\n")
     assert "column 1 has no name" in said
@@ -122,9 +114,3 @@ def test_a_difference_that_rounding_would_hide_is_shown(tmp_path):
     absent = {"availability": {"kind": "trace", "path": str(up), "others": "up"}}
     with pytest.raises(InputError, match=r"up_from 1\.00000002 must be below up_to 1\.00000001"):
         run({**scenario(path), **absent}, out=tmp_path / "out")
-
-
-def test_nothing_is_said_of_what_nobody_recognises():
-    assert about_cell("blue", categorical=False) == ""
-    assert about_header(["a", "b"], ",") == ""
-    assert about_header(["a;b", "c"], ",") != ""

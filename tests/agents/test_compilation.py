@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import grimp
-import numba
 import numpy as np
 import pytest
 from hushnet.agents import compilation
@@ -68,12 +67,6 @@ def test_every_form_of_a_function_has_a_folder_of_its_own(folder):
     assert len(made.forms) == len(list(folder.glob("*/*/*/*.nbi"))) == 4
     with pytest.raises(TypingError):
         made("pair", 1)
-
-
-def test_other_peoples_functions_keep_their_folder(folder, tmp_path):
-    before = numba.config.CACHE_DIR
-    compilation.compiled(doubled)
-    assert before == numba.config.CACHE_DIR
 
 
 def test_another_source_is_another_version(folder, monkeypatch, tmp_path):
@@ -134,20 +127,6 @@ def test_versions_that_were_not_used_for_long_are_removed(folder):
     assert not {"0", "1", "2"} & kept
 
 
-def test_a_cold_engine_says_once_that_it_is_compiled(folder, capsys, monkeypatch):
-    monkeypatch.delenv(compilation.SILENT, raising=False)
-    with compilation.unannounced(quiet=True):
-        compilation.announce()
-    assert capsys.readouterr().err == ""
-    compilation.announce()
-    compilation.announce()
-    assert capsys.readouterr().err == "compiling the engine, once; this takes up to half a minute\n"
-    monkeypatch.delenv(compilation.SILENT)
-    compilation.compiled(doubled)(1)
-    compilation.announce()
-    assert capsys.readouterr().err == ""
-
-
 def test_processes_share_what_one_has_compiled(tmp_path):
     script = tmp_path / "draws.py"
     script.write_text(
@@ -160,13 +139,3 @@ def test_processes_share_what_one_has_compiled(tmp_path):
         for _ in range(2)
     ]
     assert said == ["0\n", "1\n"]
-
-
-def test_our_own_functions_may_be_called_by_compiled_functions_of_users(tmp_path):
-    script = Path(tmp_path / "mine.py")
-    script.write_text(
-        "import numba\nfrom hushnet.simulator.network.randomness import uniform32\n"
-        "@numba.njit\ndef mine(word):\n    return uniform32(word)\nprint(mine(2**31) == (2**31 + 0.5) / 2**32)\n"
-    )
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
-    assert done.stdout == "True\n"

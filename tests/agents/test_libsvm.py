@@ -58,14 +58,6 @@ def test_only_the_rows_asked_for_are_read(tmp_path):
     assert labels.tolist() == [1, -1]
 
 
-def test_blocks_of_lines_are_joined(tmp_path):
-    count = 10_000
-    file = written(tmp_path, "".join(f"{'+1' if k % 3 else '-1'} 1:{k}\n" for k in range(count)))
-    features, labels = read_libsvm(file, 2)
-    assert np.array_equal(features[:, 0], np.arange(count))
-    assert labels.sum() == count - 2 * len(range(0, count, 3))
-
-
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -94,14 +86,6 @@ def test_an_empty_or_missing_file_is_one_sentence(tmp_path):
         read_libsvm(tmp_path / "absent", 4)
 
 
-def test_rows_are_dealt_evenly_and_none_is_lost():
-    task = spread(ByRows(agents=3))
-    assert sorted(task.train.counts) == [2, 2, 3]
-    assert sorted(map(tuple, task.train.features)) == sorted(map(tuple, some_rows()[0]))
-    assert task.columns is None
-    assert np.array_equal(task.shard(1).features, task.train.shard(1).features)
-
-
 def test_columns_go_to_parties_and_labels_to_the_centre():
     features, labels = some_rows()
     task = spread(ByColumns(by="columns", parts=[2, 1]))
@@ -114,11 +98,6 @@ def test_columns_go_to_parties_and_labels_to_the_centre():
     assert np.array_equal(task.shard(2).features, features[:, 2:3])
     assert all(len(task.shard(party).labels) == 0 for party in (1, 2))
     assert task.test.counts.tolist() == [4, 0, 0]
-
-
-def test_a_split_of_columns_changes_the_fingerprint():
-    one, other = (spread(ByColumns(by="columns", parts=parts)) for parts in ([2, 1], [1, 2]))
-    assert one.fingerprint != other.fingerprint
 
 
 def test_more_agents_than_rows_or_more_columns_than_there_are_is_refused():

@@ -6,29 +6,16 @@ import numpy as np
 import pytest
 from hushnet.agents.graph import Graph
 from hushnet.agents.objectives.objectives import GraphRegularised, local_models, row_scores
-from hushnet.agents.tasks import TASKS, TaskParameters
-from hushnet.agents.tasks.base import Task
+from hushnet.agents.objectives.pooled_objective import PooledObjective
 from hushnet.agents.tasks.linear_classification import LinearClassification
-from pydantic import TypeAdapter, ValidationError
+from hushnet.agents.tasks.task import Task
+from hushnet.simulator.metrics.criterion_metrics import quality
+from pydantic import ValidationError
 
 
 def build(seed: int = 0, **fields) -> Task:
     given = {"kind": "linear_classification", "agents": 30, "dimension": 5, **fields}
     return LinearClassification(**given).build(rng=np.random.default_rng(seed), data_dir=None)
-
-
-def test_the_catalog_lists_every_task_under_its_own_name():
-    for name, task in TASKS.items():
-        assert name in str(task.model_fields["kind"].annotation)
-        assert task.__doc__
-
-
-def test_a_scenario_selects_the_task_by_kind():
-    adapter = TypeAdapter(TaskParameters)
-    found = adapter.validate_python({"kind": "linear_classification", "agents": 3, "dimension": 2})
-    assert isinstance(found, LinearClassification)
-    with pytest.raises(ValidationError, match="union_tag_invalid"):
-        adapter.validate_python({"kind": "linear"})
 
 
 @pytest.mark.parametrize(
@@ -54,10 +41,16 @@ def test_targets_lie_in_the_plane_of_the_first_two_coordinates():
     assert not task.profiles[:, 2:].any()
 
 
-def test_sizes_are_within_the_given_range_and_reach_both_ends():
-    counts = build(agents=500, samples=[3, 6]).train.counts
-    # 500 agents miss one of four sizes with probability below 4 * 0.75^500 < 1e-61.
-    assert set(counts.tolist()) == {3, 4, 5, 6}
+def test_one_model_is_right_for_all_agents_where_their_target_is_common_and_not_where_it_is_personal():
+    """Seeds 0: of personal targets in all directions, one model is right by luck; of one it misses few points."""
+    found = {}
+    for targets in ("personal", "common"):
+        task = build(targets=targets)
+        best, _ = PooledObjective.mean_of_agents(task, 1e-3).minimise()
+        found[targets] = float(np.mean(quality(task, best)))
+        assert (np.ptp(task.profiles, axis=0).max() == 0) == (targets == "common")
+    assert found["personal"] < 0.75
+    assert found["common"] > 0.95
 
 
 def test_test_labels_are_clean_and_training_labels_flipped_at_the_stated_rate():
@@ -114,13 +107,6 @@ def test_the_same_seed_gives_the_same_data_and_another_seed_other_data():
     assert build(seed=3).fingerprint != build(seed=4).fingerprint
 
 
-def test_more_agents_leave_the_data_of_the_others_alone():
-    few, many = build(agents=5), build(agents=9)
-    for agent in range(5):
-        assert np.array_equal(few.train.shard(agent).features, many.train.shard(agent).features)
-        assert np.array_equal(few.test.shard(agent).labels, many.test.shard(agent).labels)
-
-
 def similarity(targets: np.ndarray) -> Graph:
     """W_ij = exp((cos phi_ij - 1) / 0.1), weights below 0.01 dropped (Bellet et al. 2018, section 5.1)."""
     unit = targets / np.linalg.norm(targets, axis=1, keepdims=True)
@@ -145,11 +131,3 @@ def test_local_models_and_the_optimum_reach_the_accuracies_of_two_independent_im
         together.append(accuracy(task, objective.minimise()[0]))
     assert np.mean(alone) == pytest.approx(0.683, abs=0.01)
     assert np.mean(together) == pytest.approx(0.8985, abs=0.012)
-
-
-def test_a_confidence_relative_to_the_largest_agent_makes_the_optimum_worse_than_local_models():
-    """With mu = 0.04 and c = m/max m the data hardly count: .585 against .683 (two independent implementations)."""
-    task = build(0, agents=100, dimension=100)
-    counts = task.train.counts
-    optimum, _ = GraphRegularised(task, similarity(task.profiles), 0.04, counts / counts.max()).minimise()
-    assert accuracy(task, optimum) < 0.62 < accuracy(task, local_models(task))

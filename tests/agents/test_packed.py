@@ -11,10 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.agents.files import read_lines
+from hushnet.agents.input_files import read_lines
 from hushnet.agents.tasks.csv_reader import read_columns
 from hushnet.agents.tasks.datasets import checksums, find, md5
-from hushnet.agents.tasks.extent import head_of
 from hushnet.agents.tasks.libsvm import read_libsvm
 from hushnet.agents.tasks.libsvm_sets import Gisette
 from hushnet.simulator.cli import main
@@ -86,17 +85,6 @@ def test_a_small_file_that_unpacks_to_a_huge_one_fills_no_memory(tmp_path):
     tracemalloc.stop()
 
 
-def test_rows_of_a_compressed_file_are_counted_by_its_beginning(tmp_path):
-    rng = np.random.default_rng(0)
-    text = "".join(f"+1 1:{value:.6f}\n" for value in rng.normal(size=300_000))
-    (tmp_path / "plain").write_text(text)
-    whole = head_of(tmp_path / "plain", ()).count
-    assert whole == pytest.approx(300_000, rel=0.02)
-    for ending in (".gz", ".bz2"):
-        assert whole / 2 < head_of(packed(tmp_path, f"d{ending}", text, ending), ()).count < 2 * whole
-    assert head_of(packed(tmp_path, "few.gz", ending=".gz"), ()).count == 2
-
-
 def test_checksums_are_of_what_is_packed(tmp_path):
     (tmp_path / "plain").write_text(LINES)
     assert md5(packed(tmp_path, "data.bz2")) == md5(tmp_path / "plain")
@@ -124,11 +112,3 @@ def test_files_with_and_without_a_published_checksum_are_told_apart(tmp_path):
     files = {"a": tmp_path / "a", "b": tmp_path / "a"}
     said = checksums(files, {"a": "0cc175b9c0f1b6a831c399e269772661", "b": None})
     assert said == {"md5": "0cc175b9c0f1b6a831c399e269772661", "as_published": True, "not_verified": ["b"]}
-
-
-def test_endings_in_capitals_are_endings(tmp_path):
-    (tmp_path / "DATA.CSV.GZ").write_bytes(gzip.compress(b"a,b\n"))
-    assert [line for _, line in read_lines(tmp_path / "DATA.CSV.GZ")] == ["a,b\n"]
-    (tmp_path / "plain.GZ").write_bytes(b"a,b\n")
-    with pytest.raises(InputError, match="is not compressed by gzip, as its name says"):
-        list(read_lines(tmp_path / "plain.GZ"))

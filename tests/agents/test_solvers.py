@@ -95,17 +95,6 @@ def test_the_minimiser_of_the_hinge_is_the_minimum_of_the_primal_problem():
 
 
 @pytest.mark.parametrize("name", sorted(LOSSES))
-def test_the_start_changes_nothing_but_the_effort(name):
-    for seed in range(10):
-        shard, fields = a_problem(seed, 12, 2)
-        models = [
-            minimise_local(shard, LOSSES[name], **fields, start=scale * np.ones(2), tolerance=1e-12)[0]
-            for scale in (0.0, -1.0, 30.0)
-        ]
-        np.testing.assert_allclose(models[1:], [models[0]] * 2, atol=1e-9)
-
-
-@pytest.mark.parametrize("name", sorted(LOSSES))
 def test_without_data_or_weight_the_minimiser_is_that_of_the_quadratic(name):
     shard, fields = a_problem(1, 4, 3)
     empty = Shard(np.empty((0, 3)), np.empty(0))

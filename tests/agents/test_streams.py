@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from hushnet.agents.streams import beginnings, generator
 from hushnet.protocols.privacy.mechanisms import Release
-from hushnet.protocols.steps import draw_kernels
-from hushnet.protocols.steps.draw_kernels import FILLS, choose_each, choose_rows, disagreement
+from hushnet.protocols.steps import kernels as draw_kernels
+from hushnet.protocols.steps.kernels import FILLS, choose_each, choose_rows, disagreement
 from hushnet.simulator.network.randomness import Draws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 TOP = 2**64 - 1
-YES = np.ones(1, dtype=np.bool_)
 
 
 def chosen(one, place, population: int, count: int) -> list[int]:

@@ -11,7 +11,7 @@ from hushnet.agents.availability import Always, OnOff
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
-from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from hushnet.protocols.steps import batched, local_gradient

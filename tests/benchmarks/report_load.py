@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from hushnet.simulator.report.page import write_report
+from hushnet.simulator.report.report_page import write_report
 from playwright.sync_api import sync_playwright
 
 from ..conftest import CHROMIUM

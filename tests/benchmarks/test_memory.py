@@ -9,7 +9,7 @@ from .memory import allocated, main
 
 def test_what_a_world_allocates_is_named_by_file():
     found = allocated(60)
-    assert found["allocated: simulator/tables/room.py"] > 50
+    assert found["allocated: simulator/tables/run.py"] > 50
     assert all(value >= 0 for value in found.values())
 
 

@@ -13,7 +13,7 @@ from hushnet.simulator.network.randomness import stable_ids
 from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive, fast_world
-from . import study
+from . import models, study
 from .cases import CASES, ENGINES, MU, make_setting, protocol_of, random_regular, step_constants
 from .floor import Floor
 from .measure import RECORDED_PAIRS, measure
@@ -180,3 +180,9 @@ def test_a_study_is_measured_by_protocol(capsys):
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith(f"1 points x 1 seeds: {len(study.PROTOCOLS)} runs, ")
     assert [line.split(" | ")[0].strip("| ") for line in said[4:]] == list(study.PROTOCOLS)
+
+
+def test_models_take_the_same_steps_one_by_one_and_batched():
+    (_, one), (_, other) = (models.measure(models.MODELS["perceptron of 32"], name, 6, 3) for name in models.ENGINES)
+    assert one.activations == other.activations == 18
+    assert one.state.agent["model"].rows.tobytes() == other.state.agent["model"].rows.tobytes()

@@ -15,9 +15,9 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pandas as pd
-from hushnet.agents.files import open_regular
 from hushnet.agents.graph import Graph
-from hushnet.agents.tasks.base import Task
+from hushnet.agents.input_files import open_regular
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.base import Problem
 from hushnet.simulator.analysis.results import Collection
 from hushnet.simulator.cli import entry

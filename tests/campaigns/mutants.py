@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from hushnet.agents.errors import HushnetError
-from hushnet.simulator.figures import files
+from hushnet.simulator.figures import figure_files as files
 from hushnet.simulator.language.loading import load, shipped
 from hushnet.simulator.language.yaml_source import read_file
 from hushnet.simulator.limits.memory import check_machine

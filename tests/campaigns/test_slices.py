@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.agents.files import read_bytes
+from hushnet.agents.input_files import read_bytes
 from hushnet.simulator.contract.bench import small_setting, small_task
 
 from . import campaign, data_files, environments, mutants

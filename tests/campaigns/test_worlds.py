@@ -11,16 +11,16 @@ from hushnet.agents.availability import Always, OnOff, Window
 from hushnet.protocols.base import Peer
 from hushnet.protocols.privacy.ledger import Ledger
 from hushnet.simulator.engine import driver
-from hushnet.simulator.engine.batched.driver import BatchedDriver
-from hushnet.simulator.engine.event import driver as event_driver
-from hushnet.simulator.engine.event import sessions as event_sessions
+from hushnet.simulator.engine.batched.batched_driver import BatchedDriver
+from hushnet.simulator.engine.event import event_driver as event_driver
+from hushnet.simulator.engine.event import event_sessions as event_sessions
 from hushnet.simulator.network.network import Network
 from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.rules.delivery import arrive, deliver
 from hushnet.simulator.rules.forms import PlainRules
 from hushnet.simulator.rules.round_messages import release
-from hushnet.simulator.tables.priorities import ARRIVAL
-from hushnet.simulator.tables.sessions import AGAIN, ANSWER, ASKED
+from hushnet.simulator.tables.effects import ARRIVAL
+from hushnet.simulator.tables.session_table import AGAIN, ANSWER, ASKED
 from hushnet.simulator.tables.tallies import DELIVERED, LOST, OVERTAKEN
 from hushnet.simulator.world.stop_condition import StopCondition
 from hushnet.simulator.world.transport import Transport

@@ -15,7 +15,7 @@ from hushnet.agents.errors import HushnetError
 from hushnet.simulator.engine.selection import engine_for, run_exactly
 from hushnet.simulator.network.setting import Setting
 from hushnet.simulator.recording.recorder import Recorder
-from hushnet.simulator.world.rewind import Rewind
+from hushnet.simulator.world.step_form import Rewind
 from hushnet.simulator.world.world import World
 
 from .world_cases import Case

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.cli import main
-from hushnet.simulator.conversion.command import FileMeaning, convert
+from hushnet.simulator.conversion.convert_command import FileMeaning, convert
 
 
 def converted(tmp_path, content, to, name="theirs.txt", **options):
@@ -233,11 +233,6 @@ def test_converted_files_run_from_the_shell(tmp_path, monkeypatch, capsys):
     (tmp_path / "theirs.yaml").write_text(SCENARIO)
     assert main(["run", "theirs.yaml", "--quiet"]) == 0
     assert pd.read_parquet(next((tmp_path / "results/theirs").glob("*/trace.parquet")))["vectors"].max() > 0
-
-
-def test_samples_have_no_agents_to_rename(tmp_path):
-    log = "64 bytes from 192.0.2.1: icmp_seq=1 ttl=55 time=12.0 ms\n"
-    assert converted(tmp_path, log, "delays", number=True)[0] == [["0.006"]]
 
 
 def test_a_name_of_a_row_without_a_row_is_no_data(tmp_path):

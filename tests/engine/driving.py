@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 from hushnet.protocols.base import Protocol, ProtocolParameters
 from hushnet.simulator.engine.driver import Driver
 from hushnet.simulator.engine.selection import BatchedEngine, Engine, EventEngine, Name, engine_for
 from hushnet.simulator.network.setting import Setting
-from hushnet.simulator.tables import sessions as columns
-from hushnet.simulator.world.rewind import Rewind
-from hushnet.simulator.world.rounds import durations
-from hushnet.simulator.world.sessions import called_edges
+from hushnet.simulator.tables.round_table import durations
+from hushnet.simulator.world.step_form import Rewind
 from hushnet.simulator.world.world import World
 
 
@@ -84,36 +81,3 @@ def waits(world: World) -> tuple[float, float]:
     """Time until a message of a round is repeated, and until an agent loses patience; infinite if never."""
     assert world.in_rounds is not None
     return durations(world.setting, world.layout, world.network, world.in_rounds)
-
-
-class OpenSession(NamedTuple):
-    """One exchange that is open.
-
-    Parameters
-    ----------
-    caller, callee : int
-    edge, back : int
-        The caller's directed edge to the callee, and the callee's to the caller.
-    tick : int
-        Tick of the caller's clock that opened it.
-    accepted : bool
-        Whether the callee has made its half.
-    """
-
-    caller: int
-    callee: int
-    edge: int
-    back: int
-    tick: int
-    accepted: bool
-
-
-def sessions_of(world: World) -> dict[int, OpenSession]:
-    """Open sessions of a world by their callers' directed edges."""
-    tables, graph, found = world.sessions, world.setting.graph, {}
-    assert tables is not None
-    for edge in np.flatnonzero(called_edges(tables)).tolist():
-        ends = int(graph.tails[edge]), int(graph.heads[edge])
-        tick, answer = int(tables.sessions[edge, columns.TICK]), tables.sessions[edge, columns.ANSWER]
-        found[edge] = OpenSession(*ends, edge, int(graph.reverse[edge]), tick, bool(answer >= 0))
-    return found

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import bisect
-import itertools
-import math
-from collections import defaultdict
 from typing import Literal
 
 import numpy as np
 from hushnet.agents.availability import Always
-from hushnet.agents.graph import Graph
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from hushnet.protocols.steps import received
 from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.network.clocks import Poisson
-from hushnet.simulator.network.network import Network, NetworkParameters
-from hushnet.simulator.network.randomness import Draws, Purpose, quantise, stable_ids
+from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.randomness import Draws
 from hushnet.simulator.network.setting import Setting, Stop
 from hushnet.simulator.world.world import World
 
@@ -196,103 +191,3 @@ def run(*args, **kwargs):
     log.watch(world)
     drive(world)
     return world, log
-
-
-class Oracle:
-    """What must happen in a run of `Stamp` that ends by time, computed message by message without an event loop.
-
-    Only the pure parts are shared with the engine: wake-up times, fates and timelines. Arrivals at an instant come
-    before changes of availability, these before wake-ups.
-    """
-
-    def __init__(self, setting: Setting):
-        self.setting, self.graph = setting, setting.graph
-        self.numbers = stable_ids(setting.task.ids)
-        self.end = setting.stop.time
-        self._presence()
-        self._wakes()
-        self._messages()
-
-    def _presence(self):
-        availability, draws = self.setting.availability, self.setting.draws
-        agents = range(self.graph.agents)
-        self.joins, self.leaves = [0.0] * len(agents), [math.inf] * len(agents)
-        for window, purpose, times in (
-            (availability.joins, Purpose.JOIN, self.joins),
-            (availability.leaves, Purpose.LEAVE, self.leaves),
-        ):
-            for i in agents:
-                time = window.time(draws.pair(purpose, int(self.numbers[i]))) if window else None
-                times[i] = times[i] if time is None else quantise(time)
-        timelines = availability.timelines(
-            self.setting.task.ids,
-            [int(number) for number in self.numbers],
-            draw=lambda number, index: draws.pair(Purpose.AVAILABILITY, number, 0, index),
-            round_time=quantise,
-            base=self.setting.base,
-        )
-        self.changes = [list(itertools.takewhile(lambda c: c[0] <= self.end, timeline)) for timeline in timelines]
-
-    def up(self, agent, now, *, arrival):
-        """Whether an agent is there and up: just before the changes at ``now`` for arrivals, just after otherwise."""
-        join, leave = self.joins[agent], self.leaves[agent]
-        side = bisect.bisect_left if arrival else bisect.bisect_right
-        times = [time for time, _ in self.changes[agent]]
-        state = self.changes[agent][max(0, side(times, now) - 1)][1]
-        came = join == 0 or (join < now if arrival else join <= now)
-        return state and came and join < leave and (now <= leave if arrival else now < leave)
-
-    def _wakes(self):
-        clock = self.setting.clock.build(self.setting.task.ids, self.numbers, self.setting.draws, self.setting.base)
-        self.wakes = []
-        for agent in range(self.graph.agents):
-            now, tick = 0.0, 0
-            while (now := clock.next_time(agent, tick, now)) <= self.end:
-                if self.up(agent, now, arrival=False):
-                    self.wakes.append((now, agent, tick))
-                tick += 1
-        self.wakes.sort()
-
-    def _messages(self):
-        """Fates of all messages, by (sender, receiver, tick): sent at, arrival, lost, received."""
-        network = Network(self.setting.network, self.setting.task.ids, self.numbers, self.setting.draws)
-        self.messages = {}
-        for now, sender, tick in self.wakes:
-            receivers = self.graph.neighbours(sender)
-            delays, lost = network.delays_and_losses(sender, receivers, tick, 0, now, network.size(2))
-            for receiver, delay, gone in zip(receivers.tolist(), delays.tolist(), lost.tolist(), strict=True):
-                arrival = now + delay
-                # What is sent and arrives at one instant comes after the changes of availability there.
-                got = not gone and arrival <= self.end and self.up(receiver, arrival, arrival=delay > 0)
-                self.messages[sender, receiver, tick] = (now, arrival, gone, got)
-        self.by_link = defaultdict(list)
-        for (sender, receiver, tick), fate in self.messages.items():
-            self.by_link[sender, receiver].append((tick, *fate))
-
-    def told(self, sender, receiver, now):
-        """Newest tick that was told reliably by ``now``: -1 for a start, -2 for nothing."""
-        if self.setting.network.start != "known":
-            return -2
-        earlier, later = sorted((sender, receiver), key=lambda agent: (self.joins[agent], agent))
-        meeting = self.joins[later]
-        # Joining and leaving at one instant follow the agents.
-        if meeting > now or self.leaves[later] <= meeting or (self.leaves[earlier], earlier) <= (meeting, later):
-            return -2
-        if self.joins[receiver] == 0 or self.joins[sender] >= self.joins[receiver]:
-            return -1
-        return max((tick for tick, at, *_ in self.by_link[sender, receiver] if at < meeting), default=-1)
-
-    def known(self, sender, receiver, now):
-        """Newest tick of a sender that a receiver knows when it wakes at ``now``."""
-        heard = [
-            tick
-            for tick, sent_at, arrival, _, got in self.by_link[sender, receiver]
-            if got and (arrival < now or (arrival == now and (sent_at, sender) < (now, receiver)))
-        ]
-        return max([self.told(sender, receiver, now), *heard])
-
-
-def random_graph(agents, density, rng):
-    """A symmetric random graph, perhaps disconnected, perhaps with isolated agents."""
-    upper = np.triu(rng.random((agents, agents)) < density, 1) * rng.uniform(0.5, 2.0, (agents, agents))
-    return Graph.from_matrix(upper + upper.T)

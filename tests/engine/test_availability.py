@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hushnet.agents.availability import Always, Diurnal, OnOff, Trace, Window
+from hushnet.agents.availability import Diurnal, OnOff, Trace, Window
 from hushnet.agents.errors import InputError
 from hushnet.simulator.network.randomness import QUANTUM, Draws, Purpose, quantise
 from hypothesis import given
@@ -101,17 +101,6 @@ def test_states_alternate_at_times_that_never_decrease_and_are_multiples_of_the_
             assert (later / QUANTUM).is_integer()
 
 
-def test_an_agent_that_is_always_online_never_changes():
-    for parameters in (OnOff(kind="on_off", online=1.0, mean_down=5.0), Always(kind="always")):
-        assert [list(timeline) for timeline in timelines(parameters, 3)] == [[(0.0, True)]] * 3
-
-
-def test_an_agents_absences_do_not_depend_on_the_others():
-    few = [list(itertools.islice(timeline, 20)) for timeline in timelines(ON_OFF[0], 2)]
-    many = [list(itertools.islice(timeline, 20)) for timeline in timelines(ON_OFF[0], 9)]
-    assert many[:2] == few
-
-
 @given(
     period=st.floats(1e-3, 1e3),
     online=st.floats(0.01, 0.99),
@@ -156,18 +145,6 @@ def test_a_trace_file_gives_each_agent_its_intervals_in_any_order(tmp_path):
     assert list(other) == [(0.0, True), (2.0, False)]
 
 
-@pytest.mark.parametrize("start", [0, 1])
-def test_intervals_that_touch_are_one(tmp_path, start):
-    one, _ = trace(tmp_path, f"a,{start},4\na,4,6\na,6,7\nb,0,1\n")
-    assert [change for change in one if change[0] > 0] == [(1.0, True)] * start + [(7.0, False)]
-
-
-@pytest.mark.parametrize("others", ["up", "down"])
-def test_agents_that_the_file_does_not_list_are_as_others_says(tmp_path, others):
-    _, other = trace(tmp_path, "a,1,2\n", others=others)
-    assert list(other) == [(0.0, others == "up")]
-
-
 def test_an_unlisted_agent_is_refused_unless_others_says_what_it_does(tmp_path):
     with pytest.raises(InputError, match=r"up.csv: does not list agent 'b'") as error:
         trace(tmp_path, "a,1,2\n")
@@ -201,12 +178,6 @@ def test_a_window_concerns_its_share_of_agents_at_uniform_times():
     concerned = [time for time in drawn if time is not None]
     assert stats.binomtest(len(concerned), AGENTS, 0.3).pvalue > 1e-4
     assert stats.kstest(concerned, "uniform", args=(2, 3)).pvalue > 1e-4
-
-
-@pytest.mark.parametrize("share", [0.0, 1.0])
-def test_a_window_for_nobody_or_everybody_is_exact(share):
-    for second in (2.0**-33, 0.5, 1 - 2.0**-33):
-        assert (Window(share=share, between=[1.0, 1.0]).time((0.5, second)) == 1.0) == bool(share)
 
 
 @pytest.mark.parametrize(

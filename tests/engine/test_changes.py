@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 from hushnet.agents.availability import Always, Diurnal, OnOff
 from hushnet.simulator.engine.batched import changes
-from hushnet.simulator.engine.batched.availability_arrays import AvailabilityArrays
-from hushnet.simulator.engine.batched.changes import DrawnChanges, ToldChanges, changes_of
+from hushnet.simulator.engine.batched.changes import AvailabilityArrays, DrawnChanges, ToldChanges, changes_of
 from hushnet.simulator.network.randomness import Draws, Purpose, quantise
 from hushnet.simulator.rules.lazy import is_up
 from hushnet.simulator.tables.effects import DOWN, GONE, UP
-from hushnet.simulator.tables.room import zeros
-from hushnet.simulator.tables.run import AGENT
+from hushnet.simulator.tables.run import AGENT, zeros
 
 KINDS = [
     OnOff(kind="on_off", online=0.8, mean_down=0.5),
@@ -94,14 +92,6 @@ def test_changes_at_one_instant_come_in_the_order_in_which_they_were_asked_for()
     ]
 
 
-def test_an_invented_kind_tells_its_own_changes():
-    class Earlier(OnOff):
-        """Inherits the compiled form of something else."""
-
-    earlier = Earlier(kind="on_off", online=0.5, mean_down=1.0)
-    assert isinstance(changes_of(earlier, DRAWS, numbers_of(3), told_by(earlier, numbers_of(3)), pass_by), ToldChanges)
-
-
 @pytest.mark.parametrize("compiled", [True, False])
 def test_many_changes_are_drawn_as_far_as_is_needed_and_looked_at_in_between(compiled, monkeypatch):
     monkeypatch.setattr(changes, "OFTEN", 64)
@@ -157,13 +147,3 @@ def test_presence_is_what_timelines_say_at_every_instant_that_is_not_forgotten()
                 assert is_up(run, agent, now, after) == state(TOLD[agent], now, after), (agent, now, after)
     assert run.agents.gone_from.tolist() == [5.0, 0.0, math.inf, math.inf]
     assert presence.drawn == math.inf
-
-
-def test_presence_that_is_drawn_little_by_little_is_the_whole():
-    numbers, kind, run = numbers_of(30), KINDS[0], tables_for(30)
-    presence = AvailabilityArrays(DrawnChanges(kind.form, DRAWS, numbers, pass_by), run)
-    timelines = [list(itertools.takewhile(lambda change: change[0] < 90, one)) for one in told_by(kind, numbers)]
-    for now in np.linspace(0.0, 60.0, 41).tolist():
-        run = presence.forget(now, presence.draw(now, run))
-        assert [is_up(run, agent, now, True) for agent in range(30)] == [state(one, now, True) for one in timelines]
-    assert run.changes.shape[1] < 60

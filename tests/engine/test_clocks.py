@@ -54,23 +54,11 @@ def test_poisson_counts_per_unit_time_are_neither_clustered_nor_regular():
     assert law.ppf(5e-5) < statistic < law.isf(5e-5)
 
 
-def test_agents_wake_independently():
-    """Seed 23; correlation between the intervals of two agents, false-alarm probability 1e-4."""
-    one, other = intervals(Poisson(kind="poisson"), 2, 5000, seed=23)
-    assert stats.pearsonr(one, other).pvalue > 1e-4
-
-
 def test_every_wake_up_is_later_by_a_multiple_of_the_quantum():
     for parameters in (Poisson(kind="poisson", rate=1e9), Periodic(kind="periodic", period=0.3, jitter=0.9)):
         lengths = intervals(parameters, 3, 200) / QUANTUM
         assert (lengths >= 1).all()
         assert (lengths == np.rint(lengths)).all()
-
-
-def test_a_wake_up_does_not_depend_on_the_other_agents():
-    alone = times(Poisson(kind="poisson"), 1, 20, ids=["bob"])
-    among = times(Poisson(kind="poisson"), 3, 20, ids=["ada", "bob", "cyd"])
-    assert np.array_equal(alone[0], among[1])
 
 
 def test_listed_rates_scale_the_intervals_agent_by_agent():
@@ -97,10 +85,6 @@ def test_rates_follow_their_distribution(rates, law):
     assert stats.kstest(1 / clock.means, law.cdf).pvalue > 1e-4
 
 
-def test_lognormal_rates_are_given_by_their_arithmetic_mean():
-    assert stats.lognorm(0.7, scale=2.0 * math.exp(-(0.7**2) / 2)).mean() == pytest.approx(2.0)
-
-
 def test_stragglers_are_slow_in_the_share_asked_for():
     """Seed 25; two-sided binomial test over 4,000 agents, false-alarm probability 1e-4."""
     rates = StragglerRates(kind="stragglers", share=0.2, slow=0.05, rate=2.0)
@@ -112,25 +96,9 @@ def test_stragglers_are_slow_in_the_share_asked_for():
     assert stats.binomtest(means.count(1 / 0.05), 4000, 0.2).pvalue > 1e-4
 
 
-@pytest.mark.parametrize("share", [0.0, 1.0])
-def test_a_share_of_none_or_all_is_exact(share):
-    rates = StragglerRates(kind="stragglers", share=share, slow=0.5, rate=2.0)
-    assert {rates.quantile(u) for u in (2.0**-54, 0.5, 1 - 2.0**-53)} == {0.5 if share else 2.0}
-
-
-def test_an_agents_rate_does_not_shift_its_clock_draws():
-    one = times(Poisson(kind="poisson", rate=UniformRates(kind="uniform", low=1.0, high=1.0)), 2, 30)
-    assert np.array_equal(one, times(Poisson(kind="poisson"), 2, 30))
-
-
 def test_a_periodic_clock_with_a_common_phase_ticks_together():
     every = times(Periodic(kind="periodic", period=1.5, phase="common"), 4, 30)
     assert np.array_equal(every, np.tile(1.5 * np.arange(1, 31), (4, 1)))
-
-
-def test_periods_can_be_listed():
-    every = times(Periodic(kind="periodic", period=[0.5, 2.0], phase="common"), 2, 8)
-    assert np.array_equal(every, np.outer([0.5, 2.0], np.arange(1, 9)))
 
 
 def test_random_phases_spread_first_wake_ups_over_one_period():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from functools import partial
 from typing import Literal
 
@@ -12,7 +11,6 @@ import pytest
 from hushnet.agents.errors import LimitReached
 from hushnet.agents.graph import Graph
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
-from hushnet.simulator.cli import main
 from hushnet.simulator.contract import ContractViolation, check_contract, checks, small_settings, small_worlds
 from hushnet.simulator.contract.bench import protocol_parameters, run_small, small_setting, small_task
 from hushnet.simulator.network.clocks import Periodic
@@ -121,14 +119,6 @@ def test_a_chain_that_ends_is_admissible_however_long():
     assert world.reactions.total == 5_900 * world.activations
 
 
-def test_a_rally_with_delays_is_admissible_however_short_they_are():
-    network = NetworkParameters.model_validate({"latency": 1e-3})
-    setting = dataclasses.replace(small_setting(network=network, time=0.5), limits=Limits(at_once=50))
-    world = World(setting, Rally, RallyParameters())
-    drive(world)
-    assert world.reactions.total > 500
-
-
 @pytest.mark.parametrize("protocol", [Stamp, Gossip])
 def test_many_who_wake_at_one_instant_are_no_chain(protocol):
     """870 events at every instant, where one reaction would be too many."""
@@ -169,74 +159,3 @@ def test_a_protocol_that_runs_on_no_network_breaks_the_contract(monkeypatch):
     monkeypatch.setattr(small_settings, "MOST_REACTIONS", 60)
     with pytest.raises(ContractViolation, match="answer each other's messages without end under"):
         checks.check_networks(Storm, protocol_parameters(Storm, {}))
-
-
-SCENARIO = """\
-schema: 1
-scenario: endless
-task: {kind: linear_classification, agents: 8, dimension: 2, samples: [5, 20], test_samples: 10}
-topology: {kind: ring}
-protocols:
-  rally: {kind: "./rally.py:Rally"}
-  broken: {kind: "./rally.py:Broken"}
-  heir: {kind: "./rally.py:Heir"}
-  other: {kind: local}
-stop: {time: 4}
-record: {every: 0.01, metrics: [traffic]}
-"""
-PLUGIN = """
-from hushnet.protocols.base import Layout, MessageKind, Protocol, Traits
-
-class Rally(Protocol):
-    decides = True
-    traits = Traits(trigger="message")
-
-    def layout(self):
-        return Layout(agent={"strokes": 1}, messages={"ball": MessageKind(1)})
-
-    def start(self, me):
-        pass
-
-    def step(self, me):
-        me.send("ball", [0.0], me.public("a ball"), to=int(me.neighbours[0]))
-
-    def react(self, me, message):
-        me.send("ball", [0.0], me.public("a ball"), to=message.sender)
-
-class Broken(Protocol):
-    def layout(self):
-        return Layout(agent={"strokes": 2}, messages={"ball": MessageKind(1)})
-
-    def start(self, me):
-        pass
-
-    @staticmethod
-    def step(me):
-        me.message = me.strokes[2 + me.updates]
-
-class Heir(Broken):
-    decides = True
-    def step(self, me):
-        me.send("ball", [0.0], me.public("a ball"))
-"""
-
-
-@pytest.mark.slow
-def test_the_shell_keeps_limited_and_broken_runs_as_such_and_ends_with_the_gravest_ones_exit_code(tmp_path, capsys):
-    (tmp_path / "endless.yaml").write_text(SCENARIO)
-    (tmp_path / "rally.py").write_text(PLUGIN)
-    out = tmp_path / "out"
-    assert (
-        main(["run", str(tmp_path / "endless.yaml"), "--trust-code", "--no-contract", "--quiet", "--out", str(out)])
-        == 5
-    )
-    summary, complaint = capsys.readouterr()
-    assert "event, for all runs together are short" in summary
-    assert "reactions to messages that send 'ball' at one instant" in complaint
-    assert "Traceback" not in complaint
-    manifests = [json.loads(path.read_text()) for path in out.rglob("manifest.json")]
-    status = {manifest["protocol"]: manifest["status"] for manifest in manifests}
-    assert status == {"rally": "limited", "broken": "broken", "heir": "complete", "other": "complete"}
-    assert "the step of Broken failed at rally.py:" in complaint
-    assert "`me.message = me.strokes[2 + me.updates]`: IndexError" in complaint
-    assert "Exception ignored" not in complaint

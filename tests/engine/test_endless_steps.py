@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import subprocess
-import sys
 import threading
 import time
 from typing import Literal
@@ -21,13 +19,11 @@ from hushnet.simulator.contract.verdict import judged
 from hushnet.simulator.engine.selection import EventEngine
 from hushnet.simulator.network.setting import Limits
 from hushnet.simulator.recording.recorder import Recorder
-from hushnet.simulator.world import overdue
-from hushnet.simulator.world.effort import Effort
-from hushnet.simulator.world.overdue import Interrupter, Overdue
+from hushnet.simulator.world import effort as overdue
+from hushnet.simulator.world.effort import Effort, Interrupter, Overdue
 from hushnet.simulator.world.world import World
 
 from .driving import build_world, drive
-from .exchange import Gossip
 
 
 def endless():
@@ -97,41 +93,6 @@ def test_a_step_without_an_end_ends_its_run_and_what_was_recorded_is_kept(phase,
     assert not any(thread.name == "limits.seconds" for thread in threading.enumerate())
 
 
-class BroodingGossip(Gossip):
-    """Comes to no end in one part of an exchange."""
-
-    Parameters = BroodingParameters
-
-    def brood(self, phase):
-        while phase == self.parameters.phase:
-            sum(range(100))
-
-    def partner(self, me, uniform):
-        self.brood("partner")
-        return super().partner(me, uniform)
-
-    def request(self, me, partner):
-        self.brood("request")
-        super().request(me, partner)
-
-    def respond(self, me, partner, vector):
-        self.brood("respond")
-        super().respond(me, partner, vector)
-
-    def complete(self, me, partner, vector):
-        self.brood("complete")
-        super().complete(me, partner, vector)
-
-
-@pytest.mark.parametrize("phase", ["partner", "request", "respond", "complete"])
-def test_a_part_of_an_exchange_without_an_end_ends_its_run(phase, monkeypatch):
-    monkeypatch.setattr(time, "thread_time", lambda: 0.0)
-    setting = dataclasses.replace(small_setting(), limits=Limits(seconds=0.2))
-    world = World(setting, BroodingGossip, BroodingParameters(phase=phase))
-    with pytest.raises(LimitReached, match=r"limits\.seconds admits 0\.2"):
-        drive(world)
-
-
 def brooding(me):
     """Say what there is; from the third step of any agent on, come to no end."""
     while np.any(me.updates == 2):
@@ -170,40 +131,6 @@ def test_a_step_function_without_an_end_ends_its_run_planned_or_not(engine, prot
         drive(world)
     assert not recorder.trace().empty
     assert world.traffic.conserved
-
-
-class BroodingHalves(BroodingGossip):
-    """Its halves are functions of one agent, of which one comes to no end."""
-
-    decides = False
-    partner = Protocol.partner
-
-    @staticmethod
-    def request(me, partner):
-        while me.phase == "request":
-            sum(range(100))
-        me.message = me.model
-
-    @staticmethod
-    def respond(me, partner, heard):
-        while me.phase == "respond":
-            sum(range(100))
-        me.message = me.model
-
-    @staticmethod
-    def complete(me, partner, heard):
-        while me.phase == "complete":
-            sum(range(100))
-
-
-@pytest.mark.parametrize("phase", ["request", "respond", "complete"])
-def test_a_planned_half_of_an_exchange_without_an_end_ends_its_run(phase, monkeypatch):
-    monkeypatch.setattr(time, "thread_time", lambda: 0.0)
-    setting = dataclasses.replace(small_setting(), limits=Limits(seconds=0.2))
-    world = build_world("batched", setting, BroodingHalves, BroodingParameters(phase=phase))
-    assert world.engine == "batched (planned steps)"
-    with pytest.raises(LimitReached, match=r"limits\.seconds admits 0\.2"):
-        drive(world)
 
 
 def test_a_contract_is_not_checked_for_longer_than_a_run_may_take():
@@ -297,28 +224,3 @@ def test_compiling_in_a_step_is_neither_interrupted_nor_counted(tmp_path, monkey
     drive(world)
     compilation.store.cache_clear()
     assert "compiled" in world.protocol.counted
-
-
-DEBUGGED = """
-import sys, time
-from hushnet.simulator.world import overdue
-
-overdue.GRACE = 0.0
-
-def long():
-    while True:
-        time.sleep(0)
-
-with overdue.Interrupter(0.05) as interrupter:
-    try:
-        interrupter.step(long)
-    except overdue.Overdue:
-        print("interrupted")
-    sys.settrace(lambda frame, event, argument: None)
-    print("debugged" if sorted([2, 1], key=lambda one: one) == [1, 2] else "")
-"""
-
-
-def test_whoever_was_interrupted_can_be_debugged_afterwards():
-    ran = subprocess.run([sys.executable, "-c", DEBUGGED], capture_output=True, text=True, timeout=120)
-    assert (ran.stdout, ran.stderr) == ("interrupted\ndebugged\n", "")

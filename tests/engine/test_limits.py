@@ -17,7 +17,6 @@ from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world import effort
 
 from .driving import build_world, drive
-from .test_endless_instants import Storm
 
 NETWORK = NetworkParameters.model_validate({"latency": {"kind": "exponential", "mean": 0.2}, "loss": 0.1})
 AT_ONCE = NetworkParameters()
@@ -66,17 +65,6 @@ def test_both_engines_end_at_the_same_event(name, network, fields, most):
     assert most <= events < most + 20
     assert sentence.startswith(f"at time {now:.6g}: had {events} events")
     assert "limits.events admits" in sentence
-
-
-@pytest.mark.parametrize("engine", ["batched", "event"])
-def test_as_many_events_as_a_run_has_are_enough(engine):
-    whole = world_of(engine, "coordinate_descent", Limits())
-    drive(whole)
-    again = world_of(engine, "coordinate_descent", Limits(events=whole.events))
-    drive(again)
-    assert again.ended == "the time was up"
-    short = world_of(engine, "coordinate_descent", Limits(events=whole.events - 20))
-    assert stopped(short)[1] == "events"
 
 
 @pytest.mark.parametrize("engine", ["batched", "event"])
@@ -147,12 +135,3 @@ def test_a_clock_that_never_goes_on_is_stopped(limits):
     assert world.now == 0
     if limits == Limits():
         assert "woke 1,001 times at one instant; its clock does not go on" in found[0]
-
-
-def test_reactions_without_end_reach_the_limit_on_events():
-    network = NetworkParameters.model_validate({"latency": 0.1})
-    setting = dataclasses.replace(small_setting(network=network), limits=Limits(events=3000))
-    world = build_world("auto", setting, Storm, Storm.Parameters())
-    with pytest.raises(LimitReached, match=r"limits\.events admits 3,000"):
-        drive(world)
-    assert world.events < 3000 + 20

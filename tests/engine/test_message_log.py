@@ -18,7 +18,7 @@ from hushnet.simulator.recording.message_log import MessageLog
 from hushnet.simulator.world.world import World
 
 from .driving import drive, fast_world
-from .helpers import EventLog, Oracle, Stamp, run
+from .helpers import EventLog, Stamp
 
 BAD = {"latency": {"kind": "exponential", "mean": 1.0}, "loss": 0.2}
 CHURN = OnOff(kind="on_off", online=0.7, mean_down=1.5, joins=Window(between=[0.0, 6.0], share=0.5))
@@ -69,34 +69,6 @@ def test_the_log_has_every_message_that_was_under_way_between_its_agents(between
     assert table["start"].is_monotonic_increasing
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_the_log_has_the_steps_and_absences_of_its_agents_within_its_window(engine):
-    low, high = 2.0, 9.0
-    world, table, events = logged({"agents": 5, "between": [low, high]}, engine=engine)
-    chosen = set(table["agent"])
-    steps = {(str(agent), now) for now, agent, _ in events.wakes() if low <= now <= high and str(agent) in chosen}
-    rows = table[table["what"] == "step"]
-    assert set(zip(rows["agent"], rows["start"], strict=True)) == steps
-    oracle = Oracle(world.setting)
-    for agent in sorted(map(int, chosen)):
-        absences = table[(table["what"] == "absence") & (table["agent"] == str(agent))]
-        for time in (low + k / 64 for k in range(round((high - low) * 64))):
-            down = ((absences["start"] <= time) & (time < absences["end"])).any()
-            assert down != oracle.up(agent, time, arrival=False), (agent, time)
-    assert len(table[table["what"] == "absence"]) > 3
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_absences_end_with_the_run_however_long_the_window_is(engine):
-    """A window far beyond the end lists what a window of the run lists, and none that nobody lived through."""
-    world, table, _ = logged({"agents": 5, "between": [0.0, 100_000.0]}, engine=engine)
-    _, exact, _ = logged({"agents": 5, "between": [0.0, 12.0]}, engine=engine)
-    absences = table[table["what"] == "absence"]
-    assert world.now == 12.0
-    assert absences["end"].max() == 12.0
-    assert absences.equals(exact[exact["what"] == "absence"])
-
-
 def test_a_number_of_agents_means_the_first_and_those_nearest_to_it():
     world, table, _ = logged({"agents": 4, "between": [0.0, 12.0]}, availability=Always(kind="always"), stop=40.0)
     near, far = {0}, set(world.setting.graph.neighbours(0).tolist())
@@ -104,15 +76,6 @@ def test_a_number_of_agents_means_the_first_and_those_nearest_to_it():
     assert len(named) == 4
     assert near <= named
     assert named <= near | far | set(itertools.chain(*(world.setting.graph.neighbours(a).tolist() for a in far)))
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_run_that_is_logged_is_the_same_run(engine):
-    world, table, events = logged({"agents": 3, "between": [0.0, 12.0]}, engine=engine)
-    plain, alone = run(availability=CHURN, stop=Stop(time=12.0), **BAD)
-    assert len(table)
-    assert [event for event in alone.events if event[0] in ("woke", "sent", "arrived")] == events.events
-    assert world.state.agent["model"].values.tobytes() == plain.state.agent["model"].values.tobytes()
 
 
 def test_an_unknown_agent_is_named():

@@ -8,9 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import pytest
-from hushnet.agents.availability import Always, Availability
 from hushnet.agents.errors import InputError, StepFailure
-from hushnet.agents.losses import Squared
 from hushnet.agents.parameters import Parameters
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation
@@ -22,7 +20,6 @@ from hushnet.simulator.network.clocks import Clock, Poisson, PoissonClock
 from hushnet.simulator.network.latency import Exponential, Latency
 from hushnet.simulator.network.network import Bernoulli, LossModel, NetworkParameters
 from hushnet.simulator.network.randomness import quantise
-from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
 
@@ -40,15 +37,6 @@ class Frozen(CoordinateDescent):
 
     def step(self, me):
         me.send("model", me.model, me.plain())
-
-
-class Sevens(ModelPropagation):
-    """Its step function is not its parent's."""
-
-    @staticmethod
-    def step(me):
-        me.model = 7.0
-        me.message = me.model
 
 
 class Confident(CoordinateDescent):
@@ -77,16 +65,6 @@ def test_a_subclass_runs_its_own_method_and_not_its_parents_function(schedule):
     )
 
 
-@pytest.mark.parametrize("schedule", ["rounds", "async"])
-def test_a_subclass_runs_its_own_function(schedule):
-    fields = protocol_parameters(Sevens, {"mu": 0.5, "schedule": schedule})
-    world = run_small(Sevens, fields, engine=BatchedEngine())
-    assert world.engine == "batched (planned steps)"
-    stepped = world.updates > 0
-    assert stepped.sum() > 3
-    assert (world.state.agent["model"].rows[stepped] == 7.0).all()
-
-
 @pytest.mark.parametrize("kind", [Confident, Stubborn])
 def test_a_subclass_with_other_constants_runs_by_these_on_both_engines(kind):
     fields = protocol_parameters(kind, {"mu": 0.5, "schedule": "async"})
@@ -95,26 +73,6 @@ def test_a_subclass_with_other_constants_runs_by_these_on_both_engines(kind):
     assert worlds[1].engine == "batched (steps in batches)"
     assert (worlds[1].updates.max() == 2) == (kind is Confident)
     models = [world.state.agent["model"].values.tobytes() for world in (*worlds, parent)]
-    assert models[0] == models[1] != models[2]
-
-
-@dataclasses.dataclass(frozen=True)
-class Steeper(Squared):
-    """A loss of somebody's own with the name of another."""
-
-    def slope(self, scores, labels):
-        return 3 * super().slope(scores, labels)
-
-
-def test_a_loss_of_ones_own_is_asked_itself_whatever_its_name():
-    setting = small_setting()
-    setting = dataclasses.replace(setting, task=dataclasses.replace(setting.task, loss=Steeper()))
-    usual = dataclasses.replace(setting, task=dataclasses.replace(setting.task, loss=Squared()))
-    fields = protocol_parameters(CoordinateDescent, {"mu": 0.5})
-    models = []
-    for make, given in ((fast_world, setting), (World, setting), (fast_world, usual)):
-        world = drive(make(given, CoordinateDescent, fields))
-        models.append(world.state.agent["model"].values.tobytes())
     assert models[0] == models[1] != models[2]
 
 
@@ -220,35 +178,10 @@ class Stumbling(Gossip):
         stumble(me, "complete")
 
 
-class StumblingAtOnce(Stumbling):
-    """The same, of many agents at once."""
-
-    request = staticmethod(batched(lambda me: Stumbling.request(me, None)))
-    respond = staticmethod(batched(lambda me, heard: Stumbling.respond(me, None, heard)))
-    complete = staticmethod(batched(lambda me, heard: Stumbling.complete(me, None, heard)))
-
-
 def stumble(me, half):
     """Raise in one half."""
     if half == Stumbling.half and np.any(me.updates >= 1):
         raise IndexError("out of the way")
-
-
-@pytest.mark.parametrize("kind", [Stumbling, StumblingAtOnce])
-@pytest.mark.parametrize("half", ["request", "respond", "complete"])
-def test_an_error_in_an_exchange_ends_the_run_and_names_agent_time_and_half(half, kind, monkeypatch):
-    monkeypatch.setattr(Stumbling, "half", half)
-    setting, said = dataclasses.replace(small_setting(), stop=Stop(time=20.0)), []
-    for make in (fast_world, World):
-        world = make(setting, kind, protocol_parameters(kind, {}))
-        complaint = (
-            rf"^agent \d at time .*, after 1 updates: the {half} of {kind.__name__} failed at test_own_parts.py:"
-        )
-        with pytest.raises(StepFailure, match=complaint + ".*IndexError: out of the way") as error:
-            drive(world)
-        assert not world.ended
-        said.append((str(error.value), world.updates.tolist(), world.traffic))
-    assert said[0] == said[1]
 
 
 class Steps(Latency):
@@ -374,59 +307,6 @@ def test_what_has_no_compiled_form_runs_on_the_event_engine_and_says_why(fields,
     for make in (fast_world, lambda *parts: build_world("batched", *parts)):
         with pytest.raises(InputError, match=why):
             make(setting, Stamp, Stamp.Parameters())
-
-
-def test_invented_kinds_do_on_the_event_engine_what_they_say():
-    late = build_world("auto", invented_setting({"latency": Bare()}), Stamp, Stamp.Parameters())
-    drive(late)
-    assert late.traffic.links.in_flight > 0
-    lossy = build_world("auto", invented_setting({"loss": EveryOther()}), Stamp, Stamp.Parameters())
-    drive(lossy)
-    assert 0.2 < lossy.traffic.links.lost / lossy.traffic.links.sent < 0.8
-    on_the_hour = build_world("auto", invented_setting({"clock": Hours()}), Stamp, Stamp.Parameters())
-    drive(on_the_hour)
-    assert on_the_hour.updates.tolist() == [8] * 6
-
-
-@pytest.mark.parametrize("schedule", [None, "rounds"])
-def test_a_loss_that_inherits_that_it_loses_nothing_is_not_believed(schedule):
-    setting = invented_setting({"loss": Worse(kind="bernoulli", probability=0.0)})
-    assert not setting.network.lossless
-    parameters = protocol_parameters(Stamp, {"schedule": schedule})
-    assert build_world("auto", setting, Stamp, parameters).engine.startswith("event, because")
-
-
-class Flickering(Availability):
-    """Says more often than necessary that agents are up, and never that they are down."""
-
-    kind: Literal["flickering"] = "flickering"
-
-    def timelines(self, ids, numbers, *, draw, round_time, base=None):
-        return [((float(k), True) for k in range(10**6)) for _ in ids]
-
-
-class Absent(Always):
-    """Inherits that nobody is ever down, which is not so."""
-
-    def timelines(self, ids, numbers, *, draw, round_time, base=None):
-        return [iter([(0.0, True), (2.0, False), (5.0, True), (5.5, True)]) for _ in ids]
-
-
-@pytest.mark.parametrize("availability", [Flickering(), Absent(kind="always")])
-def test_invented_availabilities_give_the_same_run_on_both_engines(availability):
-    setting = dataclasses.replace(small_setting(), availability=availability)
-    worlds = [make(setting, Stamp, Stamp.Parameters()) for make in (World, fast_world)]
-    for world in worlds:
-        drive(world)
-    assert worlds[0].traffic == worlds[1].traffic
-    assert (worlds[0].updates == worlds[1].updates).all()
-    assert worlds[0].activations < 48 or type(availability) is Flickering
-    rounds = protocol_parameters(Stamp, {"schedule": "rounds"})
-    worlds = [make(setting, Stamp, rounds) for make in (World, fast_world)]
-    for world in worlds:
-        drive(world)
-    assert worlds[0].traffic == worlds[1].traffic
-    assert (worlds[0].updates == worlds[1].updates).all()
 
 
 def test_shipped_kinds_have_the_forms_that_they_had():

@@ -6,22 +6,18 @@ import numpy as np
 import pytest
 from hushnet.agents.availability import Always
 from hushnet.agents.errors import Divergence
-from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
-from hushnet.protocols.algorithms.dual_averaging import DualAveraging
 from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging
 from hushnet.protocols.base import Layout, MessageKind, Protocol, PublicStart
 from hushnet.protocols.catalog import names, resolve
 from hushnet.simulator.contract.bench import protocol_parameters
-from hushnet.simulator.engine.selection import EventEngine
 from hushnet.simulator.network.setting import NetworkParameters, Stop
 from hushnet.simulator.tables.run import EVENTS_BEFORE_LOOK
 from hushnet.simulator.tables.tallies import BARRIER
 from hushnet.simulator.world.world import World
 
-from ..benchmarks.cases import CASES, make_setting, protocol_of
 from ..protocols.random_worlds import random_setting
-from .driving import drive, fast_world, prepared
+from .driving import drive, fast_world
 
 NOISE = {"mechanism": "gaussian", "sensitivity": "clip", "clip": 1.0}
 BUDGET = {"budget": {"epsilon": 5.0, "delta": 1e-5}, "updates": 4}
@@ -36,11 +32,6 @@ CASES_OF_STARTS = [
     (CoordinateDescent, {"mu": 0.5, "radius": 1.0, "privacy": {**NOISE, **BUDGET}}),
     (CoordinateDescent, {"mu": 0.5, "radius": 1.0, "privacy": {**NOISE, "multiplier": 0.0, "updates": 3}}),
     (PushSumDualAveraging, {"mu": 0.1, "sampling": "full"}),
-]
-IN_ROUNDS = [
-    (ConsensusAdmm, {}),
-    (DualAveraging, {"mu": 0.1, "sampling": "full"}),
-    (CoordinateDescent, {"mu": 0.5, "schedule": "rounds"}),
 ]
 
 
@@ -100,45 +91,6 @@ def test_starts_of_all_agents_at_once_are_those_of_one_by_one(kind, fields, star
     check_same(at_once, one_by_one)
 
 
-@pytest.mark.parametrize(("kind", "fields"), IN_ROUNDS)
-def test_starts_at_once_are_those_of_one_by_one_in_rounds(kind, fields):
-    for seed, easy in ((3, True), (4, False)):
-        make = random_setting(seed, loss="logistic", easy=easy)
-        at_once, started = run(make, kind, fields)
-        assert started == []
-        check_same(at_once, run(make, kind, fields, at_once=False)[0])
-
-
-@pytest.mark.parametrize("start", ["known", "own"])
-@pytest.mark.parametrize(("kind", "fields"), CASES_OF_STARTS[:5])
-def test_who_joins_late_starts_alone_and_is_told_what_it_would_be(kind, fields, start):
-    make = random_setting(5, loss="logistic")
-    at_once, started = run(make, kind, fields, start=start, join=True)
-    one_by_one, each = run(make, kind, fields, start=start, join=True, at_once=False)
-    joined = np.flatnonzero(at_once.transport.tables.agents.joins > 0).tolist()
-    assert 0 < len(joined) < len(at_once.agents)
-    assert sorted(started) == [agent for agent in joined if at_once.started[agent]]
-    assert sorted(each) == np.flatnonzero(one_by_one.started).tolist()
-    check_same(at_once, one_by_one)
-
-
-@pytest.mark.parametrize(("kind", "fields"), CASES_OF_STARTS)
-def test_starts_at_once_are_those_of_the_event_engine(kind, fields):
-    make = random_setting(6, loss="logistic")
-    nothing = Stop(time=0.0)
-    planned, _ = run(make, kind, fields, stop=nothing)
-    setting = make()
-    network = NetworkParameters.model_validate({**setting.network.model_dump(), "start": "known"})
-    setting = replace(setting, stop=nothing, network=network)
-    plain = drive(prepared(World(setting, kind, protocol_parameters(kind, fields)), EventEngine()))
-    assert planned.traffic == plain.traffic
-    for name, block in plain.state.agent.items():
-        assert block.values.tobytes() == planned.state.agent[name].values.tobytes()
-    for name, block in plain.inbox.values.items():
-        assert block.values.tobytes() == planned.inbox.values[name].values.tobytes()
-        assert plain.inbox.order[name].tolist() == planned.inbox.order[name].tolist()
-
-
 def test_a_start_that_is_not_finite_ends_the_run_as_ever():
     class Endless(CoordinateDescent):
         """Begins at infinity."""
@@ -164,15 +116,6 @@ def test_a_subclass_with_a_start_of_its_own_starts_by_that():
     assert world.engine == "batched (steps in batches)"
 
 
-def test_a_start_that_somebody_has_put_on_an_object_is_made():
-    setting = random_setting(3, loss="logistic")()
-    world = fast_world(setting, CoordinateDescent, protocol_parameters(CoordinateDescent, {"mu": 0.5}))
-    seen = []
-    vars(world.protocol)["start"] = lambda me: seen.append(me.agent)
-    drive(world)
-    assert seen == list(range(len(world.agents)))
-
-
 def test_a_protocol_without_any_start_says_so():
     class Nowhere(Protocol):
         """Begins nowhere."""
@@ -186,13 +129,3 @@ def test_a_protocol_without_any_start_says_so():
 
 def test_every_shipped_protocol_says_how_its_agents_start():
     assert all(resolve(name).has_start() for name in names())
-
-
-def test_a_planned_world_makes_an_agent_only_for_who_asks():
-    world = fast_world(make_setting(CASES["100k"].toy, 3.0), *protocol_of("broadcast"))
-    drive(world)
-    assert len(world.agents.made) < len(world.agents) / 2
-    assert [agent.updates for agent in world.agents] == world.updates.tolist()
-    assert world.agents[3] is world.agents[3]
-    with pytest.raises(IndexError, match="agent"):
-        world.agents[len(world.agents)]

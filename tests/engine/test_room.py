@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hushnet.simulator.tables.room import LINE, extended, zeros
-from hushnet.simulator.tables.run import AGENT
+from hushnet.simulator.tables.run import AGENT, LINE, extended, zeros
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int64, AGENT])

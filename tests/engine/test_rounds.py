@@ -8,20 +8,14 @@ import numpy as np
 import pytest
 from hushnet.agents.availability import Always, OnOff, Trace, Window
 from hushnet.agents.errors import InputError, Stall
-from hushnet.agents.losses import local_gradient
-from hushnet.protocols.algorithms.baselines import Local
-from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.base import Layout, MessageKind, Protocol, Traits
 from hushnet.protocols.schedule import RoundsSchedule
 from hushnet.simulator.contract import protocol_parameters
-from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.network.clocks import Periodic, Poisson, Recorded
 from hushnet.simulator.network.setting import Stop
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from .driving import drive, waits
-from .helpers import Chatter, EventLog, Stamp, StampParameters, random_graph, run, world_of
+from .helpers import EventLog, Stamp, StampParameters, run, world_of
 
 LATENCIES = {
     "zero": 0.0,
@@ -70,44 +64,6 @@ class Speechless(Averaging):
             me.fall_silent()
             return
         Averaging.step(me)
-
-
-class Choosy(Averaging):
-    """In even rounds agents write to their first neighbour only."""
-
-    decides = True
-
-    def step(self, me):
-        first = int(me.neighbours[0]) if me.round % 2 == 0 else None
-        me.send("model", me.model + me.round, me.plain(), to=first)
-        me.model = me.heard.sum(axis=0)
-
-
-class Numbered(Stamp):
-    """Checks that a step reads the round before its own from everybody."""
-
-    def step(self, me):
-        assert me.round == me.tick + 1 == me.updates + 1
-        np.testing.assert_array_equal(me.heard[:, 1], me.round - 2)
-        super().step(me)
-
-
-class Quiet(Stamp):
-    """Agent 0 is silent from the start."""
-
-    def start(self, me):
-        super().start(me)
-        if me.agent == 0:
-            me.fall_silent()
-
-
-class Once(Stamp):
-    """Agent 0 steps once."""
-
-    def step(self, me):
-        super().step(me)
-        if me.agent == 0:
-            me.fall_silent()
 
 
 def in_rounds(protocol, *, schedule="rounds", **fields):
@@ -165,26 +121,6 @@ def averaging(task, graph, rounds):
     return np.array(history)
 
 
-def jacobi(protocol, task, graph, rounds):
-    """Synchronous coordinate descent, by hand: equation (4) of Bellet et al. for everybody at once."""
-    models = np.zeros((task.agents, task.dimension))
-    history = [models]
-    for _ in range(rounds - 1):
-        old, models = models, np.empty_like(models)
-        for i in range(task.agents):
-            mu_c = protocol.parameters.mu * protocol.confidence[i]
-            alpha = 1 / (1 + mu_c * protocol.smoothness[i])
-            shard = task.train.shard(i)
-            gradient = local_gradient(old[i], shard, task.loss, float(task.regularisation[i]))
-            slots = graph.edges_of(i)
-            weights, around = graph.weights[slots], old[i]
-            if len(weights):
-                around = weights @ old[graph.heads[slots]] / weights.sum()
-            models[i] = (1 - alpha) * old[i] + alpha * (around - mu_c * gradient)
-        history.append(models)
-    return np.array(history)
-
-
 @pytest.mark.parametrize("latency", LATENCIES)
 @pytest.mark.parametrize("start", ["known", "own", "zero"])
 def test_lossless_rounds_are_bitwise_the_synchronous_loop(latency, start):
@@ -196,50 +132,6 @@ def test_lossless_rounds_are_bitwise_the_synchronous_loop(latency, start):
         assert (log.after(ROUNDS)[1] != expected[1]).any()
         again = rounds_of(Averaging, start=start)[1].after(ROUNDS)
         assert log.after(ROUNDS).tobytes() == again.tobytes()
-
-
-@pytest.mark.parametrize("latency", LATENCIES)
-def test_coordinate_descent_in_rounds_is_the_jacobi_iteration(latency):
-    world, log = rounds_of(CoordinateDescent, fields={"mu": 0.5}, latency=LATENCIES[latency])
-    expected = jacobi(world.protocol, world.setting.task, world.setting.graph, ROUNDS)
-    np.testing.assert_allclose(log.after(ROUNDS), expected, rtol=1e-13, atol=1e-15)
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(data=st.data())
-def test_on_random_graphs_clocks_and_networks_rounds_are_bitwise_the_synchronous_loop(data):
-    agents = data.draw(st.integers(1, 6))
-    graph = random_graph(agents, data.draw(st.floats(0, 1)), np.random.default_rng(data.draw(st.integers(0, 99))))
-    clock = data.draw(
-        st.one_of(
-            st.floats(0.2, 3).map(lambda rate: Poisson(kind="poisson", rate=rate)),
-            st.floats(0, 0.9).map(lambda jitter: Periodic(kind="periodic", jitter=jitter)),
-            st.just(Periodic(kind="periodic", phase="common")),
-        )
-    )
-    loss = data.draw(st.sampled_from([0.0, 0.3]))
-    away = data.draw(st.sampled_from([None, AWAY]))
-    latency = LATENCIES[data.draw(st.sampled_from(sorted(LATENCIES)))]
-    seed = data.draw(st.integers(0, 2**32))
-    _, log = rounds_of(
-        Numbered, agents=agents, graph=graph, clock=clock, loss=loss, availability=away, latency=latency, seed=seed
-    )
-    assert log.ahead <= 1
-    task = small_task(agents, empty=False)
-    _, log = rounds_of(
-        Averaging, task=task, graph=graph, clock=clock, loss=loss, availability=away, latency=latency, seed=seed
-    )
-    assert log.after(ROUNDS).tobytes() == averaging(task, graph, ROUNDS).tobytes()
-
-
-def test_with_losses_and_absences_repeats_finish_with_the_models_of_lossless_rounds():
-    world, log = rounds_of(Averaging, latency=LATENCIES["exponential"], loss=0.3, availability=AWAY)
-    assert waits(world)[0] == 4.0
-    assert world.traffic.links.lost > 0
-    assert world.traffic.links.dropped > 0
-    assert log.after(ROUNDS).tobytes() == averaging(world.setting.task, world.setting.graph, ROUNDS).tobytes()
-    lossless, _ = rounds_of(Averaging, latency=LATENCIES["exponential"])
-    assert world.now > 2 * lossless.now
 
 
 def test_without_repeats_the_run_names_the_agent_and_the_round_that_can_never_begin():
@@ -261,14 +153,6 @@ def test_without_repeats_the_run_names_the_agent_and_the_round_that_can_never_be
     assert max(agent.updates for agent in world.agents) - min(agent.updates for agent in world.agents) <= 3
 
 
-def test_a_message_that_found_its_receiver_down_stalls_the_run_without_repeats():
-    never = {"kind": "rounds", "resend_after": "never"}
-    world = world_of(Averaging, in_rounds(Averaging, schedule=never), availability=AWAY, latency=1.0)
-    with pytest.raises(Stall, match="did not arrive and is not repeated; set resend_after"):
-        drive(world)
-    assert world.traffic.links.dropped > 0
-
-
 @pytest.mark.parametrize("resend_after", ["never", 1.0, None])
 def test_an_agent_that_goes_for_good_stalls_the_others_and_is_named(tmp_path, resend_after):
     (tmp_path / "up.csv").write_text("agent,up_from,up_to\n2,0,5.5\n")
@@ -282,24 +166,6 @@ def test_an_agent_that_goes_for_good_stalls_the_others_and_is_named(tmp_path, re
         drive(world_of(Averaging, in_rounds(Averaging, schedule=schedule), **fields))
     world, _ = rounds_of(Averaging, schedule={"kind": "rounds", "patience": 2.0}, updates=5, **fields)
     assert world.agents[1].updates >= 5
-
-
-def test_a_stall_is_found_when_the_last_copy_in_flight_is_dropped(tmp_path):
-    """Intervals 1, delays 0.5: what agent 0 sends at 1 and 2.5 finds agent 1 down, and nothing else is under way."""
-    (tmp_path / "up.csv").write_text("agent,up_from,up_to\n1,0,1.2\n1,4,100\n")
-    away, never = Trace(kind="trace", path="up.csv", others="up"), RoundsSchedule(resend_after="never")
-    world = world_of(
-        Stamp,
-        in_rounds(Stamp, schedule=never),
-        agents=2,
-        graph=random_graph(2, 1.0, np.random.default_rng(0)),
-        clock=Periodic(kind="periodic", phase="common"),
-        latency=0.5,
-        availability=away,
-        base=tmp_path,
-    )
-    with pytest.raises(Stall, match="agent 1 at time 3: round 2 can never begin, because the message of round 1 from"):
-        drive(world)
 
 
 def test_nothing_is_repeated_to_agents_that_never_come_back(tmp_path):
@@ -321,17 +187,6 @@ def test_nothing_is_repeated_to_agents_that_never_come_back(tmp_path):
     assert len(set(later)) == len(later) > 0
 
 
-def test_a_run_that_has_made_its_updates_does_not_stall():
-    never = {"kind": "rounds", "resend_after": "never"}
-    graph = random_graph(2, 1.0, np.random.default_rng(0))
-    for seed in range(30):
-        world = world_of(
-            Stamp, in_rounds(Stamp, schedule=never), agents=2, graph=graph, stop=Stop(updates=1), loss=0.9, seed=seed
-        )
-        drive(world)
-        assert world.ended == "every agent has made its updates"
-
-
 @pytest.mark.parametrize("away", [None, AWAY])
 @pytest.mark.parametrize("latency", LATENCIES)
 def test_with_patience_a_run_never_stalls(latency, away):
@@ -342,24 +197,6 @@ def test_with_patience_a_run_never_stalls(latency, away):
     for _, _, agent, tick, heard, _ in log.of("woke"):
         earlier = [event[4] for event in log.of("woke") if event[2] == agent and event[3] == tick - 1]
         assert all(now >= before for before in earlier for now, before in zip(heard, before, strict=True))
-
-
-def test_patience_that_is_never_needed_changes_nothing():
-    usual, _ = rounds_of(Averaging, latency=LATENCIES["exponential"])
-    patient, log = rounds_of(
-        Averaging, schedule={"kind": "rounds", "patience": 1000.0}, latency=LATENCIES["exponential"]
-    )
-    assert patient.now == usual.now
-    assert log.after(ROUNDS).tobytes() == averaging(usual.setting.task, usual.setting.graph, ROUNDS).tobytes()
-
-
-def test_an_agent_goes_on_when_its_patience_ends_with_the_newest_that_it_knows():
-    """Messages take 3.25, intervals 1, patience 1: steps at 1, 3, 5, ..., round 1 is known from 4.25 on."""
-    clock = Periodic(kind="periodic", phase="common")
-    _, log = rounds_of(Stamp, schedule={"kind": "rounds", "patience": 1.0}, clock=clock, latency=3.25, updates=6)
-    steps = [(time, heard) for _, time, agent, _, heard, _ in log.of("woke") if agent == 1]
-    assert [time for time, _ in steps[:6]] == [1.0, 3.0, 5.0, 7.0, 9.0, 11.0]
-    assert [heard[0] for _, heard in steps[:6]] == [-1, -1, 0, 1, 2, 3]
 
 
 def recursion(world, rounds):
@@ -386,80 +223,6 @@ def test_the_time_of_every_round_follows_from_intervals_and_delays(latency, rate
     assert np.array_equal([[ended[k, i] for i in range(AGENTS)] for k in range(ROUNDS)], expected)
 
 
-def test_one_straggler_slows_everybody_down():
-    fast, _ = rounds_of(Stamp)
-    slow, log = rounds_of(Stamp, clock=Poisson(kind="poisson", rate=[1.0, 1.0, 1.0, 0.1, 1.0, 1.0]))
-    assert slow.now > 3 * fast.now
-    assert log.ahead == 1
-    assert max(agent.updates for agent in slow.agents) <= ROUNDS + 3
-
-
-def test_rounds_meet_the_luck_of_the_asynchronous_run():
-    """Alone, the k-th round is the k-th wake-up; the messages of a tick have one delay under both schedules."""
-    alone = {"agents": 1, "graph": small_graph(1)}
-    _, barrier = rounds_of(Stamp, **alone)
-    _, clocked = run(Stamp, stop=Stop(updates=ROUNDS), **alone)
-    assert barrier.wakes() == clocked.wakes()
-    _, barrier = rounds_of(Stamp, latency=LATENCIES["exponential"])
-    _, clocked = run(Stamp, stop=Stop(updates=ROUNDS), latency=LATENCIES["exponential"])
-    both = barrier.delays().keys() & clocked.delays().keys()
-    assert len(both) >= 14 * (ROUNDS - 1)
-    assert {key: barrier.delays()[key] for key in both} == {key: clocked.delays()[key] for key in both}
-
-
-def test_every_copy_that_arrives_is_acknowledged_and_acknowledgements_are_counted():
-    world, log = rounds_of(Stamp, latency=0.5, loss=0.3, header_bytes=7)
-    sent, traffic = log.of("sent"), world.traffic
-    answers = [event for event in sent if event[5] == "acknowledgement of model"]
-    copies = [event for event in sent if event[5] == "model"]
-    assert len(answers) + len(copies) == traffic.links.sent
-    assert traffic.bytes.sent == 7 * len(answers) + (2 * 8 + 7) * len(copies)
-    assert traffic.vectors == len(copies)
-    arrived, answered = log.of("arrived"), _arrivals(log, "acknowledgement of model")
-    assert len(answers) == len(arrived) - len(answered)
-    assert len(copies) > len({event[2] for event in copies})
-
-
-def _arrivals(log, kind):
-    """What was sent of a kind and arrived by the end of the run."""
-    end = log.events[-1][1]
-    return [event for event in log.of("sent") if event[5] == kind and not event[4] and event[1] + event[3] <= end]
-
-
-def test_every_acknowledgement_has_luck_of_its_own():
-    _, log = rounds_of(Stamp, schedule={"kind": "rounds", "resend_after": 0.5}, latency=LATENCIES["exponential"])
-    delays: dict[tuple, list[float]] = {}
-    for event in log.of("sent"):
-        delays.setdefault((event[2], event[5]), []).append(event[3])
-    assert max(len(several) for several in delays.values()) > 3
-    assert all(len(set(several)) == len(several) for several in delays.values())
-
-
-def test_a_value_is_as_old_as_its_round_however_late_the_copy_that_arrived():
-    world, log = rounds_of(Stamp, loss=0.4, latency=0.5)
-    stepped = {(agent, tick): time for time, agent, tick in log.wakes()}
-    graph, inbox = world.setting.graph, world.inbox
-    senders = zip(graph.heads.tolist(), inbox.tick["model"].tolist(), strict=True)
-    assert inbox.sent_at["model"].tolist() == [stepped[key] for key in senders]
-
-
-def test_a_repeat_costs_no_privacy_and_arrives_as_overtaken_where_the_first_copy_did():
-    world, _ = rounds_of(Averaging, schedule={"kind": "rounds", "resend_after": 0.25}, latency=1.0)
-    assert world.traffic.links.lost == 0
-    assert world.traffic.overtaken > 0
-    per_agent = world.ledger.to_frame().groupby("agent")["count"].sum()
-    for agent in world.agents:
-        assert per_agent[agent.index] <= agent.updates + 1
-
-
-def test_repeats_that_are_not_needed_change_no_model_and_no_time():
-    usual, one = rounds_of(Averaging, latency=LATENCIES["lognormal"])
-    eager, two = rounds_of(Averaging, schedule={"kind": "rounds", "resend_after": 50.0}, latency=LATENCIES["lognormal"])
-    assert eager.now == usual.now
-    assert one.wakes() == two.wakes()
-    assert eager.traffic.vectors == usual.traffic.vectors
-
-
 @pytest.mark.parametrize("loss", [0.0, 0.4])
 def test_the_last_message_of_an_agent_that_fell_silent_stands_for_all_later_rounds(loss):
     world, _ = run(Limited, in_rounds(Limited), loss=loss, latency=1.0, stop=Stop(activations=1000))
@@ -481,44 +244,6 @@ def test_falling_silent_without_a_word_is_said_by_the_engine(loss):
     drive(world)
     assert world.agents[0].updates == 2
     assert min(agent.updates for agent in world.agents[1:]) > 5
-
-
-def test_agents_that_are_silent_from_the_start_are_not_waited_for():
-    world, _ = run(Local, in_rounds(Local), stop=Stop(time=5.0))
-    assert world.traffic.messages == 0
-    assert world.activations == 0
-
-
-def test_one_agent_that_is_silent_from_the_start_does_not_hold_up_its_neighbours():
-    world, log = run(Quiet, in_rounds(Quiet), stop=Stop(time=20.0))
-    assert world.agents[0].updates == 0
-    assert min(agent.updates for agent in world.agents[1:]) > 5
-    assert all(event[4][0] == -1 for event in log.of("woke") if event[2] == 1)
-
-
-def test_a_last_message_that_comes_after_patience_has_ended_is_still_read():
-    """Intervals 1, delays 2.5, patience 1: the last message leaves at 1, steps are at 1, 3 and 4.5."""
-    clock = Periodic(kind="periodic", phase="common")
-    schedule = {"kind": "rounds", "patience": 1.0}
-    graph = random_graph(2, 1.0, np.random.default_rng(0))
-    _, log = run(
-        Once, in_rounds(Once, schedule=schedule), agents=2, graph=graph, clock=clock, latency=2.5, stop=Stop(time=5.0)
-    )
-    assert [(event[1], event[4][0]) for event in log.of("woke") if event[2] == 1] == [(1.0, -1), (3.0, -1), (4.5, 0)]
-
-
-@pytest.mark.parametrize("loss", [0.0, 0.3])
-def test_a_step_that_says_nothing_to_a_neighbour_still_ends_its_round_for_it(loss):
-    _, log = rounds_of(Choosy, loss=loss, latency=0.5)
-    kinds = {event[5] for event in log.of("sent")}
-    assert "empty round" in kinds
-    _, other = rounds_of(Choosy, latency=LATENCIES["exponential"])
-    assert log.after(ROUNDS).tobytes() == other.after(ROUNDS).tobytes()
-
-
-def test_two_messages_of_one_kind_to_one_neighbour_in_a_round_are_refused():
-    with pytest.raises(ValueError, match=r"agent \d sent agent \d two messages of one kind in a round"):
-        run(Chatter, in_rounds(Chatter, kind="stamp"))
 
 
 @pytest.mark.parametrize(

@@ -55,36 +55,11 @@ def mean_of_slowest(rates):
 
 
 @BOTH
-@pytest.mark.parametrize("interval", [0.5, 3.0])
-def test_equal_intervals_without_latency_give_a_round_every_interval(engine, interval):
-    clock = Periodic(kind="periodic", period=interval, phase="common")
-    ends = ends_of_rounds(engine, 20, clock=clock)
-    assert np.array_equal(ends, np.tile(interval * np.arange(1, 21)[:, None], (1, 6)))
-
-
-@BOTH
 def test_agents_out_of_phase_fall_into_step_within_the_diameter_of_the_graph(engine):
     ends = ends_of_rounds(engine, 20, clock=Periodic(kind="periodic", period=2.0), graph=small_graph(6))
     assert len(set(ends[0])) == 6
     settled = ends[3:]
     assert np.array_equal(settled, np.tile(ends[0].max() + 2.0 * np.arange(3, 20)[:, None], (1, 6)))
-
-
-@BOTH
-@pytest.mark.parametrize("latency", [0.25, 7.0])
-def test_equal_intervals_and_delays_give_a_round_every_interval_plus_delay(engine, latency):
-    clock = Periodic(kind="periodic", period=2.0, phase="common")
-    ends = ends_of_rounds(engine, 20, clock=clock, latency=latency)
-    assert np.array_equal(ends[:, 0], 2.0 + (2.0 + latency) * np.arange(20))
-    assert (ends == ends[:, :1]).all()
-
-
-@BOTH
-def test_one_slow_agent_gives_everybody_its_own_pace(engine):
-    """Once word of the slow agent has gone round, nobody makes more rounds than it does."""
-    clock = Periodic(kind="periodic", period=[1.0, 1.0, 5.0, 1.0, 1.0, 1.0], phase="common")
-    ends = ends_of_rounds(engine, 20, clock=clock)
-    assert (np.diff(ends[3:], axis=0) == 5.0).all()
 
 
 @pytest.mark.parametrize("patience", [0.5, 2.0, 100.0])

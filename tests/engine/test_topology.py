@@ -10,7 +10,7 @@ import pytest
 from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.simulator.contract.bench import small_task
-from hushnet.simulator.network.graphs import components, describe
+from hushnet.simulator.network.graphs import components, describe, graph_line
 from hushnet.simulator.network.topology import TOPOLOGIES, TopologyParameters
 from pydantic import TypeAdapter, ValidationError
 from scipy import sparse, stats
@@ -48,7 +48,8 @@ def matrix(graph):
 
 
 def test_every_kind_but_the_file_is_among_the_common_tests():
-    assert {fields["kind"] for fields in KINDS} == set(TOPOLOGIES) - {"edge_list"}
+    directed = {"directed_ring", "directed_random", "exponential"}  # tests/protocols/test_directed_graphs.py
+    assert {fields["kind"] for fields in KINDS} == set(TOPOLOGIES) - {"edge_list", *directed}
 
 
 @pytest.mark.parametrize("fields", KINDS, ids=lambda fields: fields["kind"])
@@ -306,3 +307,16 @@ def test_the_description_counts_what_is_there():
         "degree": {"min": 0, "mean": 6 / 5, "max": 2},
         "weight": {"min": 1.0, "mean": 2.0, "max": 3.0},
     }
+
+
+def test_diameter_and_spectral_gap_are_those_of_known_graphs(tmp_path):
+    """Of a ring with weights 1/3 the eigenvalues are (1 + 2 cos(2 pi k / n)) / 3."""
+    n, task = 24, task_of()
+    ring, complete = build({"kind": "ring"}), build({"kind": "complete"})
+    one_way = build({"kind": "directed_ring"})
+    assert (ring.diameter, complete.diameter, one_way.diameter) == (n // 2, 1, n - 1)
+    assert ring.spectral_gap == pytest.approx(2 * (1 - np.cos(2 * np.pi / n)) / 3, rel=1e-9)
+    assert complete.spectral_gap == pytest.approx(1.0, rel=1e-9)
+    assert one_way.spectral_gap == pytest.approx(1 - np.abs(1 + np.exp(2j * np.pi / n)) / 2, rel=1e-9)
+    assert "diameter 12, spectral gap 0.0227" in graph_line(describe(build({"kind": "ring"}, task)))
+    assert "diameter" not in describe(edge_list(tmp_path, "a,b,1\nc,d,1\n", allow_disconnected=True))

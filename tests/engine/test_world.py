@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always, Diurnal, OnOff, Trace, Window
-from hushnet.agents.errors import Divergence, InputError
+from hushnet.agents.errors import Divergence
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
-from hushnet.agents.tasks.base import Task
-from hushnet.protocols.algorithms.baselines import Local
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.network.clocks import Periodic, Poisson, Recorded
 from hushnet.simulator.network.network import Network
-from hushnet.simulator.network.randomness import QUANTUM, Draws, stable_ids
+from hushnet.simulator.network.randomness import Draws, stable_ids
 from hushnet.simulator.network.rates import StragglerRates
 from hushnet.simulator.network.setting import Stop
-from hushnet.simulator.recording.recorder import Recorder
 
 from .driving import drive
-from .helpers import Chatter, Collect, Echo, EventLog, Stamp, Whisper, run, world_of
+from .helpers import Chatter, EventLog, run, world_of
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "linear_12_agents.npz"
 TOGETHER = Periodic(kind="periodic", phase="common")
@@ -54,23 +51,9 @@ def read(log, agent):
 # Order of equal times
 
 
-def test_a_zero_delay_message_is_there_before_the_next_wake_up():
-    _, log = run(graph=pair(), agents=2, clock=TOGETHER, latency=0.0, stop=Stop(time=4.0))
-    assert read(log, 1) == {1.0: 0, 2.0: 1, 3.0: 2, 4.0: 3}
-    assert read(log, 0) == {1.0: -1, 2.0: 0, 3.0: 1, 4.0: 2}
-
-
 def test_a_message_that_arrives_at_the_instant_of_a_wake_up_is_read_there():
     _, log = run(graph=pair(), agents=2, clock=TOGETHER, latency=2.0, stop=Stop(time=5.0))
     assert read(log, 0) == read(log, 1) == {1.0: -1, 2.0: -1, 3.0: 0, 4.0: 1, 5.0: 2}
-
-
-def test_wake_ups_of_one_instant_follow_the_agents():
-    _, log = run(agents=6, clock=Periodic(kind="periodic", period=[1.0, 0.5, 1.5, 0.5, 1.0, 3.0], phase="common"))
-    for _, wakes in itertools.groupby(log.wakes(), key=lambda wake: wake[0]):
-        agents = [agent for _, agent, _ in wakes]
-        assert agents == sorted(agents)
-        assert len(agents) == len(set(agents))
 
 
 def test_arrivals_come_before_going_down_and_wake_ups_after(tmp_path):
@@ -81,24 +64,6 @@ def test_arrivals_come_before_going_down_and_wake_ups_after(tmp_path):
     assert [event[1] for event in log.of("arrived") if event[2][1] == 1 and not event[4]] == [4.0, 5.0]
     assert read(log, 1) == {1.0: -1, 2.0: 0, 5.0: 1, 6.0: 4}
     assert world.traffic.links.dropped == 2
-
-
-def test_the_recorder_sees_an_instant_when_everything_else_of_it_is_over():
-    log = EventLog()
-    world = world_of(clock=TOGETHER, latency=0.0, stop=Stop(time=5.0), log=log, recorder=log, every=0.5)
-    drive(world)
-    samples = [event for event in log.events if event[0] == "record"]
-    assert [(time, activations) for _, time, activations in samples] == [(k / 2, 6 * (k // 2)) for k in range(11)]
-    for one, other in itertools.pairwise(log.events):
-        assert not (one[0] == "record" and other[0] in ("woke", "sent", "arrived") and one[1] == other[1])
-
-
-def test_a_run_includes_everything_that_happens_at_its_last_instant():
-    world, log = run(graph=pair(), agents=2, clock=TOGETHER, latency=1.0, stop=Stop(time=3.0))
-    assert (3.0, 1, 2) in log.wakes()
-    assert world.traffic.links.delivered == 4
-    assert world.traffic.links.in_flight == 2
-    assert (world.now, world.ended) == (3.0, "the time was up")
 
 
 # Presence
@@ -115,11 +80,6 @@ def test_a_receiver_that_is_down_at_arrival_never_sees_the_message(tmp_path):
     assert versions == sorted(versions)
     assert len(versions) > 3
     assert not dropped & set(versions)
-
-
-def test_the_tick_of_a_down_agent_counts_on(tmp_path):
-    _, log = run(agents=6, clock=TOGETHER, **present(tmp_path, "2,0,2.5\n2,7.5,99\n"))
-    assert [tick for _, agent, tick in log.wakes() if agent == 2] == [0, 1, 7, 8, 9, 10, 11]
 
 
 def test_absences_do_not_move_the_other_wake_ups_nor_the_luck_of_messages(tmp_path):
@@ -167,27 +127,10 @@ def test_an_agent_that_has_left_neither_wakes_nor_receives_again():
     assert world.traffic.links.dropped > 0
 
 
-def test_an_agent_that_leaves_before_it_joins_never_takes_part():
-    for join, leave in ((5.0, 2.0), (5.0, 5.0), (0.0, 0.0)):
-        windows = {"joins": Window(share=1.0, between=[join] * 2), "leaves": Window(share=1.0, between=[leave] * 2)}
-        world, log = run(availability=Always(kind="always", **windows))
-        assert log.events == []
-        assert world.traffic.start_vectors == 0
-        assert not world.started.any()
-
-
 # Luck
 
 
 NETWORK = {"latency": {"kind": "lognormal", "mean": 1.5, "sigma": 1.0}, "loss": 0.2}
-
-
-def test_the_same_seed_gives_the_same_events_and_bitwise_the_same_models():
-    one, first = run(CoordinateDescent, descent(mu=0.5), availability=CHURN, seed=5, **NETWORK)
-    other, second = run(CoordinateDescent, descent(mu=0.5), availability=CHURN, seed=5, **NETWORK)
-    assert first.events == second.events
-    assert one.state.agent["model"].values.tobytes() == other.state.agent["model"].values.tobytes()
-    assert run(CoordinateDescent, descent(mu=0.5), availability=CHURN, seed=6, **NETWORK)[1].events != first.events
 
 
 def test_protocols_meet_the_same_wake_ups_delays_and_losses():
@@ -196,51 +139,6 @@ def test_protocols_meet_the_same_wake_ups_delays_and_losses():
     assert stamps.wakes() == models.wakes()
     assert stamps.delays() == models.delays()
     assert stamps.losses() == models.losses()
-
-
-def test_a_change_of_the_loss_rate_leaves_wake_ups_and_delays_alone():
-    _, none = run(availability=CHURN, **{**NETWORK, "loss": 0.0})
-    _, many = run(availability=CHURN, **{**NETWORK, "loss": 0.7})
-    assert none.wakes() == many.wakes()
-    assert none.delays() == many.delays()
-
-
-def test_raising_the_loss_only_adds_losses():
-    losses = [run(availability=CHURN, **{**NETWORK, "loss": p})[1].losses() for p in (0.0, 0.1, 0.4, 0.9)]
-    for few, many in itertools.pairwise(losses):
-        assert few < many
-
-
-@pytest.mark.parametrize("kind", ["exponential", "lognormal", "gamma"])
-def test_doubling_the_latency_doubles_every_delay(kind):
-    _, once = run(latency={"kind": kind, "mean": 0.7})
-    _, twice = run(latency={"kind": kind, "mean": 1.4})
-    assert once.wakes() == twice.wakes()
-    longer = twice.delays()
-    assert once.delays().keys() == longer.keys()
-    assert all(abs(longer[key] - 2 * delay) <= 1.5 * QUANTUM for key, delay in once.delays().items())
-    assert all((delay / QUANTUM).is_integer() for delay in longer.values())
-
-
-def test_any_recorder_leaves_models_and_events_as_they_are():
-    parameters = descent(mu=0.5)
-    plain, events = run(CoordinateDescent, parameters, **NETWORK)
-    for metrics, every in (("objective traffic age updates accuracy epsilon", 0.3), ("updates", 1.0)):
-        recorder = Recorder(metrics.split(), objective=None)
-        watched, seen = run(CoordinateDescent, parameters, recorder=recorder, every=every, activations=7, **NETWORK)
-        assert seen.events == events.events
-        assert watched.state.agent["model"].values.tobytes() == plain.state.agent["model"].values.tobytes()
-
-
-def test_another_neighbour_moves_nobody_elses_luck():
-    ring, more = small_graph(6), np.zeros((6, 6))
-    more[ring.tails, ring.heads] = ring.weights
-    more[1, 5] = more[5, 1] = 1.0
-    _, few = run(graph=ring, **NETWORK)
-    _, many = run(graph=Graph.from_matrix(more), **NETWORK)
-    assert few.wakes() == many.wakes()
-    assert few.delays().items() < many.delays().items()
-    assert {key[:2] for key in many.delays().keys() - few.delays().keys()} == {(1, 5), (5, 1)}
 
 
 def test_luck_belongs_to_the_users_ids():
@@ -322,13 +220,6 @@ def test_coordinate_descent_reproduces_the_golden_trace(mu, objective):
 # Start
 
 
-def test_known_starts_are_counted_apart():
-    world, log = run(start="known", stop=Stop(time=5.0))
-    assert world.traffic.start_vectors == len(world.setting.graph.heads)
-    assert world.traffic.links.sent == len(log.of("sent"))
-    assert min(event[4] for event in log.of("woke"))[0] == -1
-
-
 @pytest.mark.parametrize("start", ["own", "zero"])
 def test_a_neighbour_that_was_never_heard_shows_the_own_model_or_zeros(start):
     world, log = run(start=start, latency=4.0, clock=TOGETHER, stop=Stop(time=6.0))
@@ -339,40 +230,7 @@ def test_a_neighbour_that_was_never_heard_shows_the_own_model_or_zeros(start):
             assert set(seen) == {(agent + 1.0, tick - 1.0) if start == "own" else (0.0, 0.0)}
 
 
-def test_a_start_for_one_neighbour_is_told_to_nobody_else():
-    world, log = run(Whisper, clock=TOGETHER, stop=Stop(time=1.0), latency=9.0)
-    graph = world.setting.graph
-    for _, _, agent, _, heard, _ in log.of("woke"):
-        for neighbour, version in zip(graph.neighbours(agent).tolist(), heard, strict=True):
-            assert version == (-1 if graph.neighbours(neighbour)[0] == agent else -2)
-    assert world.traffic.start_vectors == 6
-
-
-def test_start_vectors_do_not_depend_on_the_wake_ups_that_a_late_agent_misses():
-    """A joining agent's own clock has ticked from time 0: its first step has the tick of that wake-up."""
-    availability = Always(kind="always", joins=Window(share=1.0, between=[2.5, 2.5]))
-    _, log = run(clock=TOGETHER, availability=availability, stop=Stop(time=4.0))
-    assert {(time, tick) for time, _, tick in log.wakes()} == {(3.0, 2), (4.0, 3)}
-
-
 # Stop
-
-
-def test_a_run_stops_at_its_activations():
-    world, log = run(stop=Stop(activations=17))
-    assert (world.activations, len(log.wakes()), world.ended) == (17, 17, "the activations were reached")
-
-
-def test_a_run_stops_with_the_step_that_reaches_its_vectors():
-    world, log = run(stop=Stop(vectors=50))
-    last = world.setting.graph.degrees[log.wakes()[-1][1]]
-    assert 50 <= world.traffic.vectors < 50 + last
-    assert world.ended == "the vectors were sent"
-
-
-def test_a_run_stops_with_the_reaction_that_reaches_its_vectors():
-    world, _ = run(Echo, clock=Recorded(kind="recorded", order=[0, 5], spacing=10.0), stop=Stop(vectors=6), latency=1.0)
-    assert (world.now, world.ended) == (11.0, "the vectors were sent")
 
 
 def test_a_run_stops_when_everybody_has_made_its_updates():
@@ -382,34 +240,9 @@ def test_a_run_stops_when_everybody_has_made_its_updates():
     assert world.ended == "every agent has made its updates"
 
 
-def test_the_first_limit_that_is_reached_ends_the_run():
-    stop = Stop(time=100.0, activations=1000, vectors=10**6, updates=2)
-    assert run(stop=stop)[0].ended == "every agent has made its updates"
-    assert run(stop=dataclasses.replace(stop, time=1.0))[0].ended == "the time was up"
-    assert run(stop=dataclasses.replace(stop, activations=3))[0].ended == "the activations were reached"
-
-
-def test_agents_that_are_done_end_a_run_without_a_time():
-    world, _ = run(CoordinateDescent, descent(updates=4), stop=Stop(activations=10**6))
-    assert [agent.updates for agent in world.agents] == [4] * 6
-    assert (world.ended, world.activations) == ("every agent has finished", 24)
-
-
 def test_agents_that_are_done_do_not_shorten_a_run_with_a_time():
     world, _ = run(CoordinateDescent, descent(updates=1), stop=Stop(time=50.0))
     assert (world.now, world.ended) == (50.0, "the time was up")
-
-
-def test_a_protocol_without_steps_is_over_at_once():
-    world, log = run(Local, Local.Parameters(kind="local"), stop=Stop(activations=5))
-    assert (world.now, world.ended, log.events) == (0.0, "every agent has finished", [])
-
-
-def test_agents_that_are_done_do_not_wait_for_the_time_at_which_they_would_leave():
-    availability = Always(kind="always", leaves=Window(share=1.0, between=[500.0, 500.0]))
-    world, _ = run(CoordinateDescent, descent(updates=2), availability=availability, stop=Stop(activations=10**6))
-    assert world.ended == "every agent has finished"
-    assert world.now < 500
 
 
 def test_a_run_ends_when_everybody_has_left():
@@ -424,44 +257,7 @@ def test_a_run_ends_when_everybody_has_left():
         assert world.ended == ended
 
 
-def test_a_run_ends_when_everybody_is_down_for_good(tmp_path):
-    rows = "".join(f"{agent},0,{agent + 2}\n" for agent in range(6))
-    for stop in (Stop(activations=10**6), Stop(updates=10**6)):
-        world, log = run(stop=stop, **present(tmp_path, rows))
-        assert max(time for time, *_ in log.wakes()) < 7
-        assert world.now < 20
-
-
-def test_a_recorded_order_that_is_played_ends_the_run():
-    world, log = run(clock=Recorded(kind="recorded", order=[3, 1, 3]), stop=Stop(activations=100))
-    assert log.wakes() == [(1.0, 3, 0), (2.0, 1, 0), (3.0, 3, 1)]
-    assert world.ended == "every agent has finished"
-
-
-@pytest.mark.parametrize("limit", [{"time": 9.3}, {"activations": 20}, {"vectors": 40}, {"updates": 3}])
-def test_the_last_record_is_taken_at_the_end(limit):
-    log = EventLog()
-    world = world_of(stop=Stop(**limit), recorder=log, every=1.0)
-    drive(world)
-    finals = log.of("final")
-    assert finals == [("final", world.now, world.activations)]
-    assert log.events[-1] == finals[0]
-    assert [time for _, time, _ in log.of("record")] == [float(k) for k in range(int(world.now) + 1)]
-
-
-def test_records_by_activations_are_taken_after_the_step():
-    log = EventLog()
-    drive(world_of(stop=Stop(activations=10), recorder=log, activations=4))
-    assert [activations for _, _, activations in log.of("record")] == [0, 4, 8]
-
-
 # Traffic
-
-
-def test_bandwidth_delays_by_the_size_and_bytes_are_counted():
-    world, log = run(bandwidth=32.0, header_bytes=16, latency=0.5, clock=TOGETHER)
-    assert set(log.delays().values()) == {0.5 + (2 * 8 + 16) / 32.0}
-    assert world.traffic.bytes.sent == 32 * world.traffic.links.sent
 
 
 def test_a_broadcast_is_one_message_and_a_vector_for_each_neighbour():
@@ -485,27 +281,7 @@ def test_an_overtaken_message_counts_as_delivered_and_changes_nothing():
     assert world.traffic.links.delivered == len(log.of("arrived"))
 
 
-def test_an_agent_without_neighbours_works_alone():
-    graph = Graph.from_matrix(np.array([[0.0, 1, 0], [1, 0, 0], [0, 0, 0]]))
-    world, log = run(CoordinateDescent, descent(mu=1.0), agents=3, graph=graph, stop=Stop(time=40.0))
-    assert world.agents[2].updates > 10
-    assert not any(2 in event[2][:2] for event in log.of("sent"))
-    assert np.any(world.protocol.models(world.state)[2] != 0)
-
-
 # Protocols that react or keep every message
-
-
-def test_reactions_of_one_tick_draw_their_own_noise_and_their_own_luck():
-    world, log = run(Echo, latency={"kind": "exponential", "mean": 0.5}, loss=0.2, availability=CHURN)
-    answers = [event for event in log.of("sent") if event[5] == "answer"]
-    by_reaction = {(event[2][0], event[2][2], event[6]) for event in answers}
-    numbers = [vector for *_, vector in by_reaction]
-    ticks = [key for *key, _ in by_reaction]
-    assert len({tuple(key) for key in ticks}) < len(ticks), "some tick saw several reactions"
-    assert len(set(numbers)) == len(numbers)
-    assert len({event[3] for event in answers}) == len(answers)
-    assert world.traffic.conserved
 
 
 def test_every_message_of_one_step_has_its_own_luck():
@@ -523,29 +299,6 @@ def test_every_message_of_one_step_has_its_own_luck():
         ]
         assert len(set(delays)) == len(delays)
     assert world.traffic.links.sent == 13
-
-
-def test_a_reaction_before_the_first_tick_has_luck_of_its_own():
-    """Agent 0 wakes; everybody answers before having ticked, each with the first attempt of tick -1."""
-    complete = Graph.from_matrix(np.ones((5, 5)))
-    latency = {"kind": "exponential", "mean": 0.01}
-    order = Recorded(kind="recorded", order=[0])
-    world, log = run(Echo, agents=5, graph=complete, clock=order, latency=latency, stop=Stop(time=3.0))
-    network = Network(world.setting.network, list(range(5)), stable_ids(list(range(5))), Draws(1))
-    answers = {event[2]: event[3] for event in log.of("sent") if event[5] == "answer"}
-    assert len(answers) == 16
-    for (sender, receiver, tick), delay in answers.items():
-        assert tick == -1
-        assert delay == network.delays_and_losses(sender, np.array([receiver]), -1, 1, 0.0, 8)[0][0]
-
-
-def test_a_protocol_may_keep_every_message_until_its_next_step():
-    world, log = run(Collect, latency={"kind": "uniform", "high": 5.0}, availability=CHURN)
-    heard = world.protocol.models(world.state)[:, 0]
-    waiting = [len(world.inbox.pending[agent]) for agent in range(6)]
-    for agent in range(6):
-        arrived = sum(up for _, _, (_, receiver, _), _, up, _ in log.of("arrived") if receiver == agent)
-        assert heard[agent] + waiting[agent] == arrived > 0
 
 
 # Knowing the schedule
@@ -587,30 +340,6 @@ def test_a_planted_nan_names_agent_time_and_field(planted):
     assert world.now == first
     assert f"at time {first:.6g}:" in str(error.value)
     assert len(log.of("record")) == int(first / 0.25) + 1, "what was recorded is kept"
-
-
-def test_an_explosion_to_infinity_is_named():
-    class Explode(Stamp):
-        def step(self, me):
-            with np.errstate(over="ignore"):
-                me.model[:] *= 1e300
-
-    world = world_of(Explode, clock=TOGETHER)
-    with pytest.raises(Divergence, match=r"agent 0 at time 2: model became infinite"):
-        drive(world)
-
-
-def test_a_link_without_a_delay_is_refused_before_the_run_with_its_field(tmp_path):
-    (tmp_path / "delays.csv").write_text("sender,receiver,delay\n0,1,0.5\n")
-    with pytest.raises(InputError, match="no delay from 1 to 0") as error:
-        world_of(agents=2, graph=pair(), base=tmp_path, latency={"kind": "matrix", "path": "delays.csv"})
-    assert error.value.field == ("network", "latency", "path")
-
-
-def test_a_delay_file_reaches_the_messages(tmp_path):
-    (tmp_path / "delays.csv").write_text("sender,receiver,delay\n0,1,0.5\n1,0,2\n")
-    _, log = run(agents=2, graph=pair(), base=tmp_path, latency={"kind": "matrix", "path": "delays.csv"})
-    assert {(sender, delay) for (sender, _, _), delay in log.delays().items()} == {(0, 0.5), (1, 2.0)}
 
 
 class SummedNoise(CoordinateDescent):

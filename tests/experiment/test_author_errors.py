@@ -1,4 +1,4 @@
-"""Whatever an author's protocol raises while a run is made, or gives wrongly, is said with a line of the author's."""
+"""A mistake in a protocol of exchanges is said with a line of the author's, by `check` and by `run`."""
 
 import pytest
 from hushnet.simulator.cli import main
@@ -13,53 +13,48 @@ stop: {time: 2}
 record: {every: 1.0, metrics: [accuracy]}
 seeds: 1
 """
-PROTOCOL = """\
-from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
-from hushnet.protocols.steps import Constants
+PAIRS = """\
+from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 
 
 class Mine(Protocol):
     Parameters = ProtocolParameters
+    traits = Traits(exchange="pairwise")
 
     def layout(self):
-        return Layout(agent={"model": 3}, messages={"model": MessageKind(3, mirrors="model")})
-
-    def constants(self):
-        return GIVEN
+        kinds = {"request": MessageKind(3), "reply": MessageKind(3)}
+        return Layout(agent={"model": 3}, messages=kinds)
 
     def start(self, me):
-        STARTED
+        pass
 
-    @staticmethod
-    def step(me):
+    def request(me, partner):
         me.message = me.model
 
+    def respond(me, partner, heard):
+        me.message = me.model
 
-def looked_up(table):
-    return table["nothing"]
+    def complete(me, partner, heard):
+        pass
 """
-SILENT = "me.send('model', me.model, me.public('zero'))"
 
 
-@pytest.mark.parametrize("how", [["event"], ["auto", "--no-contract"]], ids=" ".join)
+@pytest.mark.parametrize("command", [["check"], ["run", "--quiet", "--out", "out"]], ids=" ".join)
 @pytest.mark.parametrize(
-    ("given", "started", "said"),
+    ("given", "instead", "said"),
     [
-        ("looked_up({})", SILENT, "mine.py:23, `return table[\"nothing\"]`: KeyError: 'nothing'"),
-        ("3", SILENT, "mine.py:11, `def constants(self):`: must give Constants, not int"),
-        (
-            "Constants(agent={'a': [1.0]})",
-            SILENT,
-            "mine.py:11, `def constants(self):`: a has the shape (1,), and there",
-        ),
-        ("Constants(run={'a': 'x'})", SILENT, "mine.py:11, `def constants(self):`: could not convert string"),
-        ("Constants()", "looked_up({})", "mine.py:23, `return table[\"nothing\"]`: KeyError: 'nothing'"),
+        ('{"request": MessageKind(3), "reply"', '{"question": MessageKind(3), "answer"', "they are: question, answer"),
+        ("def complete", "def conclude", "exchanges pairwise, but has no function complete"),
+        ('exchange="pairwise"', "", "has request and no step, which nobody would call; set traits = Traits(exchange="),
     ],
 )
-def test_an_error_has_a_line_of_the_authors(how, given, started, said, tmp_path, capsys):
-    (tmp_path / "mine.py").write_text(PROTOCOL.replace("GIVEN", given).replace("STARTED", started))
+def test_a_mistake_in_an_exchange_is_found_by_check_and_by_run(
+    command, given, instead, said, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(PAIRS.replace(given, instead))
     (tmp_path / "author.yaml").write_text(SCENARIO)
-    engine, *more = how
-    out = ["--out", str(tmp_path / "out"), "--quiet", "--trust-code", "--set", f"engine={engine}", *more]
-    assert main(["run", str(tmp_path / "author.yaml"), *out]) == 1
-    assert said in capsys.readouterr().err
+    assert main([command[0], "author.yaml", "--trust-code", *command[1:]]) == 2
+    found = capsys.readouterr().err
+    assert "author.yaml:5: protocols.mine: mine.py:8, `def layout(self):`: Mine " in found
+    assert said in found

@@ -42,12 +42,6 @@ def test_what_a_summary_leaves_out_is_there_where_it_is_asked_for(said, capsys, 
         assert words in whole.replace("\n", " ")
 
 
-def test_two_runs_have_no_interval(said, capsys, monkeypatch):
-    lines = said(capsys, monkeypatch, "--seeds", "2")
-    assert "too few for intervals" in "\n".join(lines)
-    assert not any("\N{PLUS-MINUS SIGN}" in line for line in lines)
-
-
 def test_a_sweep_has_a_column_for_its_ends_and_its_middle(said, capsys, monkeypatch):
     swept = ["--set", "sweep={network.loss: [0.0, 0.1, 0.2, 0.3, 0.4]}", "--out", "swept"]
     lines = [line.rstrip() for line in said(capsys, monkeypatch, "--seeds", "2", *swept) if line.strip()]

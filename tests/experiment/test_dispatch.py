@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import pickle
-import re
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hushnet.agents.errors import InputError, OutOfResources, RunFailure
-from hushnet.simulator.experiment import Experiment, dispatch, hire, perform, remote
+from hushnet.agents.errors import OutOfResources, RunFailure
+from hushnet.simulator.experiment import Experiment, dispatch, hire, perform
 from hushnet.simulator.experiment.plan import plan
 from hushnet.simulator.experiment.processes import OwnProcesses
-from hushnet.simulator.experiment.remote import WorkerContext, context_of, pack, work
+from hushnet.simulator.experiment.remote import WorkerContext, work
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.limits import memory
 from hushnet.simulator.storage.store import Store
@@ -98,62 +96,6 @@ def test_runs_that_lose_their_process_together_are_made_by_themselves_until_the_
     assert f"{queue[3].run.place}: killed its worker 3 times" in str(failures[0])
     assert workers.lost == 1 + alone
     assert len(list(experiment.folder.glob("*/manifest.json"))) == 15
-
-
-def test_a_protocol_known_to_end_its_process_is_tried_once(experiment):
-    queue = plan(experiment, list(experiment.runs()))
-    own = next(planned for planned in queue if planned.run.protocol == "own")
-    experiment.deadly[own.kind] = "it ends its process"
-    workers = Shuffled(np.random.default_rng(2), deadly=own.name)
-    assert "killed its worker 1 time (" in str(perform(experiment, workers=workers)[0])
-    assert workers.lost == 1
-
-
-def test_others_are_asked_only_for_as_many_runs_as_take_longer_than_starting_them(tmp_path, monkeypatch):
-    plain = load(write(tmp_path), overrides=["protocols={local: {kind: local}}"])
-    workers = Shuffled(np.random.default_rng(4))
-    assert perform(Experiment(plain, tmp_path / "few"), workers=workers) == []
-    assert workers.given == 0, "eight short runs"
-    monkeypatch.setattr(importlib.import_module("hushnet.simulator.experiment.perform"), "FEW", 2)
-    assert perform(Experiment(plain, tmp_path / "few"), workers=workers) == []
-    assert workers.given == 0, "all of them are there"
-    assert perform(Experiment(plain, tmp_path / "many"), workers=workers) == []
-    assert workers.given == 8
-
-
-def some_runs(experiment: Experiment, there: Path, **changes: Any) -> Any:
-    queue = plan(experiment, list(experiment.runs()))[:2]
-    there.mkdir(exist_ok=True)
-    return work(replace(context_of(experiment, queue, there), **changes), pack(queue))
-
-
-def test_a_worker_leaves_nothing_where_it_has_been(experiment, tmp_path):
-    assert [outcome.status for outcome in some_runs(experiment, tmp_path / "x")] == ["complete"] * 2
-    assert list((tmp_path / "x").iterdir()) == []
-
-
-def test_a_worker_with_other_versions_is_refused(experiment, tmp_path):
-    for name, version in (("hushnet", "0.0+old"), ("numpy", "1.0")):
-        with pytest.raises(InputError, match=rf"{name} .* for {re.escape(version)}; install the same"):
-            some_runs(experiment, tmp_path / "x", versions=((name, version),))
-
-
-def test_a_worker_that_does_not_see_the_results_folder_says_so(experiment, tmp_path):
-    with pytest.raises(InputError, match=r"elsewhere is not the same folder .*; choose one that all machines share"):
-        some_runs(experiment, tmp_path / "x", folder=tmp_path / "elsewhere" / "x")
-
-
-def test_a_run_that_nobody_waits_for_any_more_is_given_up(experiment, tmp_path, monkeypatch):
-    monkeypatch.setattr(remote, "CHECK_INTERVAL", 0.0)
-    made = remote.run_stack
-
-    def left_alone(*given):
-        (tmp_path / "x").rename(tmp_path / "gone")
-        return made(*given)
-
-    monkeypatch.setattr(remote, "run_stack", left_alone)
-    assert some_runs(experiment, tmp_path / "x") == []
-    assert list(experiment.folder.glob("*/manifest.json")) == []
 
 
 def test_more_processes_than_fit_into_memory_are_refused_with_the_numbers(experiment, monkeypatch):

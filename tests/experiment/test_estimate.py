@@ -41,17 +41,6 @@ def test_the_disk_that_a_grid_takes_is_estimated_within_a_factor_of_three_and_no
     assert 1 / 3 < found.disk / written < 3
 
 
-def test_what_is_there_already_is_not_counted_again_and_nothing_is_written(tmp_path):
-    data = {**SWEPT, "sweep": {}, "stop": {"time": 2}}
-    folder = tmp_path / "results"
-    estimate(Experiment(load(data), folder))
-    assert not folder.exists()
-    perform(Experiment(load(data), folder))
-    found = estimate(Experiment(load({**data, "seeds": 3}), folder))
-    assert (found.runs, found.there) == (6, 2)
-    assert estimate(Experiment(load(data), folder)).disk == 0
-
-
 def test_trials_are_estimated_apart_and_their_choice_is_used_once_they_are_there(tmp_path, capsys):
     data = {**SWEPT, "sweep": {}, "stop": {"time": 2}, "seeds": 2}
     data["tune"] = {"over": {"cd.mu": [0.1, 0.2, 0.3]}, "seeds": 2}

@@ -2,12 +2,9 @@
 
 import importlib.metadata
 import json
-import subprocess
-import sys
 
 import pytest
 from hushnet.simulator.cli import main
-from hushnet.simulator.contract import repeats
 from hushnet.simulator.experiment import run_once
 
 SCENARIO = """\
@@ -184,54 +181,6 @@ def test_a_step_that_sends_where_nothing_is_declared_is_found_before_its_first_r
     assert (code, there) == (1, {"local", "cd"})
     assert made == ["local", "cd"]
     assert "sends message at its step 2, against what Mine declares by sends: Every(period=2, phase=0) for" in said
-
-
-def test_a_deterministic_plugin_is_repeated_once_and_then_known(tmp_path, capsys, monkeypatch):
-    write(tmp_path)
-    assert ran(tmp_path, capsys)[0] == 0
-    assert len(list((tmp_path / "out" / ".cache").glob("repeats-*.json"))) == 1
-    repeats._known.clear()
-    monkeypatch.setattr(repeats, "one_run", None)
-    assert ran(tmp_path, capsys)[0] == 0
-
-
-@pytest.mark.slow
-def test_a_crash_in_native_code_is_one_failed_run_with_its_line(tmp_path, capfd):
-    where = write(tmp_path, "STEP", "ctypes.string_at(0)")
-    code, said, there = ran(tmp_path, capfd)
-    assert code == 1
-    assert f"{where}, `ctypes.string_at(0)`: Fatal Python error: Segmentation fault" in said
-    assert len(said.splitlines()) == 1
-    assert there == {"local", "cd"}
-
-
-def test_a_thread_that_lives_on_is_one_failed_run_with_the_line_that_started_it(tmp_path, capsys):
-    where = write(tmp_path, "STEP", "threading.Thread(target=LIVE.wait).start()")
-    code, said, there = ran(tmp_path, capsys, "--no-contract")
-    for name, module in list(sys.modules.items()):
-        if name.startswith("hushnet_plugin_mine_") and hasattr(module, "LIVE"):  # others of its tests fail at once
-            module.LIVE.set()
-    assert code == 1
-    assert f"{where}, `" in said
-    assert "that it has started lives on after the run" in said
-    assert there == {"local", "cd"}
-
-
-def test_a_process_of_the_shell_waits_for_no_thread_and_shows_no_traceback(tmp_path):
-    write(tmp_path, "IMPORT", "threading.Thread(target=LIVE.wait).start(); atexit.register(lambda: 1 / 0)")
-    given = ["run", str(tmp_path / "s.yaml"), "--out", str(tmp_path / "out"), "--quiet", "--trust-code"]
-    command = [sys.executable, "-m", "hushnet.simulator.cli", *given, "--no-contract"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (ended.returncode, "Traceback" in ended.stderr) == (0, False), ended.stderr
-
-
-def test_an_error_in_a_thread_is_one_line(tmp_path):
-    where = write(tmp_path, "IMPORT", "t = threading.Thread(target=lambda: 1 / 0); t.start(); t.join()")
-    command = [sys.executable, "-m", "hushnet.simulator.cli", "check", str(tmp_path / "s.yaml"), "--trust-code"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0
-    assert ended.stderr.startswith(f"warning: {where}, `t = threading")
-    assert ended.stderr.endswith("ZeroDivisionError in a thread of its own: division by zero\n")
 
 
 class Unloadable(importlib.metadata.EntryPoint):

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import gc
 import json
-import subprocess
-import sys
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import dask.config
-import psutil
 import pytest
 from distributed import LocalCluster, Security
 from hushnet.agents.errors import InputError, RunFailure
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
-from hushnet.simulator.experiment import Experiment, RunOutcome, Workers, hire, perform
-from hushnet.simulator.experiment.remote import WorkerContext
+from hushnet.simulator.experiment import Experiment, Workers, hire, perform
 from hushnet.simulator.language.loading import load
-from hushnet.simulator.storage.store import Store
 
 from .sweep import content, strays, write
 
@@ -49,40 +41,6 @@ def test_two_processes_leave_the_same_bytes_as_this_one(workers, tmp_path):
     check_same_bytes(tmp_path, workers)
 
 
-def test_what_was_sent_to_workers_is_not_kept(workers, tmp_path):
-    assert perform(experiment(tmp_path, "single"), workers=workers) == []
-    gc.collect()
-    assert [there for there in gc.get_objects() if type(there) is WorkerContext] == []
-
-
-@pytest.mark.slow
-def test_four_processes_leave_the_same_bytes_as_this_one(tmp_path):
-    with hire(4) as four:
-        check_same_bytes(tmp_path, four)
-
-
-def connections(process: psutil.Process) -> list[Any]:
-    """The internet sockets of a process; none if it has ended, as killed workers of other tests may at any time."""
-    with suppress(psutil.NoSuchProcess):
-        return process.net_connections("inet")
-    return []
-
-
-def test_processes_have_no_sockets_by_which_others_could_reach_them(workers, tmp_path):
-    assert perform(experiment(tmp_path, "out"), workers=workers) == []
-    ours = psutil.Process()
-    found = {process.pid: connections(process) for process in (ours, *ours.children(recursive=True))}
-    assert len(found) > 2, "some of ours"
-    assert [socket for sockets in found.values() for socket in sockets] == []
-
-
-def test_a_process_that_has_ended_has_no_connections():
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    seen = psutil.Process(process.pid)
-    process.wait()
-    assert connections(seen) == []
-
-
 @pytest.mark.parametrize("scheme", ["tcp", "tls"])
 def test_a_cluster_that_exists_leaves_the_same_bytes(tmp_path, scheme):
     """Its workers are threads here; that they are elsewhere makes no difference to what is sent."""
@@ -104,26 +62,6 @@ def test_a_cluster_that_exists_leaves_the_same_bytes(tmp_path, scheme):
         assert cluster.scheduler_address.startswith(f"{scheme}://")
         with dask.config.set(files), hire(scheduler=cluster.scheduler_address) as existing:
             check_same_bytes(tmp_path, existing)
-
-
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_no_job_on_this_machine_needs_dask(jobs):
-    program = (
-        "import sys, hushnet.simulator.console as c\n"
-        f"c.hire({jobs})\n"
-        "print({'dask', 'distributed'} & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"
-
-
-def test_runs_that_are_there_are_not_run_again_by_anybody(workers, tmp_path):
-    perform(experiment(tmp_path, "out"))
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*/manifest.json")}
-    told: list[RunOutcome] = []
-    perform(experiment(tmp_path, "out"), workers=workers, on_run=lambda _, outcome: told.append(outcome))
-    assert [outcome.there for outcome in told] == [True] * 16
-    assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -167,28 +105,6 @@ def test_bad_input_in_a_process_has_its_line_in_the_scenario(workers, tmp_path):
     path.write_text(path.read_text().replace("{kind: local}", "{kind: coordinate_descent, confidence: [1.0, 2.0]}"))
     with pytest.raises(InputError, match=r"small\.yaml:8: protocols.local.confidence"):
         perform(Experiment(load(path, trust_code=True), tmp_path / "out"), workers=workers)
-
-
-def test_a_store_in_use_is_refused_in_one_sentence(tmp_path, capsys):
-    with Store(tmp_path / "out").locked():
-        arguments = ["run", str(write(tmp_path)), "--trust-code", "--out", str(tmp_path / "out"), "--jobs", "2"]
-        assert main(arguments) == 2
-    assert "is writing there" in capsys.readouterr().err
-
-
-def test_the_shell_says_what_failed_with_exit_code_1_and_shows_the_rest(tmp_path, capsys):
-    path = write(tmp_path, fails=True)
-    assert main(["run", str(path), "--trust-code", "--out", str(tmp_path / "out"), "--quiet"]) == 1
-    captured = capsys.readouterr()
-    assert "ZeroDivisionError: a mistake of the user's" in captured.err
-    assert "Traceback" not in captured.err + captured.out
-    assert f"results: {tmp_path / 'out'}" in captured.out
-
-
-@pytest.mark.parametrize("jobs", ["0", "-1", "two"])
-def test_a_wrong_number_of_jobs_is_one_sentence(tmp_path, capsys, jobs):
-    assert main(["run", "quickstart", "--jobs", jobs, "--out", str(tmp_path)]) == 2
-    assert "must be a number from 1, or auto" in capsys.readouterr().err
 
 
 def test_a_scheduler_that_is_not_there_is_one_sentence(tmp_path, capsys):

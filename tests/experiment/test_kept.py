@@ -8,7 +8,6 @@ from hushnet.protocols.invariants import NoInvariant
 from hushnet.simulator import run
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.analysis.summary import print_summary
-from hushnet.simulator.report.overview import warnings
 from rich.console import Console
 
 
@@ -88,8 +87,3 @@ def test_the_summary_warns_of_what_is_broken_and_remarks_on_what_was_not_declare
     assert "keeps something back: the invariant 'model told' is broken in 2 of 2 runs, first at time 1 (agent " in text
     assert "a plug-in declares no invariant" in text
     assert text.count("invariant") == 2
-
-
-def test_the_report_page_warns_of_it(collection):
-    [warning] = [text for text in warnings(collection) if "invariant" in text]
-    assert warning.startswith("keeps something back: the invariant 'model told' is broken in 2 of 2 runs")

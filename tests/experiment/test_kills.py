@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import re
 import signal
 import subprocess
@@ -84,45 +83,6 @@ def undisturbed(tmp_path_factory) -> dict[str, bytes]:
     folder = tmp_path_factory.mktemp("undisturbed")
     run(write(folder, seconds=0.06, hold=True), out=folder / "out", trust_code=True)
     return content(folder / "out")
-
-
-def kill_at_random(scenario: Path, out: Path, luck: random.Random, kills: int) -> None:
-    """Kill -9 the parent or a worker, again and again, and run again until all is done."""
-    while kills:
-        sweep = Sweep(scenario, out)
-        while kills and sweep.heartbeat():
-            time.sleep(luck.uniform(0.0, 0.3))
-            workers = sweep.workers()
-            if not workers:  # others are about to take their place, or all is done
-                continue
-            kills -= 1
-            if luck.random() < 0.4:
-                sweep.process.kill()
-                sweep.end()
-                _, orphans = psutil.wait_procs(workers, timeout=LONG)
-                assert orphans == []
-                break
-            sweep.before = len(runs(out))
-            with suppress(psutil.NoSuchProcess):
-                luck.choice(workers).kill()
-        else:
-            code, said = sweep.end()
-            # An innocent run that was hit three times within one sweep is quarantined there, as a guilty one would be.
-            assert code == 0 or (code == 1 and "killed its worker 3 times" in said), said
-            if kills:  # all was there before the last kill: once more from the beginning of some runs
-                for manifest in luck.sample(sorted(runs(out)), 8):
-                    manifest.unlink()
-    code, said = Sweep(scenario, out).end()
-    assert code == 0, said
-
-
-@pytest.mark.slow
-def test_killed_at_random_and_run_again_it_is_as_if_nothing_had_happened(scenario, undisturbed, tmp_path):
-    """A few times, as from a shell; ``python -m tests.campaigns.kills`` does it by the hundred."""
-    kill_at_random(scenario, tmp_path / "out", random.Random("kills 5"), 5)
-    assert content(tmp_path / "out") == undisturbed
-    assert strays(tmp_path / "out") == set()
-    assert len(runs(tmp_path / "out")) == 16
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.analysis.aggregate import curves, final_values
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.analysis.targets import reached
 from hushnet.simulator.cli import main
-from hushnet.simulator.compare.tables import compare_folders
-from hushnet.simulator.language.loading import load
-from hushnet.simulator.report.page import write_report
-from hushnet.simulator.storage.provenance import run_id
+from hushnet.simulator.console.comparing import compare_folders
+from hushnet.simulator.report.report_page import write_report
 
 SCENARIO = """\
 schema: 1
@@ -120,41 +116,3 @@ def test_where_all_runs_are_limited_the_reason_is_said_and_nothing_else_fails(sh
     assert code == 5
     assert "limits.events admits 60" in said.err
     assert "Traceback" not in said.err
-
-
-def test_limits_are_no_part_of_what_a_run_is():
-    unknown = {"code_version": "", "plugin_source": None, "data_fingerprint": "", "libraries": {}, "form": ""}
-    ids = {
-        run_id(load(json.loads(text)).scenario.resolved(), "cd", 0, **unknown)
-        for text in (SMALL, SMALL.replace('"schema"', '"limits": {"events": 7, "memory": "2 GiB"}, "schema"'))
-    }
-    assert len(ids) == 1
-
-
-SMALL = """{"schema": 1, "scenario": "small", "task": {"kind": "mean_estimation", "agents": 3}, "topology":
-{"kind": "ring"}, "protocols": {"cd": {"kind": "local"}}, "stop": {"time": 1}}"""
-
-
-@pytest.mark.parametrize(
-    ("given", "bytes_"), [("2 GiB", 2**31), ("1.5GB", 1_500_000_000), ("300 MiB", 300 * 2**20), ("1 TB", 10**12)]
-)
-def test_memory_is_given_with_a_unit(given, bytes_):
-    scenario = {**json.loads(SMALL), "limits": {"memory": given}}
-    assert load(scenario).scenario.limits.limits().memory == bytes_
-
-
-@pytest.mark.parametrize(
-    ("setting", "said"),
-    [
-        ("limits.memory=2", "limits.memory"),
-        ("limits.memory=2 parsecs", "must be a number with a unit of MB, MiB, GB, GiB, TB, TiB, such as 2 GiB"),
-        ("limits.seconds=0", "limits.seconds"),
-        ("limits.events=0", "limits.events"),
-        ("limits.event=7", "did you mean 'events'?"),
-        ('sweep={"limits.events": [10, 20]}', "limits.events"),
-    ],
-)
-def test_limits_that_are_none_are_refused(setting, said, tmp_path, capsys):
-    (tmp_path / "stopped.yaml").write_text(SCENARIO)
-    assert main(["check", str(tmp_path / "stopped.yaml"), "--set", setting]) == 2
-    assert said in capsys.readouterr().err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 
 import pytest
@@ -45,14 +44,6 @@ def test_every_run_has_a_line_and_is_there_the_next_time(scenario, tmp_path, cap
     assert not LOGGER.handlers
 
 
-def test_a_folder_of_somebody_else_gets_no_log(scenario, tmp_path):
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / "thesis.tex").write_text("mine")
-    assert main(["run", str(scenario), "--out", str(out)]) == 2
-    assert sorted(path.name for path in out.iterdir()) == ["thesis.tex"]
-
-
 def test_a_log_that_cannot_be_written_stops_nothing(scenario, tmp_path):
     out = tmp_path / "out"
     assert main(["run", str(scenario), "--out", str(out), "--quiet"]) == 0
@@ -60,9 +51,3 @@ def test_a_log_that_cannot_be_written_stops_nothing(scenario, tmp_path):
     (out / FILE).mkdir()
     assert main(["run", str(scenario), "--out", str(out), "--quiet", "--set", "stop.time=3"]) == 0
     assert (out / MARKER).exists()
-
-
-def test_others_may_listen(scenario, tmp_path, caplog):
-    with caplog.at_level(logging.INFO, "hushnet"):
-        assert main(["run", str(scenario), "--out", str(tmp_path / "out"), "--quiet"]) == 0
-    assert sum("complete in" in record.getMessage() for record in caplog.records) == 2

@@ -15,10 +15,10 @@ from hushnet.agents.objectives.objectives import LocalOnly
 from hushnet.agents.tables import Table
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
 from hushnet.simulator.contract.bench import small_graph, small_task
-from hushnet.simulator.metrics.criteria import quality, size_bins
+from hushnet.simulator.metrics.criterion_metrics import quality, size_bins
 from hushnet.simulator.metrics.losses import training_loss
 from hushnet.simulator.metrics.metric import Reading, quantile
-from hushnet.simulator.metrics.network import ages
+from hushnet.simulator.metrics.network_metrics import ages
 from hushnet.simulator.network.clocks import Poisson
 from hushnet.simulator.network.latency import Exponential
 from hushnet.simulator.network.network import Bernoulli, NetworkParameters

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import tracemalloc
-import weakref
 
 import numpy as np
 import pytest
-from hushnet.agents.errors import OutOfResources
-from hushnet.protocols.base import Layout, Protocol
 from hushnet.simulator.cli import main
-from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
-from hushnet.simulator.experiment import Experiment, plan
-from hushnet.simulator.experiment.execute import execute
+from hushnet.simulator.engine.selection import EventEngine
+from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.limits import memory
 
@@ -26,17 +21,6 @@ SCENARIO = {
     "protocols": {"cd": {"kind": "coordinate_descent"}},
     "stop": {"time": 1.0},
 }
-
-
-def test_the_estimate_is_within_a_factor_of_two_of_what_building_takes():
-    loaded = load(SCENARIO)
-    experiment = Experiment(loaded)
-    run = next(experiment.runs())
-    tracemalloc.start()
-    experiment.world(run)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert 0.5 < memory.expected_bytes(loaded.scenario) / peak < 2.0
 
 
 SIZES = {"agents": 300, "dimension": 3, "samples": [2, 4], "test_samples": 2}
@@ -140,30 +124,6 @@ def test_what_every_protocol_lays_out_is_estimated_within_a_factor_of_three(prot
     assert 1 / 3 < needed / peak < 3
 
 
-def test_edge_blocks_that_do_not_fit_are_refused_before_anything_is_built(tmp_path, capsys):
-    task = {"kind": "linear_classification", "agents": 1000, "dimension": 200, "samples": [2, 4], "test_samples": 1}
-    limited = {**SCENARIO, "task": task, "limits": {"memory": "100 MiB"}}
-    (tmp_path / "s.yaml").write_text(json.dumps(limited))
-    assert main(["check", str(tmp_path / "s.yaml")]) == 0
-    admm = {**limited, "protocols": {"admm": {"kind": "collaborative_admm", "mu": 1.0, "rho": 1.0}}}
-    (tmp_path / "s.yaml").write_text(json.dumps(admm))
-    for command in (["check"], ["run", "--quiet", "--out", str(tmp_path / "out")]):
-        assert main([*command, str(tmp_path / "s.yaml")]) == 5
-        assert "limits.memory admits 100.0 MiB" in capsys.readouterr().err
-    assert not list((tmp_path / "out").glob("*/manifest.json"))
-
-
-def test_a_layout_that_needs_data_counts_as_a_model():
-    class Own(Protocol):
-        def layout(self):
-            return Layout({"model": len(self.problem.task.train.labels)})
-
-        def start(self, me):
-            me.fall_silent()
-
-    assert memory.expected_layout(Own, None, memory.Sizes(3, 7)).agent == {"model": 7}
-
-
 def test_a_file_that_does_not_fit_is_refused_by_its_size_before_it_is_read(files, tmp_path, capsys):
     """What comes after the first rows is a hole, which reading would complain about."""
     table = tmp_path / "table.csv"
@@ -198,35 +158,6 @@ def test_check_refuses_what_does_not_fit_where_no_data_are_needed(topology, tmp_
     assert "large: needs about" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("precision", ["float64", "float32"])
-def test_making_the_data_holds_them_once(precision):
-    task = load({**SCENARIO, "task": {**SCENARIO["task"], "precision": precision}}).scenario.task
-    tracemalloc.start()
-    built = task.build(rng=np.random.default_rng(1), data_dir=None)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    held = sum(t.features.nbytes + t.labels.nbytes for t in (built.train, built.test))
-    assert peak < 1.3 * held
-    # 400 counts uniform on 40 to 80: their mean has a deviation of 0.6, some 0.6 % of an agent's 110 rows.
-    assert task.extent(None).data == pytest.approx(held, rel=0.05)
-
-
-def test_a_run_and_its_records_keep_no_copy_of_data_in_single_precision():
-    fields = {"agents": 150, "dimension": 100, "samples": [200, 300], "points": "ball", "precision": "float32"}
-    protocol = {"kind": "coordinate_descent", "smoothness": "public"}
-    scenario = {**SCENARIO, "task": {**SCENARIO["task"], **fields}, "protocols": {"cd": protocol}, "engine": "batched"}
-    experiment = Experiment(load({**scenario, "record": {"every": 0.5, "metrics": ["objective", "accuracy"]}}))
-    [run] = experiment.runs()
-    BatchedEngine().run(experiment.world(run))  # compiles what is to be compiled, untraced
-    tracemalloc.start()
-    world = experiment.world(run)
-    BatchedEngine().run(world)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert world.engine == "batched (steps in batches)"
-    assert peak < 1.25 * sum(table.features.nbytes for table in (world.setting.task.train, world.setting.task.test))
-
-
 def test_a_world_that_does_not_fit_is_refused_with_the_numbers_and_exit_code_5(tmp_path, capsys):
     path = tmp_path / "huge.yaml"
     path.write_text(
@@ -239,41 +170,3 @@ def test_a_world_that_does_not_fit_is_refused_with_the_numbers_and_exit_code_5(t
     assert "huge: needs about" in message
     assert "GiB are available" in message
     assert len(message.strip().splitlines()) == 1
-
-
-def test_a_similarity_graph_of_many_agents_counts_its_matrix():
-    large = {**SCENARIO, "task": {**SCENARIO["task"], "agents": 200_000}, "topology": {"kind": "angular_similarity"}}
-    with pytest.raises(OutOfResources, match="GiB of memory"):
-        memory.check_memory(load(large).scenario)
-
-
-@pytest.mark.parametrize(("radius", "copied"), [(None, False), (0.5, True)])
-def test_steps_read_the_rows_of_the_task_where_nobody_changes_any(radius, copied):
-    """A copy of all rows for every world would be as large as the data."""
-    protocols = {"da": {"kind": "dual_averaging", "radius": radius}}
-    experiment = Experiment(load({**SCENARIO, "protocols": protocols}))
-    world = experiment.world(next(experiment.runs()))
-    rows = world.step_tables.rows[0]
-    assert np.shares_memory(rows, world.setting.task.train.features) != copied
-    assert radius is None or np.linalg.norm(rows, axis=1).max() <= radius + 1e-12
-
-
-def test_a_world_of_large_data_is_gone_before_the_next_is_made(monkeypatch):
-    """Its parts refer to each other, and it may hold a copy of all rows."""
-    monkeypatch.setattr(plan, "LARGE", 0)
-    experiment = Experiment(load({**SCENARIO, "seeds": {"data": 1, "run": 3}, "engine": "event"}))
-    gc.collect()
-    gc.disable()
-    worlds: list[weakref.ref] = []
-
-    def count(world):
-        if not worlds or worlds[-1]() is not world:
-            worlds.append(weakref.ref(world))
-
-    try:
-        for run in experiment.runs():
-            execute(experiment, run, count)
-            assert sum(world() is not None for world in worlds) == 1
-    finally:
-        gc.enable()
-    assert len(worlds) == 3

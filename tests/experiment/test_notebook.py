@@ -12,6 +12,7 @@ from pathlib import Path
 import nbclient
 import nbformat
 import pytest
+from hushnet.agents.errors import InputError
 from hushnet.simulator import run
 from hushnet.simulator.api import Result
 
@@ -58,12 +59,6 @@ def test_runs_show_how_far_they_are(kernel, tmp_path):
     assert "preparing" in kernel[0]
     assert "left" in kernel[1]
     assert kernel[-1].endswith("done")
-
-
-def test_outside_of_a_notebook_nothing_is_shown(tmp_path, capsys, monkeypatch):
-    monkeypatch.delitem(sys.modules, "IPython", raising=False)
-    run(LITTLE, out=tmp_path / "out")
-    assert capsys.readouterr().out == ""
 
 
 def test_results_and_comparisons_show_themselves(tmp_path):
@@ -120,6 +115,51 @@ def test_in_a_real_kernel_runs_report_and_results_are_tables_and_pictures(tmp_pa
         assert part in output["data"]["text/html"]
 
 
-def test_the_example_notebook_has_no_output_that_could_be_stale():
-    found = json.loads(NOTEBOOK.read_text())["cells"]
-    assert all(cell.get("outputs", []) == [] for cell in found)
+def test_metrics_given_to_run_can_be_drawn_and_be_targets(tmp_path):
+    spread = lambda snapshot: float(snapshot.models.std())  # noqa: E731
+    asked = {"target": {"metric": "spread", "level": 100.0}, "figures": [{"y": "spread", "x": "time"}]}
+    result = run({**LITTLE, **asked}, out=tmp_path / "out", metrics={"spread": spread})
+    [figure] = result.figures()
+    assert figure.axes[0].get_ylabel() == "spread"
+    assert "max-width: 100%" in result._repr_html_()
+    assert "time_to_target" in set(result.compare().differences["measure"])
+    with pytest.raises(InputError, match=r"figures\[0\].y = 'spread': metric is not recorded"):
+        run({**LITTLE, **asked, "target": None}, out=tmp_path / "other")
+
+
+def test_an_error_in_a_notebook_is_its_sentence():
+    assert InputError("loss = 2: must be at most 1")._render_traceback_() == ["InputError: loss = 2: must be at most 1"]
+
+
+CLASS = """
+from hushnet.protocols.base import Layout, MessageKind, Protocol
+from hushnet.protocols.steps import average
+from hushnet.simulator import run
+class Mine(Protocol):
+    def layout(self):
+        return Layout(agent={"model": 1}, messages={"model": MessageKind(1, mirrors="model")})
+    def start(self, me):
+        me.send("model", me.model, me.public("zeros"))
+    def step(me):
+        me.model = average(me)
+        me.message = me.model
+"""
+
+
+@pytest.mark.slow
+def test_a_class_of_a_cell_runs_in_two_processes_and_errors_are_a_sentence(tmp_path):
+    given = {**LITTLE, "figures": [], "protocols": {"mine": {"kind": "mine"}}, "seeds": 4}
+    given["record"] = {"every": 1, "metrics": ["mse"]}
+    sources = [
+        CLASS,
+        f"run({given!r}, protocols={{'mine': Mine}}, jobs=2).manifests[0]['status']",
+        f"run({ {**given, 'stop': {'time': -1}}!r}, protocols={{'mine': Mine}})",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    resources = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(
+        notebook, timeout=300, kernel_name="python3", resources=resources, allow_errors=True
+    ).execute()
+    _, made, wrong = (cell.outputs for cell in notebook.cells)
+    assert made[-1]["data"]["text/plain"] == "'complete'"
+    assert "".join(wrong[-1]["traceback"]) == "InputError: scenario: stop.time = -1: must be at least 1e-09"

@@ -9,8 +9,6 @@ import pytest
 from hushnet.agents.availability import Always, OnOff
 from hushnet.agents.errors import Divergence
 from hushnet.agents.losses import LOSSES
-from hushnet.agents.objectives.objectives import mean_losses
-from hushnet.agents.tables import Table
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.network.clocks import Poisson
@@ -80,23 +78,6 @@ def test_absent_late_and_leaving_agents_count_with_the_models_that_they_have(ava
     check(recorder, world_of(recorder, availability=availability, fields={"start": "local"}, **interval))
 
 
-@pytest.mark.parametrize("interval", INTERVALS[:3], ids=str)
-@pytest.mark.parametrize("kind", ["rounds", "single precision", "some steps only", "warm start"])
-def test_it_holds_for_every_form_of_coordinate_descent(kind, interval):
-    recorder, task = Keeping(), small_task()
-    fields = {
-        "rounds": {"schedule": "rounds"},
-        "some steps only": {"updates": 3},
-        "warm start": {"start": "local"},
-    }.get(kind)
-    if kind == "single precision":
-        features = task.train.features.astype(np.float32)
-        task = replace(task, train=replace(task.train, features=features))
-    lossless = 0.0 if kind == "rounds" else 0.2
-    world = world_of(recorder, task=task, loss=lossless, fields=fields, **interval)
-    check(recorder, world)
-
-
 def check(recorder: Keeping, world: World) -> None:
     """Every recorded objective is that of the models that were kept beside it."""
     drive(world)
@@ -144,15 +125,3 @@ def test_an_objective_that_explodes_is_reported_at_its_own_instant():
     recorder._reading = Exploding(world.protocol.objective(), world)
     with pytest.raises(Divergence, match=r"at time 4: model has exploded; the objective grew from"):
         drive(world)
-
-
-def test_mean_losses_are_those_of_the_rows():
-    rng, offsets = np.random.default_rng(1), np.array([0, 3, 3, 7, 8, 12])
-    table = Table(rng.standard_normal((12, 4)), rng.choice([-1.0, 1.0], 12), offsets)
-    task = replace(small_task(), train=table)
-    models = rng.standard_normal((5, 4))
-    losses = mean_losses(task, models)
-    for agent in range(5):
-        shard = table.shard(agent)
-        own = task.loss.value(shard.features @ models[agent], shard.labels).mean() if len(shard) else 0.0
-        assert losses[agent] == pytest.approx(own, rel=1e-14)

@@ -20,10 +20,10 @@ from hushnet.simulator.experiment import proofs as proving
 from hushnet.simulator.experiment.plan import plan
 from hushnet.simulator.experiment.proofs import to_replay
 from hushnet.simulator.figures import frontier
-from hushnet.simulator.figures.files import drawing
+from hushnet.simulator.figures.figure_files import drawing
 from hushnet.simulator.figures.style import FigureStyle
 from hushnet.simulator.language.loading import load
-from hushnet.simulator.report.page import write_report
+from hushnet.simulator.report.report_page import write_report
 from rich.console import Console
 
 UPDATES = 3
@@ -171,14 +171,6 @@ def test_tables_and_figures_show_no_verified_epsilon_where_nothing_was_replayed(
     assert (page.count("verified by replay<"), page.count("verified by construction<")) == (2, 1)
 
 
-def test_seeds_of_a_point_are_replayed_while_proofs_last_and_the_statement_names_them(tmp_path, replayed):
-    result = ran(tmp_path, fields={"seeds": 3}, proofs=2)
-    assert replayed == [({}, 0), ({}, 1)]
-    for manifest in result.manifests:
-        assert manifest["privacy"]["verified"] < EPSILON
-        assert manifest["privacy"]["contract"].endswith("replayed here (seed 0 and 1 other seed)")
-
-
 def test_more_proofs_verify_more_points_and_what_was_replayed_stays_so(tmp_path, replayed):
     first = by_point(ran(tmp_path, proofs=2))
     every = ran(tmp_path, proofs=len(TIMES))
@@ -190,16 +182,6 @@ def test_more_proofs_verify_more_points_and_what_was_replayed_stays_so(tmp_path,
     assert {time for time in TIMES if first[time] == again[time]} == {2.0, 9.0}
     unasked = by_point(ran(tmp_path, contract=False))
     assert unasked == again
-
-
-def test_four_points_at_most_are_replayed_by_default_for_each_protocol_and_its_parameters(tmp_path, replayed):
-    protocols = {key: {"kind": "mine", "privacy": {**PRIVACY, "multiplier": m}} for key, m in (("a", 3.0), ("b", 4.0))}
-    protocols["c"] = {**protocols["a"], "label": "like a"}
-    result = ran(tmp_path, fields={**TIMED, "protocols": protocols})
-    times = [values["stop.time"] for values, _ in replayed]
-    assert times == [9.0, 2.0, 3.0, 4.0] * 2
-    verified = {(m["protocol"], m["grid"]["stop.time"]) for m in result.manifests if m["privacy"]["verified"] < EPSILON}
-    assert verified == {(key, time) for key in protocols for time in times}
 
 
 def test_the_largest_world_the_longest_run_and_every_topology_and_task_come_first():
@@ -221,15 +203,6 @@ def test_a_leak_in_the_largest_world_counts_where_nothing_was_replayed(tmp_path)
     assert found[5]["contract"]["text"].startswith("failed: replayed at task.agents = 14, seed 0: agent")
     assert math.isinf(found[5]["privacy"]["verified"])
     assert math.isinf(found[14]["privacy"]["verified"])
-
-
-def test_what_a_sweep_does_not_concern_is_replayed_once(tmp_path, replayed):
-    other = {"kind": "mine", "privacy": {**PRIVACY, "multiplier": 4.0}}
-    protocols = {"mine": {"kind": "mine", "privacy": PRIVACY}, "other": other}
-    sweep = {"protocols.other.privacy.multiplier": [4.0, 5.0, 6.0]}
-    result = ran(tmp_path, fields={"protocols": protocols, "sweep": sweep}, proofs=1)
-    assert len(replayed) == 4
-    assert all(manifest["privacy"]["verified"] < EPSILON for manifest in result.manifests)
 
 
 def test_shipped_protocols_are_verified_by_construction_at_every_point(tmp_path):

@@ -8,14 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from hushnet.agents.availability import OnOff
-from hushnet.agents.errors import InputError
-from hushnet.agents.tables import Table
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.algorithms.edge_consensus_admm import EdgeConsensusAdmm, EdgeConsensusAdmmParameters
 from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.language.figure_parameters import BIN
 from hushnet.simulator.metrics import recordable
-from hushnet.simulator.metrics.criteria import quality, size_bins
+from hushnet.simulator.metrics.criterion_metrics import quality, size_bins
 from hushnet.simulator.metrics.metric import statistics
 from hushnet.simulator.network.clocks import Poisson
 from hushnet.simulator.network.latency import Exponential
@@ -81,37 +79,6 @@ def test_a_metric_cannot_write_what_it_looks_at():
         drive(world_of(Recorder([], own={"vandal": state_vandal}), every=1.0))
 
 
-def test_a_metric_reads_every_public_attribute_of_a_block_and_can_write_none():
-    attributes = ("uniform", "width", "offsets", "values", "rows")
-    seen = []
-
-    def curious(snapshot):
-        for name, own in world.state.agent.items():
-            block = snapshot.state.agent[name]
-            public = [word for word in dir(own) if not word.startswith("_")]
-            assert public == sorted([*attributes, "joined", "of", "put", "taken", "width_of"])
-            for attribute in attributes:
-                assert np.array_equal(getattr(block, attribute), getattr(own, attribute))
-            assert np.array_equal(block.of(slice(1, 3)), own.of(slice(1, 3)))
-            assert not any(array.flags.writeable for array in block.of(slice(1, 3)))
-            assert np.array_equal(block[2], own[2])
-            some = np.array([2, 0])
-            assert np.array_equal(block.taken(some), own.taken(some))
-            assert block.width_of(some) == own.width_of(some)
-            with pytest.raises(ValueError, match="read-only"):
-                block.put(some, 0.0)
-            assert len(block) == len(own)
-            assert not any(array.flags.writeable for array in (block.values, block.offsets, block.rows, block[0]))
-            assert own.offsets.flags.writeable
-        seen.append(snapshot.now)
-        return 0.0
-
-    world = world_of(Recorder([], own={"curious": curious}), every=4.0)
-    drive(world)
-    assert len(world.state.agent) > 1
-    assert seen == [0.0, 4.0, 8.0, 12.0, 12.0]
-
-
 @pytest.mark.parametrize(
     "shared",
     [
@@ -145,12 +112,6 @@ def test_samples_are_taken_at_their_instants_and_once_at_the_end():
     counts = trace["activations"].unique().tolist()
     assert counts[:-1] == list(range(0, counts[-2] + 1, 10))
     assert counts[-1] == world.activations
-
-
-def test_a_final_sample_at_a_record_instant_replaces_it():
-    trace, _, _ = trace_of(["updates"], every=4.0)
-    assert trace["time"].unique().tolist() == [0.0, 4.0, 8.0, 12.0]
-    assert not trace.duplicated(["time", "metric", "statistic"]).any()
 
 
 def test_the_trace_has_the_tidy_columns():
@@ -192,27 +153,6 @@ def test_accuracy_statistics_are_mean_worst_decile_and_bins_over_agents():
         assert last[name] == pytest.approx(values[places == place].mean())
 
 
-@pytest.mark.parametrize("samples", [[3, 3, 3], [1, 2], list(range(10, 101)), [5, 1, 9, 9, 9, 9, 2], [0, 4]])
-def test_an_agents_size_lies_within_the_bin_that_it_is_in(samples):
-    names, places = size_bins(np.array(samples))
-    assert len(set(names)) == len(names)
-    for size, place in zip(samples, places, strict=True):
-        low, top = names[place].removeprefix("samples ").split("-")
-        assert int(low) <= size <= int(top)
-
-
-def test_bins_of_many_sizes_are_five_and_about_equal():
-    names, places = size_bins(np.arange(10, 110))
-    assert len(names) == 5
-    assert np.bincount(places).tolist() == pytest.approx([20] * 5, abs=1)
-
-
-def test_an_agent_without_test_rows_has_no_accuracy():
-    task = small_task(2, empty=False)
-    empty = Table(np.zeros((0, 3)), np.zeros(0), np.zeros(3, dtype=np.int64))
-    assert np.isnan(quality(type(task)(**{**task.__dict__, "test": empty}), np.zeros((2, 3)))).all()
-
-
 def test_epsilon_is_claimed_always_and_verified_at_few_instants():
     trace, world, _ = trace_of(["epsilon"], every=0.5)
     counts = trace.groupby("metric")["time"].nunique()
@@ -237,29 +177,12 @@ def test_without_noise_epsilon_is_infinite_and_without_messages_it_is_zero():
     assert np.isinf(trace["value"].iloc[-1])
 
 
-def test_traffic_adds_up_at_every_sample():
-    trace, _, _ = trace_of(["traffic"], every=0.5)
-    wide = trace.pivot_table(index="time", columns="statistic", values="value")
-    assert (wide["sent"] == wide["delivered"] + wide["lost"] + wide["dropped"] + wide["in_flight"]).all()
-    assert (wide["overtaken"] <= wide["delivered"]).all()
-
-
 def test_age_is_the_time_since_what_is_known_was_sent():
     trace, world, _ = trace_of(["age"], every=4.0)
     last = trace.groupby("statistic")["value"].last()
     ages = world.now - world.inbox.sent_at["model"]
     assert last["mean"] == pytest.approx(ages.mean())
     assert last["worst"] == ages.max()
-
-
-def test_every_agent_has_the_mean_age_of_what_it_knows_at_the_end():
-    _, world, recorder = trace_of(["age"], every=1.0)
-    graph, times = world.setting.graph, world.inbox.sent_at["model"]
-    expected = []
-    for agent in range(graph.agents):
-        heard = [time for time in times[graph.edges_of(agent)] if np.isfinite(time)]
-        expected.append(world.now - np.mean(heard) if heard else np.nan)
-    np.testing.assert_allclose(recorder.agents(world)["age"], expected, rtol=1e-12)
 
 
 def test_what_is_exchanged_in_pairs_has_no_age():
@@ -271,12 +194,6 @@ def test_what_is_exchanged_in_pairs_has_no_age():
     assert world.updates.sum() > 0
     assert set(recorder.trace()["metric"]) == {"updates"}
     assert recorder.agents(world)["age"].isna().all()
-
-
-def test_the_other_measure_is_refused_in_a_sentence():
-    with pytest.raises(InputError, match="judged by accuracy, not by rmse") as caught:
-        drive(world_of(Recorder(["rmse"]), every=1.0))
-    assert caught.value.field == ("record", "metrics")
 
 
 def test_final_rows_per_agent_have_their_columns():

@@ -32,12 +32,6 @@ class Explodes(Sketch):
         me.dual = 3.0 ** (me.updates + 1)
 
 
-class Powers(Sketch):
-    def step(self, me):
-        me.model = me.now
-        me.dual = 1e6 * me.now**4
-
-
 class Collects(Sketch):
     def prepare(self):
         self.history = []
@@ -77,10 +71,6 @@ def warnings_of(tmp_path, protocol, *, time=40, **fields):
 def test_a_run_remarks(tmp_path, protocol, remark):
     [warning] = warnings_of(tmp_path, protocol)
     assert re.match(remark, warning)
-
-
-def test_what_grows_as_a_power_of_time_is_no_matter(tmp_path):
-    assert warnings_of(tmp_path, Powers) == []
 
 
 def test_releases_planned_and_not_made_are_counted(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -13,9 +12,8 @@ from hushnet.simulator.cli import main
 from hushnet.simulator.console.words import fates
 from hushnet.simulator.experiment import Experiment, run
 from hushnet.simulator.language.loading import load
-from hushnet.simulator.language.schema import scenario_schema
 
-from ..engine.driving import drive, waits
+from ..engine.driving import waits
 
 SCENARIO = """\
 schema: 1
@@ -69,25 +67,6 @@ def test_what_messages_meet_decides_whether_they_are_repeated(scenario):
     assert waits(patient["barrier"]) == (math.inf, 3.0)
 
 
-def test_repeats_finish_with_the_models_of_a_perfect_network(scenario):
-    perfect = worlds(scenario)["barrier"]
-    lossy = worlds(scenario, "network.loss=0.3", "availability={kind: on_off, online: 0.7, mean_down: 2}")["barrier"]
-    history = []
-    for world in (perfect, lossy):
-        found: dict[tuple[int, int], bytes] = {}
-        step = world.step
-
-        def noted(agent, step=step, found=found, world=world):
-            found[agent.tick, agent.index] = world.state.agent["model"][agent.index].tobytes()
-            return step(agent)
-
-        world.step = noted
-        drive(world)
-        history.append({key: model for key, model in found.items() if key[0] < 6})
-    assert len(history[0]) == 6 * 8
-    assert history[0] == history[1]
-
-
 def test_a_stalled_run_says_so_and_keeps_what_was_recorded(scenario, tmp_path):
     out = tmp_path / "out"
     with pytest.raises(Stall, match=r"^barrier: protocol lossy, seed 0: agent \d at time .*: round \d can never begin"):
@@ -115,36 +94,10 @@ def test_the_shell_ends_a_stalled_run_with_exit_code_4(scenario, tmp_path, capsy
     assert "Traceback" not in complaint
 
 
-@pytest.mark.parametrize(
-    ("schedule", "complaint"),
-    [
-        ("round", r"schedule=round: must be async, rounds, .* or a mapping with kind async, rounds"),
-        ("{kind: round}", r"protocols\.barrier\.schedule\.kind = 'round': unknown kind; did you mean 'rounds'\?"),
-        ("{kind: rounds, resend_after: 2, patience: 2}", "give one of resend_after and patience, not both"),
-        ("{kind: rounds, resend_after: soon}", "resend_after = 'soon': must be a number or never"),
-        ("{kind: rounds, resend_after: 0}", "resend_after = 0: must be at least 1e-09"),
-        ("{kind: rounds, patience: -1}", "patience = -1: must be at least 1e-09"),
-        ("{kind: async, patience: 1}", "unknown field 'patience'"),
-    ],
-)
-def test_a_mistake_in_a_schedule_is_told_in_one_sentence(scenario, schedule, complaint):
-    with pytest.raises(InputError, match=complaint) as error:
-        load(scenario, overrides=(f"protocols.barrier.schedule={schedule}",))
-    assert "\n" not in str(error.value)
-
-
 def test_a_schedule_that_does_not_fit_is_told_with_its_line(scenario, tmp_path):
     overrides = ("availability={kind: always, joins: {share: 0.5, between: [1, 2]}}",)
     with pytest.raises(InputError, match=r"availability\.joins.* none may join or leave"):
         run(scenario, out=tmp_path / "out", overrides=overrides)
-
-
-def test_editors_know_the_schedules_of_every_protocol():
-    definitions = scenario_schema()["$defs"]
-    schedules = json.dumps(definitions["CoordinateDescentParameters"]["properties"]["schedule"])
-    assert {"async", "rounds"} <= set(json.loads(schedules)["anyOf"][0]["enum"])
-    assert "RoundsSchedule" in schedules
-    assert {"resend_after", "patience"} <= set(definitions["RoundsSchedule"]["properties"])
 
 
 def test_the_summary_says_what_became_of_sessions_and_rounds():

@@ -58,10 +58,6 @@ def test_a_trace_that_ends_long_before_the_run_is_said(tmp_path):
     assert "no message has arrived after time " in found
 
 
-def test_a_recorded_order_that_ends_long_before_the_run_is_said(tmp_path):
-    assert "no agent has made a step after time " in said(tmp_path, clock={"kind": "recorded", "order": [0, 1, 2, 3]})
-
-
 def test_nobody_ever_awake_is_said(tmp_path, capsys):
     trace = tmp_path / "up.csv"
     trace.write_text("agent,up_from,up_to\n" + "".join(f"{agent},30,40\n" for agent in range(4)))
@@ -84,12 +80,3 @@ def test_a_usual_world_is_not_called_silent(more, tmp_path):
     found = said(tmp_path, **more)
     assert "until time" not in found
     assert "after time" not in found
-
-
-def test_a_folder_that_does_not_exist_is_not_one_without_runs(tmp_path, capsys):
-    (tmp_path / "empty").mkdir()
-    for command in ("plot", "compare", "report", "replay"):
-        assert main([command, str(tmp_path / "nowhere")]) == 2
-        assert "nowhere: does not exist; give a folder" in capsys.readouterr().err
-        assert main([command, str(tmp_path / "empty")]) == 2
-        assert "holds no" in capsys.readouterr().err

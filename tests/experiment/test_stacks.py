@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -36,7 +35,6 @@ SCENARIO = {
     "sweep": {"network.loss": [0.0, 0.1]},
     "seeds": 3,
 }
-AT_ONCE = {**SCENARIO, "sweep": {"stop.time": [8.0, 9.0]}}
 
 
 class OwnParameters(ProtocolParameters):
@@ -97,19 +95,6 @@ def test_any_processes_come_to_the_same(tmp_path, alone, monkeypatch):
     monkeypatch.setattr(importlib.import_module("hushnet.simulator.experiment.perform"), "FEW", 0)
     with OwnProcesses(2) as workers:
         assert performed(tmp_path, workers) == alone
-
-
-def test_what_was_not_there_yet_comes_to_the_same(tmp_path, stacks, alone):
-    performed(tmp_path)
-    folders = sorted({tmp_path / file.parent for file in alone})
-    for folder in folders[::2]:
-        shutil.rmtree(folder)
-    assert performed(tmp_path) == alone
-
-
-def test_runs_that_end_at_different_times_are_not_made_together(tmp_path, stacks):
-    performed(tmp_path, scenario=AT_ONCE)
-    assert max(stacks) == 3
 
 
 def test_a_run_that_fails_is_the_only_one_that_does(tmp_path, stacks, alone):

@@ -8,12 +8,10 @@ from pathlib import Path
 import numba
 import pandas as pd
 import pytest
-from hushnet.agents.errors import InputError
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
 from hushnet.protocols.steps import average, batched
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.api import run
-from hushnet.simulator.console import run_scenario
 from hushnet.simulator.console.words import engines
 from hushnet.simulator.experiment import Experiment, plan
 from hushnet.simulator.experiment.estimate import forms
@@ -150,10 +148,6 @@ def test_a_verdict_on_steps_that_are_made_one_by_one_is_none_on_batches(tmp_path
     assert "steps in batches of 2" in verdict["text"]
 
 
-def test_results_without_a_form_are_of_an_unknown_one():
-    assert engines([{"label": "a", "engine": "event, as asked"}]) == "event, as asked"
-
-
 FORESEEN = {
     AtOnce: ("batched engine, steps in batches", "batched (steps in batches)"),
     Planned: ("batched engine, planned steps", "batched (planned steps)"),
@@ -202,10 +196,3 @@ def test_debugged_steps_are_the_authors_own_lines(tmp_path, capsys):
     why = "the event engine makes each when it is due"
     assert manifest["form"] == {"asked": "one by one", "steps": "one by one", "why": why}
     assert engines([manifest]) == "event, to debug its steps in Python"
-
-
-def test_what_is_debugged_runs_in_this_process_and_not_compiled(tmp_path):
-    with pytest.raises(InputError, match="debug = true: makes steps one by one, and engine: batched plans"):
-        load({**SCENARIO, "debug": True, "engine": "batched"})
-    with pytest.raises(InputError, match="leave --jobs and --scheduler out"):
-        run_scenario(load({**SCENARIO, "debug": True}), out=tmp_path, jobs=2)

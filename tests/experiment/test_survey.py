@@ -22,52 +22,6 @@ BASE = {
     "stop": {"time": 1.0},
     "record": {"every": 1.0, "metrics": ["accuracy"]},
 }
-CHECKED = "mechanism: laplace, multiplier: 1.0, sensitivity: data_check, radius"
-REFUSED = {
-    "a graph": (
-        "topology: {kind: erdos_renyi, probability: 1.0}",
-        "sweep: {topology.probability: [1.0, 1.0e-9]}",
-        "topology: leaves 6 of 6 agents without a neighbour",
-    ),
-    "rows": (
-        "protocols: {local: {kind: local}, p: {kind: coordinate_descent, privacy: {" + CHECKED + ": 9.0}}}",
-        "sweep: {protocols.p.privacy.radius: [9.0, 0.001]}",
-        "protocols.p.privacy.radius = 0.001: agent 0 has a row of l1 norm",
-    ),
-    "rows that are sent by dual averaging": (
-        "protocols: {p: {kind: dual_averaging, privacy: {mechanism: gaussian, multiplier: 1.0, "
-        "sensitivity: data_check, "
-        "radius: 9.0}}}",
-        "sweep: {protocols.p.privacy.radius: [9.0, 0.001]}",
-        "protocols.p.privacy.radius = 0.001: agent 0 has a row of l2 norm",
-    ),
-    "a condition": (
-        "protocols: {p: {kind: perturbed_admm, loss_weight: 1.0, noise: {alpha: 3.0}}}",
-        "sweep: {protocols.p.loss_weight: [1.0, 1000000.0]}",
-        "protocols.p.loss_weight = 1000000.0: theorem 4.1 asks for",
-    ),
-    "a target": (
-        "protocols: {p: {kind: perturbed_admm, loss_weight: 1.0, noise: {target: {verified: 9.0, delta: 0.001}, "
-        "updates: 3}}}",
-        "sweep: {protocols.p.noise.target.verified: [9.0, 0.0001]}",
-        "protocols.p.noise.target.verified = 0.0001: cannot be reached by any noise",
-    ),
-    "a list of links": (
-        "network: {latency: 0.0}",
-        "sweep: {network.latency: [0.0, {kind: matrix, path: links.csv}]}",
-        "links.csv gives no delay from 0 to 1",
-    ),
-    "a trace": (
-        "availability: {kind: always}",
-        "sweep: {availability: [{kind: always}, {kind: trace, path: trace.csv}]}",
-        "trace.csv:2: up_from 1.0 must be below up_to 0.0",
-    ),
-    "a clock": (
-        "clock: {kind: recorded, order: [0, 1]}",
-        "sweep: {clock: [{kind: poisson}, {kind: recorded, path: order.txt}]}",
-        "order.txt:2: '17' is not the id of an agent of this task",
-    ),
-}
 
 
 def written(tmp_path, *lines):
@@ -78,18 +32,6 @@ def written(tmp_path, *lines):
     rest = [f"{key}: {value!r}".replace("'", "") for key, value in BASE.items() if key not in fields]
     (tmp_path / "s.yaml").write_text("\n".join([*rest, *lines]) + "\n")
     return tmp_path / "s.yaml"
-
-
-@pytest.mark.parametrize("name", sorted(REFUSED))
-def test_a_later_point_is_refused_before_the_first_run_starts(tmp_path, capsys, name):
-    *lines, says = REFUSED[name]
-    path = written(tmp_path, *lines)
-    assert main(["check", str(path)]) == 0, capsys.readouterr().err
-    assert main(["run", str(path), "--out", str(tmp_path / "out"), "--quiet"]) == 2
-    said = capsys.readouterr().err
-    assert says in said
-    assert said.count("\n") == 1
-    assert not list(tmp_path.glob("out/*/trace.parquet")), "a run"
 
 
 def test_trials_do_not_begin_where_the_reported_runs_cannot(tmp_path, capsys):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hushnet.simulator.experiment import Experiment
-from hushnet.simulator.experiment.time_left import TimeLeft, in_words, key_of, processes_of, time_left
-from hushnet.simulator.language.loading import load
+from hushnet.simulator.experiment.time_left import TimeLeft, in_words
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,14 +32,6 @@ def test_processes_share_what_is_left():
     for _ in range(4):
         left.ended(ONE, 6.0)
     assert left.seconds() == pytest.approx(6), "two runs, each on a process of its own"
-
-
-def test_one_run_that_compiles_moves_the_whole_a_little():
-    left = TimeLeft({ONE: 100})
-    left.ended(ONE, 60.0)
-    for _ in range(2):
-        left.ended(ONE, 1.0)
-    assert left.seconds() == pytest.approx(97)
 
 
 def test_runs_that_are_there_take_no_time():
@@ -75,12 +65,3 @@ def test_what_is_told_is_a_time(ended, processes, gone):
             assert 0 <= told < np.inf
         assert left.seconds_after(gone) <= left.seconds()
         assert in_words(left.seconds())
-
-
-def test_runs_are_counted_for_each_protocol_and_point(tmp_path):
-    loaded = load("loss-sweep")
-    left = time_left([Experiment(loaded, tmp_path)], processes_of(2))
-    runs = list(Experiment(loaded, tmp_path).runs())
-    left.ended(key_of(runs[0]), 3.0)
-    assert left.seconds() == pytest.approx(3.0 * (len(runs) - 1) / 2)
-    assert not list(tmp_path.iterdir())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hushnet.protocols.steps.partners import NO_LAW, rank_of
+from hushnet.protocols.steps.kernels import NO_LAW, rank_of
 from numpy.typing import NDArray
 
 from .engine import build

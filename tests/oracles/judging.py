@@ -66,7 +66,7 @@ def _end(*_: Any) -> None:
 
 def judge(engines: str, sound: str, *cases: str) -> str:
     """The first engine and world that differ, in words; empty if none does."""
-    from hushnet.protocols.steps import draw_kernels
+    from hushnet.protocols.steps import kernels as draw_kernels
 
     # What is not compiled may round otherwise, but draws the same noise.
     draw_kernels.disagreement = str  # type: ignore[assignment]

@@ -1,13 +1,19 @@
-"""Random worlds in which things meet that seldom do in `worlds`: rounds that lose nothing, and changes at one instant.
+"""Random worlds in which things meet that seldom do in `worlds`.
+
+These are rounds that lose nothing, or whose agents are gone for good, changes at one instant, runs that end by what
+agents have done, and chains of reactions.
 
 A world of `worlds` is kept but for what makes it rare. `world_of` numbers both: cases from `FIRST` on are rare ones.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from .worlds import Chance, Description, world
 
-SEED, FIRST = 1, 10_000
+SEED, FIRST, LATER = 1, 10_000, 10_000
+"""Seed of the generator, and the numbers of the first rare world and, among these, of the first of a later kind."""
 
 
 def world_of(case: int) -> Description:
@@ -16,9 +22,14 @@ def world_of(case: int) -> Description:
 
 
 def rare(case: int) -> Description:
-    """The description of a rare world: by turns calm rounds, broadcasts, and exchanges with changes at one instant."""
+    """The description of a rare world: by turns calm rounds, broadcasts, and exchanges with changes at one instant.
+
+    From `LATER` on, by turns rounds whose agents are gone, broadcasts until all have done enough, and reactions.
+    """
     chance = Chance(SEED + 1, case)
-    wanted, make = ((_in_rounds, _calm), (_by_broadcast, _at_one_instant), (_in_pairs, _at_one_instant))[case % 3]
+    first = (_in_rounds, _calm), (_by_broadcast, _at_one_instant), (_in_pairs, _at_one_instant)
+    later = (_in_rounds, _left), (_by_broadcast, _until_done), (_by_reactions, _limited)
+    wanted, make = (first if case < LATER else later)[case % 3]
     tried = (world(SEED, 100_000 + 100 * case + k) for k in range(100))
     described = next(one for one in tried if wanted(one))
     make(described, chance)
@@ -83,3 +94,76 @@ def _at_one_instant(described: Description, chance: Chance) -> None:
         described["schedule"] = {"kind": "exchange", "resend_after": wait, "timeout": 2 * wait}
     described["protocol"]["noise"] = None
     described["stop"] = chance.pick({"time": 10.0}, {"time": 10.0, "updates": 6}, {"updates": 8, "time": 40.0})
+
+
+def _by_reactions(described: Description) -> bool:
+    return described["protocol"].get("echo") is not None
+
+
+def _left(described: Description, chance: Chance) -> None:
+    """Agents are absent, some for good, while others wait for their rounds."""
+    still = chance.odds(0.5)
+    step = 0.5 if still else 0.37
+    up: list[list[Any]] = []
+    for name in described["ids"]:
+        begin = chance.whole(0, 2) * step
+        for _ in range(chance.whole(0, 3)):
+            end = begin + chance.whole(2, 8) * step
+            up.append([name, begin, end])
+            begin = end + chance.whole(1, 4) * step
+        if chance.odds(0.6):
+            up.append([name, begin, 1000.0])
+    described["availability"] = {"kind": "trace", "up": up, "others": "up", "joins": None, "leaves": None}
+    wait = chance.pick(0.5, 1.0)
+    described["schedule"] = {"kind": "rounds", **chance.pick({}, {"resend_after": wait}, {"patience": wait})}
+    described["network"]["latency"] = (
+        {"kind": "constant", "value": chance.pick(0.0, 0.5, 2.0)}
+        if still
+        else {"kind": "uniform", "low": 0.0, "high": 3.0}
+    )
+    described["network"]["loss"] = {"kind": "bernoulli", "probability": chance.pick(0.0, 0.3, 0.6)}
+    described["protocol"]["noise"] = None
+    if chance.odds(0.6):
+        described["protocol"]["silent"] = {"after": chance.whole(0, 4), "words": True, "every": chance.pick(1, 2, 3)}
+    described["stop"] = chance.pick({"time": 14.0}, {"time": 14.0, "vectors": chance.whole(10, 60)})
+
+
+def _until_done(described: Description, chance: Chance) -> None:
+    """A run ends when all agents have made their updates, or can make no more."""
+    described["availability"] = {
+        "kind": "always",
+        "joins": {"share": 0.5, "between": [1.0, 1.0]} if chance.odds(0.3) else None,
+        "leaves": {"share": 0.5, "between": chance.pick([3.0, 3.0], [1.0, 6.0])} if chance.odds(0.7) else None,
+    }
+    agents, ids = len(described["ids"]), described["ids"]
+    described["clock"] = chance.pick(
+        {
+            "kind": "periodic",
+            "period": [chance.pick(0.5, 1.0, 1.5) for _ in ids],
+            "jitter": 0.0,
+            "phase": "common",
+        },
+        {"kind": "poisson", "rate": [chance.between(0.5, 2.5) for _ in ids]},
+        {
+            "kind": "recorded",
+            "order": [ids[chance.whole(0, agents - 1)] for _ in range(6 * agents)],
+            "spacing": 0.5,
+        },
+    )
+    described["protocol"]["noise"] = described["protocol"]["echo"] = None
+    described["protocol"]["trigger"] = "wake"
+    described["protocol"]["silent"] = (
+        {"after": chance.whole(1, 6), "words": True, "every": chance.pick(1, 2)} if chance.odds(0.4) else None
+    )
+    updates = chance.whole(2, 5)
+    described["stop"] = chance.pick({"updates": updates}, {"updates": updates}, {"updates": updates, "time": 9.0})
+
+
+def _limited(described: Description, chance: Chance) -> None:
+    """Reactions follow reactions, until there are too many."""
+    described["protocol"]["echo"] = {"hops": chance.whole(2, 4), "to": "all", "silent": None}
+    described["protocol"]["noise"] = None
+    described["network"]["latency"] = {"kind": "constant", "value": chance.pick(0.0, 0.0, 0.5)}
+    described["network"]["loss"] = {"kind": "bernoulli", "probability": chance.pick(0.0, 0.3)}
+    described["limits"] = {"reactions": chance.whole(3, 60)}
+    described["stop"] = {"time": 6.0}

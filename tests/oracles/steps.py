@@ -13,15 +13,14 @@ from hushnet.agents.errors import HushnetError, Stall
 from hushnet.protocols.base import Layout, MessageKind, Protocol, Traits
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.protocols.steps import batched, perturbed
-from hushnet.protocols.steps.names import Constants
-from hushnet.protocols.steps.noise import StepNoise
-from hushnet.protocols.steps.partners import NO_LAW
-from hushnet.protocols.steps.sending import Every
+from hushnet.protocols.steps.declarations import Every, StepNoise
+from hushnet.protocols.steps.kernels import NO_LAW
+from hushnet.protocols.steps.step_names import Constants
 from hushnet.simulator.engine.selection import BatchedEngine, Engine, run_exactly
 from hushnet.simulator.language.message_window import MessageWindow
 from hushnet.simulator.network.setting import Setting
 from hushnet.simulator.recording.message_log import MessageLog
-from hushnet.simulator.world.rewind import Rewind
+from hushnet.simulator.world.step_form import Rewind
 from hushnet.simulator.world.world import World
 from numpy.typing import NDArray
 

@@ -10,6 +10,7 @@ from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 from . import compare, declared, steps
 from .worlds import world
 
+NAMES = ["agent", "other", "kind", "start", "end", "fate", "bytes", "tick"]
 QUICK, SLOW = range(60), range(60, 500)
 
 
@@ -48,12 +49,12 @@ def test_the_message_logs_of_both_engines_are_equal_in_all_worlds():
 
 
 def told(rows):
-    """Sender, receiver, kind, start, end and fate of all messages that an observer was told of, sorted."""
+    """All messages that an observer was told of, sorted, with the columns `NAMES`."""
     sent, open_copies = [], {}
     for row in rows:
         if row[0] == "sent":
             _, now, sender, receiver, kind, tick, delay, lost, size, _ = row
-            sent.append([sender, receiver, kind, now, math.nan if lost else now + delay, "lost", size])
+            sent.append([sender, receiver, kind, now, math.nan if lost else now + delay, "lost", size, tick])
             if not lost:
                 sent[-1][5] = "in flight"
                 open_copies.setdefault((sender, receiver, kind, tick, now, now + delay), []).append(sent[-1])
@@ -61,8 +62,7 @@ def told(rows):
             _, now, receiver, sender, kind, tick, sent_at, up, newest = row
             copy = open_copies[sender, receiver, kind, tick, sent_at, now].pop(0)
             copy[5] = "dropped" if not up else "delivered" if newest else "overtaken"
-    names = ["agent", "other", "kind", "start", "end", "fate", "bytes"]
-    return pd.DataFrame(sent, columns=names).sort_values(names, ignore_index=True)
+    return pd.DataFrame(sent, columns=NAMES).sort_values(NAMES, ignore_index=True)
 
 
 @pytest.mark.parametrize("case", [case for case in range(25) if len(world(compare.SEED, case)["ids"]) > 1])
@@ -70,7 +70,7 @@ def test_the_message_log_says_what_the_frozen_engine_saw(case):
     description = declared.declared(world(compare.SEED, case))
     wanted = told(declared.run(description))
     log = steps.message_log(description, steps.FORMS[case % 2], BatchedEngine(), *windows(case, description)[0])
-    found = log[log["what"] == "message"].drop(columns="what")
+    found = log[log["what"] == "message"][NAMES]
     place = {str(name): k for k, name in enumerate(description["ids"])}
     found = found.assign(agent=found["agent"].map(place), other=found["other"].map(place))
     found = found.sort_values(list(found.columns), ignore_index=True)

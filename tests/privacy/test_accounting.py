@@ -19,7 +19,6 @@ from hushnet.protocols.privacy.accounting import (
 from hushnet.protocols.privacy.composition import (
     advanced,
     advanced_composition,
-    basic_composition,
     gaussian,
     gaussian_epsilon,
     gaussian_mu,
@@ -70,10 +69,6 @@ def test_three_way_minimum_of_kairouz_oh_viswanath_2015(epsilons: list[float], d
     assert advanced_composition(epsilons, delta) == pytest.approx(expected, rel=EXACT)
 
 
-def test_three_way_minimum_without_delta_is_basic_composition() -> None:
-    assert advanced_composition([0.1, 0.2], 0.0) == basic_composition([0.1, 0.2]) == pytest.approx(0.3, rel=EXACT)
-
-
 def test_advanced_composition_of_dwork_rothblum_vadhan_2010() -> None:
     assert advanced(0.1, 100, 1e-5) == pytest.approx(5.850235092945, rel=EXACT)
 
@@ -104,12 +99,6 @@ def test_gaussian_epsilon_solves_its_equation_and_mu_inverts_it(mu: float, delta
         assert gaussian_mu(eps, delta) == pytest.approx(mu, rel=EXACT)
     else:
         assert 2 * norm.cdf(mu / 2) - 1 <= delta
-
-
-def test_gaussian_epsilon_survives_extreme_noise() -> None:
-    assert gaussian([1e-8], 1e-5) == pytest.approx(0.5e16, rel=1e-6)
-    assert gaussian([1e200], 1e-5) == 0.0
-    assert gaussian([1.0], 0.0) == math.inf
 
 
 def test_a_single_laplace_release_has_a_closed_form() -> None:
@@ -164,13 +153,6 @@ def test_different_gamma_releases_are_composed_from_above() -> None:
     assert x * (1 - 1e-9) <= verified({gamma_charge(1 / eps): 1 for eps in epsilons}, delta) <= x * (1 + 1e-3)
 
 
-def test_a_gamma_release_costs_at_least_a_laplace_one_of_the_same_epsilon() -> None:
-    for count in (1, 10, 200):
-        assert verified({gamma_charge(8.0): count}, 1e-5) >= verified({laplace_charge(8.0): count}, 1e-5)
-    mixed = verified({gamma_charge(8.0): 10, laplace_charge(5.0): 4, gaussian_charge(9.0): 3}, 1e-5)
-    assert mixed > verified({gamma_charge(8.0): 10, laplace_charge(5.0): 4}, 1e-5)
-
-
 def test_a_claim_on_gamma_releases_adds_their_epsilons_up() -> None:
     histogram = {gamma_charge(10.0): 3, gamma_charge(4.0): 2}
     assert (
@@ -223,18 +205,6 @@ def test_large_losses_are_composed_to_within_a_percent_of_basic_composition() ->
     assert 10 * (10 - 1) <= verified({laplace_charge(0.1): 10}, 1e-5) <= 100
 
 
-def test_verified_grows_with_the_number_of_releases() -> None:
-    values = [
-        verified({laplace_charge(5.0): count, gaussian_charge(10.0): 3}, 1e-5) for count in (1, 2, 5, 10, 50, 200)
-    ]
-    assert all(np.diff(values) > 0)
-
-
-def test_verified_grows_as_noise_shrinks() -> None:
-    values = [verified({laplace_charge(multiplier): 20}, 1e-5) for multiplier in (50.0, 10.0, 5.0, 4.9, 1.0, 0.1)]
-    assert all(np.diff(values) > 0)
-
-
 def test_the_grid_of_scales_only_ever_adds_to_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = tuple((loss_distribution.Part("laplace", 20 * 1.001**step), 1) for step in range(140))
     on_grid = loss_distribution.composed_epsilon(parts, 1e-5)
@@ -280,10 +250,6 @@ def test_nothing_private_costs_nothing() -> None:
         )
 
 
-def test_public_releases_do_not_change_the_claim() -> None:
-    assert claimed({laplace_charge(10.0): 3, PUBLIC: 9}, 0.0, "basic_composition") == pytest.approx(0.3, rel=EXACT)
-
-
 def test_claims_compose_the_claimed_parameters_whatever_can_be_proved() -> None:
     histogram = {laplace_charge(10.0)._replace(multiplier=0.0): 100}
     assert claimed(histogram, 1e-5, "basic_composition") == pytest.approx(10.0, rel=EXACT)
@@ -303,11 +269,6 @@ def test_claimed_deltas_come_out_of_the_composition_as_in_remark_4() -> None:
     )
     assert claimed({charge: 100}, 1 - (1 - 1e-7) ** 100, "advanced_composition") == pytest.approx(10.0, rel=EXACT)
     assert claimed({charge: 200}, 1e-5, "advanced_composition") == math.inf
-
-
-def test_gaussian_composition_says_nothing_about_laplace_releases() -> None:
-    assert claimed({laplace_charge(1.0): 1}, 1e-5, "gaussian") == math.inf
-    assert gaussian_bound({laplace_charge(1.0): 1}, 1e-5) == math.inf
 
 
 def test_sampling_amplifies_pure_releases_by_the_closed_form() -> None:

@@ -72,11 +72,6 @@ def test_epsilon_does_not_depend_on_what_was_asked_before() -> None:
     assert verified(spread(40), 1e-5) == fresh
 
 
-def test_more_releases_never_cost_less() -> None:
-    values = [verified(spread(count), 1e-5) for count in range(120, 140)]
-    assert all(np.diff(values) > 0)
-
-
 def test_what_was_not_asked_for_the_longest_time_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(composed_losses, "REMEMBERED", 25)
     memory, made = Memory(), []

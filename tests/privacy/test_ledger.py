@@ -46,18 +46,6 @@ def test_identical_bytes_are_free_until_something_else_is_sent() -> None:
     assert [ledger.releases(agent) for agent in (0, 1)] == [3, 1]
 
 
-def test_identical_bytes_give_their_reservation_back() -> None:
-    ledger = Ledger(1, budget=Budget(epsilon=0.2, delta=0.0, by="basic_composition"))
-    vector, again = np.array([1.0]), laplace_release()
-    first = laplace_release()
-    assert ledger.reserve(first)
-    assert ledger.commit(first, vector)
-    assert ledger.reserve(again)
-    assert not ledger.commit(again, vector)
-    assert spend(ledger, laplace_release())
-    assert not ledger.reserve(laplace_release())
-
-
 def test_fresh_noise_is_charged_even_if_what_is_sent_of_it_has_the_same_bytes() -> None:
     # Signs of noisy numbers: 100 draws, of which about half repeat the sign before.
     ledger, rng = Ledger(1), np.random.default_rng(3)
@@ -95,11 +83,6 @@ def test_a_plain_message_makes_its_own_sender_infinite() -> None:
     ledger.commit(laplace_release(0))
     for which in ("claimed", "basic_composition", "advanced_composition", "verified"):
         assert np.isfinite(ledger.epsilon(which, 1e-5)).tolist() == [True, False]
-
-
-def test_a_plain_message_does_not_fit_any_budget() -> None:
-    assert not Ledger(1, budget=Budget(epsilon=1e6, delta=0.5)).reserve(Release.plain(0, 0.0))
-    assert not Ledger(1, budget=Budget(epsilon=1e6, delta=0.5, by="verified"), updates=3).reserve(Release.plain(0, 0.0))
 
 
 @pytest.mark.parametrize("by", ["basic_composition", "advanced_composition", "verified"])
@@ -149,13 +132,6 @@ def test_a_reservation_holds_budget_until_it_is_cancelled() -> None:
     assert ledger.verified(0.0)[0] == 0
 
 
-def test_cancelling_a_committed_release_gives_nothing_back() -> None:
-    ledger, release = Ledger(1, budget=Budget(epsilon=0.1, delta=0.0)), laplace_release()
-    assert spend(ledger, release)
-    ledger.cancel(release)
-    assert not ledger.reserve(laplace_release())
-
-
 def test_what_is_sent_without_reservation_is_charged_all_the_same() -> None:
     ledger = Ledger(1, budget=Budget(epsilon=0.1, delta=0.0))
     assert [ledger.commit(laplace_release()) for _ in range(3)] == [True] * 3
@@ -177,12 +153,6 @@ def test_strict_makes_assumed_public_inputs_infinite_but_leaves_the_claim() -> N
     assert ledger.epsilon("claimed", 1e-5).tolist() == [pytest.approx(0.1), 0.0]
     for which in ("basic_composition", "advanced_composition", "verified", "gaussian"):
         assert np.isinf(ledger.epsilon(which, 1e-5)).all()
-
-
-def test_strict_without_such_inputs_and_inputs_without_strict_change_nothing() -> None:
-    for ledger in (Ledger(1, strict=True), Ledger(1, assumed_public=("step size",))):
-        ledger.commit(laplace_release())
-        assert ledger.verified(0.0)[0] == pytest.approx(0.1)
 
 
 def test_epsilon_follows_later_releases_and_is_composed_once_per_histogram(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,9 @@ from hushnet.protocols.privacy.mechanisms import (
     noise_of,
     noises,
     register,
-    registry,
+)
+from hushnet.protocols.privacy.mechanisms import (
+    mechanism_registry as registry,
 )
 from hushnet.protocols.privacy.mechanisms.contract import MechanismViolation, check_mechanism, unproved
 from hushnet.protocols.privacy.mechanisms.laplace import LaplaceLoss

@@ -28,20 +28,10 @@ def test_a_multiplier_is_noise_scale_over_proved_sensitivity() -> None:
     assert release.claimed_multiplier == 3.0
 
 
-def test_an_unbounded_sensitivity_protects_nothing_and_a_zero_one_costs_nothing() -> None:
-    assert noisy("gaussian", 5.0, verified=math.inf).multiplier == 0
-    assert noisy("gaussian", 5.0, verified=0.0).multiplier == math.inf
-    assert noisy("laplace", 0.0, verified=0.0).multiplier == math.inf
-
-
 def test_a_public_release_costs_nothing_and_a_plain_one_everything() -> None:
     public, plain = Release.public(1, 0.0, "constant start"), Release.plain(1, 0.0)
     assert (public.multiplier, public.claimed_multiplier, public.claimed_epsilon) == (math.inf, math.inf, 0.0)
     assert (plain.multiplier, plain.claimed_multiplier, plain.claimed_epsilon) == (0.0, 0.0, math.inf)
-
-
-def test_two_releases_with_the_same_fields_are_different_events() -> None:
-    assert noisy("laplace", 1.0) != noisy("laplace", 1.0)
 
 
 @pytest.mark.parametrize(
@@ -60,19 +50,6 @@ def test_zero_noise_keeps_every_bit_and_draws_nothing(release: Release) -> None:
     vector = np.array([-0.0, 1e-310, 1.0, -np.inf, 3.14])
     assert release.perturb(vector, rng=rng).tobytes() == vector.tobytes()
     assert rng.bit_generator.state == before
-
-
-def test_perturbing_leaves_the_exact_vector_alone() -> None:
-    vector = np.ones(4)
-    released = noisy("laplace", 1.0).perturb(vector, rng=np.random.default_rng(1))
-    assert (vector == 1).all()
-    assert (released != 1).all()
-
-
-def test_the_same_stream_gives_the_same_noise() -> None:
-    first, second = (draw_noise("gaussian", (2, 3), 1.5, rng=np.random.default_rng(5)) for _ in range(2))
-    assert first.tobytes() == second.tobytes()
-    assert first.shape == (2, 3)
 
 
 @pytest.mark.parametrize(
@@ -154,12 +131,6 @@ def test_an_unknown_mechanism_is_refused_in_one_sentence_that_names_those_there_
             build()
 
 
-@pytest.mark.parametrize("name", noises())
-def test_noise_without_a_norm_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=f"a {name} release has norm l[12], not None"):
-        Release(0, 0.0, name, None, 1.0, "clip", 1.0, 10.0, 0.1, 0.0, 1)
-
-
 def test_a_misspelt_mechanism_is_told_which_was_meant() -> None:
     with pytest.raises(ValueError, match="did you mean 'gaussian'"):
         mechanism_of("Gaussian")
@@ -171,11 +142,6 @@ def test_a_misspelt_mechanism_is_told_which_was_meant() -> None:
 def test_a_scenario_cannot_ask_for_noise_that_is_none(name: str) -> None:
     with pytest.raises(ValidationError, match="is not admissible"):
         Privacy(mechanism=name, multiplier=1.0, clip=1.0)
-
-
-def test_a_charge_has_an_adjacency_that_there_is() -> None:
-    with pytest.raises(ValueError, match="no adjacency 'swap'; admissible: add-or-remove-one, replace-one"):
-        Charge("gaussian", 10.0, 0.5, 10.0, 0.1, 0.0, "swap")
 
 
 def test_charges_are_hashed_sorted_and_pickled_by_their_values() -> None:

@@ -17,6 +17,7 @@ from .sampled_gossip import Texts, fields_of, verdict_of
 GIVEN = {"mechanism": "gaussian", "multiplier": 2.0, "updates": 5, "clip": 0.2}
 SHIPPED = {
     "ad_psgd": [{}, {"batch": 2}],
+    "choco_sgd": [{"keep": 2}, {"compression": "random_k", "batch": 2}],
     "collaborative_admm": [{"mu": 0.5}],
     "consensus_admm": [{}],
     "coordinate_descent": [
@@ -39,6 +40,7 @@ SHIPPED = {
     "muffliato": [{}, {"gossip": "simple", "schedule": "async", "privacy": {**GIVEN, "updates": 1}}],
     "nids": [{}],
     "perturbed_admm": [{"noise": {"alpha": 3.0, "updates": 5}}],
+    "stochastic_gradient_push": [{}, {"batch": 2, "schedule": "rounds"}],
     "push_sum_dual_averaging": [{"batch": 2, "gamma": 1.0}, {"privacy": GIVEN, "batch": 2, "gamma": 1.0}],
 }
 """Parameters of every shipped protocol whose steps are made in batches."""

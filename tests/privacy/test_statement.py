@@ -29,12 +29,6 @@ def statement_of(protocol, **fields):
     return statement
 
 
-def test_a_run_without_noise_states_nothing():
-    assert privacy_statement(example(FeatureSharing, split=True), "construction") == (None, [])
-    none = {**CLIPPED, "multiplier": 0.0}
-    assert privacy_statement(example(FeatureSharing, split=True, privacy=none), "construction") == (None, [])
-
-
 def test_printed_noise_has_its_claim_beside_an_infinite_epsilon_and_the_reason():
     statement = statement_of(FeatureSharing, split=True, noise={"scale": 1e4})
     assert 0 < statement["claimed"] < math.inf
@@ -64,13 +58,6 @@ def test_recorded_epsilons_are_those_of_the_protected_agents():
     values = recorder.trace().set_index(["metric", "statistic"])["value"]
     assert values["epsilon_verified", "worst"] == pytest.approx(2.0, rel=1e-3)
     assert values["epsilon_verified", "median"] == pytest.approx(2.0, rel=1e-3)
-
-
-def test_where_all_agents_are_protected_no_role_is_named():
-    statement = statement_of(CoordinateDescent, mu=1.0, privacy=TARGET)
-    assert not {"role", "unprotected"} & set(statement)
-    assert statement["verified"] == pytest.approx(2.0, rel=1e-3)
-    assert statement["because"] == []
 
 
 def test_strict_says_which_inputs_make_it_infinite():
@@ -142,10 +129,6 @@ def test_what_no_replay_can_show_is_said_where_an_epsilon_rests_on_one():
     assert [text for text in replayed["not_covered"] if text not in built["not_covered"]] == [UNSEEN]
     assert "problem.assumed(...)" in UNSEEN
     assert "deliberate fraud of a plug-in" in UNSEEN
-
-
-def test_what_cannot_be_verified_is_verified_by_nothing():
-    assert statement_of(FeatureSharing, split=True, noise={"scale": 1e4})["verified_by"] is None
 
 
 def test_a_statement_is_about_the_worst_agent_where_agents_spend_differently():

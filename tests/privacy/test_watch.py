@@ -37,21 +37,6 @@ def with_other_records(setting):
     return replace(setting, task=replace(setting.task, train=replace(setting.task.train, features=features)))
 
 
-def test_a_watched_stream_draws_the_same_bits():
-    plain, watched = np.random.default_rng(4), WatchedStream(np.random.default_rng(4), Recording())
-    assert np.array_equal(plain.normal(size=9), watched.normal(size=9))
-    assert np.array_equal(plain.choice(50, 7, replace=False), watched.choice(50, 7, replace=False))
-
-
-@pytest.mark.parametrize("name", PRIVATE)
-def test_a_watched_run_is_the_same_run(name):
-    protocol, fields = PRIVATE[name]
-    setting = small_setting(empty=False)
-    usual, watched = made(protocol, fields, setting), made(protocol, fields, setting, Recording())
-    assert usual.state.agent["model"].values.tobytes() == watched.state.agent["model"].values.tobytes()
-    assert usual.traffic == watched.traffic
-
-
 def test_a_watched_run_is_made_by_the_event_engine():
     class ByAMethod(CoordinateDescent):
         decides = True

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hushnet.agents.availability import Always
 from hushnet.agents.graph import Graph
-from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.partition import ByColumns, partitioned
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
 from hushnet.simulator.network.clocks import Periodic, Poisson
 from hushnet.simulator.network.network import NetworkParameters

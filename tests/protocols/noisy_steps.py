@@ -9,7 +9,7 @@ import numpy as np
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from hushnet.protocols.privacy.mechanisms import Release, noise_of
 from hushnet.protocols.steps import average, batched, local_gradient, perturbed
-from hushnet.protocols.steps.noise import NO_DATA, StepNoise
+from hushnet.protocols.steps.declarations import NO_DATA, StepNoise
 
 MECHANISMS = ("laplace", "gaussian", "gamma")
 BOUND = 0.7

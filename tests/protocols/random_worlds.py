@@ -11,7 +11,7 @@ from hushnet.agents.availability import Always, OnOff, Window
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
-from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.task import Task
 from hushnet.simulator.engine.selection import EventEngine
 from hushnet.simulator.network.clocks import Periodic, Poisson
 from hushnet.simulator.network.network import NetworkParameters

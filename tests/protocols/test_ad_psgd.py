@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hushnet.agents.availability import Always
 from hushnet.protocols.algorithms.ad_psgd import AdPsgd
-from hushnet.simulator.contract import check_contract
 from hushnet.simulator.contract.bench import protocol_parameters, small_graph, small_task
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 from hushnet.simulator.network.clocks import Poisson
@@ -66,7 +65,3 @@ def test_both_engines_have_the_same_bits_and_gains_of_edges_cancel(network):
     assert one.state.agent["model"].rows.tobytes() == other.state.agent["model"].rows.tobytes()
     if not network:
         assert np.abs(one.state.edge["gained"].rows.sum(axis=0)).max() < 1e-12
-
-
-def test_the_contract_holds():
-    check_contract(AdPsgd, {})

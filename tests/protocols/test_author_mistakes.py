@@ -15,7 +15,6 @@ from hushnet.simulator.contract.violation import ContractViolation
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 
 ENGINES = [EventEngine(), BatchedEngine()]
-STEP = "step of Mine failed at mine.py"
 
 
 class MineParameters(ProtocolParameters):
@@ -64,157 +63,6 @@ def sentences(kind, wrong=HushnetError, **fields):
     return said
 
 
-RUNS = [
-    (
-        "a wrong axis",
-        step("me.model = me.heard.sum(axis=1)"),
-        rf"{STEP}:4, `me.model = me.heard.sum\(axis=1\)`: ValueError: me.model is \(3,\) here, and was given \(\d,\)",
-    ),
-    (
-        "a wrong axis of a batch",
-        step("me.model = me.model / np.linalg.norm(me.model + 1, axis=0, keepdims=True).T", many=True),
-        rf"{STEP}:4, `me.model = me.model / np.linalg.norm.*`: ValueError: (operands could|me.model is)",
-    ),
-    (
-        "another degree's shape",
-        step("me.model = weighted_sum(me, np.ones(4))"),
-        rf"{STEP}:4, `me.model = weighted_sum\(me, np.ones\(4\)\)`: ValueError: there are 4 weights, and \d edges",
-    ),
-    (
-        "another degree's shape in a batch",
-        step("me.gap = per_edge(me, me.model)[1:]", many=True),
-        rf"{STEP}:4, `me.gap = per_edge\(me, me.model\)\[1:\]`: ValueError: me.gap is \(\d+, 3\) here, and was given",
-    ),
-    (
-        "writing what is not one's own",
-        step("me.weights[0] = 1.0"),
-        rf"{STEP}:4, `me.weights\[0\] = 1.0`: ValueError: .* read-only; what is no block, .* is there to be read",
-    ),
-    (
-        "writing what was heard",
-        step("me.heard -= me.model"),
-        rf"{STEP}:4, `me.heard -= me.model`: ValueError: .* read-only; what is no block, .* is there to be read",
-    ),
-    (
-        "writing what was heard in a batch",
-        step("me.heard[0] = 1.0", many=True),
-        rf"{STEP}:4, `me.heard\[0\] = 1.0`: ValueError: .* read-only; what is no block, .* is there to be read",
-    ),
-    (
-        "writing a parameter",
-        step("me.step_size = 1.0"),
-        rf"{STEP}:4, `me.step_size = 1.0`: AttributeError: me.step_size is not for a step to change; admissible: gap",
-    ),
-    (
-        "branching on an array",
-        step("if me.model > 0:", "    me.model = -me.model"),
-        rf"{STEP}:4, `if me.model > 0:`: ValueError: The truth value of an array .* is ambiguous. Use a.any\(\) or",
-    ),
-    (
-        "an unknown name",
-        step("me.model = me.modle"),
-        rf"{STEP}:4, `me.model = me.modle`: AttributeError: an agent has no 'modle'; did you mean 'model'\? it has",
-    ),
-    (
-        "a counter on the record",
-        step("me.count = 1"),
-        rf"{STEP}:4, `me.count = 1`: AttributeError: me.count is not for a step to change; admissible: gap",
-    ),
-    (
-        "a mean of no rows",
-        step("me.model = me.features.sum(axis=0) / me.rows"),
-        r"agent 0 \(without rows\) at time \S+: model became not a number after 0 updates",
-    ),
-    (
-        "the first of no rows",
-        step("me.model = me.features[0]"),
-        rf"agent 0 \(without rows\) at time .*{STEP}:4, `me.model = me.features\[0\]`: IndexError",
-    ),
-    (
-        "a mean of no rows in a batch",
-        step("me.model = local_gradient(me, me.model) / me.rows", many=True),
-        r"agent 0 \(without rows\) at time \S+: model became not a number after 0 updates",
-    ),
-]
-
-
-@pytest.mark.parametrize(("text", "said"), [one[1:] for one in RUNS], ids=[one[0] for one in RUNS])
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_run_ends_with_one_sentence_and_the_author_s_line(text, said, tmp_path):
-    for sentence in sentences(mine(tmp_path, text)):
-        assert re.search(said, sentence), sentence
-
-
-def test_what_branches_on_the_agents_of_a_batch_is_told_to_take_a_part_of_them(tmp_path):
-    text = step("if me.degree > 1:", "    me.model = (me.model + average(me)) / 2", many=True)
-    kind = mine(tmp_path, text)
-    with pytest.raises(StepFailure, match=rf"{STEP}:4, `if me.degree > 1:`: .*np.where or me.where in place of if"):
-        run_small(kind, protocol_parameters(kind, {}), engine=BatchedEngine(), time=3.0)
-
-
-SENDS = 'def sends(self):\n    return {"model": Every(2)}'
-
-
-@pytest.mark.parametrize(
-    ("functions", "said"),
-    [
-        (
-            ["@batched\ndef step(me):\n    if (me.updates % 2 == 1).all():\n        me.message = me.model"],
-            r"mine.py:3, `def step\(me\):`: agent 5 .* does not send message at its step 1, .* Every\(period=1, ",
-        ),
-        (
-            ["@batched\ndef step(me):\n    me.message = me.model\n    return me.updates == 1"],
-            r"mine.py:3, `def step\(me\):`: agent \d .* falls silent at its step 2, against .* most_steps, which is N",
-        ),
-        (
-            [SENDS.replace("model", "modle"), step()],
-            r"mine.py:2, `def sends\(self\):`: sends names the kind 'modle'; did you mean 'model'\? admissible: model",
-        ),
-        (
-            [SENDS.replace("2", "2, 2"), step()],
-            r"mine.py:2, `def sends\(self\):`: sends has Every\(period=2, phase=2\) for 'model'; admissible: whole",
-        ),
-    ],
-)
-def test_sending_against_the_declaration_is_said_on_either_engine(functions, said, tmp_path):
-    for sentence in sentences(mine(tmp_path, *functions)):
-        assert re.search(said, sentence), sentence
-
-
-UNDECLARED = (
-    r"mine.py:5, `def step\(me\):`: agent \d at time \S+ sends message at its step 2, against what Mine declares by "
-    r"sends: Every\(period=2, phase=0\) for 'model'; declare it, or set decides"
-)
-
-
-@pytest.mark.parametrize("many", [False, True])
-@pytest.mark.parametrize("schedule", ["async", "rounds"])
-def test_sending_where_the_declaration_has_nothing_ends_the_run_alike_in_either_form_and_on_either_engine(
-    schedule, many, tmp_path
-):
-    kind = mine(tmp_path, SENDS, step(many=many))
-    said = sentences(kind, StepFailure, schedule=schedule)
-    assert re.search(UNDECLARED, said[0]), said[0]
-    assert said[0] == said[1]
-
-
-@pytest.mark.parametrize("many", [False, True])
-def test_the_contract_finds_a_step_that_sends_where_its_declaration_has_nothing(many, tmp_path):
-    with pytest.raises(ContractViolation, match=UNDECLARED):
-        check_contract(mine(tmp_path, SENDS, step(many=many)), {})
-
-
-@pytest.mark.parametrize("many", [False, True])
-def test_a_step_may_send_as_declared_though_others_are_at_other_steps(many, tmp_path):
-    """On clocks of their own agents are at odd and at even steps, and those of a batch all send, or none does."""
-    lines = ("if me.updates[0] % 2 == 1:" if many else "if me.updates % 2 == 1:", "    return")
-    kind = mine(tmp_path, SENDS, step(*lines, many=many))
-    for engine in ENGINES:
-        world = run_small(kind, protocol_parameters(kind, {}), engine=engine)
-        assert (world.updates > 2).all()
-        assert 0 < world.traffic.messages < world.updates @ world.setting.graph.degrees
-
-
 def test_what_is_set_on_the_protocol_in_a_run_is_refused(tmp_path):
     text = "def release(self, me):\n    self.made += 1\n    return super().release(me)"
     kind = mine(tmp_path, text, step())
@@ -255,3 +103,23 @@ def test_what_is_set_on_the_protocol_in_a_run_is_refused(tmp_path):
 def test_the_contract_says_what_a_run_cannot_see(functions, said, tmp_path):
     with pytest.raises(ContractViolation, match=said):
         check_contract(mine(tmp_path, *functions), {})
+
+
+SENDS = 'def sends(self):\n    return {"model": Every(2)}'
+
+
+UNDECLARED = (
+    r"mine.py:5, `def step\(me\):`: agent \d at time \S+ sends message at its step 2, against what Mine declares by "
+    r"sends: Every\(period=2, phase=0\) for 'model'; declare it, or set decides"
+)
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("schedule", ["async", "rounds"])
+def test_sending_where_the_declaration_has_nothing_ends_the_run_alike_in_either_form_and_on_either_engine(
+    schedule, many, tmp_path
+):
+    kind = mine(tmp_path, SENDS, step(many=many))
+    said = sentences(kind, StepFailure, schedule=schedule)
+    assert re.search(UNDECLARED, said[0]), said[0]
+    assert said[0] == said[1]

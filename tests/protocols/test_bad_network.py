@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from hushnet.agents.availability import OnOff
 from hushnet.agents.graph import Graph
-from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.catalog import PROTOCOLS, resolve
 from hushnet.simulator.contract import protocol_parameters
 from hushnet.simulator.contract.bench import small_graph, small_task
+from hushnet.simulator.engine.selection import Name
 from hushnet.simulator.network.clocks import Poisson
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.randomness import Draws
@@ -86,6 +87,9 @@ CASES = [
     Case("extra", {}),
     Case("nids", {}),
     Case("ad_psgd", {}),
+    Case("stochastic_gradient_push", {}),
+    Case("choco_sgd", {"keep": 2}),
+    Case("decentralised_sgd", {"aggregation": "geometric_median"}),
     Case("feature_sharing", {}, split=True),
     Case("feature_sharing", {"order": "gauss_seidel"}, split=True),
     Case("feature_sharing", {"noise": {"scale": 3.0, "updates": 6}}, split=True),
@@ -97,7 +101,7 @@ CASES = [
 ]
 
 
-def world_on(case: Case, seed: int):
+def world_on(case: Case, seed: int, engine: Name = "auto"):
     task: Task = split_task() if case.split else small_task(6, empty=False)
     graph: Graph = star(task) if case.split else small_graph(6)
     protocol = resolve(case.kind)
@@ -110,7 +114,7 @@ def world_on(case: Case, seed: int):
         stop=Stop(time=40.0),
         draws=Draws(seed),
     )
-    return build_world("auto", setting, protocol, protocol_parameters(protocol, case.fields))
+    return build_world(engine, setting, protocol, protocol_parameters(protocol, case.fields))
 
 
 def test_no_protocol_is_left_out():

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from hushnet.agents.graph import Graph
-from hushnet.agents.losses import LOSSES
 from hushnet.agents.objectives.objectives import local_gradients, local_models
 from hushnet.agents.tasks.linear_classification import LinearClassification
-from hushnet.protocols.algorithms.baselines import Consensus, Local, Solitary
+from hushnet.protocols.algorithms.baselines import Consensus, Local
 from hushnet.protocols.base import Problem
-from hushnet.simulator.contract import check_contract, protocol_parameters
+from hushnet.simulator.contract import protocol_parameters
 from hushnet.simulator.contract.bench import run_small, small_task
 
 TASK = small_task()
@@ -27,14 +24,6 @@ def models_of(protocol, fields=None):
 def test_local_models_are_exact_minimisers():
     _, models = models_of(Local)
     np.testing.assert_array_equal(models, local_models(TASK))
-
-
-def test_solitary_models_approach_the_minimiser_with_more_steps():
-    """Logistic loss: with small steps on the summed loss over max m, gradient descent is monotone in the number."""
-    exact = local_models(TASK)
-    gaps = [np.abs(models_of(Solitary, {"steps": k, "step_size": 0.5})[1] - exact).max() for k in (1, 10, 100, 1000)]
-    assert np.all(np.diff(gaps) < 0)
-    assert gaps[-1] < 1e-6
 
 
 def test_the_consensus_model_is_common_and_stationary_for_the_sum_over_all_rows():
@@ -70,27 +59,3 @@ def test_no_direction_lowers_the_pooled_hinge_loss(regularisation):
         for _ in range(50):
             step = rng.standard_normal(4)
             assert total(model + length * step / np.linalg.norm(step)) >= best - 1e-7
-
-
-def test_a_regularised_hinge_loss_has_local_models_that_no_direction_lowers():
-    """As above, for every agent of a small task; seed 1."""
-    task = dataclasses.replace(TASK, loss=LOSSES["hinge"])
-    models, rng = local_models(task), np.random.default_rng(1)
-    for agent in np.flatnonzero(task.train.counts):
-        shard = task.train.shard(int(agent))
-
-        def total(point, shard=shard, agent=agent):
-            return (
-                task.loss.value(shard.features @ point, shard.labels).mean()
-                + task.regularisation[agent] * point @ point
-            )
-
-        best = total(models[agent])
-        for length in (1e-4, 1e-2, 1.0):
-            for step in rng.standard_normal((20, 3)):
-                assert total(models[agent] + length * step) >= best - 1e-12
-
-
-@pytest.mark.parametrize(("protocol", "fields"), [(Solitary, {}), (Solitary, {"steps": 2}), (Consensus, {})])
-def test_baselines_fit_the_contract(protocol, fields):
-    check_contract(protocol, fields)

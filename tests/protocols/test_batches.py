@@ -21,7 +21,7 @@ SEEN: list[dict[str, tuple[int, ...]]] = []
 
 class Parameters(ProtocolParameters):
     kind: str = "together"
-    rate: float = 0.5
+    step_size: float = 0.5
 
 
 class Blocks(Protocol):
@@ -56,7 +56,7 @@ class Alone(Blocks):
         me.count += 1.0
         me.met += me.degree
         around = (me.trust[:, None] * me.gap).sum(axis=0) if me.degree else 0.0
-        me.model = me.decay * me.model + me.rate * (around + me.mu_c * me.target)
+        me.model = me.decay * me.model + me.step_size * (around + me.mu_c * me.target)
         me.model[0] += 1.0
         if me.agent % 2 == 1:
             me.met = -me.met
@@ -73,13 +73,13 @@ class Together(Blocks):
     @batched
     def step(me):
         names = "model met degree rows updates tick round now agent mu_c target gap count trust weights heard was_heard"
-        SEEN.append({name: np.shape(getattr(me, name)) for name in [*names.split(), "rate", "centre"]})
+        SEEN.append({name: np.shape(getattr(me, name)) for name in [*names.split(), "step_size", "centre"]})
         me.gap = me.heard - per_edge(me, me.model)
         me.count += 1.0
         me.met += me.degree
         around = segment_sum(me, me.trust * me.gap)
         me.model *= me.decay
-        me.model += me.rate * (around + me.mu_c * me.target)
+        me.model += me.step_size * (around + me.mu_c * me.target)
         me.model[:, 0] += 1.0
         odd = me.where(me.agent % 2 == 1)
         before = odd.met
@@ -114,7 +114,7 @@ def test_numbers_are_columns_and_what_is_assigned_is_written_back(seed, schedule
             assert shapes[name] == (edges, 1), name
         assert shapes["target"] == (agents, 3)
         assert shapes["heard"] == (edges, 3)
-        assert (shapes["rate"], shapes["centre"]) == ((), (3,))
+        assert (shapes["step_size"], shapes["centre"]) == ((), (3,))
     assert len({shapes["model"][0] for shapes in SEEN}) > 2
 
 
@@ -268,10 +268,3 @@ def test_what_an_exchange_in_batches_cannot_do_is_said_alike_on_both_engines(tex
             run_small(kind, protocol_parameters(kind, {}), engine=engine, time=3.0)
         sentences.append(str(failure.value))
     assert sentences[0] == sentences[1]
-
-
-def test_edge_blocks_without_any_edge_may_be_assigned():
-    for engine in ENGINES:
-        world = run_small(Together, Parameters(), engine=engine, agents=1)
-        assert world.state.edge["gap"].values.size == 0
-        assert world.activations > 0

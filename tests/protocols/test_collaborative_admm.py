@@ -5,21 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.objectives.objectives import local_models
-from hushnet.agents.tasks.base import Task
-from hushnet.protocols.algorithms.collaborative_admm import CollaborativeAdmm
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation, ModelPropagationParameters
 from hushnet.protocols.base import Problem
-from hushnet.simulator.contract import check_contract
 from hushnet.simulator.contract.bench import small_task
 from hushnet.simulator.network.setting import Stop
 from pydantic import ValidationError
 
-from ..engine.driving import drive, sessions_of
+from ..engine.driving import drive
 from .collaborative import EveryActivation, parameters, world_of
-from .worlds import AWAY, BAD, Watcher, after_every_event, quiet_edges
+from .worlds import Watcher
 
 
 class Naive:
@@ -107,13 +104,6 @@ def test_gossip_is_the_printed_algorithm_of_section_4_2(objective):
         np.testing.assert_allclose(models, naive.models, atol=1e-12)
 
 
-LATENCIES = {
-    "zero": 0.0,
-    "constant": 2.5,
-    "lognormal": {"kind": "lognormal", "mean": 1.0, "sigma": 1.5},
-}
-
-
 class Rounds(Watcher):
     """The models that every round found."""
 
@@ -147,110 +137,6 @@ def test_rounds_are_the_printed_algorithm_of_supplement_d():
                 naive.settle(i, j)
 
 
-@pytest.mark.parametrize("latency", LATENCIES)
-def test_rounds_are_bitwise_the_same_under_every_latency_and_under_loss(latency):
-    spec = parameters(mu=0.3, rho=0.4, schedule="rounds", local_steps=3)
-    expected = in_rounds(spec)
-    assert in_rounds(spec, latency=LATENCIES[latency]).tobytes() == expected.tobytes()
-    assert in_rounds(spec, latency=LATENCIES[latency], loss=0.3).tobytes() == expected.tobytes()
-
-
-@pytest.mark.parametrize("loss", ["logistic", "squared", "smoothed_hinge"])
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"objective": "vanhaesebrouck"},
-        {"objective": "bellet", "local_steps": 10, "start": "zero"},
-        {"objective": "bellet", "schedule": "rounds"},
-        {"schedule": {"kind": "rounds", "patience": 0.5}, "local_steps": 2},
-    ],
-)
-def test_the_models_converge_to_the_exact_minimiser(loss, fields):
-    task = Task(**{**small_task().__dict__, "loss": LOSSES[loss]})
-    world = world_of(parameters(mu=0.5, rho=1.0, **fields), task=task, stop=Stop(time=250.0))
-    drive(world)
-    expected, _ = world.protocol.objective().minimise()
-    np.testing.assert_allclose(world.state.agent["model"].rows, expected, atol=1e-6)
-
-
-class EdgeLog(Watcher):
-    """After every SimPy event, both ends of an edge without an open session agree.
-
-    Also how many sessions of a caller were interrupted by one that it accepted, on another edge or on the same one.
-    """
-
-    def __init__(self, world):
-        self.world, self.checked, self.interleaved, self.crossed = world, 0, 0, 0
-        world.observer = self
-        after_every_event(world, self.check)
-
-    def check(self):
-        edge, back, quiet = self.world.state.edge, self.world.setting.graph.reverse, quiet_edges(self.world)
-        met = edge["met"].rows[:, 0] > 0
-        np.testing.assert_array_equal(met[quiet], met[back][quiet])
-        quiet &= met
-        self.checked += int(quiet.sum())
-        np.testing.assert_array_equal(edge["z_own"].rows[quiet], edge["z_peer"].rows[back][quiet])
-        apart = edge["dual_own"].rows + edge["dual_peer"].rows[back]
-        np.testing.assert_allclose(apart[quiet], 0.0, atol=1e-14)
-
-    def arrived(self, world, message, up, newest):
-        if message.kind == "request" and newest:
-            self.crossed += message.edge in sessions_of(world)
-            callers = [session.caller for session in sessions_of(world).values() if session.edge != message.edge]
-            self.interleaved += message.receiver in callers
-
-
-def test_two_ends_agree_on_every_quiet_edge_whatever_is_late_lost_or_absent():
-    checked = interleaved = crossed = 0
-    for seed in range(4):
-        world = world_of(parameters(mu=0.5, rho=0.5), availability=AWAY, stop=Stop(time=40.0), seed=seed, **BAD)
-        log = EdgeLog(world)
-        drive(world)
-        assert world.traffic.conserved
-        checked, interleaved, crossed = checked + log.checked, interleaved + log.interleaved, crossed + log.crossed
-    assert checked > 2000
-    assert interleaved > 50
-    assert crossed > 5
-
-
-@pytest.mark.parametrize("start", ["known", "own", "zero"])
-def test_the_optimum_is_reached_on_a_network_that_delays_and_loses(start):
-    spec = parameters(mu=0.5, rho=1.0, local_steps=10)
-    world = world_of(spec, availability=AWAY, stop=Stop(time=1500.0), start=start, **BAD)
-    drive(world)
-    expected, _ = world.protocol.objective().minimise()
-    np.testing.assert_allclose(world.state.agent["model"].rows, expected, atol=1e-6)
-
-
-def test_an_activation_moves_eight_vectors_and_the_start_two_for_every_edge():
-    world = world_of(parameters(), stop=Stop(activations=50))
-    drive(world)
-    assert world.traffic.vectors == 8 * 50
-    assert world.traffic.start_vectors == len(world.setting.graph.heads)
-    synchronous = world_of(parameters(schedule="rounds"), stop=Stop(updates=1))
-    drive(synchronous)
-    degrees = synchronous.setting.graph.degrees
-    assert synchronous.traffic.vectors == 4 * sum(agent.updates * degrees[agent.index] for agent in synchronous.agents)
-
-
-def test_agents_without_neighbours_keep_their_local_models():
-    for schedule in (None, "rounds"):
-        task = small_task(3)
-        graph = Graph.from_matrix(np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]))
-        spec = parameters(start="zero", schedule=schedule)
-        world = world_of(spec, task=task, graph=graph, stop=Stop(time=5.0))
-        drive(world)
-        np.testing.assert_array_equal(world.state.agent["model"][2], local_models(task)[2])
-        assert world.agents[2].updates == 0
-
-
-def test_models_go_out_without_noise_so_epsilon_is_infinite_but_for_agents_without_data():
-    world = world_of(parameters(), task=small_task(), stop=Stop(time=5.0))
-    drive(world)
-    assert world.ledger.epsilon("verified", 1e-3).tolist() == [0.0] + [np.inf] * 5
-
-
 def test_gradient_steps_on_a_loss_with_kinks_are_refused():
     task = Task(**{**small_task().__dict__, "loss": LOSSES["hinge"]})
     with pytest.raises(InputError, match="use local_steps: exact") as caught:
@@ -258,20 +144,6 @@ def test_gradient_steps_on_a_loss_with_kinks_are_refused():
     assert caught.value.field == ("local_steps",)
     with pytest.raises(ValidationError):
         parameters(local_steps=0)
-
-
-def test_alpha_is_one_over_one_plus_mu_and_only_one_of_them_is_given():
-    assert parameters(alpha=0.8).mu_c == pytest.approx(0.25)
-    assert parameters(mu=0.25).mu_c == 0.25
-    with pytest.raises(ValidationError, match="give one of alpha and mu"):
-        parameters(alpha=0.5, mu=1.0)
-
-
-@pytest.mark.parametrize(
-    "fields", [{}, {"schedule": "rounds", "local_steps": 2}, {"start": "zero", "objective": "bellet"}]
-)
-def test_the_protocol_keeps_the_contract(fields):
-    check_contract(CollaborativeAdmm, {"mu": 0.5, **fields})
 
 
 WARM = {"start": {"kind": "propagation", "alpha": 0.7, "confidence": "count"}}
@@ -295,18 +167,3 @@ def test_a_warm_start_is_where_model_propagation_ends(schedule):
     for edge, tail in enumerate(world.setting.graph.tails.tolist()):
         np.testing.assert_array_equal(world.state.edge["z_own"][edge], models[tail])
         np.testing.assert_array_equal(world.state.edge["dual_own"][edge], 0.0)
-
-
-def test_a_warm_start_changes_the_way_and_not_the_end():
-    ends = []
-    for fields in ({}, WARM):
-        world = world_of(parameters(mu=0.5, **fields), stop=Stop(time=600.0))
-        drive(world)
-        ends.append(world.protocol.models(world.state))
-    np.testing.assert_allclose(*ends, atol=1e-6)
-
-
-def test_a_warm_start_is_said_to_be_central_and_fits_the_contract():
-    world = world_of(parameters(mu=0.5, **WARM), stop=Stop(activations=1))
-    assert world.traits.central
-    check_contract(CollaborativeAdmm, {**WARM, "schedule": "rounds"})

@@ -10,7 +10,7 @@ from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.objectives.objectives import GraphRegularised
 from hushnet.agents.tables import Table
-from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.collaborative_admm import CollaborativeAdmm
 from hushnet.simulator.contract.bench import small_task
 from hushnet.simulator.network.clocks import Recorded

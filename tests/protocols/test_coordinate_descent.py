@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always
 from hushnet.agents.errors import InputError
-from hushnet.agents.graph import Graph
-from hushnet.agents.losses import LOSSES, local_gradient, public_smoothness, spectral_smoothness
-from hushnet.agents.tasks.base import Task
+from hushnet.agents.losses import LOSSES, public_smoothness, spectral_smoothness
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.privacy.composition import advanced_composition
-from hushnet.simulator.contract.bench import run_small, small_graph, small_setting, small_task
+from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.network.clocks import Poisson
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.randomness import Draws
@@ -106,21 +104,6 @@ def test_confidence_is_the_number_of_rows_or_its_share_or_a_list():
     assert caught.value.field == ("confidence",)
 
 
-def test_an_agent_stops_after_its_updates():
-    world = world_of(small_task(), parameters(updates=4), time=100.0)
-    drive(world)
-    assert [agent.updates for agent in world.agents] == [4] * 6
-    assert world.traffic.messages == 24
-
-
-def test_a_private_agent_stops_after_its_planned_updates_and_has_spent_its_budget_exactly():
-    world = world_of(small_task(empty=False), parameters(privacy=private()), time=100.0)
-    drive(world)
-    assert [agent.updates for agent in world.agents] == [3] * 6
-    np.testing.assert_allclose(world.ledger.epsilon("claimed", 1e-3), 1.0, rtol=1e-9)
-    assert (world.ledger.epsilon("verified", 1e-3) <= 1.0 + 1e-9).all()
-
-
 def test_an_agent_falls_silent_before_noise_once_its_budget_is_spent():
     spec = parameters(privacy=private())
     world = world_of(small_task(empty=False), spec, time=50.0)
@@ -178,12 +161,6 @@ def test_data_check_refuses_rows_outside_the_declared_radius():
     drive(world_of(small_task(empty=False), parameters(privacy={**checked, "radius": 3.0})))
 
 
-def test_data_check_needs_a_loss_with_bounded_slope():
-    task = Task(**{**small_task(empty=False).__dict__, "loss": LOSSES["squared"]})
-    with pytest.raises(InputError, match="needs a loss with bounded slope"):
-        world_of(task, parameters(privacy=private(sensitivity="data_check", clip=None, radius=3.0)))
-
-
 def test_a_private_run_that_starts_from_local_models_is_refused_with_the_reason():
     with pytest.raises(ValidationError, match="holds only for a start that does not depend on the data"):
         parameters(start="local", privacy=private())
@@ -203,43 +180,12 @@ def test_private_step_sizes_come_from_a_public_bound_unless_asked_otherwise():
     assert any("step sizes" in item for item in leaky.assumed_public)
 
 
-def test_confidences_from_numbers_of_rows_are_listed_and_given_ones_are_not():
-    task = small_task(empty=False)
-    given = parameters(privacy=private(strict=True), confidence=[1.0] * task.agents)
-    for spec, listed in ((parameters(privacy=private(strict=True)), True), (given, False)):
-        world = world_of(task, spec, time=20.0)
-        drive(world)
-        assert ("numbers of rows (confidences)" in world.assumed_public) == listed
-        assert np.isinf(world.ledger.epsilon("verified", 1e-3)).all() == listed
-
-
 def test_strict_makes_a_run_with_leaking_step_sizes_unverified():
     spec = parameters(privacy=private(strict=True), smoothness="data")
     world = world_of(small_task(empty=False), spec, time=20.0)
     drive(world)
     assert np.isinf(world.ledger.epsilon("verified", 1e-3)).all()
     assert np.isfinite(world.ledger.epsilon("claimed", 1e-3)).all()
-
-
-def test_public_smoothness_without_a_bound_on_the_rows_asks_for_a_radius():
-    with pytest.raises(InputError, match="set radius"):
-        world_of(_unbounded(), parameters(privacy=private()))
-
-
-def test_rows_are_clipped_to_the_radius():
-    world = world_of(small_task(empty=False), parameters(radius=0.5))
-    assert all(np.linalg.norm(me.data.features, axis=1).max() <= 0.5 + 1e-12 for me in world.peers)
-
-
-@pytest.mark.parametrize("allocation", ["proposition2", "late"])
-def test_where_nobody_has_a_neighbour_any_allocation_is_even_and_nothing_is_spent(allocation):
-    def alone(**fields):
-        return replace(small_setting(**fields), graph=Graph.from_matrix(np.zeros((6, 6))))
-
-    spec = parameters(privacy=private(allocation=allocation, updates=5))
-    world = run_small(CoordinateDescent, spec, small=alone)
-    np.testing.assert_allclose(world.protocol.noise.plans[0].epsilons, world.protocol.noise.plans[0].epsilons[0])
-    assert world.ledger.to_frame().empty
 
 
 @pytest.mark.parametrize("allocation", ["proposition2", "late"])
@@ -276,27 +222,3 @@ def test_an_oracle_schedule_uses_the_true_global_indices():
     for agent in range(6):
         np.testing.assert_array_equal(indices[agent], [k for k, woken in enumerate(order) if woken == agent])
     assert len(world.protocol.noise.plans) == 6
-
-
-def test_a_contraction_that_is_given_takes_the_place_of_proposition_1():
-    spec = parameters(mu=5.0, privacy=private(allocation="late", updates=5, contraction=0.9))
-    world = world_of(small_task(empty=False), spec)
-    epsilons = np.array(world.protocol.noise.plans[0].epsilons)
-    np.testing.assert_allclose(epsilons[1:] / epsilons[:-1], 0.9 ** (-6 / 3), rtol=1e-9)
-
-
-def test_an_agent_alone_converges_to_its_local_model():
-    from hushnet.agents.objectives.objectives import local_models
-
-    spec = parameters(mu=1.0, confidence="count")
-    world = run_small(CoordinateDescent, spec, agents=1, empty=False, time=3000.0)
-    np.testing.assert_allclose(world.state.agent["model"].rows, local_models(world.setting.task), atol=1e-8)
-
-
-def test_an_agent_without_data_averages_its_neighbours_and_reveals_nothing():
-    spec = parameters(privacy=private())
-    world = world_of(small_task(), spec, time=20.0)
-    drive(world)
-    assert world.setting.task.train.counts[0] == 0
-    assert world.ledger.epsilon("verified", 1e-3)[0] == 0
-    assert local_gradient(np.ones(3), world.peers[0].data, world.setting.task.loss, 1.0).tolist() == [0, 0, 0]

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hushnet.agents.availability import Always, Window
 from hushnet.agents.errors import InputError
-from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
-from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm
 from hushnet.protocols.algorithms.edge_consensus_admm import EdgeConsensusAdmm
-from hushnet.simulator.contract import check_contract, protocol_parameters
+from hushnet.simulator.contract import protocol_parameters
 from hushnet.simulator.contract.bench import Bench, small_task
 from hushnet.simulator.network.clocks import Periodic
 from hushnet.simulator.network.setting import Stop
-from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive, driver_of
-from .worlds import AWAY, BAD, Watcher, after_every_event, quiet_edges, setting_of
+from .worlds import Watcher, setting_of
 
 FIELDS = {"loss_weight": 2.0, "rho": 0.5, "penalty": 0.4}
-QUICKER = {**FIELDS, "penalty": 0.15}
 
 
 def world_of(protocol=EdgeConsensusAdmm, *, recorder=None, fields=FIELDS, **setting) -> World:
@@ -99,99 +95,6 @@ def test_if_all_edges_met_at_once_it_would_be_the_round_of_the_parent():
         np.testing.assert_allclose(bench.state.agent["model"].rows, models_of(parent), atol=1e-9)
 
 
-@pytest.mark.parametrize("loss", ["logistic", "squared", "smoothed_hinge"])
-@pytest.mark.parametrize("network", [{}, {"latency": {"kind": "lognormal", "mean": 0.7, "sigma": 1.2}}])
-def test_without_loss_it_reaches_the_optimum_of_its_parent(loss, network):
-    task = Task(**{**small_task().__dict__, "loss": LOSSES[loss]})
-    variant = world_of(task=task, stop=Stop(time=400.0), **network)
-    drive(variant)
-    best, minimum = variant.protocol.objective().minimise()
-    np.testing.assert_allclose(models_of(variant), best, atol=1e-6)
-    assert variant.protocol.objective().value(models_of(variant)) == pytest.approx(minimum, abs=1e-5)
-    fields = {**FIELDS, "dual_step": 0.4}
-    parent = world_of(ConsensusAdmm, task=task, fields=fields, stop=Stop(updates=400))
-    drive(parent)
-    np.testing.assert_allclose(models_of(variant), models_of(parent), atol=1e-6)
-
-
-def test_it_reaches_the_optimum_on_a_network_that_delays_and_loses():
-    world = world_of(fields=QUICKER, availability=AWAY, stop=Stop(time=1200.0), **BAD)
-    drive(world)
-    np.testing.assert_allclose(models_of(world), world.protocol.objective().minimise()[0], atol=1e-6)
-    assert world.traffic.conserved
-
-
-def conserved(**world) -> dict[str, np.ndarray]:
-    recorder = Recorder(["conserved"])
-    run = world_of(recorder=recorder, **world)
-    drive(run)
-    assert run.traffic.conserved
-    trace = recorder.trace()
-    return {name: rows["value"].to_numpy() for name, rows in trace.groupby("statistic")}
-
-
-def test_duals_add_up_to_0_if_messages_take_no_time():
-    found = conserved(stop=Stop(time=100.0))
-    assert set(found) == {"edges", "duals"}
-    assert found["edges"].max() == 0.0
-    assert found["duals"].max() < 1e-14
-
-
-def test_late_and_lost_messages_put_off_what_the_sum_of_duals_makes_up_for():
-    """Ends that made equally many sessions agree to the bit; the sum is apart by the sessions under way, then by 0."""
-    for seed in range(3):
-        found = conserved(availability=AWAY, stop=Stop(time=60.0), seed=seed, **BAD)
-        assert found["edges"].max() == 0.0
-        assert found["duals"].max() > 1e-3
-    settled = conserved(fields=QUICKER, availability=AWAY, stop=Stop(time=1200.0), **BAD)
-    assert settled["duals"][-1] < 1e-8
-
-
-def test_two_ends_agree_on_the_model_of_every_settled_edge_at_every_event():
-    world, checked = world_of(availability=AWAY, stop=Stop(time=40.0), **BAD), 0
-    edge, back = world.state.edge, world.setting.graph.reverse
-
-    def agree():
-        nonlocal checked
-        quiet = quiet_edges(world)
-        for name, sign in (("between", 1.0), ("dual", -1.0), ("met", 1.0)):
-            np.testing.assert_array_equal(edge[name].rows[quiet], sign * edge[name].rows[back][quiet])
-        checked += int(quiet.sum())
-
-    after_every_event(world, agree)
-    drive(world)
-    assert checked > 1000
-
-
-def test_an_agent_that_leaves_in_the_middle_of_a_session_leaves_its_half_in_the_sum_for_ever():
-    """Half of the agents leave between the times 5 and 8; six seeds, of which some catch a session under way."""
-    availability = Always(kind="always", leaves=Window(share=0.5, between=[5.0, 8.0]))
-    left = [
-        conserved(availability=availability, stop=Stop(time=120.0), seed=seed, **BAD)["duals"][-1] for seed in range(6)
-    ]
-    assert max(left) > 1e-3
-
-
-def test_an_agent_without_neighbours_solves_its_own_problem():
-    graph = Graph.from_matrix(np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]))
-    variant = world_of(task=small_task(3), graph=graph)
-    parent = world_of(ConsensusAdmm, task=small_task(3), graph=graph, fields={**FIELDS, "dual_step": 0.4})
-    drive(variant)
-    drive(parent)
-    np.testing.assert_allclose(models_of(variant)[2], models_of(parent)[2], atol=1e-9)
-
-
-def test_a_session_moves_two_vectors_and_costs_an_infinite_epsilon_but_for_agents_without_data():
-    world = world_of(stop=Stop(activations=50))
-    drive(world)
-    assert (world.traffic.vectors, world.traffic.start_vectors) == (100, 0)
-    assert world.ledger.epsilon("verified", 1e-3).tolist() == [0.0] + [np.inf] * 5
-
-
 def test_a_loss_with_a_kink_is_refused():
     with pytest.raises(InputError, match="has a kink"):
         world_of(task=Task(**{**small_task().__dict__, "loss": LOSSES["hinge"]}))
-
-
-def test_it_keeps_the_contract():
-    check_contract(EdgeConsensusAdmm, FIELDS)

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import io
-import math
 
 import numpy as np
 import pytest
-from hushnet.agents.errors import Divergence, InputError
+from hushnet.agents.errors import Divergence
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
 from hushnet.protocols import catalog
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
-from hushnet.simulator.analysis.summary import print_summary
-from hushnet.simulator.compare import compare
 from hushnet.simulator.contract.bench import protocol_parameters, small_graph, small_task
-from hushnet.simulator.experiment import run
-from hushnet.simulator.figures import redraw
 from hushnet.simulator.recording.recorder import Recorder
-from hushnet.simulator.report.page import write_report
 from hushnet.simulator.world.stop_condition import TIME_UP
 from hushnet.simulator.world.world import World
-from rich.console import Console
 
 from ..engine.driving import drive
 from .columns import split_task, star
@@ -98,12 +90,6 @@ def test_an_extreme_record_neither_ends_a_private_run_nor_reaches_what_is_sent(k
     assert not (gaps < -1e-6).any(), "no gap is shown that mathematics rules out"
 
 
-@pytest.mark.parametrize("key", ["feature_sharing", "stale_feature_sharing"])
-def test_without_noise_columns_that_are_too_large_are_refused_in_a_sentence(key):
-    with pytest.raises(InputError, match="agent 1 has columns with values up to 1e\\+160, whose squares are too large"):
-        drive(world_of(key, "row", noise=0.0))
-
-
 class Leaky(CoordinateDescent):
     """Has something of its own that breaks, and sends something that does, each when it is told to."""
 
@@ -137,52 +123,3 @@ def test_a_private_run_ends_for_what_is_sent_and_for_nothing_else(noise, monkeyp
     if noise:
         with pytest.raises(Divergence, match=r"agent 2 at time .*: the model that it sends became infinite after 3"):
             drive(world_of("coordinate_descent", None, noise=noise, protocol=Leaky))
-
-
-TABLE = "agent,x,z,y\n" + "".join(
-    f"{k % 4},{math.sin(k):.3f},{math.cos(3 * k):.3f},{(k // 4) % 2}\n" for k in range(40)
-)
-SCENARIO = {
-    "schema": 1,
-    "scenario": "extreme",
-    "topology": {"kind": "ring"},
-    "protocols": {
-        "averaging": {"kind": "dual_averaging", "sampling": "full", "privacy": GRADIENTS},
-        "descent": {"kind": "coordinate_descent", "radius": 1.0, "privacy": LAPLACE},
-    },
-    "stop": {"time": 6},
-    "record": {"every": 1.0, "metrics": ["objective", "epsilon"], "objective_of": "descent"},
-    "seeds": 2,
-    "figures": [{"y": "objective", "x": "time", "by": "protocol"}],
-}
-
-
-@pytest.mark.parametrize("loss", ["logistic", "squared"])
-def test_a_csv_file_with_an_extreme_record_runs_to_the_end_and_is_summed_up(loss, tmp_path):
-    record = "3,1e155,-1e308,1\n" if loss == "logistic" else "3,0.5,0.5,1e308\n"
-    (tmp_path / "table.csv").write_text(TABLE + record)
-    table = {"kind": "csv", "path": str(tmp_path / "table.csv"), "label": "y", "agent": "agent", "loss": loss}
-    collection = run({**SCENARIO, "task": {**table, "scaling": "none"}}, out=tmp_path / "out")
-    assert {manifest["status"] for manifest in collection.manifests} == {"complete"}
-    assert all(math.isfinite(manifest["privacy"]["verified"]) for manifest in collection.manifests)
-    assert any("does not end a private run" in text for m in collection.manifests for text in m["warnings"])
-    console = Console(file=io.StringIO(), width=200)
-    print_summary(collection, console)
-    assert "did not reach their end" not in console.file.getvalue()
-    assert redraw(tmp_path / "out")
-    write_report(tmp_path / "out")
-    compare(collection, baseline="averaging")
-
-
-@pytest.mark.parametrize("scaling", ["none", "max_abs"])
-def test_rows_too_large_for_a_minimum_are_named_with_a_remedy_where_nothing_is_private(scaling, tmp_path):
-    """It was called a fault of ours."""
-    (tmp_path / "table.csv").write_text(TABLE + "3,1e200,0.5,1\n")
-    table = {"kind": "csv", "path": str(tmp_path / "table.csv"), "label": "y", "agent": "agent", "scaling": scaling}
-    plain = {"cd": {"kind": "coordinate_descent", "radius": 1.0}}
-    scenario = {**SCENARIO, "task": table, "protocols": plain, "record": {"every": 1.0, "metrics": ["objective"]}}
-    if scaling == "max_abs":
-        assert run(scenario, out=tmp_path / "out").manifests[0]["status"] == "complete"
-        return
-    with pytest.raises(InputError, match=r"has a row with a number of size 1e\+200, .* scale the rows"):
-        run(scenario, out=tmp_path / "out")

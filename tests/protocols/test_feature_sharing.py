@@ -5,30 +5,25 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hushnet.agents.availability import OnOff
 from hushnet.agents.errors import InputError
 from hushnet.agents.losses import LOSSES
-from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.partition import ByColumns, partitioned
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.feature_noise import range_root
-from hushnet.protocols.algorithms.feature_sgd import FeatureSgd, rows_of
+from hushnet.protocols.algorithms.feature_sgd import FeatureSgd
 from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
 from hushnet.protocols.privacy.composition import gaussian
 from hushnet.protocols.steps import clipped
-from hushnet.simulator.contract import bench, networks, small_settings
-from hushnet.simulator.contract import checks as contract
-from hushnet.simulator.network.latency import Lognormal
-from hushnet.simulator.network.network import Bernoulli, NetworkParameters
+from hushnet.simulator.contract import bench
 from hushnet.simulator.recording.recorder import Recorder
 from pydantic import ValidationError
 from scipy.optimize import minimize
 
 from ..engine.driving import drive
-from .columns import ISOTROPIC, mean_test_loss, split_task, star, value, world_of
+from .columns import ISOTROPIC, mean_test_loss, split_task, value, world_of
 
 
 def printed_loop(task: Task, epochs: int, rho: float, order: str) -> list[np.ndarray]:
@@ -89,44 +84,6 @@ def test_its_fixed_point_is_the_optimum_and_y_is_the_slope_after_every_round(los
     assert max(world.recorder.residuals[1:]) < 1e-8
 
 
-def test_a_party_knows_its_columns_and_the_centre_the_labels():
-    world = world_of(split_task(), 2)
-    shards = [me.data for me in world.peers]
-    assert [shard.features.shape for shard in shards] == [(40, 0), (40, 2), (40, 3), (40, 1)]
-    assert [len(shard.labels) for shard in shards] == [40, 0, 0, 0]
-    assert [me.role for me in world.peers] == ["centre", "party", "party", "party"]
-
-
-@pytest.mark.parametrize(
-    "hard",
-    [
-        {"network": NetworkParameters(latency=Lognormal(kind="lognormal", mean=0.7, sigma=1.0))},
-        {"network": NetworkParameters(loss=Bernoulli(kind="bernoulli", probability=0.3))},
-        {"availability": OnOff(kind="on_off", online=0.6, mean_down=2.0)},
-    ],
-)
-@pytest.mark.parametrize("order", ["jacobi", "gauss_seidel"])
-def test_late_lost_and_absent_change_only_when_things_happen(hard, order):
-    """Parties fall silent after 7 releases, so that both runs end at the same epoch; noise included."""
-    task, ends = split_task(), []
-    for network in ({}, hard):
-        world = world_of(task, 200, order=order, privacy={**ISOTROPIC, "updates": 7}, **network)
-        drive(world)
-        assert world.ledger.releases(1) == 7
-        ends.append(world.protocol.models(world.state))
-    assert np.array_equal(*ends)
-
-
-def test_only_the_parties_that_take_part_are_heard():
-    task = split_task()
-    world = world_of(task, 400, parties=1)
-    drive(world)
-    model = world.protocol.models(world.state)[0]
-    assert not model[2:].any()
-    best = minimize(lambda x: value(task, np.concatenate([x, np.zeros(4)])), np.zeros(2), options={"gtol": 1e-9}).x
-    np.testing.assert_allclose(model[:2], best, atol=1e-5)
-
-
 def test_the_printed_noise_lies_in_the_range_of_the_columns_with_its_covariance():
     """D xi is scale times a projection: 4000 draws, entries of the covariance within 6 standard errors, seed 5."""
     rng = np.random.default_rng(5)
@@ -169,20 +126,6 @@ def test_isotropic_noise_on_clipped_scores_is_a_gaussian_mechanism_of_sensitivit
     assert world.protocol.scores.release(world.peers[2]).scale == 12.0
 
 
-def test_calibrated_parties_stop_at_their_target():
-    privacy = {
-        "mechanism": "gaussian",
-        "target": {"verified": 1.0, "delta": 1e-5},
-        "updates": 5,
-        "sensitivity": "clip",
-        "clip": 2.0,
-    }
-    world = world_of(split_task(), 40, privacy=privacy)
-    drive(world)
-    assert [world.ledger.releases(party) for party in (1, 2, 3)] == [5, 5, 5]
-    assert world.ledger.verified(1e-5)[1:] == pytest.approx(1.0, rel=1e-3)
-
-
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
@@ -206,52 +149,6 @@ def test_rows_other_graphs_and_other_losses_are_refused_in_a_sentence():
         world_of(split_task(loss="hinge"), 2)
 
 
-@pytest.fixture
-def on_split_features(monkeypatch):
-    """The contract's small task and graph, with features split among five parties in a star."""
-
-    def task(agents=6, *, seed=20, empty=True):
-        return split_task([1] * max(agents - 1, 1), 6, seed=seed)
-
-    for module in (bench, small_settings):
-        monkeypatch.setattr(module, "small_task", task)
-        monkeypatch.setattr(module, "small_graph", lambda agents=6: star(task(agents)))
-
-
-@pytest.mark.parametrize("step", [0, 1, 2])
-@pytest.mark.parametrize(
-    ("protocol", "fields"),
-    [
-        (FeatureSharing, {}),
-        (FeatureSharing, {"order": "gauss_seidel"}),
-        (FeatureSharing, {"noise": {"scale": 1.0}}),
-        (FeatureSharing, {"privacy": ISOTROPIC}),
-        (FeatureSgd, {"batch": 4}),
-    ],
-)
-def test_steps_keep_the_contract(on_split_features, monkeypatch, protocol, fields, step):
-    """`step` is the number of rounds before the one that is looked at: even ones are the parties'."""
-    hear = bench.Bench.hear
-
-    def hear_late(bench):
-        hear(bench)
-        bench.at = step, 1, 1.0
-
-    monkeypatch.setattr(bench.Bench, "hear", hear_late)
-    parameters = contract.protocol_parameters(protocol, fields)
-    contract.check_locality(protocol, parameters)
-    contract.check_public_messages(protocol, parameters)
-
-
-@pytest.mark.parametrize(
-    ("protocol", "fields"), [(FeatureSharing, {"order": "gauss_seidel"}), (FeatureSgd, {"batch": 4})]
-)
-def test_runs_keep_the_contract(on_split_features, protocol, fields):
-    parameters = contract.protocol_parameters(protocol, fields)
-    contract.check_zero_noise(protocol, parameters)
-    networks.check_networks(protocol, parameters)
-
-
 def test_gradient_steps_over_all_rows_are_gradient_descent():
     task = split_task()
     world = world_of(task, 21, FeatureSgd, batch=40, step_size=0.5, ridge=2.0)
@@ -261,32 +158,6 @@ def test_gradient_steps_over_all_rows_are_gradient_descent():
         slopes = LOSSES["logistic"].slope(task.train.features @ model, task.train.labels)
         model -= 0.5 / 40 * (slopes @ task.train.features + 2.0 * model)
     np.testing.assert_allclose(world.protocol.models(world.state)[0], model, atol=1e-14)
-
-
-def test_batches_go_through_all_rows_in_a_common_order():
-    world = world_of(split_task(), 2, FeatureSgd, batch=15)
-    me = SimpleNamespace(**world.protocol.constants().run)
-    rows = np.concatenate([rows_of(me, number) for number in range(8)])
-    assert len(rows) == 120
-    assert (np.bincount(rows, minlength=40) == 3).all()
-
-
-def test_minibatch_steps_come_near_the_optimum():
-    task = split_task()
-    world = world_of(task, 3000, FeatureSgd, batch=10, step_size=1.0, decay=0.02)
-    drive(world)
-    objective = world.protocol.objective()
-    assert objective.value(world.protocol.models(world.state)) - objective.minimise()[1] < 1e-2
-
-
-def test_the_test_loss_is_recorded_for_the_assembled_model():
-    task = split_task()
-    world = world_of(task, 20)
-    world.recorder = Recorder(("test_loss", "accuracy"))
-    drive(world)
-    trace = world.recorder.trace()
-    last = trace[(trace["metric"] == "test_loss") & (trace["statistic"] == "mean")]["value"].iloc[-1]
-    assert last == pytest.approx(mean_test_loss(task, world.protocol.models(world.state)[0]), rel=1e-12)
 
 
 def test_the_first_epoch_of_two_parties_gives_the_golden_values():
@@ -304,3 +175,13 @@ def test_the_first_epoch_of_two_parties_gives_the_golden_values():
     for name in ("z", "y"):
         np.testing.assert_allclose(world.state.agent[name][0], golden[name], atol=tolerance)
     assert value(task, np.zeros(3), 0.1) == pytest.approx(golden["objective"], abs=tolerance)
+
+
+def test_the_test_loss_is_recorded_for_the_assembled_model():
+    task = split_task()
+    world = world_of(task, 20)
+    world.recorder = Recorder(("test_loss", "accuracy"))
+    drive(world)
+    trace = world.recorder.trace()
+    last = trace[(trace["metric"] == "test_loss") & (trace["statistic"] == "mean")]["value"].iloc[-1]
+    assert last == pytest.approx(mean_test_loss(task, world.protocol.models(world.state)[0]), rel=1e-12)

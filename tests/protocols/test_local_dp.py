@@ -10,10 +10,9 @@ from hushnet.agents.clipping import clip_rows
 from hushnet.agents.errors import InputError
 from hushnet.agents.objectives.objectives import local_models
 from hushnet.agents.tables import Table
-from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.local_dp import LocalDP, LocalDPParameters
 from hushnet.protocols.base import Problem
-from hushnet.simulator.contract import check_contract
 from hushnet.simulator.contract.bench import run_small, small_graph, small_task
 
 PURE = {"mechanism": "laplace", "budget": {"epsilon": 2.0, "delta": 0.0}, "updates": 1}
@@ -26,15 +25,6 @@ def parameters(**fields) -> LocalDPParameters:
 
 def protocol_of(task: Task, **fields) -> LocalDP:
     return LocalDP(parameters(**fields), Problem(task, small_graph(task.agents)))
-
-
-def test_an_agent_is_charged_once_whatever_its_number_of_examples():
-    world = run_small(LocalDP, parameters(privacy=CLAIMED))
-    inhabited = small_task().train.counts > 0
-    np.testing.assert_array_equal(world.ledger.epsilon("claimed", 0.0), np.where(inhabited, 2.0, 0.0))
-    np.testing.assert_allclose(world.ledger.epsilon("verified", 1e-9), np.where(inhabited, 2.0, 0.0), atol=1e-3)
-    assert [world.ledger.releases(agent) for agent in range(6)] == inhabited.astype(int).tolist()
-    assert world.traffic.messages == world.traffic.start_vectors == 0
 
 
 @pytest.mark.parametrize(
@@ -93,19 +83,6 @@ def test_without_noise_it_is_the_purely_local_model_and_gives_the_rows_away(priv
     np.testing.assert_array_equal(np.isinf(world.ledger.epsilon("verified", 1e-5)), inhabited)
 
 
-def test_labels_are_listed_as_assumed_public_and_strict_counts_them():
-    world = run_small(LocalDP, parameters(privacy={**CLIP, "strict": True}))
-    assert "labels of all records, which neighbouring data sets share" in world.assumed_public
-    assert np.all(np.isinf(world.ledger.epsilon("verified", 1e-5)))
-
-
-@pytest.mark.parametrize(
-    "privacy", [pytest.param(CLIP, marks=pytest.mark.slow), CLAIMED, {**CLIP, "mechanism": "gamma"}]
-)
-def test_local_dp_fits_the_contract(privacy):
-    check_contract(LocalDP, {"privacy": privacy})
-
-
 @pytest.mark.parametrize(
     ("task", "privacy", "words"),
     [
@@ -118,8 +95,3 @@ def test_local_dp_fits_the_contract(privacy):
 def test_what_cannot_be_bounded_is_refused(task, privacy, words):
     with pytest.raises(InputError, match=words):
         protocol_of(task, privacy=privacy)
-
-
-def test_rows_outside_the_declared_radius_are_refused():
-    with pytest.raises(InputError, match=r"above the declared radius 0\.1"):
-        run_small(LocalDP, parameters(privacy={**PURE, "sensitivity": "data_check", "radius": 0.1}))

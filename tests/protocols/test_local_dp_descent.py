@@ -10,7 +10,6 @@ from hushnet.agents.errors import InputError
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.objectives.objectives import GraphRegularised
 from hushnet.agents.tables import Table
-from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.algorithms.local_dp_descent import LocalDPDescent, LocalDPDescentParameters
 from hushnet.protocols.base import Problem
 from hushnet.simulator.contract import check_contract
@@ -41,29 +40,6 @@ def test_it_ends_at_the_minimum_of_the_objective_on_the_perturbed_examples(engin
     objective = GraphRegularised(learned, small_graph(task.agents), 0.5, world.protocol.confidence)
     np.testing.assert_allclose(world.protocol.models(world.state), objective.minimise()[0], atol=1e-6)
     assert world.traffic.messages > 100
-
-
-def test_an_agent_is_charged_once_however_much_it_says():
-    world = run_small(LocalDPDescent, parameters(privacy=CLIP))
-    inhabited = small_task().train.counts > 0
-    np.testing.assert_array_equal(world.ledger.epsilon("claimed", 0.0), np.where(inhabited, 2.0, 0.0))
-    np.testing.assert_allclose(world.ledger.epsilon("verified", 1e-9), np.where(inhabited, 2.0, 0.0), atol=1e-3)
-    assert [world.ledger.releases(agent) for agent in range(6)] == inhabited.astype(int).tolist()
-
-
-@pytest.mark.parametrize("engine", [BatchedEngine(), EventEngine()])
-def test_without_noise_it_is_coordinate_descent_and_gives_the_rows_away(engine):
-    world = run_small(LocalDPDescent, parameters(), engine=engine)
-    fields = {"kind": "coordinate_descent", "mu": 0.5}
-    plain = run_small(CoordinateDescent, CoordinateDescentParameters.model_validate(fields), engine=engine)
-    np.testing.assert_array_equal(world.protocol.models(world.state), plain.protocol.models(plain.state))
-    inhabited = small_task().train.counts > 0
-    np.testing.assert_array_equal(np.isinf(world.ledger.epsilon("verified", 1e-5)), inhabited)
-
-
-@pytest.mark.parametrize("privacy", [CLIP, pytest.param({**CLIP, "mechanism": "gamma"}, marks=pytest.mark.slow)])
-def test_it_fits_the_contract(privacy):
-    check_contract(LocalDPDescent, {"privacy": privacy, "mu": 0.5})
 
 
 class Peeks(LocalDPDescent):
@@ -100,13 +76,6 @@ class NeverPays(LocalDPDescent):
 def test_the_contract_finds_who_tells_more_than_what_follows_from_paid_examples(mistake, words):
     with pytest.raises(ContractViolation, match=words):
         check_contract(mistake, {"privacy": CLIP, "mu": 0.5})
-
-
-def test_labels_and_numbers_of_rows_are_listed_as_assumed_public():
-    world = run_small(LocalDPDescent, parameters(privacy=CLIP))
-    assert {"labels of all records, which neighbouring data sets share", "numbers of rows (confidences)"} <= set(
-        world.assumed_public
-    )
 
 
 def test_a_loss_without_step_sizes_is_refused():

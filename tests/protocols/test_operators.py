@@ -14,7 +14,6 @@ from hushnet.agents.losses import local_loss as loss_of
 from hushnet.agents.optimisation.solvers import minimise_local
 from hushnet.agents.optimisation.splitting import minimise_rows
 from hushnet.agents.tables import Shard
-from hushnet.protocols.base import MessageKind
 from hushnet.protocols.steps import (
     add_scaled,
     average,
@@ -54,7 +53,7 @@ from hushnet.simulator.engine.selection import EventEngine
 from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive, fast_world, prepared
-from .noisy_steps import BOUND, Noisy, NoisyPairs, NoisyParameters
+from .noisy_steps import BOUND, Noisy, NoisyParameters
 from .random_worlds import random_graph, random_setting, random_task
 
 AGENTS = 11
@@ -171,84 +170,19 @@ def test_a_row_of_a_batch_has_the_bits_that_it_has_alone_on_either_engine(loss, 
     assert (np.abs(alone["found"].rows.reshape(AGENTS, -1, 4)).sum(axis=(0, 2)) > 0).all()
 
 
-class InPairs(NoisyPairs):
-    """Keeps what halves of exchanges draw and have heard, of one agent."""
-
-    asks_what_is_new = True
-
-    def layout(self):
-        p, made = self.problem.task.dimension, super().layout()
-        messages = {"model": MessageKind(p, mirrors="model"), **made.messages}
-        return dataclasses.replace(made, agent={"model": p, "found": p}, messages=messages)
-
-    def start(self, me):
-        me.model = 1.0 + me.agent
-        me.send("model", me.model, me.public("the agent's number"))
-
-    @staticmethod
-    def request(me, partner):
-        keep(me)
-        if me.agent % 3 == 1:
-            me.found += uniform(me, 4) + loss_gradient(me, me.model, draw_rows(me, 1))
-        me.message = perturbed(me, me.model)
-
-    @staticmethod
-    def respond(me, partner, heard):
-        keep(me)
-        NoisyPairs.respond(me, partner, heard)
-
-
-class InPairsTogether(InPairs):
-    """The same of a batch."""
-
-    @staticmethod
-    @batched
-    def request(me):
-        keep(me)
-        some = me.where(me.agent % 3 == 1)
-        drawn = draw_rows(some, 1)
-        some.found = some.found + (uniform(some, 4) + loss_gradient(some, some.model, drawn))
-        SIZES.add(len(me.model))
-        me.message = perturbed(me, me.model)
-
-    @staticmethod
-    @batched
-    def respond(me, heard):
-        InPairs.respond(me, None, heard)
-
-    @staticmethod
-    @batched
-    def complete(me, heard):
-        NoisyPairs.complete(me, None, heard)
-
-
-def keep(me):
-    """Keep what a half has drawn and heard."""
-    seen = [np.where(me.was_heard, me.age, 0.0), me.is_new]
-    rows = loss_gradient(me, me.model, draw_rows(me, 2)) + normal(me, 4) * (1 + choice(me, 9))
-    me.found = me.found / 2 + rows + sum(segment_sum(me, column_of(one)) for one in seen) + median(me)
-
-
-def test_halves_of_exchanges_draw_and_have_heard_alike_on_either_engine():
-    SIZES.clear()
-    alone = run(InPairs, event=True).state.agent
-    for kind, engine in ((InPairs, "batched (planned steps)"), (InPairsTogether, "batched (steps in batches)")):
-        world = run(kind)
-        assert world.engine == engine
-        for name in ("model", "found"):
-            np.testing.assert_array_equal(world.state.agent[name].rows, alone[name].rows, err_msg=name)
-    assert max(SIZES) > 1
-    assert len(np.unique(alone["found"].rows)) == (AGENTS - 1) * 4 + 1  # the last one meets nobody
-
-
 def test_mixing_weights_have_names():
     graph = random_graph(np.random.default_rng(5), AGENTS, alone=True)
-    for rule, doubly in (("metropolis", True), ("uniform", False)):
+    for rule, doubly in (("metropolis", True), ("lazy", True), ("uniform", False), ("column_uniform", True)):
         matrix = np.zeros((AGENTS, AGENTS))
         matrix[graph.tails, graph.heads] = mixing_weights(graph, rule)
-        matrix += np.diag(1 - matrix.sum(axis=1))
+        if rule == "column_uniform":
+            matrix += np.diag(1 - matrix.sum(axis=0))  # what j keeps is of its own column
+        else:
+            matrix += np.diag(1 - matrix.sum(axis=1))
         assert (matrix.diagonal() > 0).all()
         assert np.allclose(matrix.sum(axis=0), 1) == doubly
+        if rule == "lazy":
+            assert np.linalg.eigvalsh(matrix).min() >= -1e-12
         if rule == "uniform":
             alike = np.isclose(matrix, matrix.diagonal()[:, None]) | (matrix == 0)
             assert alike.all()

@@ -278,54 +278,6 @@ def test_plain_steps_that_send_otherwise_than_declared_are_made_one_by_one(kind,
     assert all(remark.endswith("), so its steps are made one by one") for remark in world.remarks)
 
 
-class QuietTogether(Together):
-    """Says nothing where it has to."""
-
-    @staticmethod
-    @batched
-    def step(me):
-        if (me.updates < 3).all():
-            me.message = me.model
-
-
-class EndsTogether(Together):
-    """Ends what goes on."""
-
-    @staticmethod
-    @batched
-    def step(me):
-        me.message = me.model
-        return me.updates >= 3
-
-
-@pytest.mark.parametrize("schedule", ["async", "rounds"])
-@pytest.mark.parametrize(
-    ("kind", "said"),
-    [(QuietTogether, "does not send message at its step 4"), (EndsTogether, "falls silent at its step 4")],
-)
-def test_batches_that_send_otherwise_than_declared_fail_with_a_sentence(kind, said, schedule):
-    make = random_setting(3, loss="logistic", easy=True)
-    against = rf"test_plans\.py:\d+, `def step\(me\):`: agent \d+ .* {said}, against what {kind.__name__} declares by "
-    with pytest.raises(StepFailure, match=against):
-        drive(fast_world(make(), kind, Parameters(schedule=schedule)))
-
-
-class Deciding(Alone):
-    """Decides whether it sends."""
-
-    decides = True
-
-    def step(self, me):
-        me.model += 1.0
-        if me.model[0] % 2.0:
-            me.send("model", me.model)
-
-
-def test_steps_that_decide_are_made_one_by_one():
-    make, why = random_setting(3, loss="logistic", easy=True), "Deciding decides by numbers what a step sends"
-    check_engines_agree(make, Deciding, Parameters(), engine=f"{ONE_BY_ONE}because {why}")
-
-
 @pytest.mark.parametrize(
     ("sends", "most", "said"),
     [

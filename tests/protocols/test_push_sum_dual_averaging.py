@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hushnet.agents.availability import Always, Window
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
-from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.dual_averaging import DualAveraging
 from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging
 from hushnet.simulator.contract import check_contract, protocol_parameters
@@ -18,7 +17,7 @@ from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive, fast_world
-from .worlds import AWAY, BAD, setting_of
+from .worlds import BAD, setting_of
 
 FIELDS = {"mu": 0.1, "gamma": 2.0, "sampling": "full"}
 COMMON = Periodic(kind="periodic", phase="common")
@@ -56,96 +55,10 @@ def test_on_a_ring_with_periodic_clocks_and_delays_below_a_period_it_is_its_pare
     np.testing.assert_allclose(models_of(variant), models_of(parent), atol=1e-12)
 
 
-def gap(world: World) -> float:
-    objective = world.protocol.objective()
-    return objective.value(models_of(world)) - objective.minimise()[1]
-
-
-@pytest.mark.parametrize("network", [{}, {"latency": {"kind": "lognormal", "mean": 0.7, "sigma": 1.2}}])
-def test_without_loss_it_reaches_the_optimum_of_its_parent(network):
-    """Distances of the agents' models, in the largest coordinate; the optimum's is 4.4."""
-    variant = world_of(time=2000.0, **network)
-    parent = world_of(DualAveraging, time=2000.0, clock=COMMON)
-    best, _ = variant.protocol.objective().minimise()
-    assert np.abs(models_of(parent) - best).max() < 0.02
-    assert np.abs(models_of(variant) - best).max() < 0.04
-    assert 0.0 <= gap(parent) < gap(variant) < 2e-6
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("trouble", [{**BAD, "availability": AWAY}, {"clock": STRAGGLERS}])
-def test_agents_that_are_slow_or_away_move_the_optimum_by_nothing_and_only_delay_it(trouble):
-    """The gap falls like 1/s^2 or so with linear weights; subgradients that counted by steps would leave it above."""
-    early, late = (world_of(time=time, **trouble) for time in (200.0, 2000.0))
-    updates = [agent.updates for agent in late.agents]
-    assert max(updates) > 1.1 * min(updates)
-    assert 0.0 <= gap(late) < gap(early) / 10
-    assert gap(late) < 2e-5
-
-
 def conserved(**fields) -> dict[str, np.ndarray]:
     recorder = Recorder(["conserved"])
     world_of(recorder=recorder, **fields)
     return {name: rows["value"].to_numpy() for name, rows in recorder.trace().groupby("statistic")}
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {},
-        {"latency": {"kind": "lognormal", "mean": 0.7, "sigma": 1.2}},
-        {**BAD, "availability": AWAY},
-        {**BAD, "availability": Always(kind="always", joins=Window(share=0.5, between=[5.0, 9.0]))},
-        {**BAD, "availability": Always(kind="always", leaves=Window(share=0.5, between=[5.0, 9.0]))},
-    ],
-    ids=["nothing late", "late", "lost and away", "joining", "leaving"],
-)
-def test_masses_and_what_is_under_way_are_what_was_put_in_whatever_is_late_lost_or_absent(fields):
-    found = conserved(time=100.0, fields={**FIELDS, "privacy": NOISE}, **fields)
-    assert set(found) == {"w", "z", "w under way"}
-    assert found["w"].max() < 1e-13
-    assert found["z"].max() < 1e-13
-    assert 0.0 < found["w under way"].max() < 1.0
-
-
-def test_a_lossy_network_that_counted_messages_instead_of_totals_would_lose_mass():
-    """The same run with inboxes that are emptied, so that a total looks like a message of its own."""
-
-    class Forgetful(PushSumDualAveraging):
-        decides = True
-
-        def step(self, me):
-            me.taken = 0.0
-            self.steps.alone(me, super().step)
-
-    world = world_of(Forgetful, **BAD)
-    assert world.protocol.conserved(world.state)["w"] > 0.1
-
-
-def test_a_neighbour_that_has_left_keeps_one_share_and_drains_nobody():
-    availability = Always(kind="always", leaves=Window(share=0.5, between=[5.0, 6.0]))
-    world = world_of(time=400.0, availability=availability, latency=0.1)
-    here = world.agents.present.copy()
-    assert 0 < here.sum() < 6
-    assert world.state.agent["mass"].rows[here, -1].sum() > 0.2
-    assert np.abs(models_of(world)[here]).max() < 20.0
-
-
-def test_agents_stop_at_the_end_of_their_budget_and_a_step_costs_one_release_however_many_are_told():
-    """One whose neighbours have all stopped before may be left with an update that it has no use for."""
-    privacy = {**NOISE, "updates": 5}
-    world = world_of(fields={"privacy": privacy}, task=small_task(empty=False), **BAD)
-    steps = world.state.agent["progress"].rows[:, 1]
-    assert steps.max() == 5.0
-    assert steps.min() >= 4.0
-    assert [world.ledger.releases(agent) for agent in range(6)] == steps.tolist()
-
-
-def test_an_agent_without_neighbours_averages_its_own_subgradients():
-    graph = Graph.from_matrix(np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]))
-    same = {"task": small_task(3), "graph": graph, "clock": COMMON, "time": 30.0}
-    variant, parent = world_of(latency=0.5, **same), world_of(DualAveraging, **same)
-    np.testing.assert_allclose(models_of(variant)[2], models_of(parent)[2], atol=1e-13)
 
 
 def test_where_nothing_new_was_heard_the_totals_are_told_again_for_free():

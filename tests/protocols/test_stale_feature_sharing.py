@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hushnet.agents.availability import Always, Window
-from hushnet.agents.tasks.base import Task
 from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
 from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureSharing
-from hushnet.simulator.contract import bench, check_engines, networks, small_settings
 from hushnet.simulator.contract import checks as contract
 from hushnet.simulator.network.clocks import Periodic
 from hushnet.simulator.network.setting import Stop
@@ -49,10 +46,6 @@ def world_of(*args, **kwargs) -> World:
 
 def model_of(world: World) -> np.ndarray:
     return world.protocol.models(world.state)[0]
-
-
-def steps_of(world: World) -> int:
-    return int(world.state.agent["step"][0][0])
 
 
 class Watched:
@@ -107,46 +100,6 @@ def test_without_staleness_its_steps_are_the_epochs_of_the_parent_on_every_netwo
         np.testing.assert_allclose(one[:epochs], other[1 : epochs + 1], atol=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("loss", "fields", "network"),
-    [
-        ("logistic", {"staleness": 1}, {}),
-        ("smoothed_hinge", {"staleness": 1}, LATE),
-        ("smoothed_hinge", {"staleness": 4}, {}),
-        ("logistic", {"staleness": 4}, LATE),
-        ("logistic", {"staleness": "unbounded"}, {}),
-        ("smoothed_hinge", {"staleness": "unbounded"}, LATE),
-        ("smoothed_hinge", {"staleness": "unbounded", "damping": 2.0}, {}),
-        ("logistic", {"staleness": "unbounded", "damping": 2.0}, LATE),
-    ],
-)
-def test_without_loss_it_reaches_the_optimum_of_its_parent(loss, fields, network):
-    task = split_task(loss=loss)
-    world = world_of(task=task, time=600.0, fields={"rho": 0.3, **fields}, **network)
-    parent = world_of(FeatureSharing, task=task, time=600.0, clock=Periodic(kind="periodic"), fields={"rho": 0.3})
-    best, minimum = world.protocol.objective().minimise()
-    np.testing.assert_allclose(model_of(world), best[0], atol=1e-6)
-    np.testing.assert_allclose(model_of(world), model_of(parent), atol=1e-6)
-    assert world.protocol.objective().value(world.protocol.models(world.state)) == pytest.approx(minimum, abs=1e-9)
-
-
-def test_it_reaches_the_optimum_where_messages_are_lost_and_parties_away():
-    world = world_of(time=1500.0, fields={"rho": 0.3}, availability=AWAY, **BAD)
-    np.testing.assert_allclose(model_of(world), world.protocol.objective().minimise()[0][0], atol=1e-6)
-
-
-@pytest.mark.parametrize("staleness", [1, 2, 4])
-def test_no_scores_are_older_than_the_bound_and_some_are_as_old(staleness):
-    ages = Watched(availability=AWAY, fields={"staleness": staleness}, **BAD).ages
-    assert max(ages) == staleness - 1
-
-
-def test_the_centre_waits_less_the_more_staleness_it_allows():
-    steps = [steps_of(world_of(fields={"staleness": bound}, **LATE)) for bound in (1, 2, 4, "unbounded")]
-    assert steps == sorted(steps)
-    assert steps[0] < 0.5 * steps[-1]
-
-
 def conserved(**world) -> dict[str, np.ndarray]:
     recorder = Recorder(["conserved"])
     world_of(recorder=recorder, **world)
@@ -162,46 +115,6 @@ def test_y_is_the_slope_at_z_whatever_is_late_and_lost_and_the_sum_is_right_in_t
         assert found["scores"][-1] < 1e-7
 
 
-def test_a_party_that_has_left_stops_the_centre_after_as_many_steps_as_it_may_be_behind():
-    leaving = Always(kind="always", leaves=Window(share=0.5, between=[20.0, 21.0]))
-    bounded, free = (world_of(availability=leaving, seed=3, fields={"staleness": bound}) for bound in (3, "unbounded"))
-    gone = [agent.index for agent in bounded.agents if agent.gone]
-    assert gone
-    assert 0 not in gone
-    last = min(bounded.state.agent["sent"][party][-1] for party in gone)
-    assert steps_of(bounded) == last + 3
-    assert steps_of(free) > 5 * steps_of(bounded)
-
-
-def test_a_repeat_is_not_a_release_and_a_party_stops_at_the_end_of_its_budget():
-    world = world_of(fields={"privacy": {**ISOTROPIC, "updates": 7}}, **BAD)
-    assert [world.ledger.releases(party) for party in (1, 2, 3)] == [7, 7, 7]
-    assert np.isinf(world.ledger.verified(1e-5)[0])
-    assert np.isfinite(world.ledger.verified(1e-5)[1:]).all()
-    plenty = world_of(fields={"privacy": ISOTROPIC}, **BAD)
-    for party in (1, 2, 3):
-        assert plenty.ledger.releases(party) <= steps_of(plenty) < plenty.agents[party].updates
-
-
-def similar_parties() -> Task:
-    """Eight parties whose columns are nearly the same: the hardest case for steps at once."""
-    task = split_task([1] * 8, rows=60)
-    rng = np.random.default_rng(4)
-    task.train.features[:] = rng.normal(size=(60, 1)) + 0.05 * rng.normal(size=(60, 8))
-    return task
-
-
-def test_damping_holds_what_swings_without_it():
-    gaps = {}
-    for damping in (0.0, 8.0):
-        fields = {"rho": 0.1, "damping": damping, "staleness": "unbounded"}
-        world = world_of(task=similar_parties(), time=1000.0, fields=fields, latency=3.0)
-        objective = world.protocol.objective()
-        gaps[damping] = objective.value(world.protocol.models(world.state)) - objective.minimise()[1]
-    assert gaps[0.0] > 10.0
-    assert gaps[8.0] < 1e-2
-
-
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
@@ -214,43 +127,3 @@ def test_damping_holds_what_swings_without_it():
 def test_what_makes_no_sense_is_refused(fields, said):
     with pytest.raises(ValidationError, match=said):
         contract.protocol_parameters(StaleFeatureSharing, fields)
-
-
-@pytest.fixture
-def on_split_features(monkeypatch):
-    """The contract's small task and graph, with features split among five parties in a star."""
-
-    def task(agents=6, *, seed=20, empty=True):
-        return split_task([1] * max(agents - 1, 1), 6, seed=seed)
-
-    for module in (bench, small_settings):
-        monkeypatch.setattr(module, "small_task", task)
-        monkeypatch.setattr(module, "small_graph", lambda agents=6: star(task(agents)))
-
-
-@pytest.mark.parametrize("fields", [{}, {"privacy": ISOTROPIC}])
-@pytest.mark.parametrize("news", [5.0, 0.0])
-def test_steps_keep_the_contract(on_split_features, monkeypatch, fields, news):
-    """Single steps are looked at with a target that is news to the parties, and with one that is not."""
-    hear = bench.Bench.hear
-
-    def hear_number(bench):
-        hear(bench)
-        for block in bench.inbox.values.values():
-            for edge in range(len(block)):
-                block[edge][-1:] = news
-
-    monkeypatch.setattr(bench.Bench, "hear", hear_number)
-    parameters = contract.protocol_parameters(StaleFeatureSharing, fields)
-    contract.check_locality(StaleFeatureSharing, parameters)
-    contract.check_public_messages(StaleFeatureSharing, parameters)
-
-
-@pytest.mark.parametrize(
-    "fields", [pytest.param({}, marks=pytest.mark.slow), {"staleness": "unbounded", "damping": 1.0}]
-)
-def test_runs_keep_the_contract(on_split_features, fields):
-    parameters = contract.protocol_parameters(StaleFeatureSharing, fields)
-    contract.check_zero_noise(StaleFeatureSharing, parameters)
-    networks.check_networks(StaleFeatureSharing, parameters)
-    check_engines(StaleFeatureSharing, parameters)

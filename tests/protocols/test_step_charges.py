@@ -28,13 +28,12 @@ NOISY = {"mu": 0.5, "privacy": {"mechanism": "gaussian", "sensitivity": "clip", 
 )
 def test_planned_steps_draw_the_noise_of_the_event_engine(protocol, engine, mechanism):
     """In exchanges, too, where an agent may answer several times between two ticks of its clock."""
-    for seed in range(3):
-        make = random_setting(seed, loss="logistic")
-        for arranged in (make, joining(make)):
-            world = check_engines_agree(arranged, protocol, NoisyParameters(mechanism=mechanism), engine=engine)
-            charged = world.ledger.to_frame()
-            assert set(charged["mechanism"]) == {mechanism}
-            assert charged["count"].sum() > 10
+    make = random_setting(0, loss="logistic")
+    for arranged in (make, joining(make)):
+        world = check_engines_agree(arranged, protocol, NoisyParameters(mechanism=mechanism), engine=engine)
+        charged = world.ledger.to_frame()
+        assert set(charged["mechanism"]) == {mechanism}
+        assert charged["count"].sum() > 10
 
 
 class Tells(CoordinateDescent):
@@ -70,17 +69,6 @@ class TwiceNoisy(CoordinateDescent):
         me.message = me.model
 
 
-class TellsNoisyStart(CoordinateDescent):
-    """Its start is a release like those of its steps, and counts among them."""
-
-    def start(self, me):
-        super().start(me)
-        me.sent_.clear()
-        release = self.step_noise.release(me)
-        noisy = release.perturb(me.model, rng=me.stream("noise"))
-        me.send("model", noisy, release)
-
-
 def check(protocol, fields, engine):
     make = random_setting(3, loss="logistic", easy=True)
     return check_engines_agree(make, protocol, protocol_parameters(protocol, {"radius": 0.8, **fields}), engine=engine)
@@ -93,32 +81,10 @@ def test_what_leaves_without_noise_that_was_to_be_drawn_is_charged_as_plain(prot
     assert np.isinf(world.ledger.epsilon("verified", 1e-5)).any()
 
 
-BUDGETED = {
-    "mu": 0.5,
-    "privacy": {
-        "mechanism": "laplace",
-        "clip": 1.0,
-        "budget": {"epsilon": 20.0, "delta": 1e-3, "by": "advanced_composition"},
-        "updates": 6,
-    },
-}
-
-
 def test_noise_that_is_drawn_twice_is_charged_twice():
     world = check(TwiceNoisy, NOISY, PLANNED)
     for agent, count in world.ledger.to_frame().set_index("agent")["count"].items():
         assert count == 2 * world.updates[agent]
-
-
-def test_a_budget_that_counts_draws_of_a_step_that_draws_twice_is_kept_one_by_one():
-    world = check(TwiceNoisy, BUDGETED, f"{ONE_BY_ONE}because it draws noise more than once in a step")
-    assert max(world.ledger.releases(agent) for agent in range(world.ledger.agents)) == 6
-
-
-def test_a_start_that_was_told_is_no_longer_there_for_steps():
-    world = check(TellsNoisyStart, BUDGETED, BATCHES)
-    holders = world.setting.task.train.counts > 0
-    assert (world.updates[holders & (world.setting.graph.degrees > 0)] == 5).all()
 
 
 class ReadsState(CoordinateDescent):
@@ -203,13 +169,6 @@ class CallsDataPostProcessing(CoordinateDescent):
         me.model -= 0.1 * local_gradient(me, me.model)
         post_processed(me)
         me.message = me.model
-
-
-@pytest.mark.parametrize("engine", [EventEngine(), BatchedEngine()])
-def test_a_step_that_says_it_is_post_processing_is_charged_nothing(engine):
-    world = run_small(CallsDataPostProcessing, protocol_parameters(CallsDataPostProcessing, NOISY), engine=engine)
-    assert world.activations > 0
-    assert [world.ledger.releases(agent) for agent in range(world.ledger.agents)] == [0] * world.ledger.agents
 
 
 def test_the_replay_finds_data_that_a_step_calls_post_processing():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.special
 from hushnet.agents.errors import InputError, StepFailure
-from hushnet.protocols.base import Constants, Layout, MessageKind, Protocol, ProtocolParameters, Traits
+from hushnet.protocols.base import Constants, Layout, MessageKind, Traits
 from hushnet.protocols.steps import Every, add_scaled, average, heard_of, local_gradient, take_in
 from hushnet.simulator.contract.bench import protocol_parameters, run_small
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
@@ -17,53 +17,10 @@ from hushnet.simulator.network.network import NetworkParameters
 
 from .noisy_steps import NoisyPairs
 from .random_worlds import assert_same
+from .test_batches import Alone as Mine
 
-README = Path(__file__).parents[2] / "README.md"
 ENGINES = [EventEngine(), BatchedEngine()]
 SHARE = 0.5
-
-
-class Parameters(ProtocolParameters):
-    """Of `Mine`."""
-
-    kind: str = "mine"
-    step_size: float = 0.1
-
-
-class Mine(Protocol):
-    """Blocks of several widths, constants of all kinds, an edge block."""
-
-    Parameters = Parameters
-
-    def layout(self):
-        p = self.problem.task.dimension
-        return Layout(
-            agent={"model": p, "met": 1}, edge={"gap": p, "count": 1}, messages={"model": MessageKind(p, "model")}
-        )
-
-    def constants(self):
-        graph, task = self.problem.graph, self.problem.task
-        return Constants(
-            run={"decay": 0.9, "centre": np.arange(float(task.dimension))},
-            agent={"mu_c": 1.0 / (1 + np.arange(graph.agents)), "target": np.ones((graph.agents, task.dimension))},
-            edge={"trust": 1.0 / (1 + np.arange(len(graph.heads)))},
-        )
-
-    def start(self, me):
-        me.send("model", me.model, me.public("zeros"))
-
-    @staticmethod
-    def step(me):
-        gradient = local_gradient(me, me.model)
-        around = np.zeros(len(me.model))
-        for rank in range(me.degree):
-            me.gap[rank] = heard_of(me, rank) - me.model
-            me.count[rank] += 1.0
-            around += me.trust[rank] * me.gap[rank]
-        me.met += me.degree
-        me.model = me.decay * me.model + me.step_size * (around - gradient) + me.mu_c * me.target - SHARE
-        me.model -= 0.01 * me.centre * (me.updates + me.rows + me.tick + me.round)
-        me.message = me.model
 
 
 def both(kind, fields=None, *, engine="batched (planned steps)", **settings):
@@ -76,15 +33,6 @@ def both(kind, fields=None, *, engine="batched (planned steps)", **settings):
     assert batched.engine.startswith(engine), batched.engine
     assert_same(batched, event)
     return batched
-
-
-@pytest.mark.parametrize("schedule", ["async", "rounds"])
-def test_a_step_writes_its_blocks_and_those_of_its_edges(schedule):
-    world = both(Mine, {"schedule": schedule})
-    assert world.updates.max() > 5
-    updates = world.updates[world.setting.graph.tails]
-    np.testing.assert_array_equal(world.state.edge["count"].values, updates)
-    np.testing.assert_array_equal(world.state.agent["met"].values, world.updates * world.setting.graph.degrees)
 
 
 class Totals(Mine):
@@ -108,36 +56,6 @@ def test_a_total_is_taken_in_once():
     np.testing.assert_allclose(models, taken + world.updates[:, None], rtol=1e-12)
     assert np.any(taken)
     assert not np.any(world.state.agent["met"].values)
-
-
-class Overflowing(Mine):
-    """Numbers that leave their range, and a division by zero, without a trace in what is sent."""
-
-    @staticmethod
-    def step(me):
-        huge = (1.0 + me.step_size) ** (10_000 * me.round) * me.mu_c
-        endless = (me.met + 1.0) / (me.decay - me.decay)
-        me.model = np.minimum(me.model + 1.0, huge) + 1.0 / endless
-        me.met = 1.0
-        me.message = me.model
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_numbers_that_leave_their_range_become_infinite():
-    world = both(Overflowing, time=3.0)
-    models = world.state.agent["model"].rows
-    np.testing.assert_array_equal(models, np.broadcast_to(world.updates[:, None], models.shape))
-
-
-def test_the_protocol_of_the_readme_runs_alike_on_both_engines(tmp_path):
-    (text,) = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    assert len(text.strip().splitlines()) <= 28
-    path = tmp_path / "readme_protocol.py"
-    path.write_text(text)
-    space: dict = {"__name__": "readme_protocol"}
-    exec(compile(text, str(path), "exec"), space)
-    network = {"loss": 0.2, "latency": {"kind": "exponential", "mean": 0.3}}
-    both(space["Mine"], network=network, engine="batched (")
 
 
 COUNTED = {"calls": 0}

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import numpy as np
 from hushnet.agents.availability import Always, OnOff
 from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.network.clocks import Poisson
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.randomness import Draws
 from hushnet.simulator.network.setting import Setting, Stop
-from hushnet.simulator.world.world import World
-
-from ..engine.driving import sessions_of
 
 AWAY = OnOff(kind="on_off", online=0.7, mean_down=3.0)
 LATE = {"latency": {"kind": "lognormal", "mean": 0.7, "sigma": 1.2}}
@@ -46,20 +40,3 @@ class Watcher:
 
     def arrived(self, world, message, up, newest):
         pass
-
-
-def after_every_event(world: World, check: Callable[[], None]) -> None:
-    """Call a check after every SimPy event of a run."""
-    step = world.env.step
-
-    def checked():
-        step()
-        check()
-
-    world.env.step = checked
-
-
-def quiet_edges(world: World) -> np.ndarray:
-    """(E,) whether no session is open on an edge, in either direction."""
-    sessions, back = sessions_of(world), world.setting.graph.reverse
-    return np.array([edge not in sessions and int(back[edge]) not in sessions for edge in range(len(back))])

@@ -58,12 +58,6 @@ def test_it_draws_without_a_complaint_or_a_connection(opened):
     assert painted(page, "#ages") > 3
 
 
-def test_epsilon_spent_is_a_curve_in_the_colour_of_the_private_run(opened):
-    page = opened("#t=6")
-    assert page.locator("#spent").count() == 1
-    assert painted(page, "#spent") > 3
-
-
 def test_a_link_opens_at_its_instant(opened):
     page = opened("#t=7.5")
     assert instant(page) == 7.5
@@ -72,7 +66,9 @@ def test_a_link_opens_at_its_instant(opened):
     page.wait_for_selector("html[data-time='3']")
     assert page.get_attribute("#here", "href") == "#t=3"
     assert instant(opened("#t=9999")) == 12
-    assert instant(opened("#t=nonsense")) == 0
+    opening = instant(opened("#t=nonsense"))
+    assert instant(opened()) == opening
+    assert 0 <= opening < 12
 
 
 def test_what_is_counted_adds_up_at_any_instant(opened):
@@ -114,11 +110,3 @@ def test_it_fits_a_phone_the_dark_and_whoever_wants_no_motion(opened, options):
     assert painted(page) > 5
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (ground == "rgb(255, 255, 255)") == ("color_scheme" not in options)
-
-
-def test_on_paper_the_controls_are_gone(opened):
-    page = opened("#t=5")
-    page.emulate_media(media="print")
-    assert not page.is_visible("#controls")
-    assert page.is_visible(".stage >> nth=0")
-    assert "not shown, not even as colours" in page.text_content("main")

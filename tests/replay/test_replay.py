@@ -9,7 +9,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from hushnet.agents.errors import AuditFailure, InputError
+from hushnet.agents.errors import AuditFailure
 from hushnet.simulator.cli import main
 from hushnet.simulator.figures.graph_layout import graph_layout
 from hushnet.simulator.replay import write_replay
@@ -124,15 +124,6 @@ def test_of_private_runs_no_model_is_told(results):
     assert {rank for row in shown["models"]["ranks"] for rank in row} <= set(range(shown["models"]["colours"]))
 
 
-def test_slower_messages_make_what_agents_know_older(results):
-    wanted = ["cd,network.latency.mean=0.1", "cd,network.latency.mean=2"]
-    quick, slow = (
-        np.nanmean(np.array(each["age"]["mean"][AGES // 2 :], dtype=float))
-        for each in told(write_replay(results, wanted, out=results.parent / "e.html")[0])["films"]
-    )
-    assert slow > 1.3 * quick
-
-
 def test_nothing_of_the_result_is_changed(results):
     before = {path: path.read_bytes() for path in results.rglob("*") if path.is_file()}
     write_replay(results, out=results.parent / "f.html")
@@ -194,24 +185,6 @@ def test_the_first_row_that_differs_is_told(results):
     assert "comes when made again" in first_difference(trace.iloc[:5], trace)
 
 
-def test_runs_are_named_by_protocol_seed_and_swept_values(results):
-    assert [entry.manifest["protocol"] for entry in chosen(results)] == ["cd", "pairs"]
-    (one,) = chosen(results, ["private one, seed=1, network.latency.mean=2.0"])
-    assert (one.manifest["protocol"], one.manifest["seed"], one.grid) == ("private", 1, {"network.latency.mean": 2.0})
-    assert chosen(results, [one.run])[0].run == one.run
-    for text, said in {
-        "cdd": "there is no protocol or run 'cdd'; did you mean 'cd'",
-        "cd,seed=7": "no such run has seed = 7; there are 0, 1",
-        "cd,network.loss=1": "nothing is called 'network.loss'",
-        "": "names no run",
-    }.items():
-        if text:
-            with pytest.raises(InputError, match=re.escape(said)):
-                chosen(results, [text])
-    with pytest.raises(InputError, match="at most 2 runs"):
-        chosen(results, ["cd", "cd", "cd"])
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -226,13 +199,8 @@ def test_what_is_not_admissible_is_said(arguments, said, results, capsys):
     assert said in " ".join(capsys.readouterr().err.split())
 
 
-def test_a_folder_without_runs_is_said(tmp_path, capsys):
-    assert main(["replay", str(tmp_path)]) == 2
-    assert "holds no complete run" in capsys.readouterr().err
-
-
 def test_a_long_run_is_cut_and_the_page_says_so(results, monkeypatch):
-    monkeypatch.setattr("hushnet.simulator.replay.page.MOST_MESSAGES", 50)
+    monkeypatch.setattr("hushnet.simulator.replay.replay_page.MOST_MESSAGES", 50)
     path, remarks = write_replay(results, ["cd"], out=results.parent / "g.html")
     data = told(path)
     assert data["window"][1] < 12
@@ -241,14 +209,6 @@ def test_a_long_run_is_cut_and_the_page_says_so(results, monkeypatch):
     path, _ = write_replay(results, ["cd"], out=results.parent / "h.html", first=10.0)
     assert told(path)["window"][0] == 10.0
     assert "What had ended before t = 10.0 is neither shown nor counted" in path.read_text()
-
-
-def test_of_many_agents_it_is_said_how_to_see_fewer(results, monkeypatch):
-    monkeypatch.setattr("hushnet.simulator.replay.page.MOST_AGENTS", 8)
-    path = results.parent / "h.html"
-    _, remarks = write_replay(results, ["cd"], out=path)
-    assert [remark.partition(";")[0] for remark in remarks] == ["9 agents are too many to follow one by one"]
-    assert write_replay(results, ["cd"], agents=8, out=path)[1] == []
 
 
 def test_the_curve_of_epsilon_is_there_where_some_of_it_is_finite(results):
@@ -275,18 +235,6 @@ def test_a_large_graph_stands_where_it_stood_the_time_before():
     once, again = (graph_layout.__wrapped__(600, edges) for _ in range(2))
     assert np.array_equal(once, again)
     assert len(np.unique(once.round(6), axis=0)) > 300
-
-
-def test_graphs_stand_as_they_are_drawn_by_hand():
-    edges = tuple((agent, agent + 1, 1.0) for agent in range(8))
-    assert np.allclose(np.hypot(*graph_layout(9, edges, "circle").T), 1)
-    star = graph_layout(9, edges, "star")
-    assert np.allclose(star[0], 0)
-    assert np.allclose(np.hypot(*star[1:].T), 1)
-    assert np.unique(graph_layout(9, edges, "grid", rows=3), axis=0).shape == (9, 2)
-    path = graph_layout(9, edges)  # whose neighbours are all as far apart
-    np.testing.assert_allclose(np.hypot(*np.diff(path, axis=0).T), np.ptp(path, axis=0).max() / 8, rtol=0.2)
-    assert np.array_equal(path, graph_layout.__wrapped__(9, edges))
 
 
 def test_a_sentence_about_code_names_the_file_in_the_results(tmp_path, capsys):

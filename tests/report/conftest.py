@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hushnet.simulator.report.page import write_report
+from hushnet.simulator.report.report_page import write_report
 
 from .made import LABELS, make_experiment, make_run
 

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 from hushnet.simulator.analysis.results import load_all
-from hushnet.simulator.report.page import page, write_report
+from hushnet.simulator.report.report_page import page, write_report
 from hushnet.simulator.storage.store import Store
 
 from .made import LABELS, make_run
@@ -70,20 +70,6 @@ def test_a_point_of_the_map_leads_to_its_runs(opened, answered):
     assert found.complaints == []
 
 
-def test_columns_of_the_runs_sort_both_ways(opened, answered):
-    view = opened(answered).page
-    texts = "table => [...table.tBodies[0].rows].map(row => Number(row.cells[4].textContent))"
-    heads = view.eval_on_selector("#runs-table", "table => [...table.tHead.rows[0].cells].map(c => c.textContent)")
-    assert heads[4].startswith("final")
-    button = view.locator("#runs-table th button").nth(4)
-    button.focus()
-    view.keyboard.press("Enter")
-    rising = view.eval_on_selector("#runs-table", texts)
-    assert rising == sorted(rising)
-    view.keyboard.press("Enter")
-    assert view.eval_on_selector("#runs-table", texts) == rising[::-1]
-
-
 def test_few_runs_are_lines_of_their_own_and_have_no_band(opened, tmp_path):
     few = opened(made(tmp_path / "few", seeds=3))
     lines = few.page.eval_on_selector("#curve .chart", "chart => chart.data.map(t => [t.line.width < 1, t.fill])")
@@ -114,49 +100,6 @@ def test_in_the_dark_page_and_charts_are_dark_and_paper_is_light(opened, answere
     assert view.eval_on_selector("#curve .chart", "chart => chart.layout.paper_bgcolor") == "#14191d"
     view.emulate_media(media="print", color_scheme="dark")
     assert view.evaluate(ground) == "rgb(255, 255, 255)"
-
-
-def test_on_a_phone_no_column_is_hidden(opened, answered):
-    view = opened(answered, viewport={"width": 390, "height": 844}).page
-    assert view.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    beyond = (
-        "all => all.filter(e => e.checkVisibility() && e.getBoundingClientRect().right > window.innerWidth + 1).length"
-    )
-    assert view.eval_on_selector_all("#headline td, #headline th, .map td", beyond) == 0
-    assert (
-        view.eval_on_selector("#headline td >> nth=1", "cell => getComputedStyle(cell, '::before').content") != "none"
-    )
-
-
-def test_no_table_scrolls_sideways_on_a_usual_screen(opened, tmp_path):
-    """As many columns as a private comparison over three swept fields has, and numbers that take their room."""
-    folder = tmp_path / "wide"
-    store, names, points = Store(folder), [], []
-    rng = np.random.default_rng(3)
-    for loss in (0.0, 0.1):
-        for seed in range(3):
-            for protocol in LABELS:
-                grid = {"network.loss.probability": loss, "availability.mean_down": 4.5, "topology.expected_degree": 8}
-                run = make_run(protocol, seed, grid=grid)
-                run.trace["vectors"] = 1234 * run.trace["vectors"]
-                counted = run.trace["metric"].isin(["objective", "accuracy"])
-                run.trace.loc[counted, "value"] += rng.normal(0, 0.01)
-                names.append(f"{len(names):016x}")
-                points.append(grid)
-                store.save(names[-1], run)
-    store.write_index(scenario="wide", runs=names, grids=points, figures=[], labels=dict(LABELS))
-    view = opened(folder).page
-    wide = "all => all.filter(e => e.scrollWidth > e.clientWidth).map(e => e.getAttribute('aria-label'))"
-    assert view.eval_on_selector_all(".scroll", wide) == []
-
-
-@pytest.mark.slow
-def test_more_than_forty_points_are_compared_by_what_matters_most(tmp_path):
-    losses = [round(0.01 * k, 2) for k in range(41)]
-    results = made(tmp_path / "many", seeds=2, losses=losses, gaps=[0.1] * 41)
-    text = page(load_all(results), results)
-    assert "The sweep has 41 points" in text
-    assert len(re.findall(r'data-at="\d+">', text)) >= 41
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ import urllib.request
 import numpy as np
 import pandas as pd
 import pytest
-from hushnet.simulator.analysis.results import load_all
 
 from .made import LABELS, make_experiment, make_run
 
@@ -82,18 +81,6 @@ def test_a_toggle_hides_and_shows_a_protocol_in_every_chart(opened, results):
     assert [line["name"] for line in found.drawn("curve")] == everything
 
 
-def test_the_horizontal_axis_and_the_metric_can_be_chosen(opened, results):
-    found = opened(results)
-    over_time = found.drawn("curve")
-    found.page.get_by_label("Horizontal axis").select_option("vectors")
-    over_vectors = found.drawn("curve")
-    assert over_vectors[1]["x"] != over_time[1]["x"]
-    assert "vectors sent" in found.page.text_content("#curve figcaption")
-    found.page.get_by_label("Metric").select_option("objective:gap")
-    assert found.drawn("curve")[1]["y"][0] == pytest.approx(1.1)
-    assert "objective gap against vectors sent" in found.page.get_attribute("#curve .chart", "aria-label")
-
-
 def test_an_infinite_epsilon_is_said_and_not_drawn(opened, results):
     found = opened(results)
     found.page.get_by_label("Horizontal axis").select_option("epsilon")
@@ -139,19 +126,6 @@ def test_the_numbers_of_a_chart_are_a_table_for_those_who_cannot_see_it(still):
     )
 
 
-def test_a_sweep_is_drawn_as_lines(opened, swept):
-    found = opened(swept)
-    assert found.complaints == []
-    found.page.get_by_label("Measure").select_option(label="final accuracy")
-    found.page.select_option("#sweep-axis", label="network.loss")
-    lines = found.drawn("swept")
-    assert [line["x"] for line in lines] == [[0, 0.1, 0.3]] * 3
-    trace = load_all(swept).trace
-    last = trace[(trace["metric"] == "accuracy") & (trace["time"] == 10) & (trace["protocol"] == "cd")]
-    table = last.groupby(["network.loss", "network.latency.mean"])["value"].mean().unstack()
-    np.testing.assert_allclose(lines[1]["y"], table[0.1], rtol=1e-5)
-
-
 def test_a_place_in_the_sweep_can_be_chosen_and_all_be_opened(opened, swept):
     found = opened(swept)
     assert len(found.drawn("curve")) == 3
@@ -160,15 +134,6 @@ def test_a_place_in_the_sweep_can_be_chosen_and_all_be_opened(opened, swept):
     found.page.get_by_label("network.loss").first.select_option(label="every value")
     assert len(found.drawn("curve")) == 9
     assert "coordinate descent, network.loss 0.3" in found.page.text_content("#curve .legend")
-
-
-def test_parameters_that_were_swept_together_are_one_axis(opened, tmp_path):
-    points = [{"network.loss": loss, "task.agents": int(loss * 100)} for loss in (0.1, 0.2)]
-    runs = [make_run(p, seed, grid=point) for point in points for seed in range(2) for p in LABELS]
-    found = opened(make_experiment(tmp_path, runs))
-    assert found.page.locator("#slice select").count() == 1
-    assert found.page.locator("#sweep-axis option").count() == 1
-    assert len(found.drawn("curve")) == 3
 
 
 def test_hostile_names_are_texts_and_nothing_else(opened, tmp_path):

@@ -23,10 +23,8 @@ from hushnet.simulator.figures.intervals import interval
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.report import charts
 from hushnet.simulator.report.grid import Grid
-from hushnet.simulator.report.page import content, page, write_report
 from hushnet.simulator.report.privacy import privacy_rows
-from hushnet.simulator.report.recording import RunRecord
-from hushnet.simulator.report.winners import winners
+from hushnet.simulator.report.report_page import content, page, write_report
 
 from .made import CLAIM, LABELS, TIMES, make_experiment, make_run
 
@@ -91,13 +89,6 @@ def test_the_command_writes_the_page_beside_the_runs(tmp_path, capsys):
 def test_a_folder_without_runs_is_said_in_one_sentence(tmp_path, capsys):
     assert main(["report", str(tmp_path / "nothing")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
-
-
-def test_a_place_that_cannot_be_written_to_is_said_in_one_sentence(tmp_path, capsys):
-    root = make_experiment(tmp_path / "results")
-    assert main(["report", str(root), "--out", str(tmp_path)]) == 2
-    assert "is not a regular file" in capsys.readouterr().err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["results"]
 
 
 def test_a_missing_extra_is_said_with_its_command(tmp_path, monkeypatch):
@@ -206,19 +197,6 @@ def test_an_infinite_epsilon_is_no_claim_that_holds(tmp_path, claimed, verified,
     assert ("claim holds" in table) == (verdict == "claim holds")
 
 
-def test_equal_claims_of_all_points_of_a_sweep_are_one_row_and_others_are_not(tmp_path):
-    def rows(verified):
-        runs = [
-            make_run("cd-private", grid={"network.loss": loss}, privacy={**CLAIM, "verified": verified * (1 + loss)})
-            for loss in (0.0, 0.5)
-        ]
-        collection = load_all(make_experiment(tmp_path / str(verified), runs))
-        return [row["at"] for row in privacy_rows(collection, Grid(collection))]
-
-    assert rows(0.0) == [["all"]]
-    assert rows(37.2) == [["0.0"], ["0.5"]]
-
-
 def test_what_agents_end_with_is_told_by_quantiles_and_infinities_by_number(tmp_path):
     collection = load_all(make_experiment(tmp_path))
     found = charts.spreads(collection, Grid(collection))["values"]
@@ -226,19 +204,6 @@ def test_what_agents_end_with_is_told_by_quantiles_and_infinities_by_number(tmp_
     quantiles = np.quantile(agents["accuracy"], charts.QUANTILES)
     np.testing.assert_allclose(found[1]["accuracy"], [*quantiles, agents["accuracy"].mean(), 90, 0], rtol=1e-5)
     assert found[1]["epsilon_verified"] == [None] * 8 + [0, 90]
-
-
-def test_the_numbers_of_curves_are_bounded_whatever_the_number_of_series(tmp_path, monkeypatch):
-    runs = [make_run(p, grid={"network.loss": loss / 100}) for p in LABELS for loss in range(30)]
-    collection = load_all(make_experiment(tmp_path, runs))
-    monkeypatch.setattr(charts, "NUMBERS", 12_000)
-    found = charts.curves(collection, Grid(collection), RunRecord(collection, charts.recorded(collection)))
-    drawn = [m["y"] for axis in found["curves"].values() for curve in axis for m in curve["m"].values()]
-    assert sum(map(len, drawn)) <= 12_000
-    assert found["left_out"] > 0
-    assert found["places"] >= charts.PLACES[0]
-    text = page(collection, tmp_path)
-    assert f"{found['left_out']} series of the sweep have no curve here" in text
 
 
 def test_what_was_tuned_is_shown_with_everything_that_was_tried(tmp_path):
@@ -305,17 +270,3 @@ def test_the_pages_intervals_are_those_of_the_figures():
     code = f"{function[0]}\nconsole.log(JSON.stringify({json.dumps(asked)}.flatMap((case_) => interval(...case_))));"
     done = subprocess.run(["node", "-e", code], capture_output=True, text=True, check=True, timeout=60)
     assert json.loads(done.stdout) == pytest.approx(expected)
-
-
-def test_whole_numbers_among_others_in_a_sweep_have_their_places(tmp_path):
-    """YAML's 4 beside 0.2 is 4.0 in tables of both."""
-    runs = [
-        make_run(protocol, seed, grid={"network.latency.mean": mean})
-        for protocol in LABELS
-        for seed in range(3)
-        for mean in (0.2, 4)
-    ]
-    collection = load_all(make_experiment(tmp_path / "made", runs))
-    found = winners(collection, Grid(collection))[0]
-    assert found["columns"] == ["0.2", "4"]
-    assert all(cell for row in found["rows"] for cell in row["cells"])

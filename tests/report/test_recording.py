@@ -53,15 +53,3 @@ def test_epsilon_is_an_axis_and_an_infinite_one_has_no_curve(tmp_path):
     np.testing.assert_allclose(private.x, 3.72 * np.arange(11))
     np.testing.assert_array_equal(private.mean[:, 3], private.x)
     assert len(recording.curves(runs_of(collection, "cd"), "epsilon", 100).x) == 0
-
-
-def test_a_metric_that_is_recorded_less_often_keeps_its_last_known_value(tmp_path):
-    run = make_run("cd")
-    rare = (run.trace["metric"] == "accuracy") & ~run.trace["time"].isin([2, 6, 10])
-    values = run.trace[(run.trace["metric"] == "accuracy") & (run.trace["statistic"] == "mean")].set_index("time")
-    run.trace = run.trace[~rare]
-    collection = load_all(make_experiment(tmp_path, [run]))
-    curve = RunRecord(collection, PAIRS).curves([0], "time", 100)
-    expected = [np.nan] * 2 + [values["value"][held] for held in (2, 2, 2, 2, 6, 6, 6, 6, 10)]
-    np.testing.assert_array_equal(curve.mean[:, 0], expected)
-    assert np.isnan(curve.half).all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from hushnet.simulator.analysis.results import Collection, RunResult
-from hushnet.simulator.reproduction.runs import Runs
+from hushnet.simulator.reproduction.reproduction_runs import Runs
 from hushnet.simulator.storage.store import Store
 
 STEPS = np.arange(6)

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 from hushnet.protocols.algorithms.subgradient_noise import verified_epsilon
 from hushnet.protocols.privacy.budget import Privacy
-from hushnet.simulator.reproduction.attacks import drawn_row, hinged_row, theorem_1_scale, turned_corner
 from hushnet.simulator.reproduction.bellet2018_problems import gaussian_step, laplace_scale, shrinking
 from hushnet.simulator.reproduction.findings import judged
 from hushnet.simulator.reproduction.papers import papers
+from hushnet.simulator.reproduction.reproduction_attacks import drawn_row, hinged_row, theorem_1_scale, turned_corner
 from hushnet.simulator.reproduction.zhang2018_problems import contraction, pure_epsilon, recovered
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hushnet.simulator.experiment import run
 from hushnet.simulator.reproduction.hu2019_problems import RHO, RIDGE, SLOPE, jacobi, largest_change, told_apart
-from hushnet.simulator.reproduction.runs import Runs
+from hushnet.simulator.reproduction.reproduction_runs import Runs
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e6])

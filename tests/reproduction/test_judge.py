@@ -13,7 +13,7 @@ from hushnet.simulator.reproduction.findings import judged
 from hushnet.simulator.reproduction.judge import FEWEST, MOST, Finding, Number, measured
 from hushnet.simulator.reproduction.pages import Report, Section, page, row_of
 from hushnet.simulator.reproduction.papers import Claim, Paper, PaperFigure, read_paper
-from hushnet.simulator.reproduction.runs import Runs, jackknife
+from hushnet.simulator.reproduction.reproduction_runs import Runs, jackknife
 from scipy.stats import t as student
 
 from .pretend import pretended_collection

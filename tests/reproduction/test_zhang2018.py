@@ -15,7 +15,7 @@ from hushnet.agents.graph import Graph
 from hushnet.agents.objectives.consensus_objective import ConsensusObjective
 from hushnet.agents.objectives.objectives import local_losses
 from hushnet.agents.tasks.adult import Adult
-from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm
 from hushnet.simulator.experiment import run
 from hushnet.simulator.network.clocks import Periodic

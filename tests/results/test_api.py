@@ -11,9 +11,6 @@ import pandas as pd
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator import Result, load, run
-from hushnet.simulator.compare import Comparison
-
-from .synthetic import LABELS
 
 TINY = {
     "schema": 1,
@@ -75,21 +72,3 @@ def test_a_scenario_from_python_is_kept_beside_its_results(tmp_path):
 def test_a_metric_that_cannot_be_measured_or_told_apart_is_refused(tmp_path, metrics, complaint):
     with pytest.raises(InputError, match=complaint):
         run(TINY, metrics=metrics, out=tmp_path)
-
-
-@pytest.mark.parametrize("jobs", [0, "two", 1.5])
-def test_a_number_of_processes_that_is_none_is_refused(tmp_path, jobs):
-    with pytest.raises(InputError, match=r"jobs = .*: must be a number from 1, or auto"):
-        run(TINY, jobs=jobs, out=tmp_path)
-
-
-def test_the_loaded_table_has_run_and_grid(experiment):
-    frame = load(experiment())
-    assert {"run", "protocol", "seed", "time", "metric", "statistic", "value"} <= set(frame.columns)
-    assert set(frame["protocol"]) == set(LABELS)
-    assert isinstance(Result.open(experiment()).compare(), Comparison)
-
-
-def test_a_folder_without_results_is_said(tmp_path):
-    with pytest.raises(InputError, match="holds no complete run"):
-        load(tmp_path)

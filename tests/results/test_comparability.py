@@ -8,16 +8,14 @@ from hushnet.agents.errors import InputError
 from hushnet.agents.objectives.consensus_objective import ConsensusObjective
 from hushnet.agents.objectives.objectives import GraphRegularised, LocalOnly
 from hushnet.agents.objectives.pooled_objective import PooledObjective
-from hushnet.agents.quantity import Quantity, epsilon_quantity
-from hushnet.simulator.analysis.apart import set_apart
-from hushnet.simulator.analysis.comparability import Incomparable, Kinds, relation
+from hushnet.agents.quantity import epsilon_quantity
 from hushnet.simulator.analysis.summary import summarise
 from hushnet.simulator.analysis.targets import reached
 from hushnet.simulator.api import run
 from hushnet.simulator.compare import compare
 from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.figures import redraw
-from hushnet.simulator.report.page import content
+from hushnet.simulator.report.report_page import content
 from hushnet.simulator.storage.store import Store
 
 from .synthetic import HONEST, collected, make_run
@@ -69,13 +67,6 @@ def test_a_sum_beside_a_mean_is_refused_and_nobody_is_better(beside):
         reached(beside.collection, None, "time")
 
 
-def test_measured_by_one_objective_the_same_protocols_are_compared(tmp_path):
-    scenario = SUM_BESIDE_MEAN | {"record": {"every": 1.0, "metrics": ["objective"], "objective_of": "push"}}
-    comparison = run(scenario, out=tmp_path / "kinds").compare()
-    assert "objective gap" in set(comparison.differences["measure"])
-    assert not any("kind" in said for said in comparison.warnings)
-
-
 def test_a_manifest_says_what_every_metric_measures(beside):
     said = {m["protocol"]: m["measures"] for m in beside.manifests}
     assert (said["admm"]["objective"]["scale"], said["admm"]["objective"]["times"]) == ("sum over agents", 60.0)
@@ -91,18 +82,6 @@ def test_summary_and_report_set_what_is_of_another_kind_apart(beside):
     page = content(beside.collection, beside.folder)
     assert any("not of one kind" in said for said in page["alarms"])
     assert {"objective", "objective of push"} <= {m["id"].partition(":")[0] for m in page["data"]["curves"]["metrics"]}
-
-
-def test_scales_alone_are_read_as_means_and_it_is_said():
-    runs = two(measured("sum over agents", 60.0), measured("mean over agents", 1.0), factor=60.0)
-    plain = compare(collected(two(*[measured("mean over agents", 1.0)] * 2)))
-    scaled = compare(collected(runs))
-    assert scaled.differences["difference"].to_numpy() == pytest.approx(
-        plain.differences["difference"].to_numpy(), nan_ok=True
-    )
-    assert any("read as means (divided: coordinate descent by 60, local by 1)" in said for said in scaled.warnings)
-    with pytest.raises(Incomparable, match="level 5 would be one for several scales"):
-        reached(collected(runs), {"metric": "objective", "level": 5.0, "statistic": "value"}, "time")
 
 
 def test_a_figure_of_two_kinds_is_refused_after_the_others_are_drawn(experiment):
@@ -142,21 +121,6 @@ def test_epsilons_at_other_deltas_or_of_other_units_are_not_compared():
     assert any("delta 0.1" in said and "delta 0.0067" in said for said in comparison.warnings)
 
 
-def test_kinds_are_held_against_the_baseline():
-    other = measured("mean over agents", 1.0, identity="other")
-    collection = collected(two(other, measured("unknown", 1.0)))
-    assert list(Kinds(collection).ruling("objective").apart) == ["cd"]
-    assert list(Kinds(collection, "cd").ruling("objective").apart) == ["local"]
-    assert set(set_apart(collection).trace["metric"]) >= {"objective", "objective of cd"}
-    assert compare(collection, "cd").differences["title"].str.contains("objective").sum() == 0
-
-
-@pytest.mark.parametrize("damage", [{"times": 0}, {"times": float("nan")}, {"scale": 3}, {"function": None}])
-def test_a_quantity_that_could_not_be_read_again_is_not_written(experiment, damage):
-    with pytest.raises(ValueError, match=r"(?s)manifest could not be read again.*measures"):
-        experiment(two(measured("mean over agents", 1.0) | damage, None))
-
-
 def test_objectives_declare_what_they_measure():
     task, graph = small_task(4), small_graph(4)
     twice = ConsensusObjective(task, 2.0, 6.0).quantity
@@ -172,17 +136,3 @@ def test_objectives_declare_what_they_measure():
     half = [GraphRegularised(task, graph, mu, np.ones(4)).quantity for mu in (0.5, 0.25)]
     assert not half[0].same_function(half[1])
     assert not half[0].same_function(LocalOnly(task).quantity)
-
-
-def test_unknown_is_neither_the_same_nor_different():
-    known = Quantity("Q", "unknown", identity="a")
-    assert relation(known, None, metric="objective") == "unknown"
-    assert relation(known, None, metric="accuracy") == "same"
-    assert relation(known, Quantity("Q", "unknown", identity="b"), metric="objective") == "different"
-
-
-def test_stored_quantities_survive_the_way_to_disk(tmp_path):
-    made = make_run()
-    Store(tmp_path).save("0" * 16, made)
-    stored = Store(tmp_path).manifest("0" * 16)["measures"]["objective"]
-    assert Quantity.read(stored | {"of a later version": 1}) == Quantity.read(made.manifest["measures"]["objective"])

@@ -13,21 +13,18 @@ from hushnet.agents.errors import InputError
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
 from hushnet.simulator.compare import compare
-from hushnet.simulator.compare.folders import gather
-from hushnet.simulator.compare.statistics import holm
-from hushnet.simulator.compare.tables import (
+from hushnet.simulator.compare.comparison_tables import (
     about_break_even,
-    compare_folders,
-    number,
-    p_value,
     print_comparison,
     write_comparison,
 )
-from hushnet.simulator.storage.store import Store
+from hushnet.simulator.compare.folders import gather
+from hushnet.simulator.compare.statistics import holm
+from hushnet.simulator.console.comparing import compare_folders
 from rich.console import Console
 from scipy import stats
 
-from .synthetic import HONEST, LABELS, SPEED, accuracy, make_run
+from .synthetic import HONEST, SPEED, accuracy, make_run
 
 
 def rows(comparison, measure, **where):
@@ -88,11 +85,6 @@ def test_the_baseline_is_the_first_protocol_or_the_named_one(experiment):
     assert (straight["verdict"], turned["verdict"]) == ("better", "worse")
     with pytest.raises(InputError, match=r"baseline 'sgd' is not in the results.*local, cd, cd_eps"):
         compare(collection, "sgd")
-
-
-def test_one_protocol_alone_has_nothing_to_be_compared_with(experiment):
-    with pytest.raises(InputError, match="two or more protocols"):
-        compare(load_all(experiment([make_run()])))
 
 
 def test_places_of_the_target_are_compared_and_never_reaching_it_is_said(experiment):
@@ -177,16 +169,6 @@ def test_values_that_grow_by_factors_are_interpolated_by_factors(experiment):
     assert point["at"] == pytest.approx(math.sqrt(0.1))
 
 
-def test_a_protocol_that_the_sweep_does_not_touch_is_held_against_every_point(tmp_path):
-    root = tmp_path / "sweep"
-    runs = [make_run("local"), make_run("cd", grid={"protocols.cd.mu": 1}), make_run("cd", grid={"protocols.cd.mu": 2})]
-    for name, run in zip("abc", runs, strict=True):
-        Store(root).save(name, run)
-    grids = [{"protocols.cd.mu": mu} for mu in (1, 1, 2, 2)]
-    Store(root).write_index(scenario="s", runs=["a", "b", "a", "c"], figures=[], labels=LABELS, grids=grids)
-    assert list(rows(compare(load_all(root)), "accuracy")["n"]) == [1, 1]
-
-
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
@@ -219,20 +201,6 @@ def test_runs_without_partner_or_end_are_named_and_left_out(experiment):
     assert "1 of 3 runs of coordinate descent did not reach their end (diverged)" in said
 
 
-def test_runs_that_failed_altogether_are_counted(experiment):
-    collection = load_all(experiment())
-    collection.index["failed"] = [{"protocol": "cd", "seed": 4}]
-    collection.missing = ["00"]
-    assert "2 runs failed or have not been finished" in compare(collection).warnings[-1]
-
-
-def test_runs_of_two_versions_side_by_side_are_not_mixed_up(experiment):
-    root = experiment([*with_values([0.5], "local"), *with_values([0.5], "cd"), *with_values([0.7], "cd")])
-    (root / "index.json").unlink()
-    with pytest.raises(InputError, match="protocol cd, seed 0 was run more than once"):
-        compare(load_all(root))
-
-
 def test_two_folders_are_compared_as_one(experiment, tmp_path):
     slow, fast = tmp_path / "slow", tmp_path / "fast"
     shutil.copytree(experiment(with_values([0.5, 0.6], "cd")), slow)
@@ -247,26 +215,6 @@ def test_two_folders_are_compared_as_one(experiment, tmp_path):
     assert "slow: coordinate descent" in capture.get()
 
 
-@pytest.mark.parametrize("width", [40, 80, 120])
-def test_nothing_in_the_table_is_cut_off(experiment, width):
-    text = printed(compare(load_all(experiment(sweep_runs()))), width)
-    assert "…" not in text
-    for words in ("private CD", "p (Holm)", "break-even", "better", "<0.0001" if "<0.0001" in text else "p (Holm)"):
-        assert words in text
-
-
-@pytest.mark.parametrize("values", [(0.5, None), (1, None), ("a", None)])
-def test_a_value_that_is_not_set_is_a_dash(experiment, tmp_path, values):
-    runs = []
-    for value in values:
-        for protocol, ends in (("local", [0.5, 0.6]), ("cd", [0.7, 0.9])):
-            runs += with_values(ends, protocol, grid={"protocols.cd.clip": value})
-    comparison = compare(load_all(experiment(runs)))
-    tex = next(path for path in write_comparison(comparison, tmp_path) if path.suffix == ".tex").read_text()
-    for text in (printed(comparison, 200), tex):
-        assert not re.search(r"\b(nan|None)\b", text)
-
-
 def test_labels_are_not_read_as_markup_nor_as_latex(experiment, tmp_path):
     runs = with_values([0.5, 0.6], "local") + with_values([0.7, 0.9], "cd", label=r"CD [bold] 5% _$\x")
     comparison = compare(load_all(experiment(runs)))
@@ -274,39 +222,18 @@ def test_labels_are_not_read_as_markup_nor_as_latex(experiment, tmp_path):
     tex = next(path for path in write_comparison(comparison, tmp_path) if path.suffix == ".tex").read_text()
     assert r"5\% \_\$\textbackslash" in tex
     body = [line for line in tex.splitlines() if line.endswith(r"\\")]
-    assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {7}
-    assert tex.count(r"\toprule") == tex.count(r"\bottomrule") == 1
+    assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {5}
+    measures = comparison.differences["measure"].unique()
+    assert tex.count(r"\toprule") == tex.count(r"\label{tab:differences-") == len(measures)
     assert tex.isascii()
-
-
-def test_the_same_results_give_the_same_bytes(experiment, tmp_path):
-    draws = np.random.default_rng(0)
-    luck = draws.normal(size=24)
-    runs = with_values(luck, "local") + with_values(luck + draws.exponential(size=24), "cd")
-    root = experiment(runs)
-    first, second = (write_comparison(compare(load_all(root)), tmp_path / name) for name in "ab")
-    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
-    table = pd.read_csv(first[0])
-    assert list(table["method"].unique()) == ["t"]
-    assert list(table.columns[:4]) == ["measure", "title", "protocol", "label"]
-
-
-def test_numbers_are_as_exact_as_their_interval():
-    assert number(0.83123, 0.0046) == "0.8312"
-    assert number(-540.123, 46) == "−540"
-    assert number(61344.0) == "61344"
-    assert number(1.5e9) == "1.5e+09"
-    assert (number(-2e-17, 0.001), number(2e-5), number(2e-5, 1e-6)) == ("0.0000", "2e−05", "2e−05")
-    assert (number(math.nan), number(-math.inf), number(0.0)) == ("–", "−∞", "0.000")
-    assert (p_value(math.nan), p_value(1e-9), p_value(0.0123)) == ("–", "<0.0001", "0.012")
 
 
 def test_the_command_prints_and_writes(experiment, capsys):
     root = experiment()
     assert main(["compare", str(root), "--baseline", "cd"]) == 0
     out = capsys.readouterr().out
-    assert "final accuracy" in out
-    assert "Baseline: coordinate descent" in out
+    assert "final objective gap" in out
+    assert "each minus coordinate descent" in " ".join(out.split())
     table = pd.read_csv(root / "compare" / "differences.csv")
     assert set(table["protocol"]) == {"local", "cd_eps"}
     found = table[(table["measure"] == "accuracy") & (table["protocol"] == "local")]["difference"].item()
@@ -314,6 +241,50 @@ def test_the_command_prints_and_writes(experiment, capsys):
     assert SPEED["local"] == 0
     assert main(["compare", str(root), "--baseline", "nobody"]) == 2
     assert main(["compare", str(root / "nowhere")]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "there", "absent"),
+    [
+        ((), ["By final accuracy", "final accuracy, by loss", "0.0", "0.4", " *"], ["over time", "p (Holm)"]),
+        (("--measure", "all"), ["final accuracy", "accuracy, mean over time"], []),
+        (("--measure", "area of accuracy", "--at", "loss=0.2"), ["accuracy, mean over time"], ["By ", "by loss"]),
+        (("--verbose",), ["p (Holm)", "95 % interval", "break-even points"], []),
+    ],
+)
+def test_the_command_is_short_and_shows_what_is_asked_for(experiment, capsys, monkeypatch, words, there, absent):
+    monkeypatch.setenv("COLUMNS", "80")
+    root = experiment(sweep_runs())
+    assert main(["compare", str(root), *words]) == 0
+    out = capsys.readouterr().out
+    assert all(text in out for text in there)
+    assert not any(text in out for text in absent)
+    if "--verbose" not in words:
+        shown = out.partition("written: ")[0].splitlines()
+        assert max(map(len, shown)) <= 80
+        assert len(shown) <= 20 * out.count("minus ") + 12 * ("all" in words)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--measure", "accuracie"), "--measure accuracie: is no measure; did you mean 'accuracy'? admissible: "),
+        (("--at", "loss=7"), "--at loss=7: nothing was run there; network.loss is one of 0.0, "),
+        (("--at", "delay=7"), "--at delay=7: must be one swept path of network.loss"),
+        (("--by", "rate"), "--by rate: must be one swept path of network.loss"),
+    ],
+)
+def test_what_cannot_be_shown_is_one_sentence(experiment, capsys, words, said):
+    assert main(["compare", str(experiment(sweep_runs())), *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_two_pairs_have_no_interval_in_the_short_table(experiment, capsys):
+    assert main(["compare", str(experiment(with_values([0.5, 0.6], "local") + with_values([0.7, 0.9], "cd")))]) == 0
+    out = capsys.readouterr().out
+    assert "2 pairs of runs are too few for intervals" in " ".join(out.split())
+    assert "+0.25 " in out
+    assert "\N{PLUS-MINUS SIGN}" not in out
 
 
 def test_vectors_are_compared_with_those_before_the_start_and_without(experiment):
@@ -328,11 +299,6 @@ def test_vectors_are_compared_with_those_before_the_start_and_without(experiment
     sent, in_all = (row(comparison, f"vectors{start}") for start in ("", "_with_start"))
     assert (sent["difference"], in_all["difference"]) == (0, 1000)
     assert set(rows(comparison, "bytes_to_target")["title"].str.contains("before the start not counted")) == {True}
-
-
-def test_without_vectors_before_the_start_there_is_one_counting(experiment):
-    comparison = compare(load_all(experiment()))
-    assert not comparison.differences["measure"].str.contains("with_start").any()
 
 
 def test_records_that_leave_open_who_was_first_give_no_verdict(experiment):
@@ -370,14 +336,6 @@ def test_a_break_even_point_says_from_how_many_points_it_is_interpolated(experim
     text = printed(found, width=200)
     assert "points" in text
     assert "interpolated between two neighbours" in text
-
-
-def test_three_equal_differences_are_nothing_to_test(experiment):
-    found = compare(load_all(experiment(with_values([0.5, 0.6, 0.7], "local") + with_values([0.6, 0.7, 0.8], "cd"))))
-    accuracy_row = row(found, "accuracy")
-    assert (accuracy_row["method"], accuracy_row["verdict"]) == ("nothing to test", "")
-    assert math.isnan(accuracy_row["p"])
-    assert "nothing to test" in printed(found, width=200)
 
 
 @pytest.mark.parametrize("one", [True, False])

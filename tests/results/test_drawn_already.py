@@ -88,15 +88,6 @@ def test_it_is_drawn_again_where_anything_differs(drawn, change):
     assert {file.name: file.read_bytes() for file in (out / "figures").iterdir()} == whole
 
 
-def test_other_runs_figures_or_styles_are_drawn(drawn):
-    path, out = drawn
-    for more in (["--seeds", "3"], ["--set", "stop.time=3"], ["--set", "style.formats=[svg]"]):
-        assert draws(path, out, *more)
-        assert drawn_already(out, load_all(out)) is not None
-    assert main(["plot", str(out), "--width", "two columns"]) == 0
-    assert drawn_already(out, load_all(out)) is None
-
-
 def test_what_a_checkout_knows_of_its_commit_draws_nothing(drawn, monkeypatch):
     _, out = drawn
     assert drawn_already(out, load_all(out)) is not None

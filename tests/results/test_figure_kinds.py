@@ -10,13 +10,12 @@ import pytest
 from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.simulator.analysis.results import load_all
-from hushnet.simulator.figures import draw, plots, redraw, save_figure
+from hushnet.simulator.figures import draw, plots, save_figure
 from hushnet.simulator.figures.series_style import house_style
 from hushnet.simulator.storage.store import Store
 from matplotlib.text import Text
-from scipy import stats
 
-from .synthetic import FALSE, LABELS, TIMES, accuracy, make_run
+from .synthetic import FALSE, LABELS, accuracy, make_run
 from .writing import written
 
 LOSSES, DEPTHS = (0.0, 0.1, 0.3), (1, 10)
@@ -131,27 +130,6 @@ def test_a_list_of_metrics_has_a_panel_for_each(experiment):
     assert figure.axes[1].lines[-1].get_ydata()[0] == pytest.approx(0.11)
 
 
-def test_panels_share_their_axes_and_only_the_outer_ones_are_labelled(experiment):
-    collection = load_all(experiment(swept()))
-    figure = figure_of(collection, {"y": "accuracy", "x": "time", "at": {"depth": 1}, "facet": "protocol"})
-    assert len({axes.get_ylim() for axes in figure.axes}) == 1
-    assert [bool(axes.get_ylabel()) for axes in figure.axes] == [True, False, False]
-
-
-def test_the_csv_says_which_panel_a_number_is_in(experiment, tmp_path):
-    collection = load_all(experiment(swept()))
-    *_, csv = save_figure(collection, {**HEAT, "name": "map"}, tmp_path / "map")
-    table = pd.read_csv(csv)
-    assert list(table.columns) == ["x", "row", "protocol", "mean", "low", "high", "n", "panel"]
-    assert list(dict.fromkeys(table["panel"])) == list(LABELS.values())
-
-
-def test_a_target_that_no_panel_shows_is_refused(experiment):
-    collection = load_all(experiment())
-    with pytest.raises(InputError, match="no panel shows what the target is about"):
-        figure_of(collection, {"y": "accuracy", "x": "time", "target": True})
-
-
 # Heat maps
 
 
@@ -177,50 +155,6 @@ def test_a_difference_is_taken_seed_by_seed(experiment):
         assert cell.high - cell.low < 1e-12
 
 
-@pytest.mark.parametrize(("seeds", "weight"), [(2, "normal"), (4, "normal"), (5, "bold")])
-def test_a_difference_of_fewer_than_five_seeds_is_not_marked_as_clear(experiment, seeds, weight):
-    runs = swept(["local", "cd"], seeds=seeds)
-    for run in runs:
-        if run.manifest["protocol"] == "cd":
-            run.trace.loc[run.trace["metric"] == "accuracy", "value"] += 0.001 * run.manifest["seed"]
-    figure = figure_of(load_all(experiment(runs)), {**HEAT, "baseline": "local"})
-    cells = figure.axes[0].texts
-    assert len(cells) == len(LOSSES) * len(DEPTHS)
-    assert {text.get_fontweight() for text in cells} == {weight}
-
-
-def test_the_colours_of_differences_are_centred_at_zero(experiment):
-    figure = figure_of(load_all(experiment(swept())), {**HEAT, "baseline": "local"})
-    limits = {mesh.get_clim() for axes in figure.axes[:2] for mesh in axes.collections}
-    assert len(limits) == 1
-    low, high = limits.pop()
-    assert low == -high < 0
-
-
-def test_cells_without_a_number_are_told_apart(experiment):
-    runs = [run for run in swept(["cd"]) if run.manifest["grid"] != {"network.loss": 0.0, "depth": 10}]
-    for run in runs:
-        if run.manifest["grid"]["network.loss"] == 0.3:
-            run.trace.loc[run.trace["metric"] == "objective", "value"] = 5.0
-    collection = load_all(experiment(runs))
-    figure = figure_of(collection, {**HEAT, "y": "time_to_target"})
-    shown = [text.get_text() for text in figure.axes[0].texts]
-    # Row by row from below: the target is met at time 3 without losses, never at a loss of 0.3; one cell was not run.
-    assert shown == ["3.00", "3.00", "\N{INFINITY}", "\N{EN DASH}", "3.00", "\N{INFINITY}"]
-
-
-def test_a_heat_map_refuses_to_average_over_what_else_was_swept(experiment):
-    runs = swept(["cd"])
-    for run in runs[::2]:
-        run.manifest["grid"]["task.dimension"] = 5
-    for run in runs[1::2]:
-        run.manifest["grid"]["task.dimension"] = 9
-    with pytest.raises(
-        InputError, match=r"the cells of coordinate descent also differ in task.dimension; choose a value"
-    ):
-        plots(load_all(experiment(runs)), HEAT)
-
-
 # Targets on the y axis
 
 
@@ -240,19 +174,6 @@ def test_runs_that_never_reach_the_target_stand_above_the_axis(experiment):
     assert "2/3" in shown
 
 
-def test_times_to_target_have_the_unit_of_the_scenario(experiment):
-    collection = load_all(experiment(swept(["cd"]), time_unit="30 s"))
-    spec = {"y": "time_to_target", "x": "network.loss", "at": {"depth": 1}}
-    assert only(collection, spec)["mean"].iloc[0] == 90
-    assert figure_of(collection, spec).axes[0].get_ylabel() == "time to target (s)"
-
-
-def test_a_difference_of_bars_is_from_the_baseline(experiment):
-    points = only(load_all(experiment()), {"y": "accuracy", "x": "protocol", "baseline": "local"})
-    assert list(points["protocol"]) == ["cd", "cd_eps"]
-    assert points["mean"].iloc[0] == pytest.approx((accuracy("cd", 0) - accuracy("local", 0))[-1])
-
-
 @pytest.mark.parametrize(("metric", "share"), [("accuracy", 0.75), ("objective", 0.25)])
 def test_wins_are_the_share_of_seeds_with_the_better_value_and_ties_count_one_half(experiment, metric, share):
     """Of two seeds one is better and one is equal up to rounding, both of which the direction of the metric decides."""
@@ -269,47 +190,6 @@ def test_wins_are_the_share_of_seeds_with_the_better_value_and_ties_count_one_ha
     figure = figure_of(collection, spec)
     assert figure.axes[0].get_ylabel().startswith("share of wins over\nlocal (")
     assert "paired wins (a tie counts one half) and 95 % score" in " ".join(texts(figure))
-
-
-def test_the_interval_of_a_share_of_wins_is_no_point_and_does_not_leave_the_unit_interval(experiment):
-    """Coordinate descent always wins: the score interval is that of 3 of 3."""
-    collection = load_all(experiment())
-    spec = {"y": "accuracy", "x": "protocol", "protocols": ["cd"], "baseline": "local", "wins": True}
-    (row,) = only(collection, spec).to_dict("records")
-    expected = stats.binomtest(3, 3).proportion_ci(method="wilson")
-    assert (row["mean"], row["low"], row["high"]) == pytest.approx((1, expected.low, expected.high))
-    (bars,) = [found for found in figure_of(collection, spec).axes[0].collections if len(found.get_segments())]
-    assert [y for _, y in bars.get_segments()[0]] == pytest.approx([expected.low, expected.high])
-
-
-def test_axes_may_be_called_what_the_user_says(experiment):
-    spec = {"y": "accuracy", "x": "network.loss", "at": {"depth": 1}, "x_label": "messages lost", "y_label": "hits"}
-    figure = figure_of(load_all(experiment(swept())), spec)
-    assert (figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()) == ("messages lost", "hits")
-
-
-def test_who_is_first_at_the_target_wins(experiment):
-    """Coordinate descent meets it at time 3, its private form at 4, local models never."""
-    collection = load_all(experiment())
-    spec = {"y": "time_to_target", "x": "protocol", "baseline": "cd", "wins": True}
-    assert list(only(collection, spec)["mean"]) == [0, 0]
-    assert list(only(collection, {**spec, "baseline": "local"})["mean"]) == [1, 1]
-
-
-def test_messages_to_a_target_are_counted(experiment):
-    collection = load_all(experiment())
-    points = only(collection, {"y": "messages_to_target", "x": "protocol", "protocols": ["cd"]})
-    assert list(points["mean"]) == [9 * 3]
-
-
-def test_a_share_of_the_accuracy_is_shown_as_a_level(experiment):
-    collection = load_all(experiment())
-    collection.index["target"] = {"metric": "accuracy", "share": 0.5, "of": "cd"}
-    figure = figure_of(collection, {"y": "accuracy", "x": "time", "target": True})
-    assert "target: 0.5 of the last accuracy of cd" in texts(figure)
-    ends = np.mean([accuracy("cd", seed)[-1] for seed in range(3)])
-    drawn = [line.get_ydata()[0] for line in figure.axes[0].lines if len(set(line.get_ydata())) == 1]
-    assert pytest.approx(0.5 * ends) in drawn
 
 
 # Frontiers
@@ -354,36 +234,6 @@ def test_infinite_epsilons_stand_beyond_a_broken_end_of_the_axis(experiment):
     assert all(float(label) == place for label, place in places.items() if label != "\N{INFINITY}")
 
 
-def test_a_protocol_that_the_sweep_does_not_concern_is_one_mark(experiment):
-    """The index lists its run at every place of the grid."""
-    root = experiment([private("a", 0, epsilon) for epsilon in (0.5, 1.0)] + [private("open", 0, None)])
-    names = [f"{k:016x}" for k in range(3)]
-    grids = [{"epsilon": 0.5}, {"epsilon": 1.0}, {"epsilon": 0.5}, {"epsilon": 1.0}]
-    runs, labels = [*names, names[2]], {"a": "a", "open": "open"}
-    Store(root).write_index(scenario="synthetic", runs=runs, figures=[], labels=labels, grids=grids)
-    points = only(load_all(root), {"y": "accuracy", "x": "epsilon_verified"})
-    assert points["protocol"].value_counts().to_dict() == {"a": 2, "open": 1}
-
-
-def test_what_stands_at_the_broken_end_for_zero_has_no_interval_across_it(experiment):
-    """Who sends nothing stands left of all intervals of those who send something."""
-    spec = {"y": "accuracy", "x": "vectors", "kind": "frontier", "log": "x"}
-    runs = [make_run(p, seed) for p in ("local", "cd", "cd_eps") for seed in range(6)]
-    axes = figure_of(load_all(experiment(runs)), spec).axes[0]
-    zero = dict(zip([label.get_text() for label in axes.get_xticklabels()], axes.get_xticks(), strict=True))["0"]
-    bars = [bar for drawn in axes.containers for lines in drawn.lines[2] for bar in lines.get_segments()]
-    lengths = {left: right - left for (left, low), (right, high) in bars if low == high}
-    assert max(lengths.values()) > 0
-    assert min(left for left, length in lengths.items() if length > 0) > zero
-
-
-def test_costs_of_a_frontier_have_intervals_too(experiment):
-    points = only(load_all(experiment()), {"y": "accuracy", "x": "vectors", "kind": "frontier", "protocols": ["cd"]})
-    # Seeds send 400, 410 and 420 vectors; nobody sends less than none, so that the interval is one of logarithms.
-    factor = math.exp(4.302652729911275 * 10 / math.sqrt(3) / 410)
-    assert points[["x", "x_low", "x_high"]].iloc[0].tolist() == pytest.approx([410, 410 / factor, 410 * factor])
-
-
 # Scatters, portraits and timelines
 
 
@@ -394,45 +244,6 @@ def test_an_agents_gain_is_over_the_same_agent_and_seed_of_the_baseline(experime
     np.testing.assert_allclose(points.loc[points["protocol"] == "cd_eps", "class_mean"], 0.06, rtol=1e-12)
     one = points[(points["agent"] == "7") & (points["seed"] == 1)]
     assert set(one["x"]) == {17}
-
-
-def test_agents_stand_where_their_task_places_them_and_the_figure_is_as_high_as_they_need(network):
-    collection = network()
-    spec = {"y": "accuracy", "x": "time", "kind": "portrait"}
-    square = figure_of(collection, spec).get_figheight()
-    collection.agents["place_x"] = collection.agents["agent"].astype(float)
-    collection.agents["place_y"] = collection.agents["agent"].astype(float) ** 2 / 100
-    points = plots(collection, spec)[0].points
-    nodes = points[points["what"] == "agent"]
-    np.testing.assert_array_equal(nodes["x"], np.arange(30))
-    np.testing.assert_array_equal(nodes["y"], np.arange(30) ** 2 / 100)
-    assert figure_of(collection, spec).get_figheight() < 0.8 * square
-
-
-def test_an_agent_far_beyond_all_others_does_not_take_their_colours(network):
-    """All values but one run from 0 to 29, and the bar says that it goes on."""
-    for far, extend, low, high in ((1e6, "max", 0, 29), (-1e6, "min", 0, 29), (29, "neither", 0, 29)):
-        collection = network()
-        collection.agents["age"] = collection.agents["agent"].astype(float)
-        collection.agents.loc[29, "age"] = far
-        figure = figure_of(collection, {"y": "age", "x": "time", "kind": "portrait"})
-        bar = next(axes for axes in figure.axes if axes.get_xlabel().startswith("age"))._colorbar
-        assert bar.extend == extend
-        assert low <= bar.vmin < bar.vmax <= high + 0.5
-
-
-def test_a_crowd_of_edges_is_drawn_without_the_faint_ones(experiment, tmp_path):
-    agents = 12
-    tails, heads = np.triu_indices(agents, 1)
-    weights = np.where(heads == tails + 1, 1.0, 0.009)
-    store = Store(tmp_path / "results" / "synthetic")
-    for heaviest, edges in ((1.0, 11), (0.5, 66)):
-        run = make_run("cd")
-        run.agents = run.agents.head(agents).copy()
-        graph = Graph.from_edges(agents, tails, heads, np.minimum(weights, heaviest))
-        run.manifest["topology"] = {"graph": store.save_graph(graph)}
-        points = only(load_all(experiment([run])), {"y": "accuracy", "x": "time", "kind": "portrait"})
-        assert (points["what"] == "edge").sum() == edges
 
 
 def test_a_portrait_has_every_agent_and_every_edge_of_the_run(network):
@@ -451,12 +262,6 @@ def test_a_portrait_has_every_agent_and_every_edge_of_the_run(network):
     pd.testing.assert_frame_equal(found[0].points[["x", "y"]], points[["x", "y"]])
 
 
-def test_agents_without_a_finite_value_are_told_apart(network):
-    collection = network()
-    assert "not known" in texts(figure_of(collection, {"y": "age", "x": "time", "kind": "portrait"}))
-    assert "\N{INFINITY}" in texts(figure_of(collection, {"y": "epsilon_verified", "x": "time", "kind": "portrait"}))
-
-
 def test_a_timeline_holds_the_log_in_the_unit_of_the_scenario(network):
     spec = {"y": "messages", "x": "time", "kind": "timeline", "protocols": ["cd"]}
     points = only(network(time_unit="30 s"), spec)
@@ -468,13 +273,6 @@ def test_a_timeline_holds_the_log_in_the_unit_of_the_scenario(network):
     assert {"lost", "receiver absent", "arrived after a newer one", "still under way at the end", "absent"} <= set(
         texts(figure)
     )
-
-
-def test_a_timeline_may_show_a_part_of_its_window(network):
-    spec = {"y": "messages", "x": "time", "kind": "timeline", "protocols": ["cd"], "between": [0.0, 1.0]}
-    assert set(only(network(), spec)["start"]) == {0.5}
-    with pytest.raises(InputError, match="nothing was recorded between 7 and 8"):
-        plots(network(), {**spec, "between": [7.0, 8.0]})
 
 
 def test_what_a_run_did_not_keep_is_said(experiment):
@@ -528,78 +326,9 @@ def test_every_text_of_every_kind_lies_inside_the_figure(experiment, network, tm
         assert axes.get_window_extent().height > 4
 
 
-@pytest.mark.parametrize("facet", ["depth", ["time_to_target", "objective"]])
-def test_labels_of_y_axes_are_no_longer_than_their_panels(experiment, facet):
-    spec = {"y": "time_to_target", "x": "network.loss", "facet": facet, "at": {} if facet == "depth" else {"depth": 1}}
-    figure = figure_of(load_all(experiment(swept())), {**spec, "baseline": "local"} if facet != "depth" else spec)
-    for axes in figure.axes:
-        label, panel = axes.yaxis.label.get_window_extent(), axes.get_window_extent()
-        assert panel.y0 - 0.5 <= label.y0, axes.get_ylabel()
-        assert label.y1 <= panel.y1 + 0.5, axes.get_ylabel()
-    assert figure.axes[0].get_ylabel().split()[:5] == ["time", "to", "target", "(expected", "wake-ups)"]
-
-
 @pytest.mark.parametrize("kind", ["heat", "frontier", "portrait", "timeline"])
 def test_every_kind_is_drawn_with_the_same_bytes_again(experiment, network, tmp_path, kind):
     collection, spec = every_kind(experiment, network, tmp_path, "short", kind)
     first = [path.read_bytes() for path in save_figure(collection, spec, tmp_path / "first")]
     again = [path.read_bytes() for path in save_figure(load_all(collection.root), spec, tmp_path / "again")]
     assert first == again
-
-
-def test_ten_protocols_are_told_apart(experiment):
-    runs = []
-    for k in range(10):
-        run = make_run("cd", 0, label=f"protocol {k}")
-        run.manifest["protocol"] = run.trace["protocol"] = run.agents["protocol"] = f"p{k}"
-        runs.append(run)
-    figure = figure_of(load_all(experiment(runs)), {"y": "accuracy", "x": "time"})
-    styles = {(line.get_color(), line.get_linestyle(), line.get_marker()) for line in figure.axes[0].lines}
-    assert len(styles) == 10
-
-
-def test_the_series_of_one_protocol_over_a_swept_number_go_from_dark_to_light(experiment):
-    runs = [make_run("cd", 0, grid={"network.loss": loss}) for loss in (0.0, 0.1, 0.2, 0.3)]
-    figure = figure_of(load_all(experiment(runs)), {"y": "accuracy", "x": "time"})
-    shades = [
-        int(line.get_color()[1:3], 16) * 0.3 + int(line.get_color()[3:5], 16) * 0.59 for line in figure.axes[0].lines
-    ]
-    assert shades == sorted(shades)
-    assert len(set(shades)) == 4
-
-
-def test_infinite_values_of_a_curve_stand_above_the_axis(experiment):
-    runs = [make_run("cd", 0), make_run("cd_eps", 0)]
-    runs[1].trace.loc[runs[1].trace["metric"] == "updates", "value"] = math.inf
-    figure = figure_of(load_all(experiment(runs)), {"y": "updates", "x": "time"})
-    assert "\N{INFINITY}" in texts(figure)
-    assert max(tick for tick in figure.axes[0].get_yticks()[:-1]) <= TIMES[-1]
-
-
-@pytest.mark.parametrize("facet", [{}, {"facet": "protocol"}])
-@pytest.mark.parametrize("kind", [{"y": "accuracy", "x": "time"}, {"y": "accuracy", "x": "samples"}])
-def test_runs_that_a_swept_parameter_does_not_concern_are_a_series_of_their_own(experiment, tmp_path, kind, facet):
-    grids = [{"network.loss": loss} for loss in LOSSES] + [{}]
-    runs = [make_run(protocol, seed, grid=grid) for grid in grids for protocol in LABELS for seed in range(2)]
-    collection = load_all(experiment(runs))
-    spec = {**kind, **facet}
-    assert all(path.is_file() for path in save_figure(collection, spec, tmp_path / "figure"))
-    points = pd.concat([plot.points for plot in plots(collection, spec)])
-    assert len(points[["protocol", "network.loss"]].drop_duplicates()) == len(LABELS) * len(grids)
-
-
-def test_runs_that_broke_where_they_began_are_said_to_leave_nothing_to_draw_and_other_figures_are_drawn(experiment):
-    runs = []
-    for key, status in [("cd", "diverged"), ("local", "complete")]:
-        for seed in range(2):
-            run = make_run(key, seed, status=status)
-            if status == "diverged":
-                run.trace = run.trace[run.trace["time"] == 0]
-            runs.append(run)
-    alone = {"y": "accuracy", "x": "time", "protocols": ["cd"]}
-    root = experiment(runs, [alone, {"y": "accuracy", "x": "time"}])
-    with pytest.raises(
-        InputError, match=r"^figures: 1-accuracy-vs-time: no finished run of cd recorded accuracy, so there"
-    ):
-        redraw(root)
-    assert [path.stem for path in (root / "figures").glob("*.png")] == ["2-accuracy-vs-time"]

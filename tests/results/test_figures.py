@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import shutil
 
@@ -17,7 +16,7 @@ from hushnet.simulator.figures import draw, plots, redraw
 from hushnet.simulator.figures.series_style import ALARM, house_style
 from scipy import special, stats
 
-from .synthetic import FALSE, HONEST, LABELS, SPEED, TIMES, accuracy, make_run
+from .synthetic import FALSE, HONEST, LABELS, TIMES, accuracy, make_run
 from .writing import written
 
 OVER_TIME = {"y": "accuracy", "x": "time", "by": "protocol", "statistic": "mean", "interval": "95%"}
@@ -118,12 +117,6 @@ def test_every_text_lies_inside_the_figure_and_the_legend_below_the_panel(experi
     assert figure.get_size_inches()[0] == 3.5
 
 
-def test_short_labels_stand_side_by_side(experiment):
-    figure, _ = drawn(experiment([make_run(p, label=p) for p in LABELS]), OVER_TIME)
-    heights = {round(text.get_window_extent().y0) for text in figure.legends[0].get_texts()}
-    assert max(heights) - min(heights) <= 3
-
-
 def test_the_users_matplotlib_settings_neither_matter_nor_change(experiment):
     root = experiment(figures=[OVER_TIME])
     before = [path.read_bytes() for path in redraw(root)]
@@ -131,15 +124,6 @@ def test_the_users_matplotlib_settings_neither_matter_nor_change(experiment):
         mine = dict(mpl.rcParams)
         assert [path.read_bytes() for path in redraw(root)] == before
         assert dict(mpl.rcParams) == mine
-
-
-def test_a_protocol_looks_the_same_in_every_figure(experiment):
-    root = experiment()
-    every, _ = drawn(root, OVER_TIME)
-    some, _ = drawn(root, {**OVER_TIME, "protocols": ["cd_eps"]})
-    colours = [[line.get_color() for line in figure.axes[0].lines if len(line.get_xdata())] for figure in (some, every)]
-    assert set(colours[0]) == {colours[1][-1]}
-    assert len({(line.get_linestyle(), line.get_marker()) for line in every.axes[0].lines}) == 3
 
 
 def test_runs_recorded_at_different_places_are_averaged_as_step_functions(experiment):
@@ -150,31 +134,6 @@ def test_runs_recorded_at_different_places_are_averaged_as_step_functions(experi
     both = [accuracy("cd", seed) for seed in range(2)]
     assert table["mean"].iloc[1] == pytest.approx((both[0][1] + both[1][0]) / 2)
     assert table["mean"].iloc[-1] == pytest.approx((both[0][10] + both[1][9]) / 2)
-
-
-def test_a_protocol_that_sends_nothing_is_a_level_across_the_panel(experiment):
-    root = experiment()
-    assert list(numbers(root, x="vectors", protocols=["local"])["x"]) == [0]
-    figure, _ = drawn(root, {**OVER_TIME, "x": "vectors"})
-    assert list(figure.axes[0].lines[0].get_xdata()) == [0, 1]
-
-
-def test_updates_are_those_recorded_or_else_activations_per_agent(experiment):
-    runs = [make_run("cd", seed) for seed in range(2)]
-    assert list(numbers(experiment(runs), x="updates")["x"]) == list(range(11))
-    for run in runs:
-        run.trace = run.trace[run.trace["metric"] != "updates"]
-    np.testing.assert_allclose(numbers(experiment(runs), x="updates")["x"], np.arange(11) * 10 / 30)
-
-
-def test_a_run_that_broke_off_counts_up_to_its_end_and_is_mentioned(experiment):
-    runs = [make_run("cd", seed) for seed in range(3)]
-    runs[2].manifest["status"] = "diverged"
-    runs[2].trace = runs[2].trace[runs[2].trace["time"] <= 4]
-    root = experiment(runs)
-    assert list(numbers(root)["n"]) == [3] * 5 + [2] * 6
-    assert list(numbers(root, x="protocol")["n"]) == [2]
-    assert drawn(root, OVER_TIME)[1] == ["coordinate descent\n⚠ 1 of 3 runs broke off"]
 
 
 def test_final_values_stand_against_a_swept_parameter(experiment):
@@ -196,27 +155,6 @@ def test_a_sweep_splits_curves_and_swept_words_are_categories(experiment):
     assert legend == ["coordinate descent, split even", "coordinate descent, split dirichlet"]
     figure, _ = drawn(root, {**OVER_TIME, "x": "task.split"})
     assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["even", "dirichlet"]
-
-
-def test_final_values_stand_against_the_size_of_the_agents_data(experiment):
-    table = numbers(experiment([make_run("cd", seed) for seed in range(2)]), x="samples")
-    # 30 agents with 10, ..., 39 samples in six bins of five.
-    np.testing.assert_allclose(table["x"], [12, 17, 22, 27, 32, 37])
-    np.testing.assert_allclose(table["mean"], 0.6 + 0.004 * table["x"] + 0.1 * SPEED["cd"] + 0.005)
-    assert set(table["n"]) == {2}
-
-
-@pytest.mark.parametrize("most", [15, 1_500, 15_000, 1_800_000])
-def test_numbers_below_an_axis_do_not_run_into_each_other(experiment, most):
-    runs = [make_run("cd", seed, grid={"network.loss": loss}) for loss in (0.0, 0.1, 0.3) for seed in range(2)]
-    for run in runs:
-        run.trace["time"] *= most / 10
-    figure, _ = drawn(experiment(runs), {**OVER_TIME, "facet": "network.loss"})
-    for axes in figure.axes:
-        low, high = axes.get_xlim()
-        shown = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
-        boxes = [label.get_window_extent() for place, label in shown if low <= place <= high]
-        assert min(right.x0 - left.x1 for left, right in itertools.pairwise(boxes)) > 5
 
 
 def test_the_time_axis_has_the_unit_of_the_scenario(experiment):
@@ -258,35 +196,6 @@ def test_an_axis_of_messages_says_that_start_vectors_are_not_counted_where_there
     assert label.startswith(spec.get(f"{axis}_label", spec[axis].removesuffix("_to_target")))
 
 
-@pytest.mark.parametrize("name", ["vectors_with_start", "activations", "time"])
-def test_what_counts_start_vectors_or_no_vectors_does_not_speak_of_them(experiment, name):
-    runs = [make_run("cd")]
-    runs[0].manifest["totals"] = {"start_vectors": 60}
-    assert "not counted" not in drawn(experiment(runs), {**OVER_TIME, "x": name})[0].axes[0].get_xlabel()
-
-
-def test_epsilon_and_gap_stand_for_what_the_recorder_calls_them(experiment):
-    runs = [make_run("cd_eps", seed, privacy=FALSE) for seed in range(2)]
-    for run in runs:
-        extra = run.trace[run.trace["metric"] == "updates"].assign(metric="epsilon_verified", statistic="worst")
-        run.trace = pd.concat([run.trace, extra], ignore_index=True)
-    root = experiment(runs)
-    assert drawn(root, {**OVER_TIME, "y": "epsilon"})[0].axes[0].get_ylabel() == "ε verified, worst agent"
-    np.testing.assert_allclose(numbers(root, y="epsilon")["mean"], TIMES)
-    pd.testing.assert_frame_equal(numbers(root, y="gap"), numbers(root, y="objective"))
-
-
-def test_an_infinite_epsilon_draws_nothing_and_breaks_nothing(experiment):
-    runs = [make_run(p, seed) for p in ("local", "cd") for seed in range(2)]
-    for run in runs:
-        if run.manifest["protocol"] == "cd":
-            run.trace.loc[run.trace["metric"] == "accuracy", "value"] = math.inf
-    for log in ("none", "y"):
-        figure, legend = drawn(experiment(runs), {**OVER_TIME, "log": log})
-        assert len(legend) == 2
-        assert np.isfinite(figure.axes[0].get_ylim()).all()
-
-
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
@@ -302,11 +211,6 @@ def test_a_figure_of_what_was_not_recorded_is_one_sentence(experiment, wrong, se
     with pytest.raises(InputError, match=sentence) as caught:
         redraw(experiment(figures=[{**OVER_TIME, **wrong}]))
     assert "\n" not in str(caught.value)
-
-
-def test_a_folder_without_an_index_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"holds no index\.json"):
-        redraw(tmp_path)
 
 
 def test_a_name_cannot_lead_out_of_the_figures_folder(experiment):

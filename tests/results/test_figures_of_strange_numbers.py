@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import warnings
 
 import numpy as np
 import pytest
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
-from hushnet.simulator.figures.files import drawing
+from hushnet.simulator.figures.figure_files import drawing
 from hushnet.simulator.figures.numbers import NothingToDraw
 
 from .synthetic import LABELS, make_run
@@ -48,15 +46,6 @@ def test_what_ends_without_a_number_is_a_curve_and_no_bar(experiment):
         drawing(load_all(root), {"y": "accuracy", "x": "protocol"}, "figure")
 
 
-@pytest.mark.parametrize("log", ["x", "both"])
-def test_a_sweep_with_one_place_on_a_logarithmic_axis_is_drawn_without_a_complaint(experiment, log):
-    root = experiment(runs_of(grid={"network.loss": 0.1}))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        low, high = drawing(load_all(root), {**SWEPT, "log": log}, "figure").figure.axes[0].get_xlim()
-    assert low < 0.1 < high
-
-
 def test_dollars_in_the_name_of_an_axis_stand_as_they_are(experiment):
     root = experiment(runs_of(grid={"network.loss": 0.1}))
     style = {"labels": {"network.loss": "lost $_{"}}
@@ -71,16 +60,6 @@ def test_letters_that_no_font_has_are_one_sentence_a_figure(experiment, capsys):
         assert main(["plot", str(root)]) == 0
     (said,) = (str(warning.message) for warning in told)
     assert said.startswith("figure curve: its fonts have no letters \u6f22\u5b57, so boxes stand there; set style.font")
-
-
-@pytest.mark.slow
-def test_a_warning_for_people_is_a_line_without_code(experiment, tmp_path):
-    root = experiment([make_run("cd", label="\u6f22")], [{"name": "curve", "y": "accuracy", "x": "time"}])
-    done = subprocess.run(
-        [sys.executable, "-m", "hushnet.simulator.cli", "plot", str(root)], capture_output=True, text=True, check=True
-    )
-    assert done.stderr.startswith("warning: figure curve: ")
-    assert done.stderr.count("\n") == 1
 
 
 def test_numbers_whose_sum_overflows_are_compared_and_reported(experiment, capsys):

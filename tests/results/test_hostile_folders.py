@@ -9,7 +9,6 @@ import pytest
 from hushnet.simulator.cli import main
 from hushnet.simulator.storage.files import json_text
 from hushnet.simulator.storage.run_folder import _signed
-from hushnet.simulator.storage.store import Store
 
 
 def read(command, root, tmp_path, capsys):
@@ -107,15 +106,6 @@ def test_what_is_no_file_is_one_sentence_and_is_not_waited_for(experiment, tmp_p
     assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", ["trace.parquet", "agents.parquet", "ledger.parquet", "manifest.json"])
-def test_a_run_with_a_pipe_among_its_files_is_damaged_and_not_waited_for(experiment, name):
-    root = experiment()
-    run = "0" * 16
-    (root / run / name).unlink()
-    os.mkfifo(root / run / name)
-    assert Store(root).state(run) == "damaged"
-
-
 @pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
 @pytest.mark.parametrize(("command", "place"), [("plot", "figures/curve.png"), ("plot", "figures/curve.csv")])
 def test_what_stands_in_a_figures_place_and_is_no_file_is_one_sentence(
@@ -134,12 +124,3 @@ def test_what_stands_in_a_figures_place_and_is_no_file_is_one_sentence(
     assert code == 2
     assert "is not a regular file" in error
     assert error.count("\n") == 1
-
-
-def test_a_file_in_the_place_of_the_figures_folder_is_one_sentence(experiment, tmp_path, capsys):
-    root = experiment(figures=[{"name": "curve", "y": "accuracy", "x": "time"}])
-    (root / "figures").write_text("mine")
-    code, error = read("plot", root, tmp_path, capsys)
-    assert code == 2
-    assert f"{root / 'figures'}: cannot be written" in error
-    assert (root / "figures").read_text() == "mine"

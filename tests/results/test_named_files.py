@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
-import json
 import os
 import shutil
 import subprocess
@@ -13,7 +10,6 @@ import sys
 import zipfile
 
 import pytest
-from hushnet.agents.errors import InputError
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.bundle import write_bundle
 from hushnet.simulator.cli import main
@@ -104,12 +100,6 @@ def test_a_manifest_has_the_checksum_of_every_file_that_was_read(kind, tmp_path)
     assert list(manifest["files"].values()) == [hashlib.sha256(FILES[name].encode()).hexdigest()]
 
 
-def test_the_table_of_data_has_the_md5_of_a_csv(tmp_path):
-    there = unpacked(ran(tmp_path, KINDS["csv"][0]), tmp_path)
-    (row,) = csv.DictReader(io.StringIO((there / "data.csv").read_text()))
-    assert row["md5"] == hashlib.md5(ROWS.encode()).hexdigest()
-
-
 @pytest.mark.slow
 def test_data_that_bear_a_name_of_the_bundles_own_are_packed_all_the_same(tmp_path):
     files = {**FILES, "data.csv": ROWS, "results/edges.csv": EDGES}
@@ -126,17 +116,6 @@ def test_data_that_bear_a_name_of_the_bundles_own_are_packed_all_the_same(tmp_pa
     done = subprocess.run(["sh", "rerun.sh"], cwd=there, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "claims hold" in done.stdout
-
-
-def test_a_link_that_a_scenario_names_is_kept_as_what_it_points_at(tmp_path):
-    (tmp_path / "elsewhere.csv").write_text(EDGES)
-    (tmp_path / "home").mkdir()
-    (tmp_path / "home" / "linked.csv").symlink_to(tmp_path / "elsewhere.csv")
-    out = tmp_path / "results"
-    scenario = written(tmp_path / "home", "topology: {kind: edge_list, path: linked.csv}")
-    assert main(["run", str(scenario), "--out", str(out), "--quiet"]) == 0
-    (tmp_path / "elsewhere.csv").unlink()
-    assert main(["replay", str(out)]) == 0
 
 
 @pytest.mark.parametrize("absolute", [False, True])
@@ -158,13 +137,6 @@ def test_what_lies_outside_is_said_to_be_brought_with_its_checksum(absolute, tmp
     assert "is not at" in capsys.readouterr().err
 
 
-def test_code_that_lies_outside_is_replayed_from_where_it_was(tmp_path):
-    (tmp_path / "mine.py").write_text(PLUGIN)
-    out = ran(tmp_path, 'protocols: {mine: {kind: "../mine.py:Mine", path: rows.csv}}')
-    assert main(["replay", str(out), "--trust-code"]) == 0
-    assert "Not in here: `../mine.py`" in (unpacked(out, tmp_path) / "README.md").read_text()
-
-
 def test_a_published_data_set_that_a_path_names_is_not_copied(tmp_path):
     rows = "".join(f"{user}\t{item}\t{1 + (user + item) % 5}\t0\n" for user in range(1, 5) for item in range(1, 9))
     line = "task: {kind: movielens, path: ratings}\ntopology: {kind: complete}"
@@ -180,21 +152,3 @@ def test_a_published_data_set_that_a_path_names_is_not_copied(tmp_path):
     assert main(["replay", str(tmp_path / "results")]) == 0
     shutil.rmtree(tmp_path / "home")
     assert main(["replay", str(tmp_path / "results")]) == 2
-
-
-def test_more_than_is_copied_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("hushnet.simulator.experiment.sources.MOST_KEPT", 10)
-    out = ran(tmp_path, KINDS["edge_list"][0])
-    (entry,) = json.loads((out / "origin" / "left-out.json").read_text())["files"]
-    assert entry["path"] == "edges.csv"
-    assert "is larger than what is copied" in entry["why"]
-
-
-@pytest.mark.parametrize("text", ['{"files": [3]}', '{"files": 3}', '{"files": [{"path": "x", "at": 1, "why": ""}]}'])
-def test_a_list_of_what_was_left_out_that_is_none_is_refused(tmp_path, text):
-    out = ran(tmp_path, KINDS["edge_list"][0])
-    (out / "origin" / "left-out.json").write_text(text)
-    with pytest.raises(
-        InputError, match=r"left-out\.json: is damaged, it is not a list of files that were left out \(files"
-    ):
-        write_bundle(out)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -77,15 +76,6 @@ def test_a_folder_with_somebody_elses_files_is_refused_and_left_as_it_is(tmp_pat
     assert "\n" not in said
 
 
-@pytest.mark.parametrize("name", sorted(USERS))
-def test_any_single_file_of_somebody_else_is_enough(tmp_path, name):
-    put(tmp_path, {name: USERS[name]})
-    before = tree(tmp_path)
-    with pytest.raises(InputError, match=name.partition("/")[0].replace(".", r"\.")):
-        Store(tmp_path).save("0123456789abcdef", make_run())
-    assert tree(tmp_path) == before
-
-
 def test_users_files_survive_in_a_results_folder_even_under_names_like_ours(finished, tmp_path):
     root = tmp_path / "out"
     shutil.copytree(finished / "out", root)
@@ -119,20 +109,6 @@ def test_results_that_were_copied_without_their_marker_are_adopted(finished, tmp
     before = tree(root)
     assert main(["run", str(finished / "s.yaml"), "--out", str(root), "--quiet"]) == 0
     assert set(tree(root)) - set(before) == {MARKER}
-
-
-def test_a_folder_whose_claim_was_cut_off_is_taken(tmp_path):
-    (tmp_path / f".{MARKER}.hushnet-{'0123abcd' * 4}").write_text("{")
-    Store(tmp_path).save("0123456789abcdef", make_run())
-    assert (tmp_path / MARKER).is_file()
-
-
-def test_a_new_and_an_empty_folder_are_taken(tmp_path):
-    for root in (tmp_path / "new" / "deep", tmp_path / "empty"):
-        if root.name == "empty":
-            root.mkdir()
-        Store(root).save("0123456789abcdef", make_run())
-        assert json.loads((root / MARKER).read_text())["token"]
 
 
 def test_a_folder_that_is_moved_while_runs_are_written_does_not_become_two(tmp_path):
@@ -190,14 +166,6 @@ def test_a_target_that_is_no_regular_file_is_refused(finished, tmp_path, command
     assert circle.is_symlink()
 
 
-def test_a_target_behind_a_link_is_replaced_and_the_link_stays(finished, tmp_path):
-    (tmp_path / "page.html").write_text("old")
-    (tmp_path / "link.html").symlink_to("page.html")
-    assert main(["report", str(finished / "out"), "--out", str(tmp_path / "link.html")]) == 0
-    assert (tmp_path / "link.html").is_symlink()
-    assert "<html" in (tmp_path / "page.html").read_text()
-
-
 def test_a_bundle_packs_nothing_that_a_link_points_at(finished, tmp_path):
     import zipfile
 
@@ -209,24 +177,3 @@ def test_a_bundle_packs_nothing_that_a_link_points_at(finished, tmp_path):
     with zipfile.ZipFile(tmp_path / "all.zip") as archive:
         assert "notes.txt" not in archive.namelist()
         assert not any(b"SECRET" in archive.read(name) for name in archive.namelist())
-
-
-@pytest.mark.parametrize("name", ["scenario.yaml", "resolved.json", ""])
-def test_a_bundle_is_not_made_from_an_origin_that_is_elsewhere(finished, tmp_path, name, capsys):
-    root, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
-    shutil.copytree(finished / "out", root)
-    (root / "origin" / name).rename(elsewhere)
-    (root / "origin" / name).symlink_to(elsewhere)
-    assert main(["bundle", str(root), "--out", str(tmp_path / "all.zip")]) == 2
-    assert "does not say what it was made from" in capsys.readouterr().err
-    assert not (tmp_path / "all.zip").exists()
-
-
-def test_a_folder_of_data_that_is_a_circle_of_links_disturbs_nobody_who_needs_no_data(finished, tmp_path):
-    from hushnet.simulator.experiment import Experiment
-    from hushnet.simulator.language.loading import load
-
-    circle = tmp_path / "circle"
-    circle.symlink_to(circle)
-    experiment = Experiment(load(finished / "s.yaml"), tmp_path / "out", circle)
-    assert experiment.elsewhere().data_dir == circle

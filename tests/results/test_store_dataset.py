@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import random
-import weakref
 
 import duckdb
-import numpy as np
 import pandas as pd
 import polars
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.storage import dataset
 from hushnet.simulator.storage.dataset import grid_table
-from hushnet.simulator.storage.sharing import Shared
 from hushnet.simulator.storage.store import Store
 
 from .synthetic import LABELS, make_run
@@ -74,61 +68,6 @@ def test_its_bytes_do_not_depend_on_the_order_in_which_the_runs_came(tmp_path, m
     assert all(other == first for other in others)
 
 
-def test_it_is_written_in_pieces_and_says_the_same(tmp_path, monkeypatch):
-    whole, pieces = fill(tmp_path / "whole"), fill(tmp_path / "pieces")
-    whole.consolidate()
-    monkeypatch.setattr(dataset, "ROWS", 100)
-    pieces.consolidate()
-    files = [pq.ParquetFile(store.root / "dataset" / "trace.parquet") for store in (whole, pieces)]
-    assert [file.num_row_groups for file in files] == [1, 5]
-    assert files[0].read().equals(files[1].read())
-
-
-def test_small_tables_are_copied_together_long_before_a_row_group_is_full():
-    given, alive, most = pa.table({"run": ["a"], "value": [0.5]}), set(), 0
-
-    def pieces():
-        nonlocal most
-        for rank in range(1000):
-            piece = given.slice(0)
-            alive.add(rank)
-            weakref.finalize(piece, alive.discard, rank)
-            most = max(most, len(alive))
-            yield piece
-            del piece
-
-    [group] = dataset._groups(pieces())
-    assert group.equals(pa.concat_tables([given] * 1000))
-    assert most <= dataset.PIECES + 1
-
-
-def test_copying_small_tables_together_leaves_the_bytes_as_they_are(tmp_path, monkeypatch):
-    store = fill(tmp_path)
-    store.consolidate()
-    before = contents(store)
-    monkeypatch.setattr(dataset, "PIECES", 2)
-    (tmp_path / "dataset" / "dataset.json").write_text("{")
-    assert store.consolidate()
-    assert contents(store) == before
-
-
-def test_runs_that_are_read_together_share_what_their_manifests_have_in_common(tmp_path):
-    store = fill(tmp_path)
-    entries = store.entries()
-    assert [entry.manifest for entry in entries] == [
-        {**store.manifest(name), "grid": grid} for name, grid in zip(NAMES, store.index()["grids"], strict=True)
-    ]
-    assert len({id(entry.manifest["scenario"]) for entry in entries}) == 1
-
-
-@pytest.mark.parametrize("other", [1.0, True, "1", [1], {"1": 1}])
-def test_what_is_equal_and_not_the_same_is_not_shared(other):
-    shared = Shared()
-    shared.of({"part": 1, "zero": 0.0})
-    back = shared.of({"part": other, "zero": -0.0})
-    assert json.dumps(back) == json.dumps({"part": other, "zero": -0.0})
-
-
 def test_it_is_written_only_when_it_is_stale_or_damaged(tmp_path):
     store = fill(tmp_path)
     assert store.consolidate()
@@ -152,21 +91,6 @@ def test_it_is_written_only_when_it_is_stale_or_damaged(tmp_path):
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == [".hushnet.json"]
 
 
-def test_an_experiment_without_runs_has_no_dataset(tmp_path):
-    assert not Store(tmp_path).consolidate()
-    assert not (tmp_path / "dataset").exists()
-
-
-def test_reading_it_gives_what_reading_the_folders_gives(tmp_path):
-    store = fill(tmp_path)
-    slow = load_all(tmp_path)
-    store.consolidate()
-    quick = load_all(tmp_path)
-    for name in ("trace", "agents", "places"):
-        pd.testing.assert_frame_equal(getattr(slow, name), getattr(quick, name))
-    assert slow.manifests == quick.manifests
-
-
 def test_it_is_what_is_read_as_long_as_it_is_fresh_and_whole(tmp_path):
     store = fill(tmp_path)
     store.consolidate()
@@ -182,31 +106,6 @@ def test_it_is_what_is_read_as_long_as_it_is_fresh_and_whole(tmp_path):
     assert len(load_all(tmp_path).trace) == sum(len(make_run().trace) for _ in NAMES)
     store.save(NAMES[0], make_run("local", seed=77))
     assert set(load_all(tmp_path).trace.query("run == @NAMES[0]")["seed"]) == {77}
-
-
-def test_a_run_at_several_grid_points_is_there_at_each(tmp_path):
-    store = Store(tmp_path)
-    store.save("a", make_run("local"))
-    store.save("b", make_run("cd"))
-    grids = [{"protocols.cd.mu": mu} for mu in (1, 1, 2)]
-    store.write_index(scenario="s", runs=["a", "b", "a"], figures=[], labels={}, grids=grids)
-    store.consolidate()
-    frame = pd.read_parquet(tmp_path / "dataset" / "trace.parquet")
-    assert list(frame["run"].unique()) == ["a", "b", "a#2"]
-    assert frame.groupby("run")["protocols.cd.mu"].unique().map(list).to_dict() == {"a": [1], "b": [1], "a#2": [2]}
-
-
-def test_agents_of_different_protocols_may_have_different_columns(tmp_path):
-    store = fill(tmp_path)
-    run = make_run("cd", seed=5, grid={"network.loss": 0.0})
-    run.agents = run.agents.drop(columns="accuracy").assign(rmse=1, samples=run.agents["samples"].astype(float))
-    store.save(NAMES[1], run)
-    store.consolidate()
-    frame = load_all(tmp_path).agents
-    assert frame.loc[frame["run"] == NAMES[1], "accuracy"].isna().all()
-    assert frame["rmse"].notna().sum() == len(run.agents)
-    assert frame.loc[frame["run"] != NAMES[1], "accuracy"].notna().all()
-    assert frame["samples"].dtype == np.float64
 
 
 @pytest.mark.parametrize(
@@ -229,29 +128,3 @@ def test_a_swept_column_has_the_type_of_its_values(values, kind, shown):
     column = grid_table([{"path": value} for value in values])["path"]
     assert str(column.type) == kind
     assert column.to_pylist() == shown
-
-
-def test_a_path_that_does_not_concern_a_run_is_null_there():
-    table = grid_table([{"a": 1}, {"b": "x"}, {}])
-    assert table.to_pydict() == {"a": [1, None, None], "b": [None, "x", None]}
-
-
-def test_it_says_what_it_was_made_of(tmp_path):
-    store = fill(tmp_path)
-    store.consolidate()
-    stated = json.loads((tmp_path / "dataset" / "dataset.json").read_text())
-    assert set(stated) == {"made_of", "checksums"}
-    assert set(stated["checksums"]) == {"trace.parquet", "agents.parquet"}
-
-
-def test_a_run_that_a_swept_path_does_not_concern_has_nothing_in_its_column(tmp_path):
-    store = Store(tmp_path)
-    grids = [{"protocols.cd.mu": 1, "network.loss": 0.1}, {"network.loss": 0.1}]
-    for name, protocol, grid in zip("ab", ("cd", "local"), grids, strict=True):
-        store.save(name, make_run(protocol, grid=grid))
-    store.write_index(scenario="s", runs=["a", "b"], figures=[], labels={}, grids=grids)
-    for _ in range(2):
-        found = load_all(tmp_path)
-        assert list(found.places["protocols.cd.mu"].isna()) == [False, True]
-        assert set(found.trace.loc[found.trace["protocols.cd.mu"].isna(), "run"]) == {"b"}
-        store.consolidate()

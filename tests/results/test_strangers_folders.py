@@ -47,12 +47,6 @@ def claimed(results, folder):
     return folder / "claims.csv"
 
 
-def test_a_bundle_that_is_whole_is_checked(results, tmp_path, capsys):
-    code, text = said(capsys, "bundle", results, "--check", claimed(results, tmp_path / "b"))
-    assert code == 0, text
-    assert "tables are the same, byte by byte" in text
-
-
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -95,44 +89,6 @@ def test_what_is_no_file_in_a_bundle_is_not_waited_for(results, tmp_path, capsys
     assert str(path) in text
 
 
-@pytest.mark.parametrize("kind", ["pipe", "link", "bytes", "link to the folder"])
-def test_a_report_shows_no_scenario_but_the_one_that_is_there(results, tmp_path, capsys, kind):
-    (tmp_path / "secret.yaml").write_text(SECRET)
-    origin = results / "origin"
-    origin.mkdir(exist_ok=True)
-    (origin / "resolved.json").write_text("{}")
-    path = origin / "scenario.yaml"
-    path.unlink(missing_ok=True)
-    if kind == "pipe":
-        os.mkfifo(path)
-    elif kind == "link":
-        path.symlink_to(tmp_path / "secret.yaml")
-    elif kind == "bytes":
-        path.write_bytes(b"\xff\xfe\xff")
-    else:
-        (tmp_path / "other").mkdir()
-        path = origin
-        (tmp_path / "other" / "scenario.yaml").write_text(SECRET)
-        (tmp_path / "other" / "resolved.json").write_text("{}")
-        shutil.rmtree(origin)
-        origin.symlink_to(tmp_path / "other")
-    code, text = said(capsys, "report", results)
-    assert code == 2, text
-    assert str(path) in text
-    assert not (results / "report.html").exists()
-
-
-def test_a_report_carries_no_picture_from_behind_a_link(results, tmp_path, capsys):
-    assert main(["plot", str(results)]) == 0
-    picture = next((results / "figures").glob("*.png"))
-    picture.unlink()
-    (tmp_path / "secret.png").write_text(SECRET)
-    picture.symlink_to(tmp_path / "secret.png")
-    code, text = said(capsys, "report", results)
-    assert code == 2, text
-    assert "is a link" in text
-
-
 @pytest.mark.parametrize(
     ("command", "name"),
     [
@@ -165,33 +121,6 @@ def test_nothing_is_read_or_written_behind_a_link(results, tmp_path, capsys, com
     assert (sorted(target.iterdir()) if target.is_dir() else target.read_bytes()) == before
 
 
-def test_a_folder_of_results_may_itself_be_a_link(results, tmp_path, capsys):
-    (tmp_path / "linked").symlink_to(results)
-    code, text = said(capsys, "report", tmp_path / "linked")
-    assert code == 0, text
-
-
-@pytest.mark.parametrize("name", ["../../outside", "/tmp/x", "a/b", ""])
-def test_a_bundle_is_written_nowhere_but_among_the_results(results, tmp_path, capsys, name):
-    path = results / "index.json"
-    index = json.loads(path.read_text())
-    path.write_text(json.dumps({**index, "scenario": name}))
-    code, text = said(capsys, "bundle", results)
-    assert code == 2, text
-    assert "index.json: is damaged" in text
-    assert not list(tmp_path.rglob("*.zip"))
-
-
-def test_a_table_of_trials_is_read_from_the_results_alone(results, tmp_path, capsys):
-    path = results / "index.json"
-    tuning = {"decided_by": "x", "trials": 1, "seeds": [1], "note": "", "warnings": [], "chosen": []}
-    index = json.loads(path.read_text())
-    path.write_text(json.dumps({**index, "tuning": {**tuning, "table": "../secret.parquet"}}))
-    code, text = said(capsys, "report", results)
-    assert code == 2, text
-    assert "tuning.table" in text
-
-
 def test_a_table_that_declares_more_than_its_bytes_can_hold_is_not_unpacked(results):
     script = (
         "import resource, sys, pyarrow as pa, pyarrow.parquet as pq\n"
@@ -217,22 +146,6 @@ def test_a_table_that_declares_more_than_its_bytes_can_hold_is_not_unpacked(resu
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert "declares 100,000,000 rows of 10 columns" in done.stderr
-
-
-@pytest.mark.parametrize("kind", ["pipe", "link"])
-def test_a_log_that_is_no_file_is_not_written_and_not_waited_for(tmp_path, kind):
-    command = tiny_run(tmp_path)
-    assert main(command) == 0
-    log, secret = tmp_path / "r" / "run.log", tmp_path / "secret.txt"
-    secret.write_text(SECRET)
-    log.unlink()
-    os.mkfifo(log) if kind == "pipe" else log.symlink_to(secret)
-    signal.alarm(60)
-    try:
-        assert main(command) == 0
-    finally:
-        signal.alarm(0)
-    assert secret.read_text() == SECRET
 
 
 def tiny_run(tmp_path):

@@ -12,7 +12,7 @@ from hushnet.simulator.analysis.results import Collection, load_all
 from hushnet.simulator.analysis.targets import area, describe, levels, reached
 from hushnet.simulator.metrics import more_is_better
 
-from .synthetic import LABELS, SPEED, TIMES, accuracy, make_run
+from .synthetic import SPEED, make_run
 
 COUNTS = ("activations", "messages", "vectors", "bytes")
 
@@ -66,16 +66,6 @@ def test_a_level_of_a_metric_is_met_from_below_or_from_above():
         assert values(found) == [place]
 
 
-def test_a_users_own_metric_moves_towards_its_level():
-    curves = [[(0, 5), (1, 3), (2, 1)], [(0, 1), (1, 3), (2, 6)]]
-    found = reached(collection_of(curves, metric="mine"), {"metric": "mine", "level": 3}, "time")
-    assert values(found) == [1, 1]
-
-
-def test_a_later_relapse_does_not_count():
-    assert values(reached(collection_of([[(0, 10), (1, 1), (2, 9), (3, 0.5)]]), None, "time")) == [1]
-
-
 def test_all_are_held_against_the_start_of_the_protocol_whose_objective_is_measured():
     curves = [[(0, 100), (1, 9)], [(0, 20), (1, 9)], [(0, 5000), (1, 90)]]
     assert values(reached(collection_of(curves), None, "time")) == [1, math.inf, 1]
@@ -88,21 +78,6 @@ def test_a_run_that_broke_off_counts_up_to_its_end_and_one_without_the_metric_is
     curves = [[(0, 10), (1, 1)], [(0, 10), (1, 20)], []]
     found = reached(collection_of(curves, status={0: "diverged", 1: "diverged"}), None, "time")
     np.testing.assert_array_equal(values(found), [1, math.inf, math.nan])
-
-
-def test_the_target_of_the_scenario_comes_before_the_default(experiment):
-    collection = load_all(experiment([make_run("cd")]))
-    collection.index["target"] = {"metric": "accuracy", "level": 0.85, "share": None}
-    place = int(np.argmax(accuracy("cd", 0) >= 0.85))
-    assert values(reached(collection, None, "time")) == [place]
-    assert values(reached(collection, {"metric": "objective", "share": 0.5}, "time")) == [1]
-
-
-def test_grid_columns_come_along(experiment):
-    runs = [make_run(grid={"network.loss": loss}) for loss in (0.0, 0.3)]
-    frame = reached(load_all(experiment(runs)), {"metric": "accuracy", "level": 0.8}, "time")
-    assert list(frame["network.loss"]) == [0.0, 0.3]
-    assert list(frame["value"]) == [np.argmax(accuracy("cd", 0, loss) >= 0.8) for loss in (0.0, 0.3)]
 
 
 def test_a_share_of_the_accuracy_is_of_what_a_run_ends_with():
@@ -134,13 +109,6 @@ def test_a_share_of_the_accuracy_may_be_of_another_protocol_with_the_same_seed_a
     np.testing.assert_array_equal(values(found), [math.nan, math.nan, math.nan, 0])
 
 
-def test_what_was_swept_of_one_protocol_alone_is_no_place_of_the_one_that_it_is_held_against():
-    curves = [[(0, 0.1), (1, 0.5)], [(0, 0.5)], [(0, 0.8)]]
-    grids = {0: {"alpha": 0.1}, 1: {"alpha": 0.2}}
-    collection = collection_of(curves, metric="accuracy", statistic="mean", grids=grids)
-    assert list(levels(collection, {"metric": "accuracy", "share": 0.5, "of": "p2"})) == [0.4, 0.4, 0.4]
-
-
 @pytest.mark.parametrize(
     "target",
     [
@@ -167,46 +135,10 @@ def test_targets_are_said_in_words():
     assert [more_is_better(name) for name in ("accuracy", "objective", "mine")] == [True, False, None]
 
 
-def test_the_mean_height_of_a_straight_line_is_its_middle_over_what_all_runs_cover():
-    curves = [[(0, 0), (4, 8)], [(1, 5), (2, 5), (3, 5)]]
-    collection = collection_of(curves, metric="accuracy", statistic="mean")
-    assert values(area(collection, "accuracy")) == pytest.approx([4, 5])
-    assert values(area(collection, "accuracy", x="vectors")) == pytest.approx([4, 5])
-
-
 def test_the_mean_height_is_the_integral_where_records_are_dense():
     times = np.linspace(0, 3, 1001)
     collection = collection_of([np.c_[times, np.exp(-times)]])
     assert values(area(collection, "objective")) == pytest.approx([(1 - math.exp(-3)) / 3], rel=1e-5)
-
-
-def test_each_grid_point_has_its_own_axis():
-    curves = [[(0, 0), (4, 8)], [(0, 5), (2, 7)], [(0, 0), (9, 9)]]
-    grids = {0: {"loss": 0}, 1: {"loss": 0}, 2: {"loss": 1}}
-    assert values(area(collection_of(curves, grids=grids), "objective")) == pytest.approx([2, 6, 4.5])
-
-
-def test_a_run_that_sends_nothing_is_a_level_on_the_axis_of_vectors(experiment):
-    frame = area(load_all(experiment()), "accuracy", x="vectors").set_index(["protocol", "seed"])["value"]
-    for seed in range(3):
-        assert frame["local", seed] == accuracy("local", seed)[-1]
-        heights, places = accuracy("cd", seed), (40 + seed) * TIMES
-        axis = np.linspace(0, 400, 100_001)
-        assert frame["cd", seed] == pytest.approx(np.interp(axis, places, heights).mean(), rel=1e-5)
-    assert set(LABELS) == {"local", "cd", "cd_eps"}
-
-
-def test_a_level_is_the_last_value_of_a_run_that_changes_without_moving_along_the_axis():
-    silent = collection_of([[(0, 1), (4, 9)], [(0, 0), (4, 8)]])
-    silent.trace.loc[silent.trace["run"] == "r0", "vectors"] = 0
-    assert values(area(silent, "objective", x="vectors")) == [9, 4]
-
-
-def test_a_run_that_broke_off_has_no_area():
-    curves = [[(0, 0), (4, 8)], [(0, 1), (1, 1)]]
-    np.testing.assert_array_equal(
-        values(area(collection_of(curves, status={1: "diverged"}), "objective")), [4, math.nan]
-    )
 
 
 def test_the_record_before_says_after_what_place_the_target_was_met(experiment):
@@ -227,9 +159,3 @@ def test_vectors_before_the_start_count_where_they_are_asked_for(experiment):
     assert (counted - without).tolist() == [70, 70]
     messages = [reached(collection, None, f"messages{end}")["value"] for end in ("", "_with_start")]
     assert (messages[1] - messages[0]).tolist() == [70, 70]
-
-
-def test_of_runs_that_do_not_say_what_was_exchanged_before_the_start_it_is_unknown(experiment):
-    frame = reached(load_all(experiment()), None, "vectors_with_start").set_index("protocol")["value"]
-    assert frame["cd"].isna().all()
-    assert np.isinf(frame["local"]).all()  # never, however it is counted

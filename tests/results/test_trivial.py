@@ -6,16 +6,14 @@ import numpy as np
 import pytest
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
-from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.synthetic_ratings import SyntheticRatings
-from hushnet.simulator.analysis.baselines import unbeaten
+from hushnet.agents.tasks.task import Task
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.analysis.summary import print_summary, summarise
+from hushnet.simulator.analysis.trivial_values import unbeaten
 from hushnet.simulator.api import run
 from hushnet.simulator.metrics import METRICS
-from hushnet.simulator.report.page import content
-from hushnet.simulator.reproduction.pages import trivial_predictions
-from hushnet.simulator.reproduction.runs import Runs
+from hushnet.simulator.report.report_page import content
 from rich.console import Console
 
 from .synthetic import collected, make_run
@@ -99,15 +97,6 @@ def test_whose_interval_reaches_a_constant_does_not_beat_it(experiment):
     assert unbeaten(collected(with_baseline({"local": 0.76, "cd": 0.8}, 0.75))) == []
 
 
-def test_points_of_a_sweep_are_counted(experiment):
-    runs = with_baseline({"local": 0.7, "cd": 0.8}, 0.75, **{"network.loss": 0.0})
-    runs += with_baseline({"local": 0.7, "cd": 0.7}, 0.75, **{"network.loss": 0.5})
-    loud, quiet, other = unbeaten(load_all(experiment(runs)))
-    assert loud[0].startswith("Nobody beats a trivial prediction at 1 of 2 points of the sweep")
-    assert quiet[0].startswith("local does not beat a trivial prediction: ")
-    assert other[0].startswith("coordinate descent does not beat a trivial prediction at 1 of 2 points")
-
-
 def test_constants_have_rows_of_their_own_below_the_protocols(experiment):
     collection = load_all(experiment(with_baseline({"local": 0.7, "cd": 0.8}, 0.75)))
     assert list(summarise(collection)["protocol"]) == ["local", "cd"]
@@ -137,20 +126,6 @@ def test_runs_keep_what_trivial_predictions_come_to(tmp_path):
     assert len(start) == 1
 
 
-def test_one_kind_of_a_metric_speaks_for_nobody_of_another():
-    """Nobody of this kind is ahead, but the other protocol was never held against the same prediction."""
-    made = with_baseline({"cd": 0.7, "local": 0.9}, 0.8)
-    for run_made in made:
-        if run_made.manifest["protocol"] == "local":
-            run_made.trace["metric"] = "accuracy of local"
-            run_made.manifest["baselines"] = {"accuracy": {"majority class": 0.8}}
-    collection = collected(made)
-    said = unbeaten(collection)
-    assert said, collection.kinds.metrics
-    assert not any(text.startswith("Nobody") for text, _ in said)
-    assert any(text.startswith("coordinate descent does not beat") for text, _ in said)
-
-
 def over_an_objective(constants, accuracy=0.8):
     """Runs of a sweep of a task's field: the constant changes from point to point with what is learned."""
     runs = []
@@ -171,25 +146,3 @@ def test_a_constant_that_changes_along_the_sweep_has_a_row_at_every_point(experi
     assert "0.4 \N{PLUS-MINUS SIGN} 0" in found["(own majority class)", ""]
     lines = [line for line in printed(collection).splitlines() if "(majority class)" in line]
     assert [("50" in line, "0.9" in line) for line in lines] == [(False, False), (True, True)]
-
-
-def test_protocols_meet_the_best_constant_of_their_own_point(experiment):
-    # Over both points the majority is best; where an agent's own is better, it is what has to be beaten.
-    collection = load_all(experiment(over_an_objective({5: (0.7, 0.85), 50: (0.75, 0.1)})))
-    [(said, loud)] = unbeaten(collection)
-    assert not loud
-    assert said.startswith("local does not beat a trivial prediction at 1 of 2 points of the sweep: own majority class")
-    assert said.endswith(", accuracy 0.85.")
-
-
-def test_constants_of_several_points_are_a_range_and_all_are_named(experiment):
-    collection = load_all(experiment(over_an_objective({5: (0.85, 0.1), 50: (0.1, 0.9), 500: (0.2, 0.3)})))
-    [(said, _)] = unbeaten(collection)
-    assert said.endswith("at 2 of 3 points of the sweep: majority class or own majority class, accuracy 0.85 to 0.9.")
-
-
-def test_a_page_says_from_where_to_where_a_constant_changes(experiment):
-    collection = load_all(experiment(over_an_objective({5: (0.5, 0.4), 50: (0.9, 0.4)})))
-    listed, *_ = trivial_predictions(Runs(collection))
-    assert listed.startswith("Trivial predictions: majority class 0.5 to 0.9 by point of the sweep (accuracy), own ")
-    assert listed.endswith("own majority class 0.4 (accuracy).")

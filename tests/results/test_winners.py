@@ -8,8 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from hushnet.simulator.analysis.results import load_all
-from hushnet.simulator.compare import compare
-from hushnet.simulator.compare.statistics import holm
 from hushnet.simulator.compare.winners import standings
 from hushnet.simulator.storage.store import Store
 
@@ -72,36 +70,6 @@ def test_where_two_are_level_it_is_open_between_these_two(tmp_path):
     assert place.causes == ("open",)
 
 
-def test_who_wins_may_differ_from_point_to_point(tmp_path):
-    grid = [{"network.loss": 0.0}, {"network.loss": 0.5}]
-
-    def means(protocol, point):
-        return {"local": 0.6, "cd": 0.9 - 0.8 * point["network.loss"], "cd-private": 0.3}[protocol]
-
-    places = accuracy(results(tmp_path, noisy(means), grid=grid)).places
-    assert [(place.at["network.loss"], place.winner) for place in places] == [(0.0, "cd"), (0.5, "local")]
-
-
-def test_with_two_protocols_it_is_what_compare_says(tmp_path):
-    collection = results(tmp_path, noisy(lambda p, _: {"local": 0.5, "cd": 0.515}[p]), labels=("local", "cd"))
-    rows = compare(collection).differences
-    (row,) = rows[rows["measure"] == "accuracy"].to_dict("records")
-    (place,) = accuracy(collection).places
-    assert place.duels[0].p == pytest.approx(row["p_holm"])
-    assert (place.winner == "cd") == (row["verdict"] == "better")
-
-
-def test_all_pairs_of_a_point_are_corrected_together(tmp_path):
-    collection = results(tmp_path, noisy(lambda p, _: {"local": 0.5, "cd": 0.51, "cd-private": 0.52}[p]))
-    raw = []
-    for baseline in ("local", "cd"):
-        rows = compare(collection, baseline).differences
-        found = rows[rows["measure"] == "accuracy"].set_index("protocol")["p"]
-        raw += [found[other] for other in ("cd", "cd-private") if other != baseline]
-    (place,) = accuracy(collection).places
-    assert [duel.p for duel in place.duels] == pytest.approx(holm(raw).tolist())
-
-
 @pytest.mark.parametrize("seeds", [2, 6, 24])
 def test_the_order_of_the_protocols_decides_nothing(seeds, tmp_path):
     worth = noisy(lambda p, _: {"local": 0.5, "cd": 0.512, "cd-private": 0.53}[p])
@@ -120,18 +88,6 @@ def test_each_way_of_being_open_has_its_own_name(tmp_path):
     assert accuracy(alone).places[0].causes == ("too few pairs",)
     level = results(tmp_path / "level", noisy(lambda *_: 0.5), labels=("local", "cd"))
     assert accuracy(level).places[0].causes == ("open",)
-
-
-def test_one_protocol_has_nobody_to_win_against(tmp_path):
-    assert standings(results(tmp_path, noisy(lambda *_: 0.5), labels=("cd",))) == []
-
-
-@pytest.mark.slow
-def test_level_protocols_are_told_apart_about_as_rarely_as_the_level_says(tmp_path):
-    """Three protocols of one law at 40 points: more than 9 with a false verdict have a probability below 1e-4."""
-    grid = [{"network.loss": float(point)} for point in range(40)]
-    places = accuracy(results(tmp_path, noisy(lambda *_: 0.5), grid=grid, seeds=5)).places
-    assert sum(any(duel.ahead for duel in place.duels) for place in places) <= 9
 
 
 def measured(folder, quantities, *, seeds=6):

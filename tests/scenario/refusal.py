@@ -21,11 +21,3 @@ def check_refusal(
     assert output.err.startswith(start), output.err
     for words in says:
         assert words in output.err
-
-
-def check_mistake(
-    path: Path, base: str, lines: Iterable[str], line: int, says: Iterable[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A scenario of a sound base and some lines more, written to a path, is refused at a line."""
-    path.write_text(base + "\n".join(lines) + "\n", encoding="utf-8")
-    check_refusal(path, f"{path}:{line}: ", says, capsys)

@@ -133,12 +133,3 @@ def test_a_point_of_a_sweep_is_checked_by_what_it_changes(validations):
     load({**data, "sweep": {"protocols.a.label": [f"A{i}" for i in range(10)], "network.loss": [0.0, 0.1, 0.2]}})
     assert validations == {"scenario": 3, "protocol": 9 + 20}, "once for each entry, however many points have it"
     assert swept.points[3].scenario.protocols["a"].label == "A3"
-
-
-def test_a_point_that_fits_no_scenario_is_named_with_its_value(tmp_path, capsys):
-    text = BASE + LOCAL + "sweep:\n  network.loss:\n    - 0.0\n    - 1.5\n"
-    code, said = answer(tmp_path, capsys, text)
-    assert (code, "s.yaml:10: network.loss = 1.5: must be less than 1" in said) == (2, True)
-    text = BASE + "protocols: {a: {kind: local}, b: {kind: local}}\nsweep: {protocols.a.label: [x, b]}\n"
-    code, said = answer(tmp_path, capsys, text)
-    assert (code, "has the same label 'b'" in said) == (2, True)

@@ -7,10 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from hushnet.simulator.language.loading import shipped
-from hushnet.simulator.shell.completion import KNOWN, names
-from hushnet.simulator.shell.explain import explain
-from hushnet.simulator.shell.listing import lists
+from hushnet.simulator.shell.completion import names
 
 PROGRAM = "from hushnet.simulator.cli import main; main([])"
 
@@ -24,17 +21,6 @@ def test_a_shell_is_told_what_begins_so(shell):
     )
     assert "quickstart" in done.stdout
     assert "latency-sweep" not in done.stdout
-
-
-def test_what_is_completed_is_admissible():
-    assert names("scenarios", "quickst") == ["quickstart"]
-    assert set(names("scenarios", "")) >= set(shipped())
-    for name in names("lists", "lat"):
-        assert lists(name)
-    assert names("topics", "latency.g") == ["latency.gamma"]
-    assert explain("latency.gamma")
-    assert "bellet2018-fig2a" in names("papers", "bellet2018-fig2")
-    assert set(KNOWN) == {"scenarios", "lists", "topics", "papers"}
 
 
 def test_files_are_completed_where_a_scenario_is_asked_for(tmp_path, monkeypatch):

@@ -1,16 +1,13 @@
 """What another program's environment holds is no reason to fail: encodings, closed streams, backends, limits."""
 
 import io
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import threading
 
 import pytest
-from hushnet.simulator.cli import main, streams
-from hushnet.simulator.shell import listing
+from hushnet.simulator.cli import main
 
 SCENARIO = """\
 schema: 1
@@ -72,65 +69,6 @@ def test_every_encoding_takes_what_is_said(encoding, environment, finished):
         assert stdout.said()
 
 
-def test_letters_that_an_output_lacks_have_plain_forms(environment):
-    stdout = Output("ascii")
-    environment.setattr(sys, "stdout", stdout)
-    streams.prepare()
-    print("⚠ ε ≤ 1 ± 0.5 − 2 × ∞ … naïve – ‘x’ ─│ 日", end="")
-    assert stdout.said() == "! epsilon ? 1 +- 0.5 - 2 x inf ... naive - 'x' -| ?"
-
-
-@pytest.mark.parametrize("backend", ["module://matplotlib_inline.backend_inline", "nonsense", "TkAgg", ""])
-def test_a_backend_of_another_program_draws_to_files_all_the_same(backend, finished):
-    out = finished[1]
-    command = [sys.executable, "-m", "hushnet.simulator.cli", "plot", str(out)]
-    ended = subprocess.run(command, env={**os.environ, "MPLBACKEND": backend}, capture_output=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-    assert (out / "figures" / "1-accuracy-vs-time.png").exists()
-
-
-FROM_PYTHON = """\
-import os, sys
-from hushnet.simulator import run
-result = run(sys.argv[1], out=sys.argv[2])
-assert len(result.figures()) == 1
-print(*result.save_figures(), sep="\\n")
-assert os.environ["MPLBACKEND"] == sys.argv[3]
-import matplotlib
-print(matplotlib.rcParams["backend"])
-"""
-
-
-@pytest.mark.parametrize("backend", ["module://nowhere.to.be.found", "nonsense", "TkAgg"])
-def test_figures_of_python_look_at_no_backend(backend, finished):
-    path, out = finished
-    path.write_text(SCENARIO.replace("x: time}", "x: time, style: {font: serif}}"), encoding="utf-8")
-    command = [sys.executable, "-c", FROM_PYTHON, str(path), str(out), backend]
-    ended = subprocess.run(
-        command, env={**os.environ, "MPLBACKEND": backend}, capture_output=True, check=False, text=True
-    )
-    assert ended.returncode == 0, ended.stderr
-    assert (out / "figures" / "1-accuracy-vs-time.png").exists()
-    # The user's own windows are as they were asked for, where that can be.
-    assert (ended.stdout.splitlines()[-1].lower() == backend.lower()) == (backend != "nonsense")
-
-
-ASCII = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-"""A locale without accents, and without what Python does about it."""
-
-
-@pytest.mark.parametrize(("out", "lacking"), [("new", "edges é.csv"), ("é", "é")])
-def test_a_name_that_the_locale_has_no_letters_for_is_one_sentence(out, lacking, tmp_path):
-    text = SCENARIO.replace("{kind: ring}", "{kind: edge_list, path: edges é.csv}")
-    (tmp_path / "s.yaml").write_text(text, encoding="utf-8")
-    (tmp_path / "edges é.csv").write_text("source,target,weight\n0,1,1\n1,2,1\n2,3,1\n")
-    command = [sys.executable, "-m", "hushnet.simulator.cli", "run", "s.yaml", f"--out={out}", "--quiet"]
-    ended = subprocess.run(command, cwd=tmp_path, env={**os.environ, **ASCII}, capture_output=True, check=False)
-    said = ended.stderr.decode()
-    assert ended.returncode == 2, said
-    assert said.startswith(f"{lacking}: is no name in ASCII; choose or give it another one, or a locale of UTF-8")
-
-
 CLOSED = {">&-": 0, "2>&-": 0, ">&- 2>&-": 0, "> /dev/full": 5, "1</dev/null": 5, "| true": 1}
 
 
@@ -151,24 +89,6 @@ def test_a_standard_output_that_takes_nothing_is_no_error_of_ours(redirection, c
         assert "standard output: " in ended.stderr
 
 
-@pytest.mark.parametrize("command", [["check", "missing.yaml"], ["list", "clocks"], ["list", "nothing"]])
-@pytest.mark.parametrize("redirection", ["2> /dev/full", "2>&-", "2< /dev/null"])
-def test_a_standard_error_that_takes_nothing_changes_no_exit_code(command, redirection):
-    shell = f'"{sys.executable}" -W always -m hushnet.simulator.cli {" ".join(command)} {redirection}'
-    ended = subprocess.run(["bash", "-c", shell], capture_output=True, check=False)
-    assert ended.returncode == (0 if command[-1] == "clocks" else 2)
-
-
-@pytest.mark.parametrize("name", ["stdout", "stderr"])
-def test_a_stream_that_is_closed_inside_of_python_is_replaced(name, environment):
-    closed = io.StringIO()
-    closed.close()
-    for stream in (None, closed):
-        environment.setattr(sys, name, stream)
-        assert main(["list", "clocks"]) == 0
-        getattr(sys, name).close()
-
-
 def test_a_limit_on_threads_is_said_to_be_one(environment, tmp_path, capsys):
     def start(self):
         raise RuntimeError("can't start new thread")
@@ -180,36 +100,3 @@ def test_a_limit_on_threads_is_said_to_be_one(environment, tmp_path, capsys):
     said = capsys.readouterr().err
     assert "no further thread or process may be started here" in said
     assert "interrupted" not in said
-
-
-@pytest.mark.parametrize("limited", [True, False])
-def test_an_interrupt_that_a_library_raises_for_want_of_threads_is_told_as_the_limit(limited, environment, capsys):
-    """OpenBLAS sends its own process SIGINT where numpy is imported and no thread may be started."""
-
-    def start(self):
-        raise RuntimeError("can't start new thread")
-
-    def imported(*_, **__):
-        os.kill(os.getpid(), signal.SIGINT)
-
-    if limited:
-        environment.setattr(threading.Thread, "start", start)
-    environment.setattr(listing, "lists", imported)
-    assert main(["list", "clocks"]) == (5 if limited else 130)
-    said = capsys.readouterr().err
-    assert ("no further thread or process may be started here" in said) == limited
-    assert ("interrupted" in said) == (not limited)
-
-
-def test_what_nobody_foresaw_is_the_limit_where_no_thread_may_be_started(environment, capsys):
-    def start(self):
-        raise RuntimeError("can't start new thread")
-
-    def failing(*_, **__):
-        raise SystemError("a library without its threads")
-
-    environment.setattr(listing, "lists", failing)
-    assert main(["list", "clocks"]) == 70
-    environment.setattr(threading.Thread, "start", start)
-    assert main(["list", "clocks"]) == 5
-    assert "no further thread or process may be started here" in capsys.readouterr().err

@@ -4,14 +4,11 @@ import copy
 
 import numpy as np
 import pytest
-from hushnet.agents.errors import InputError
 from hushnet.protocols.privacy.budget import Total
 from hushnet.simulator.experiment import run
 from hushnet.simulator.experiment.tuning import sentences
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.language.trials import FIRST_SEED
-
-from .refusal import check_mistake
 
 OVER = {
     "dvp.noise.updates": [2, 5],
@@ -67,14 +64,6 @@ def test_dual_and_penalty_perturbation_are_tuned_at_an_equal_epsilon(budget, whi
     }
 
 
-def test_every_trial_spends_the_budget_whatever_else_it_sets(tmp_path):
-    run(written(CLAIMED), out=tmp_path)
-    trials = load(written(CLAIMED)).trials
-    assert [[p.noise.claimed for p in trial.scenario.protocols.values()] for trial in trials] == [[5.0, 5.0]] * 4
-    updates = [trial.scenario.protocols["dvp"].noise.updates for trial in trials]
-    assert updates == [2, 2, 5, 5]
-
-
 def test_penalty_noise_of_a_claim_is_theorem_4_1_solved_for_alpha(tmp_path):
     """P = sum_t C (1.4 c_1 + alpha q_2^(t-1)) / (eta q_1^(t-1) V B), c_1 = 1/4, with B = 20, V = 2, C = 5."""
     data = written(None, claimed=5.0, alpha=None, growth=1.03)
@@ -103,38 +92,3 @@ def test_gradient_noise_follows_from_a_claimed_or_a_verified_total():
     data["tune"]["budget"] = VERIFIED
     found = load(data).trials[0].scenario.protocols["cd"].privacy
     assert (found.target.verified, found.target.delta, found.budget, found.multiplier) == (3.0, 1e-5, None, None)
-
-
-def test_a_claim_below_what_the_determinants_cost_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"cannot be reached by any noise: theorem 4\.1 claims .* take fewer updates"):
-        run(written({"claimed": 0.05}), out=tmp_path)
-
-
-BASE = """\
-schema: 1
-scenario: tiny
-task: {kind: linear_classification, agents: 4, dimension: 3, points: ball}
-topology: {kind: ring}
-protocols:
-  plain: {kind: coordinate_descent}
-  cd: {kind: coordinate_descent, radius: 1.0, privacy: {mechanism: gaussian, multiplier: 2.0, clip: 1.0, updates: 3}}
-stop: {time: 2}
-"""
-
-MISTAKES = [
-    (["tune: {over: {cd.mu: [0.1]}, budget: {}}"], 9, ["tune.budget", "exactly one of claimed and verified"]),
-    (["tune: {over: {cd.mu: [0.1]}, budget: {verified: 1.0}}"], 9, ["tune.budget", "delta is required with verified"]),
-    (["tune: {over: {cd.mu: [0.1]}, budget: {claimed: 1.0}}"], 9, ["tune.budget.delta", "neither a budget nor"]),
-    (["tune: {over: {cd.mu: [0.1]}, budget: {claimed: -1.0}}"], 9, ["tune.budget.claimed = -1.0: must be greater"]),
-    (["tune: {over: {plain.mu: [0.1]}, budget: {claimed: 1.0}}"], 9, ["protocols.plain has no noise"]),
-    (
-        ["tune: {over: {cd.privacy.multiplier: [1.0]}, budget: {verified: 1.0, delta: 0.001}}"],
-        9,
-        ["tune.over.cd.privacy.multiplier", "follows from tune.budget; leave one of them out"],
-    ),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("lines", "line", "says"), MISTAKES, ids=[" ".join(case[0])[:70] for case in MISTAKES])
-def test_a_mistake_is_one_sentence_at_its_line(lines, line, says, tmp_path, capsys):
-    check_mistake(tmp_path / "wrong.yaml", BASE, lines, line, says, capsys)

@@ -11,9 +11,8 @@ import time
 
 import pytest
 from hushnet.agents.errors import InputError, LimitReached
-from hushnet.agents.files import read_within
+from hushnet.agents.input_files import read_within
 from hushnet.agents.tasks.csv_reader import read_columns
-from hushnet.agents.tasks.libsvm import read_libsvm
 from hushnet.simulator.cli import main
 
 BASE = {
@@ -114,23 +113,6 @@ def test_a_sentence_about_a_line_names_it_and_stays_short(tmp_path, capsys, read
     assert len(sentence) < 600
 
 
-@pytest.mark.parametrize("kind", ["pipe", "folder", "device", "not text", "nothing"])
-def test_a_libsvm_file_that_is_none_is_one_sentence(tmp_path, hurried, kind):
-    make(tmp_path / "data", kind)
-    with pytest.raises(InputError, match="data"):
-        read_libsvm(tmp_path / "data", 3)
-
-
-@pytest.mark.parametrize(
-    "second", ["-1 " + "9" * 30 + ":1", "-1 1:1_0", "-1 -1:1", "-1 " + "9" * 5000 + ":1", "-1 1:1e999"]
-)
-def test_a_wrong_line_of_a_libsvm_file_is_named(tmp_path, second):
-    (tmp_path / "data").write_text(f"+1 1:0.5\n{second}\n")
-    with pytest.raises(InputError, match="data:2: ") as caught:
-        read_libsvm(tmp_path / "data", 3)
-    assert len(str(caught.value)) < 600
-
-
 def test_ids_of_any_length_stay_text(tmp_path, capsys):
     rows = "".join(f"{i % 3}.5,{i % 2},{str(i % 2 + 1) * 5000}\n" for i in range(20))
     (tmp_path / "data").write_text("x,y,who\n" + rows)
@@ -153,12 +135,6 @@ def test_a_file_that_holds_hundreds_of_times_its_size_is_refused_while_it_is_rea
     with pytest.raises(InputError, match="which no table is packed to"):
         read_columns(file)
     assert time.process_time() - began < 30
-
-
-def test_a_small_file_that_holds_much_is_read_all_the_same(tmp_path):
-    file = tmp_path / "rows.csv.bz2"
-    file.write_bytes(bz2.compress(b"label,agent,x\n" + b"1,2,0\n" * 2**18))
-    assert len(read_columns(file).lines) == 2**18
 
 
 def test_seconds_count_while_data_are_read(tmp_path):

@@ -8,10 +8,7 @@ from typing import ClassVar, Literal, final, get_args
 
 import networkx as nx
 import numpy as np
-import pandas as pd
 import pytest
-from hushnet.agents.availability import AVAILABILITIES, Availability
-from hushnet.agents.criteria import CRITERIA, Criterion
 from hushnet.agents.errors import InputError, RunFailure
 from hushnet.agents.losses import LOSSES, Loss, RowForms
 from hushnet.agents.losses import register as register_loss
@@ -19,24 +16,22 @@ from hushnet.agents.optimisation.solvers import minimise_local
 from hushnet.agents.parameters import Positive
 from hushnet.agents.quantity import Quantity
 from hushnet.agents.tables import Shard, Table
-from hushnet.agents.tasks.base import Task
 from hushnet.agents.tasks.extent import Extent
 from hushnet.agents.tasks.outline import Outline
-from hushnet.agents.tasks.registry import TASKS, TaskKind
+from hushnet.agents.tasks.task import Task
+from hushnet.agents.tasks.task_registry import TASKS, TaskKind
 from hushnet.simulator.analysis.summary import summarise
 from hushnet.simulator.api import Result, run
+from hushnet.simulator.figures.figure_words import axis_label
 from hushnet.simulator.figures.series import bars
-from hushnet.simulator.figures.words import axis_label
 from hushnet.simulator.language.figure_kinds import FIGURE_KINDS, FigureKind, asked, kind_asked_by
 from hushnet.simulator.language.figure_kinds import register as register_figure
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.language.schema import scenario_schema
-from hushnet.simulator.language.trials import trial_seeds
 from hushnet.simulator.metrics import METRICS, Metric, more_is_better, range_of, register
-from hushnet.simulator.metrics.criteria import register_criterion
 from hushnet.simulator.network.clocks import CLOCKS, ClockModel, RecordedClock
 from hushnet.simulator.network.graphs import TOPOLOGIES, Topology
-from hushnet.simulator.network.latency import EXPONENTIAL, LATENCIES, LINKS, Latency, LinkDelays
+from hushnet.simulator.network.latency import EXPONENTIAL, LATENCIES, Latency
 from hushnet.simulator.network.network import LOSS_MODELS, LossModel
 
 ENGINES = ("event", "batched")
@@ -106,12 +101,6 @@ def test_a_metric_is_recorded_shown_compared_and_kept_per_agent(weight, engine, 
     assert len(result.save_figures()) >= 6
 
 
-def test_a_metric_has_the_same_values_on_both_engines(weight, tmp_path):
-    asked = {"every": 2.0, "metrics": ["weight"]}
-    found = [run(scenario(record=asked, engine=engine), out=tmp_path / engine).trace["value"] for engine in ENGINES]
-    np.testing.assert_allclose(*found, rtol=1e-12)
-
-
 @pytest.mark.parametrize("value", [None, "12", [1.0, 2.0], 1j])
 def test_what_is_no_number_is_named_with_its_metric_and_file(weight, value, tmp_path):
     METRICS.remove("weight")
@@ -136,45 +125,6 @@ def test_what_a_function_of_the_user_gives_in_one_run_ends_no_other(tmp_path):
         run(scenario(), out=tmp_path, metrics={"mine": mine})
     index = Result.open(tmp_path).collection.index
     assert (len(index["failed"]), len(index["runs"])) == (1, 1)
-
-
-def test_a_metric_may_decide_a_tuning_and_is_unknown_before_its_registration(weight):
-    tune = {"over": {"cd.mu": [0.1, 0.3]}, "metric": "weight"}
-    asked = {"every": 2.0, "metrics": ["weight"]}
-    assert load(scenario(record=asked, tune=tune)).scenario.tune.metric == "weight"
-    with pytest.raises(InputError, match=r"unknown metric.*did you mean 'weight'"):
-        load(scenario(record={"every": 2.0, "metrics": ["weigth"]}))
-
-
-@pytest.mark.parametrize(("rows", "said"), [("", "on training rows"), ("test", "which looks at test rows")])
-def test_a_tuning_says_whether_the_metric_that_judged_it_looks_at_test_rows(weight, rows, said, tmp_path):
-    METRICS.remove("weight")
-    register(replace(weight, rows=rows))
-    asked = {"tune": {"over": {"cd.mu": [0.1, 0.3]}, "metric": "weight", "seeds": 1}, "stop": {"time": 2.0}}
-    result = run(scenario(record={"every": 2.0, "metrics": ["weight"]}, **asked), out=tmp_path)
-    assert result.collection.index["tuning"]["note"].endswith(f"judged by weight, {said}")
-
-
-def test_a_name_that_is_taken_is_refused(weight):
-    def other(reading):
-        yield "mean", 0.0
-
-    with pytest.raises(ValueError, match="'weight' is taken by another metric"):
-        register(Metric(name="weight", better=None, compute=other, quantity=lambda reading: None))
-    with pytest.raises(ValueError, match="'bytes' is taken by an axis"):
-        register(Metric(name="bytes", better=None, compute=other, quantity=lambda reading: None))
-
-
-def absolute_errors(predictions, labels):
-    return np.abs(predictions - labels)
-
-
-def test_a_criterion_is_a_metric_of_the_tasks_that_name_it(forget, tmp_path):
-    forget(CRITERIA, "mae"), forget(METRICS, "mae")
-    register_criterion(Criterion("mae", "mean absolute error", absolute_errors))
-    assert more_is_better("mae") is False
-    with pytest.raises(InputError, match="judged by accuracy, not by mae"):
-        load(scenario(record={"every": 2.0, "metrics": ["mae"]}))
 
 
 @final
@@ -263,20 +213,6 @@ def test_a_loss_that_nothing_here_minimises_is_refused(forget):
     asked = {"weight": 1.0, "curvature": 0.1, "linear": zero, "start": zero, "tolerance": 1e-9}
     with pytest.raises(InputError, match="'absolute' is another one with a kink"):
         minimise_local(shard, Absolute(), **asked)
-
-
-def test_a_table_of_real_labels_is_a_regression_whatever_its_loss_is_called(forget, tmp_path):
-    forget(LOSSES, "huber")
-    register_loss(Huber())
-    rng = np.random.default_rng(3)
-    rows = [f"{agent},{x:.3f},{2 * x + 0.1 * agent:.3f}" for agent in range(4) for x in rng.normal(size=12)]
-    (tmp_path / "rows.csv").write_text("\n".join(["agent,x,y", *rows]))
-    task = {"kind": "csv", "path": str(tmp_path / "rows.csv"), "label": "y", "agent": "agent", "loss": "huber"}
-    asked = {"every": 2.0, "metrics": ["rmse", "objective"]}
-    found = run(scenario(task=task, record=asked, topology={"kind": "complete"}), out=tmp_path / "out")
-    last = found.trace[(found.trace["metric"] == "rmse") & (found.trace["statistic"] == "mean")]
-    assert last[last["time"] == 6.0]["value"].max() < 1.5
-    assert set(found.trace["metric"]) == {"rmse", "objective"}
 
 
 def kinds_of(registry, forget, *classes):
@@ -440,16 +376,6 @@ def test_a_task_that_does_not_say_whether_it_draws_its_data_is_refused():
         TOPOLOGIES.register(Silent)
 
 
-@pytest.mark.parametrize("drawn", [True, False])
-def test_a_task_that_draws_its_data_is_tuned_on_other_data(drawn, forget, monkeypatch):
-    kinds_of(TASKS, forget, Constants)
-    monkeypatch.setattr(Constants, "draws_data", drawn)
-    tune = {"over": {"cd.mu": [0.1, 0.3]}, "seeds": 2}
-    found = load(scenario(task={"kind": "constants"}, tune=tune, seeds=3)).scenario
-    reported = {data for _, data, _ in found.seed_pairs()}
-    assert ({seed.data for seed in trial_seeds(found)} <= reported) is not drawn
-
-
 def ends(collection, spec):
     return bars(collection, spec)
 
@@ -492,80 +418,6 @@ def test_numbers_that_a_figure_cannot_be_drawn_from_are_one_sentence(forget, tmp
     register_figure(FigureKind(name="dots", about="a dot per protocol", numbers=numbers, draw=dots, x=("protocol",)))
     with pytest.raises(InputError, match=f"figure kind dots: {said}"):
         run(scenario(seeds=2, figures=[{"kind": "dots", "y": "accuracy", "x": "protocol"}]), out=tmp_path)
-
-
-def test_a_kind_of_figure_declares_points_that_are_no_means(forget, tmp_path):
-    def places(collection, spec):
-        return replace(ends(collection, spec), points=pd.DataFrame({"mean": [0.5]}), note="one place")
-
-    forget(FIGURE_KINDS, "dots")
-    kind = FigureKind(name="dots", about="dots", numbers=places, draw=dots, x=("protocol",), columns=("mean",))
-    register_figure(kind)
-    result = run(scenario(figures=[{"kind": "dots", "y": "accuracy", "x": "protocol"}]), out=tmp_path)
-    (figure,) = result.figures()
-    assert figure.legends[0].get_title().get_text().startswith("one place")
-
-
-class Apart(Latency):
-    """The same time for every number by which two agents' indices differ."""
-
-    kind: Literal["apart"]
-    pace: Positive
-    """Time units."""
-
-    @property
-    def average(self):
-        return self.pace
-
-    @property
-    def law(self):
-        return LINKS
-
-    def links(self, ids, base):
-        return LinkDelays(lambda senders, receivers: self.pace * np.abs(senders - receivers), self.pace)
-
-
-def test_a_latency_that_is_fixed_for_each_link_runs_on_both_engines(forget, tmp_path):
-    kinds_of(LATENCIES, forget, Apart)
-    found = {}
-    for engine in ENGINES:
-        asked = scenario(network={"latency": {"kind": "apart", "pace": 0.3}}, engine=engine)
-        result = run(asked, out=tmp_path / engine)
-        assert str(result.manifests[0]["engine"]).startswith(engine)
-        found[engine] = result.trace["value"]
-    np.testing.assert_allclose(*found.values(), rtol=1e-9, atol=1e-12)
-
-
-def test_rounds_need_clocks_with_intervals_whatever_these_are_called(forget, tmp_path):
-    kinds_of(CLOCKS, forget, Metronome)
-    rounds = {"cd": {"kind": "coordinate_descent", "mu": 0.3, "schedule": "rounds"}}
-    with pytest.raises(InputError, match="leaves no intervals for rounds to last"):
-        run(scenario(clock={"kind": "metronome"}, protocols=rounds), out=tmp_path)
-
-
-class Present(Availability):
-    """Nobody is ever away."""
-
-    kind: Literal["present"]
-
-    @property
-    def unfailing(self):
-        return True
-
-    def timelines(self, ids, numbers, *, draw, round_time, base=None):
-        return [iter([(0.0, True)]) for _ in ids]
-
-
-def test_an_availability_under_which_nobody_is_absent_is_one_where_that_is_asked_for(forget):
-    kinds_of(AVAILABILITIES, forget, Present)
-    noise = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 1e-3}, "updates": 3, "clip": 1.0}
-    private = {"kind": "coordinate_descent", "mu": 0.3, "privacy": {**noise, "allocation": "proposition2"}}
-    private["privacy"]["oracle_schedule"] = True
-    asked = {"protocols": {"cd": private}, "stop": {"time": 6.0}}
-    assert load(scenario(availability={"kind": "present"}, **asked)).scenario.availability.nobody_absent
-    late = {"joins": {"share": 0.5, "between": [0, 1]}}
-    with pytest.raises(InputError, match="oracle"):
-        load(scenario(availability={"kind": "present", **late}, **asked))
 
 
 class Hub(Topology):

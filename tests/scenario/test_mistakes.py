@@ -1,5 +1,6 @@
 """Scenario files with a single mistake: each is answered with one sentence, the right line and the right field."""
 
+import csv
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,113 +10,8 @@ from hushnet.simulator.cli import main
 
 from .refusal import check_refusal
 
-CLASSIFICATION = """\
-# Two protocols on a bad network.
-schema: 1
-scenario: bad-network
-title: A bad network
-time_unit: 30 s
-task:
-  kind: linear_classification
-  agents: 20
-  dimension: 5
-  samples: [10, 100]
-  label_noise: 0.05
-topology:
-  kind: angular_similarity
-  gamma: 0.1
-  cutoff: 0.01
-clock:
-  kind: poisson
-  rate: 1.0
-network:
-  latency:
-    kind: lognormal
-    mean: 0.1
-    sigma: 0.5
-  loss: 0.05
-  bandwidth: 1000
-availability:
-  kind: on_off
-  online: 0.7
-  mean_down: 5
-protocols:
-  local:
-    kind: local
-  cd:
-    kind: coordinate_descent
-    mu: 0.04
-    confidence: count
-  private:
-    like: cd
-    label: private cd
-    privacy:
-      mechanism: laplace
-      budget:
-        epsilon: 1.0
-        delta: 0.0067
-      updates: 10
-      clip: 1.0
-stop:
-  time: 100
-record:
-  every: 1.0
-  metrics: [objective, accuracy, epsilon]
-  objective_of: cd
-seeds: 5
-sweep:
-  network.loss:
-    from: 0.0
-    to: 0.3
-    step: 0.1
-figures:
-  - y: accuracy
-    x: time
-    interval: 95%
-    protocols: [local, cd]
-"""
-
-REGULAR = """\
-schema: 1
-scenario: regular
-description: Bursts of loss on a random regular graph.
-task:
-  kind: linear_classification
-  agents: 10
-  dimension: 4
-  points: gaussian
-  loss: logistic
-topology:
-  kind: random_regular
-  degree: 4
-clock:
-  kind: periodic
-  period: 2
-  jitter: 0.1
-network:
-  loss:
-    kind: gilbert_elliott
-    mean_good: 10
-    mean_bad: 1
-availability:
-  kind: diurnal
-  period: 24
-  online: 0.5
-protocols:
-  cd:
-    kind: coordinate_descent
-    start: constant
-    start_value: 0.5
-stop:
-  activations: 1000
-record:
-  activations: 100
-seeds:
-  data: 2
-  run: 3
-engine: event
-"""
-
+HERE = Path(__file__).parent
+CLASSIFICATION, REGULAR = ((HERE / name).read_text() for name in ("bad_network.yaml", "regular.yaml"))
 REQUIRED = {
     "schema", "scenario", "task", "topology", "protocols", "stop", "task.kind", "task.agents", "task.dimension",
     "topology.kind", "clock.kind", "network.latency.kind", "network.latency.mean", "availability.kind",
@@ -125,83 +21,6 @@ REQUIRED = {
     "sweep.network.loss.step", "figures[0].y", "network.loss.kind", "network.loss.mean_good",
     "network.loss.mean_bad", "availability.period",
 }  # fmt: skip
-
-OUT_OF_RANGE = [
-    (CLASSIFICATION, "schema", "2"),
-    (CLASSIFICATION, "schema", "one"),
-    (CLASSIFICATION, "scenario", "a/b"),
-    (CLASSIFICATION, "scenario", '""'),
-    (CLASSIFICATION, "scenario", ".hidden"),
-    (CLASSIFICATION, "time_unit", "thirty seconds"),
-    (CLASSIFICATION, "time_unit", "30 parsecs"),
-    (CLASSIFICATION, "task.agents", "0"),
-    (CLASSIFICATION, "task.agents", "2.5"),
-    (CLASSIFICATION, "task.agents", "true"),
-    (CLASSIFICATION, "task.dimension", "1"),
-    (CLASSIFICATION, "task.label_noise", "0.5"),
-    (CLASSIFICATION, "task.label_noise", "-0.1"),
-    (CLASSIFICATION, "task.label_noise", ".nan"),
-    (CLASSIFICATION, "task.samples", "[10]"),
-    (CLASSIFICATION, "task.samples", "[10, 20, 30]"),
-    (CLASSIFICATION, "topology.gamma", "0"),
-    (CLASSIFICATION, "topology.gamma", ".inf"),
-    (CLASSIFICATION, "topology.cutoff", "1"),
-    (CLASSIFICATION, "clock.rate", "0"),
-    (CLASSIFICATION, "clock.rate", "-1e-5"),
-    (CLASSIFICATION, "clock.rate", "1e10"),
-    (CLASSIFICATION, "network.latency.mean", "-0.1"),
-    (CLASSIFICATION, "network.latency.sigma", "0"),
-    (CLASSIFICATION, "network.loss", "1"),
-    (CLASSIFICATION, "network.bandwidth", "0"),
-    (CLASSIFICATION, "availability.online", "0"),
-    (CLASSIFICATION, "availability.online", "1.1"),
-    (CLASSIFICATION, "availability.mean_down", "0"),
-    (CLASSIFICATION, "availability.mean_down", "1e-10"),
-    (CLASSIFICATION, "record.every", "1e-10"),
-    (CLASSIFICATION, "protocols.cd.mu", "0"),
-    (CLASSIFICATION, "protocols.cd.confidence", "relativ"),
-    (CLASSIFICATION, "protocols.private.label", '""'),
-    (CLASSIFICATION, "protocols.private.label", "local"),
-    (CLASSIFICATION, "protocols.private.privacy.mechanism", "laplac"),
-    (CLASSIFICATION, "protocols.private.privacy.budget.epsilon", "0"),
-    (CLASSIFICATION, "protocols.private.privacy.budget.delta", "1"),
-    (CLASSIFICATION, "protocols.private.privacy.updates", "0"),
-    (CLASSIFICATION, "protocols.private.privacy.clip", "-1"),
-    (CLASSIFICATION, "stop.time", "0"),
-    (CLASSIFICATION, "record.every", "0"),
-    (CLASSIFICATION, "record.metrics", "[]"),
-    (CLASSIFICATION, "record.metrics", "[objective, accuracy, accuracy]"),
-    (CLASSIFICATION, "record.objective_of", "cdd"),
-    (CLASSIFICATION, "seeds", "0"),
-    (CLASSIFICATION, "seeds", "[]"),
-    (CLASSIFICATION, "seeds", "[1, 2, 1]"),
-    (CLASSIFICATION, "seeds", "1.5"),
-    (CLASSIFICATION, "seeds", "many"),
-    (CLASSIFICATION, "sweep.network.loss.step", "0"),
-    (CLASSIFICATION, "figures[0].y", "accurcy"),
-    (CLASSIFICATION, "figures[0].y", "rmse"),
-    (CLASSIFICATION, "figures[0].x", "tme"),
-    (CLASSIFICATION, "figures[0].x", "network.latency"),
-    (CLASSIFICATION, "figures[0].interval", "90%"),
-    (CLASSIFICATION, "figures[0].protocols", "[]"),
-    (REGULAR, "task.points", "cubes"),
-    (REGULAR, "task.loss", "perceptron"),
-    (REGULAR, "topology.degree", "0"),
-    (REGULAR, "clock.period", "0"),
-    (REGULAR, "clock.jitter", "1"),
-    (REGULAR, "network.loss.mean_bad", "0"),
-    (REGULAR, "availability.online", "1"),
-    (REGULAR, "stop.activations", "0"),
-    (REGULAR, "record.activations", "0"),
-    (REGULAR, "record.activations", "1.5"),
-    (REGULAR, "seeds.data", "0"),
-    (REGULAR, "seeds.run", "-1"),
-    (REGULAR, "clock.period", "1e-10"),
-    (REGULAR, "network.loss.mean_good", "1e-10"),
-    (REGULAR, "availability.period", "1e-10"),
-    (REGULAR, "engine", "quick"),
-    (REGULAR, "protocols.cd.start", "remote"),
-]
 
 
 @dataclass
@@ -325,7 +144,12 @@ def unknown_kinds():
 
 
 def out_of_range():
-    for source, path, value in OUT_OF_RANGE:
+    """A row each of ``out_of_range.csv``."""
+    sources = {"bad_network": CLASSIFICATION, "regular": REGULAR}
+    with (HERE / "out_of_range.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        source, path, value = sources[row["scenario"]], row["path"], row["value"]
         line = next(line for line in lines_of(source) if line.path == path)
         text = replaced(source, line.number, line.text.replace(f": {line.value}", f": {value}"))
         yield Case(f"{path} = {value}", text, line.number, [path])

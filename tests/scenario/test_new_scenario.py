@@ -7,7 +7,7 @@ import re
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.cli import main
-from hushnet.simulator.language.described import SECTIONS, described, kinds_in, protocols
+from hushnet.simulator.language.described import SECTIONS, kinds_in, protocols
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.shell.new_scenario import USUAL, scenario_text, write_scenario
 
@@ -54,13 +54,6 @@ def test_every_protocol_can_be_started_with(tmp_path):
     assert refused == [("feature_sgd", True), ("feature_sharing", True), ("stale_feature_sharing", True)]
 
 
-def test_every_field_that_must_be_given_has_an_example():
-    parts = [kinds_in(section)[kind] for section, kind in KINDS] + list(protocols().values())
-    for part in parts:
-        wanting = [f.name for f in described(part) if f.default is None and f.example is None and f.name != "kind"]
-        assert wanting == [], part
-
-
 def test_comments_show_the_defaults(tmp_path):
     text = write_scenario("mine", tmp_path).read_text()
     assert "\n  # label_noise: 0.05" in text
@@ -75,12 +68,6 @@ def test_a_comment_that_is_taken_away_changes_nothing(section, tmp_path):
     for kind in kinds_in(section):
         if (section, kind) not in UNFIT:
             takes_comments_away(tmp_path, {section: kind}, ())
-
-
-def test_a_comment_of_a_protocol_that_is_taken_away_changes_nothing(tmp_path):
-    for kind in protocols():
-        if kind not in {"feature_sgd", "feature_sharing", "stale_feature_sharing"}:
-            takes_comments_away(tmp_path, {}, [kind])
 
 
 def takes_comments_away(folder, kinds, among):
@@ -118,7 +105,7 @@ def test_what_is_not_admissible_is_said_and_nothing_is_lost(tmp_path, capsys):
     (tmp_path / "mine.yaml").write_text("mine")
     assert main(["new", "scenario", "mine", "--dir", str(tmp_path)]) == 2
     assert (tmp_path / "mine.yaml").read_text() == "mine"
-    assert set(USUAL) == set(SECTIONS)
+    assert {*USUAL, "attack"} == set(SECTIONS)  # by default nobody attacks
 
 
 TABLE = (
@@ -164,3 +151,28 @@ def test_a_table_that_cannot_be_a_task_is_refused(tmp_path, monkeypatch, capsys,
     assert main(["new", "scenario", "mine", *words]) == 2
     assert complaint in capsys.readouterr().err
     assert not (tmp_path / "mine.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("assignment", "path", "value"),
+    [
+        ("seeds=7", ("seeds",), 7),
+        ("task.agents=12", ("task", "agents"), 12),  # a comment
+        ("network.loss=0.2", ("network", "loss", "probability"), 0.2),
+        ("stop.time=50", ("stop", "time"), 50.0),  # among others in braces
+        ("network.latency={kind: constant, value: 0.5}", ("network", "latency", "value"), 0.5),  # a block
+        ("record.messages={agents: 2}", None, "the file has no line for record.messages; write it there by hand"),
+        ("task.agents=-3", None, "task.agents = -3: must be at least 1"),
+        ("seeds", None, "--set seeds: must be PATH=VALUE, such as network.loss=0.2"),
+    ],
+)
+def test_fields_are_set_in_a_new_file(tmp_path, monkeypatch, capsys, assignment, path, value):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "scenario", "mine", "--set", assignment]) == (2 if path is None else 0)
+    if path is None:
+        assert value in capsys.readouterr().err
+        return
+    found = load(tmp_path / "mine.yaml").scenario.resolved()
+    for key in path:
+        found = found[key]
+    assert found == value

@@ -74,9 +74,15 @@ def built(made):
 
 
 @pytest.mark.parametrize("kind", [nx.DiGraph, nx.MultiDiGraph])
-def test_directed_edges_are_refused(kind):
-    with pytest.raises(InputError, match=r"makes directed edges.*to_undirected"):
-        built(kind([(0, 1), (1, 2), (1, 0), (2, 1)]))
+def test_directed_edges_keep_their_direction_and_are_not_made_twice(kind):
+    graph = built(kind([(0, 1), (1, 2), (2, 0)]))
+    assert (graph.directed, graph.out_degrees.tolist(), graph.opened.sum()) == (True, [1, 1, 1], 3)
+    assert built(kind([(0, 1), (1, 2), (1, 0), (2, 1)])).directed
+    with pytest.raises(InputError, match="falls into 2 components that do not all hear of each other"):
+        built(kind([(0, 1), (1, 2), (2, 1)]))
+    if kind is nx.MultiDiGraph:
+        with pytest.raises(InputError, match="two edges from agent 1 to agent 2"):
+            built(kind([(0, 1), (1, 2), (2, 0), (1, 2)]))
 
 
 def test_two_edges_between_the_same_agents_are_refused():

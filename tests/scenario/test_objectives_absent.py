@@ -33,15 +33,6 @@ def test_an_experiment_that_would_record_nothing_of_an_objective_is_refused(reco
         run({**SCENARIO, "record": {"every": 1.0, **record}}, out=tmp_path / "out")
 
 
-def test_protocols_that_are_there_already_count(tmp_path):
-    record = {"every": 1.0, "metrics": ["objective"]}
-    both = {**SCENARIO, "protocols": {"local": {"kind": "local"}, "cd": DESCENT}, "record": record}
-    run(both, out=tmp_path / "out")
-    (tmp_path / "out").joinpath("index.json").unlink()
-    again = run(both | {"protocols": {**both["protocols"], "mean": {"kind": "consensus"}}}, out=tmp_path / "out")
-    assert set(again.trace["protocol"]) == {"cd"}
-
-
 def test_results_without_any_row_are_shown(tmp_path):
     """As versions before this one wrote them: here of one protocol of two, whose runs are taken away."""
     record = {"every": 1.0, "metrics": ["objective"]}

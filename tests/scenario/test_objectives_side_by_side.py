@@ -1,7 +1,5 @@
 """Figures and targets that hold objectives of several kinds side by side are refused before any run."""
 
-import re
-
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.api import run
@@ -21,26 +19,6 @@ stop: {time: 2}
 record: {every: 1.0, metrics: [objective, accuracy]}
 """
 ASIDE = "seeds: 1\nfigures:\n  - {y: accuracy}\n  - "
-KINDS = r"objective of push \(.*mean over agents.*\) and of admm \(.*sum over agents.*\) are not of one kind"
-
-
-@pytest.mark.parametrize(
-    ("shown", "named"),
-    [
-        (ASIDE + "{y: objective}", r"figures\[1\]\.y = 'objective'"),
-        (ASIDE + "{facet: [accuracy, objective]}", r"figures\[1\]\.facet\[1\] = 'objective'"),
-        (ASIDE + "{y: time_to_target}", r"figures\[1\]\.y = 'time_to_target'"),
-        ("seeds: 1\n\n\ntarget: {metric: objective, share: 0.9}", r"target\.metric = 'objective'"),
-    ],
-)
-def test_kinds_are_refused_before_the_first_run(shown, named, tmp_path, capsys):
-    file = tmp_path / "kinds.yaml"
-    file.write_text(SCENARIO + shown + "\n")
-    assert main(["run", str(file), "--quiet", "--out", str(tmp_path / "out")]) == 2
-    said = capsys.readouterr().err
-    assert f"{file}:15: " in said
-    assert re.search(f"{named}: {KINDS}; set record.objective_of", said), said
-    assert not list(tmp_path.glob("out/**/manifest.json"))
 
 
 @pytest.mark.parametrize(

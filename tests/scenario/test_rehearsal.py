@@ -8,8 +8,6 @@ from hushnet.agents.errors import InputError
 from hushnet.simulator.api import run
 from hushnet.simulator.cli import main
 
-from .refusal import check_refusal
-
 BASE = """\
 schema: 1
 scenario: rehearsed
@@ -19,9 +17,7 @@ engine: event
 stop: {time: 2}
 """
 LOCAL, DESCENT = "protocols: {local: {kind: local}}", "protocols: {cd: {kind: coordinate_descent}}"
-ROUNDS = "protocols: {admm: {kind: consensus_admm, schedule: rounds}}"
 KINKED = "protocols: {admm: {kind: collaborative_admm, alpha: 0.9, schedule: rounds}}"
-LONG = "a" * 120
 
 
 def yaml_file(folder, lines, base=BASE):
@@ -29,108 +25,6 @@ def yaml_file(folder, lines, base=BASE):
     path = folder / "s.yaml"
     path.write_text(f"{base}{lines}\n")
     return path
-
-
-REFUSED = {
-    "agents that join, in rounds": (
-        f"{ROUNDS}\navailability: {{kind: always, joins: {{share: 0.5, between: [0, 1]}}}}",
-        "availability.joins",
-        "wait for each other in rounds",
-    ),
-    "a recorded order, in rounds": (
-        f"{ROUNDS}\nclock: {{kind: recorded, order: [0, 1, 2, 3]}}",
-        "clock.kind",
-        "leaves no intervals for rounds",
-    ),
-    "a figure of an objective that nobody has": (
-        f"{LOCAL}\nfigures: [{{y: objective, x: time}}]",
-        "figures[0]",
-        "'objective' was not recorded",
-    ),
-    "a figure of one protocol that has none": (
-        "protocols: {local: {kind: local}, cd: {kind: coordinate_descent}}\n"
-        "figures: [{y: objective, x: time, protocols: [local]}]",
-        "figures[0]",
-        "no finished run of local recorded objective",
-    ),
-    "a figure of ages that nobody has": (
-        f"{LOCAL}\nrecord: {{every: 1, metrics: [age, accuracy]}}\nfigures: [{{y: age, x: time}}]",
-        "figures[0]",
-        "'age' was not recorded",
-    ),
-    "a figure over epochs that nobody has": (
-        f"{DESCENT}\nfigures: [{{y: accuracy, x: epochs}}]",
-        "figures[0]",
-        "does not say what an epoch",
-    ),
-    "the objective of a protocol that minimises none": (
-        f"{LOCAL}\nrecord: {{every: 1, objective_of: local}}",
-        "record.objective_of",
-        "minimises no objective",
-    ),
-    "objectives alone where nobody has one": (
-        f"{LOCAL}\nrecord: {{every: 1, metrics: [objective]}}",
-        "record.metrics",
-        "no protocol minimises an objective",
-    ),
-    "a target of an objective that nobody has": (
-        f"{LOCAL}\ntarget: {{metric: objective, share: 0.5}}",
-        "target.metric",
-        "'objective' was not recorded",
-    ),
-    "a label that fits into no legend": (
-        f"protocols: {{cd: {{kind: coordinate_descent, label: {LONG}}}}}\n"
-        "figures: [{y: accuracy, x: time, style: {width: 4, legend: right}}]",
-        "figures[0]",
-        "do not fit into 4 cm",
-    ),
-    "letters that fit into no panel": (
-        f"{DESCENT}\nfigures: [{{y: accuracy, x: time, style: {{height: 2, font_size: 24}}}}]",
-        "figures[0]",
-        "do not fit into 8.89 cm",
-    ),
-    "a figure of nothing beside its baseline": (
-        f"{DESCENT}\nfigures: [{{y: accuracy, x: protocol, baseline: cd, facet: protocol}}]",
-        "figures[0]",
-        "no protocol to show beside the baseline",
-    ),
-    "a font that is not there": (
-        f"{DESCENT}\nstyle: {{font: Nobody's}}\nfigures: [{{y: accuracy, x: time}}]",
-        "style.font",
-        "is not installed",
-    ),
-    "a portrait of a seed that is not run": (
-        f"{DESCENT}\nseeds: 2\nfigures: [{{kind: portrait, y: accuracy, seed: 2}}]",
-        "figures[0].seed",
-        "is the seed of no run; admissible: 0, 1",
-    ),
-    "a timeline of times of which no message is kept": (
-        f"{DESCENT}\nrecord: {{every: 1, messages: {{between: [0, 1]}}}}\n"
-        "figures: [{kind: timeline, between: [1.5, 2]}]",
-        "figures[0].between",
-        "messages are kept from time 0 to 1",
-    ),
-    "a map whose cells differ in what else was swept": (
-        f"{DESCENT}\nsweep: {{network.loss: [0, 0.1], network.latency: [0, 1], clock.rate: [1, 2]}}\n"
-        "figures: [{kind: heat, x: network.loss, rows: network.latency, y: accuracy}]",
-        "figures[0]",
-        "also differ in clock.rate",
-    ),
-    "a place of the sweep that is not run": (
-        f"{DESCENT}\nsweep: {{network.loss: [0, 0.1]}}\nfigures: [{{y: accuracy, x: time, at: {{network.loss: 0.2}}}}]",
-        "figures[0]",
-        "at network.loss has no value 0.2",
-    ),
-}
-
-
-@pytest.mark.parametrize(("lines", "place", "says"), REFUSED.values(), ids=REFUSED)
-def test_check_refuses_what_the_scenario_alone_decides(lines, place, says, tmp_path, capsys):
-    path = yaml_file(tmp_path, lines)
-    check_refusal(path, f"{path}:", (place, says), capsys)
-    assert main(["run", str(path), "--out", str(tmp_path / "out"), "--quiet"]) == 2
-    assert says in capsys.readouterr().err
-    assert not list((tmp_path / "out").glob("*/manifest.json"))
 
 
 APART = {
@@ -161,15 +55,6 @@ def test_a_loss_with_kinks_has_no_objective_to_be_measured_by(tmp_path):
     path = yaml_file(tmp_path, f"{KINKED}\nrecord: {{every: 1, objective_of: admm}}", text)
     with pytest.raises(InputError, match=r"record.objective_of.*minimises no objective"):
         run(path, out=tmp_path / "out")
-
-
-def test_an_objective_needs_no_knowledge_of_the_wake_ups_to_come(tmp_path, capsys):
-    path = tmp_path / "s.yaml"
-    budget = "{epsilon: 1, delta: 0.01, by: basic_composition}"
-    noise = f"mechanism: laplace, budget: {budget}, updates: 5, allocation: proposition2, oracle_schedule: true"
-    both = f"protocols: {{cd: {{kind: coordinate_descent, privacy: {{{noise}, sensitivity: claimed}}}}}}"
-    path.write_text(f"{BASE}{both}\nrecord: {{every: 1, objective_of: cd}}\n")
-    assert main(["run", str(path), "--out", str(tmp_path / "out"), "--quiet"]) == 0, capsys.readouterr().err
 
 
 def test_what_only_the_data_tell_of_their_size_is_refused_before_the_first_run(tmp_path, capsys):

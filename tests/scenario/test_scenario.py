@@ -87,21 +87,10 @@ def test_mappings_are_merged_and_null_removes():
     assert entries["d"].noise is None
 
 
-def test_an_override_of_a_parent_reaches_its_children():
-    data = written(protocols={"a": {"kind": "toy"}, "b": {"like": "a"}})
-    loaded = load(data, extra={"toy": Toy}, overrides=["protocols.a.step_size=0.7"])
-    assert loaded.scenario.protocols["b"].step_size == 0.7
-
-
 def test_overrides_are_applied_in_order_and_make_missing_mappings():
     loaded = load(written(), overrides=["network.latency.kind=constant", "network.latency.value=1", "network.loss=0.1"])
     assert loaded.scenario.network.latency.value == 1
     assert load(written(), overrides=["seeds=3"], seeds=7).scenario.seeds == 7
-
-
-def test_a_label_names_one_protocol_only():
-    with pytest.raises(InputError, match="has the same label 'x' as a"):
-        load(written(protocols={"a": {"kind": "local", "label": "x"}, "b": {"kind": "local", "label": "x"}}))
 
 
 @pytest.mark.parametrize(
@@ -116,11 +105,6 @@ def test_seeds_are_pairs_of_data_and_run(seeds, pairs):
     assert load(written(seeds=seeds)).scenario.seed_pairs() == pairs
 
 
-def test_without_a_sweep_there_is_one_point():
-    (point,) = load(written()).points
-    assert point.values == {}
-
-
 def test_a_sweep_is_the_product_of_its_values():
     loaded = load(written(sweep={"network.loss": {"from": 0, "to": 0.3, "step": 0.1}, "task.agents": [4, 8]}))
     assert [tuple(point.values.values()) for point in loaded.points] == [
@@ -128,11 +112,6 @@ def test_a_sweep_is_the_product_of_its_values():
     ]
     last = loaded.points[-1].scenario
     assert (last.network.loss.probability, last.task.agents, last.sweep) == (0.3, 8, {})
-
-
-def test_a_range_of_whole_numbers_stays_whole():
-    loaded = load(written(sweep={"task.dimension": {"from": 10, "to": 30, "step": 10}}))
-    assert [point.scenario.task.dimension for point in loaded.points] == [10, 20, 30]
 
 
 def test_the_resolved_scenario_is_plain_and_loads_again():
@@ -239,32 +218,6 @@ def test_what_is_wrong_with_an_own_file_is_one_sentence(tmp_path, spec, text, sa
     assert "\n" not in str(caught.value)
 
 
-def test_the_line_of_an_own_file_is_named_by_a_relative_path_too(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    path = own(tmp_path, text="x = 1\ny = 1 / 0\n").relative_to(tmp_path)
-    with pytest.raises(InputError, match=r" mine\.py:2 raises ZeroDivisionError"):
-        load(path, trust_code=True)
-
-
-def test_a_copy_of_a_shipped_protocol_may_keep_its_kind(tmp_path):
-    text = PLUGIN + (
-        "from typing import Literal\nfrom hushnet.protocols.base import ProtocolParameters\n"
-        "class P(ProtocolParameters):\n    kind: Literal['local']\n"
-        "class Copy(Mine):\n    Parameters = P\n"
-    )
-    loaded = load(own(tmp_path, "./mine.py:Copy", text), trust_code=True)
-    assert loaded.scenario.protocols["mine"].kind == "./mine.py:Copy"
-
-
-def test_an_own_metric_is_loaded_with_trust(tmp_path):
-    record = {"every": 1, "metrics": ["objective", "./mine.py:Other"]}
-    path = own(tmp_path, record=record, figures=[{"y": "./mine.py:Other"}])
-    assert load(path, trust_code=True).code.metric("./mine.py:Other").__name__ == "Other"
-    path = own(tmp_path, record={"every": 1, "metrics": ["objective", "./mine.py:other"]})
-    with pytest.raises(InputError, match=r"record\.metrics\[1\] = './mine.py:other': .*mine.py has no other"):
-        load(path, trust_code=True)
-
-
 METRIC = """
 from hushnet.agents.quantity import Quantity
 from hushnet.simulator.metrics import Metric
@@ -294,14 +247,6 @@ def test_an_own_metric_with_all_that_is_known_of_it_is_named_once(tmp_path):
         assert result.manifests[0]["measures"][name]["function"] == "largest weight"
     finally:
         METRICS.remove(name)
-
-
-def test_shipped_and_handed_over_protocols_are_found_by_name():
-    assert catalog.resolve("local").__name__ == "Local"
-    assert catalog.resolve("local", extra={"local": Toy}) is Toy
-    with pytest.raises(InputError, match="unknown protocol; did you mean 'local'"):
-        catalog.resolve("lcal")
-    assert catalog.describe()["local"].startswith("Purely local models")
 
 
 def test_the_schema_covers_every_protocol_with_and_without_like():

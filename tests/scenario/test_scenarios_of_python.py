@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.language.loading import load
@@ -40,12 +39,6 @@ def test_what_never_ends_is_refused(wrong):
         load(wrong)
 
 
-def test_numbers_of_numpy_and_tuples_are_what_they_hold():
-    task = {**SCENARIO["task"], "agents": np.int64(4), "samples": (5, 5)}
-    given = {**SCENARIO, "task": task, "seeds": np.array([3, 4]), "stop": {"time": np.float64(2.0)}}
-    assert load(given).scenario == load({**SCENARIO, "seeds": [3, 4]}).scenario
-
-
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
@@ -60,8 +53,3 @@ def test_numbers_of_numpy_and_tuples_are_what_they_hold():
 def test_a_sweep_over_no_field_of_a_protocol_says_what_is_missing(path, sentence):
     with pytest.raises(InputError, match=sentence):
         load({**SCENARIO, "sweep": {path: [1, 2]}})
-
-
-def test_a_name_of_what_moves_together_may_have_no_braces():
-    with pytest.raises(InputError, match="needs a name without dots and braces"):
-        load({**SCENARIO, "sweep": {"a}": {"zip": {"network.loss": [0.1, 0.2]}}}})

@@ -8,7 +8,6 @@ one field in its own place it knows.
 from __future__ import annotations
 
 import copy
-import gc
 import random
 import re
 
@@ -16,7 +15,6 @@ import pytest
 from hushnet.agents.docstrings import field_docstrings
 from hushnet.agents.errors import InputError
 from hushnet.protocols.privacy.budget import Budget, Target
-from hushnet.simulator.cli import main
 from hushnet.simulator.language.loading import load, shipped
 from hushnet.simulator.language.schema import scenario_schema
 from hushnet.simulator.language.yaml_source import read_file, read_text
@@ -108,16 +106,6 @@ def test_docstrings_of_fields_are_their_descriptions(validator, model):
     assert {name: properties[name]["description"] for name in documented} == documented
 
 
-def test_commands_that_collect_no_garbage_collect_it_again_afterwards(capsys):
-    assert gc.isenabled()
-    assert main(["schema"]) == main(["list", "clocks"]) == 0
-    assert gc.isenabled()
-
-
-def test_so_is_what_new_scenario_writes(validator):
-    assert validator.is_valid(plain(read_text(scenario_text("mine"), "mine").data))
-
-
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 40))])
 def test_mutants_are_refused_by_both_or_by_none(seed, validator, files):
     rng = random.Random(seed)
@@ -195,39 +183,3 @@ def test_what_one_field_says_by_itself_is_judged_alike(validator, field, value):
     assert complaint(data) == ""
     assert bool(complaint({**data, field: value})) == wrong
     assert validator.is_valid({**data, field: value}) != wrong
-
-
-def with_floats(data):
-    """The same data, every whole number written as a float."""
-    if isinstance(data, dict):
-        return {key: with_floats(value) for key, value in data.items()}
-    if isinstance(data, list):
-        return [with_floats(value) for value in data]
-    return float(data) if type(data) is int else data
-
-
-def test_a_float_without_a_fraction_is_a_whole_number_to_both(validator, files):
-    # JSON Schema, section 4.2.3: 1.0 and 1 are the same integer.
-    for name, data in files.items():
-        floats = with_floats(data)
-        assert validator.is_valid(floats), name
-        assert complaint(floats) == "", name
-
-
-def test_scenarios_with_whole_floats_are_the_same_scenarios(files):
-    as_numbers, as_floats = (load(data).scenario for data in (files["quickstart"], with_floats(files["quickstart"])))
-    assert as_floats == as_numbers
-    assert type(as_floats.task.agents) is int
-
-
-@pytest.mark.parametrize("value", [8.5, 1e300, True, "8.0"])
-def test_what_is_no_whole_number_is_one_to_neither(validator, files, value):
-    data = copy.deepcopy(files["quickstart"])
-    data["task"]["agents"] = value
-    assert not validator.is_valid(data)
-    assert "task.agents" in complaint(data)
-
-
-def test_fractions_of_a_sweep_stay_what_they_are(files):
-    data = {**files["quickstart"], "sweep": {"network.latency": [1.0, 2.0], "task.agents": [80.0, 90.0]}}
-    assert next(point.values for point in load(data).points) == {"network.latency": 1.0, "task.agents": 80}

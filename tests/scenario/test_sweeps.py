@@ -4,15 +4,11 @@ import json
 
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.language.loading import load
-from hushnet.simulator.language.schema import scenario_schema
 from hushnet.simulator.language.sweep_parameters import Geometric, Range, Together
 from hushnet.simulator.language.sweeps import axes, expand
 from hypothesis import given
 from hypothesis import strategies as st
-
-from .refusal import check_mistake
 
 BASE = """\
 schema: 1
@@ -33,10 +29,6 @@ def loaded(tmp_path, *lines, **options):
     return load(path, **options)
 
 
-def along(found, name):
-    return [point.values[name] for point in found.points]
-
-
 @pytest.mark.parametrize(
     ("ends", "values"),
     [
@@ -50,17 +42,6 @@ def test_a_range_has_the_last_value_if_its_steps_meet_it(ends, values):
     found = Range.model_validate(dict(zip(("from", "to", "step"), ends, strict=True))).values()
     assert found == values
     assert [type(value) for value in found] == [type(value) for value in values]
-
-
-def test_whole_numbers_in_equal_ratios_are_the_nearest_ones():
-    assert Geometric.model_validate({"log": [1, 100, 4]}).values() == [1, 5, 22, 100]  # 4.64 and 21.5
-    assert Geometric.model_validate({"log": [100, 1, 4]}).values() == [100, 22, 5, 1]
-
-
-def test_places_are_different_where_tables_write_them_differently():
-    """Rows of the same cell would be counted as seeds of one place."""
-    (axis,) = axes({"task.points": [1, True, "one"]})
-    assert [(type(place), place) for place in axis.places] == [(int, 1), (bool, True), (str, "one")]
 
 
 @pytest.mark.parametrize(
@@ -93,12 +74,6 @@ def test_logarithmic_values_keep_their_ends_and_their_ratio(first, factor, count
     assert values == pytest.approx(exact, rel=5e-3)
 
 
-def test_logarithmic_values_are_short_and_whole_between_whole_ends():
-    values = Geometric.model_validate({"log": [0.01, 10, 7]}).values()
-    assert values == [0.01, 0.0316, 0.1, 0.316, 1.0, 3.16, 10.0]
-    assert Geometric.model_validate({"log": [1000, 10, 3]}).values() == [1000, 100, 10]
-
-
 def test_fields_that_move_together_are_one_axis(tmp_path):
     found = loaded(
         tmp_path,
@@ -111,41 +86,12 @@ def test_fields_that_move_together_are_one_axis(tmp_path):
     assert [(p.scenario.task.agents, p.scenario.stop.time) for p in found.points] == [(4, 10), (8, 20)] * 2
 
 
-def test_a_field_of_the_clock_may_be_swept_where_no_clock_is_written_down(tmp_path):
-    found = loaded(tmp_path, "sweep: {clock.rate: [0.5, 2.0]}", overrides=["stop.time=3"])
-    assert [(p.scenario.clock.kind, p.scenario.clock.rate) for p in found.points] == [
-        ("poisson", 0.5),
-        ("poisson", 2.0),
-    ]
-
-
-def test_a_whole_mapping_may_be_swept_and_goes_by_its_label_or_kind(tmp_path):
-    latencies = "[{kind: constant, value: 1.0}, {kind: exponential, mean: 1.0}]"
-    found = loaded(tmp_path, "sweep:", f"  network.latency: {latencies}")
-    assert along(found, "network.latency") == ["constant", "exponential"]
-    assert found.points[1].scenario.network.latency.mean == 1.0
-    found = loaded(
-        tmp_path, "sweep:", "  tail:", f"    zip: {{network.latency: {latencies}}}", "    labels: [none, long]"
-    )
-    assert along(found, "tail") == ["none", "long"]
-    assert found.points[0].scenario.network.latency.value == 1.0
-
-
 def test_braces_set_a_field_of_several_protocols_alike(tmp_path):
     found = loaded(tmp_path, "sweep:", "  protocols.{cd,admm}.mu: [0.1, 0.2]")
     for point, mu in zip(found.points, [0.1, 0.2], strict=True):
         assert [point.scenario.protocols[key].mu for key in ("cd", "admm")] == [mu, mu]
         assert point.values == {"protocols.{cd,admm}.mu": mu}
     assert expand("protocols.{a, b}.privacy.target") == ["protocols.a.privacy.target", "protocols.b.privacy.target"]
-
-
-def test_sweeping_one_protocol_leaves_the_runs_of_the_others_as_they_are(tmp_path):
-    found = loaded(tmp_path, "sweep:", "  size:", "    zip: {protocols.cd.mu: [0.1, 0.2], protocols.admm.rho: [1, 2]}")
-    experiment = Experiment(found, tmp_path / "results")
-    ids = {}
-    for run in experiment.runs():
-        ids.setdefault(run.protocol, set()).add(experiment.run_id(run))
-    assert {key: len(names) for key, names in ids.items()} == {"local": 1, "cd": 2, "admm": 2}
 
 
 def test_a_swept_scenario_is_plain_when_resolved_and_loads_again(tmp_path):
@@ -177,73 +123,3 @@ def test_the_quick_version_has_its_own_name_and_settings_and_yields_to_the_comma
     assert loaded(tmp_path, *lines, quick=True, overrides=["stop.time=3"]).scenario.stop.time == 3
     full = loaded(tmp_path, *lines)
     assert (full.scenario.scenario, full.scenario.stop.time, len(full.points)) == ("tiny", 2, 3)
-
-
-def test_a_scenario_without_a_quick_version_says_so(tmp_path):
-    with pytest.raises(
-        InputError, match=r"tiny\.yaml:1: has no quick version .quick: in the scenario.; shorten it with --set"
-    ):
-        loaded(tmp_path, quick=True)
-
-
-def test_the_schema_knows_every_form_of_values():
-    definitions = scenario_schema()["$defs"]
-    assert {"Range", "Geometric", "Together", "TuneParameters", "TargetParameters", "SeedPair"} <= set(definitions)
-
-
-MISTAKES = [
-    (["sweep: {network.loss: {log: [0.01, 0.1]}}"], 10, ["sweep.network.loss.log", "must be three numbers"]),
-    (["sweep: {network.loss: {log: [0, 0.1, 3]}}"], 10, ["sweep.network.loss.log[0] = 0: must be greater than 0"]),
-    (["sweep: {network.loss: {log: [0.1, 0.2, 1]}}"], 10, ["sweep.network.loss.log[2] = 1: must be at least 2"]),
-    (["sweep: {network.loss: {log: [0.1, 0.1, 3]}}"], 10, ["must differ"]),
-    (["sweep: {task.agents: {log: [1, 4, 9]}}"], 10, ["has no 9 different whole numbers; write 1.0 for fractions"]),
-    (["sweep: {network.loss: {lgo: [0.1, 0.2, 3]}}"], 10, ["unknown field 'lgo'; did you mean 'log'?"]),
-    (["sweep: {network.loss: {form: 0, to: 1, step: 1}}"], 10, ["unknown field 'form'; did you mean 'from'?"]),
-    (["sweep: {network.loss: {values: [0.1]}}"], 10, ["sweep.network.loss: must be a list of values, {from"]),
-    (["sweep: {network.loss: 0.3}"], 10, ["sweep.network.loss = 0.3: must be a list"]),
-    (["sweep: {network.loss: []}"], 10, ["sweep.network.loss = []: must have at least 1"]),
-    (["sweep: {network.loss: [0.1, 0.1]}"], 10, ["sweep.network.loss: names a value twice"]),
-    (["sweep:", "  network.loss:", "    - 0.1", "    - 2.0"], 13, ["network.loss = 2.0: must be less than 1"]),
-    (["sweep: {size: [0.1]}"], 10, ["sweep.size: cannot be swept", "zip: {path: values}"]),
-    (["sweep: {seeds: [1, 2]}"], 10, ["sweep.seeds: cannot be swept"]),
-    (["sweep: {protocols.dc.mu: [1]}"], 10, ["sweep.protocols.dc.mu: unknown protocol 'dc'; did you mean 'cd'?"]),
-    (["sweep:", "  protocols.{cd,dc}.mu: [1]"], 11, ["unknown protocol 'dc'; did you mean 'cd'?"]),
-    (["sweep:", "  protocols.{cd,cd}.mu: [1]"], 11, ["braces must list different protocols"]),
-    (["sweep:", "  network.{loss}: [1]"], 11, ["braces must list different protocols"]),
-    (["sweep:", "  protocols.{local,cd}.mu: [0.1]"], 11, ["protocols.local.mu: unknown field 'mu'"]),
-    (["sweep:", "  size:", "    zip: {network.loss: [0, 0.1], stop.time: [1]}"], 12, ["has 1 values, and network"]),
-    (["sweep:", "  size:", "    zip: {network.loss: [0, 0.1]}", "    labels: [a]"], 13, ["has 1 entries for 2 values"]),
-    (["sweep:", "  size:", "    zip: {network.loss: [0, 0.1]}", "    labels: [a, a]"], 13, ["labels: names a value"]),
-    (["sweep:", "  size:", "    zip: {network.loss: [0, 0], stop.time: [1, 2]}"], 12, ["give every place a label"]),
-    (["sweep:", "  size:", "    zip: {network.loss: [0, 0.1]}", "    lables: [a, b]"], 13, ["did you mean 'labels'?"]),
-    (["sweep: {size: {labels: [a]}}"], 10, ["sweep.size.zip: is missing"]),
-    (["sweep: {size: {zip: {}}}"], 10, ["sweep.size.zip: must have at least 1"]),
-    (["sweep: {size: {zip: {netwrk.loss: [0.1]}}}"], 10, ["cannot be swept; did you mean 'network'?"]),
-    (["sweep: {size: {zip: {network.loss: {zip: {stop.time: [1]}}}}}"], 10, ["size.zip.network.loss: must be a list"]),
-    (["sweep: {time: {zip: {network.loss: [0.1]}}}"], 10, ["sweep.time: is a column of the results"]),
-    (["sweep: {a.b: {zip: {network.loss: [0.1]}}}"], 10, ["sweep.a.b: needs a name without dots"]),
-    (["sweep: {network.loss: [0.1], size: {zip: {network.loss: [0.2]}}}"], 10, ["network.loss is set twice"]),
-    (["sweep: {network.latency: [1], network.latency.mean: [2]}"], 10, ["network.latency.mean is set twice"]),
-    (["quick: {netwrk.loss: 0.1}"], 10, ["unknown field 'netwrk'; did you mean 'network'?"]),
-    (["quick: {stop.time: -1}"], 10, ["stop.time = -1: must be at least 1e-09"]),
-    (["quick: {protocols.dc.mu: 1}"], 10, ["quick.protocols.dc.mu: unknown protocol 'dc'; did you mean 'cd'?"]),
-    (["quick: {stop..time: 1}"], 10, ["quick.stop..time: must be a path"]),
-    (["quick: [1]"], 10, ["quick = [1]: must be a mapping"]),
-    (["target: {metric: accuracy}"], 10, ["target: give exactly one of share and level"]),
-    (["target: {share: 1.5}"], 10, ["target.share = 1.5: must be less than 1"]),
-    (["target: {metric: rmse, share: 0.9}"], 10, ["target.share = 0.9: is admissible only with metric: objective or"]),
-    (["target: {share: 0.9, of: cd}"], 10, ["target.of = 'cd': is admissible only with a share of metric: accuracy"]),
-    (["target: {metric: accuracy, level: 1, of: cd}"], 10, ["target.of = 'cd': is admissible only with a share"]),
-    (["target: {metric: accuracy, share: 0.9, of: dc}"], 10, ["target.of = 'dc': unknown protocol; did you mean"]),
-    (["target: {metric: accuracy, share: 0.9, of: {cd: dc}}"], 10, ["target.of.cd = 'dc': unknown protocol"]),
-    (["target: {metric: accuracy, share: 0.9, of: {dc: cd}}"], 10, ["target.of.dc", "unknown protocol 'dc'"]),
-    (["target: {metric: acuracy, level: 1}"], 10, ["target.metric = 'acuracy': metric is not recorded; did you mean"]),
-    (["seeds: [{data: 1, run: 2}, {data: 2, run: 2}]"], 10, ["names a seed twice"]),
-    (["seeds: [{data: 1}]"], 10, ["seeds[0].run: is missing"]),
-    (["validation: 1"], 10, ["validation = 1: must be less than 1"]),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("lines", "line", "says"), MISTAKES, ids=[" ".join(case[0])[:60] for case in MISTAKES])
-def test_a_mistake_is_one_sentence_at_its_line(lines, line, says, tmp_path, capsys):
-    check_mistake(tmp_path / "wrong.yaml", BASE, lines, line, says, capsys)

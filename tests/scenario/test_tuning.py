@@ -6,19 +6,19 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hushnet.agents.errors import Divergence, InputError
+from hushnet.agents.errors import InputError
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.linear_classification import LinearClassification
 from hushnet.agents.tasks.splits import validation_part
-from hushnet.simulator.analysis.results import load_all
+from hushnet.simulator.analysis.results import Collection, load_all
 from hushnet.simulator.experiment import Experiment, execute, perform, run
-from hushnet.simulator.experiment.tuning import choose, sentences, trial_experiment
-from hushnet.simulator.language.loading import load, tuned
+from hushnet.simulator.experiment.trial_scores import Trial, exploded_runs, without_exploded
+from hushnet.simulator.experiment.tuning import choose, in_short, sentences, trial_experiment
+from hushnet.simulator.language.loading import load
 from hushnet.simulator.language.trials import FIRST_SEED, trial_seeds
+from hushnet.simulator.storage.files import json_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from .refusal import check_mistake
 
 TUNE = {"over": {"cd.mu": [0.01, 0.1, 1.0], "mp.alpha": [0.5, 0.9, 0.99]}, "seeds": 2}
 
@@ -100,25 +100,6 @@ def test_held_out_rows_can_be_measured_on_every_sort_of_task(task, topology, pro
     assert result.manifest["task"]["notes"]["validation"] == 0.3
 
 
-def test_tuning_one_protocol_leaves_the_runs_of_the_others_as_they_are(tmp_path):
-    ids = []
-    for tune in (None, {"over": {"cd.mu": [0.1, 0.2]}, "seeds": 1}):
-        experiment = Experiment(load(written(tune=tune)), tmp_path)
-        if tune:
-            experiment.loaded = tuned(experiment.loaded, [{"cd": {"mu": 0.1}}])
-        ids.append({(run.protocol, run.seed): experiment.run_id(run) for run in experiment.runs()})
-    assert {key for key in ids[0] if ids[0][key] != ids[1][key]} == {("cd", 0), ("cd", 1)}
-
-
-def test_trials_never_share_a_seed_with_the_reported_runs():
-    seeds = [0, FIRST_SEED, FIRST_SEED + 2]
-    scenario = load(written(seeds=seeds)).scenario
-    assert [(pair.data, pair.run) for pair in trial_seeds(scenario)] == [
-        (FIRST_SEED + 1, FIRST_SEED + 1),
-        (FIRST_SEED + 3, FIRST_SEED + 3),
-    ]
-
-
 def test_trials_on_a_data_set_from_a_file_keep_its_reported_split(tmp_path):
     rows = "\n".join(f"{agent},{agent + row},{row % 2}" for agent in range(4) for row in range(6))
     (tmp_path / "rows.csv").write_text(f"who,x,y\n{rows}\n", encoding="utf-8")
@@ -162,15 +143,6 @@ def test_the_best_mean_is_chosen_and_reported_with(done):
     assert collection.index["target"] == {"metric": "accuracy", "level": 0.7}
 
 
-def test_a_second_time_nothing_is_tried_or_run_again(done):
-    _, folder = done
-    experiment = Experiment(load(written(sweep={"network.loss": [0.0, 0.2]})), folder)
-    answers = []
-    perform(experiment, on_run=lambda run, answer: answers.append(answer.there))
-    assert len(answers) == 2 * 3 * 2 + 2 * 2 * 3
-    assert all(answers)
-
-
 def test_tuning_at_each_point_may_choose_differently_and_says_where(tmp_path):
     data = written(sweep={"task.dimension": [2, 6]}, tune={**TUNE, "at": "each point"})
     collection = run(data, out=tmp_path)
@@ -182,13 +154,6 @@ def test_tuning_at_each_point_may_choose_differently_and_says_where(tmp_path):
         (field, value), key = *entry["values"].items(), entry["protocol"]
         manifests = [m for m in collection.manifests if m["protocol"] == key and m["grid"] == entry["grid"]]
         assert {m["scenario"]["protocols"][key][field] for m in manifests} == {value}
-
-
-BY_ONE = {
-    "protocols": {"ref": {"kind": "coordinate_descent"}, "cd": {"like": "ref"}, "mp": {"kind": "model_propagation"}},
-    "record": {"every": 1.0, "metrics": ["objective", "accuracy"], "objective_of": "ref"},
-}
-"""Measured by the objective of a protocol that is not tuned."""
 
 
 def with_scores(monkeypatch, tmp_path, scores, fields=None, **tune):
@@ -215,41 +180,68 @@ def test_a_best_value_at_an_end_and_broken_trials_are_warned_of(monkeypatch, tmp
     assert any("no test row" in line for line, _ in lines)
 
 
-def test_of_equal_trials_the_first_is_chosen_and_less_is_better_for_a_loss(monkeypatch, tmp_path):
-    scores = {"cd": [0.5, 0.4, 0.4], "mp": [0.1, 0.1, 0.2]}
-    account = with_scores(monkeypatch, tmp_path, scores, BY_ONE, metric="objective")
-    assert [c["values"] for c in account["chosen"]] == [{"mu": 0.1}, {"alpha": 0.5}]
-    level = [warning for warning in account["warnings"] if "equally well" in warning]
-    assert [warning[:28] for warning in level] == ["2 of 3 trials of cd did equa", "2 of 3 trials of mp did equa"]
+@pytest.mark.parametrize(
+    ("at", "chosen", "said"),
+    [
+        ("first", [0.1], "tuned at network.loss = 0.0, and used at every point by validation accuracy: cd.mu 0.1 of "),
+        ("first point", [0.1], "tuned at network.loss = 0.0, and used at every point by "),
+        ("every point", [0.1, 1.0], "tuned at every point by validation accuracy: cd.mu 0.1 or 1.0 of 0.01, 0.1, 1.0"),
+        ("worst", [0.01], "tuned for the worst of all points, and used at all of them by "),
+    ],
+)
+def test_a_summary_says_where_it_was_tuned_and_over_what(monkeypatch, tmp_path, at, chosen, said):
+    scores = {0.0: [0.6, 0.9, 0.5], 0.2: [0.7, 0.4, 0.8]}  # by point and trial: worst are 0.6, 0.4 and 0.5
+    experiment = Experiment(
+        load(
+            written(tune={"over": {"cd.mu": [0.01, 0.1, 1.0]}, "seeds": 1, "at": at}, sweep={"network.loss": [*scores]})
+        ),
+        tmp_path,
+    )
+    trials = trial_experiment(experiment)
+    assert trials is not None
+    perform(trials)
+    there = load_all(tmp_path / "tuning")
+    value = [scores[m["grid"]["network.loss"]][m["grid"]["trial"]] for m in there.manifests]
+    frame = pd.DataFrame({"run": there.runs, "value": value})
+    monkeypatch.setattr("hushnet.simulator.experiment.tuning.final_values", lambda *_: frame)
+    loaded = choose(experiment, lambda _: [])
+    assert [entry["values"]["mu"] for entry in loaded.tuning["chosen"]] == chosen
+    assert [point.scenario.protocols["cd"].mu for point in loaded.points] == (chosen * 2)[:2]
+    assert in_short(loaded.tuning).startswith(said)
 
 
-def test_a_protocol_of_which_no_trial_ends_cannot_be_tuned(monkeypatch, tmp_path):
-    with pytest.raises(Divergence, match="none of the 3 trials of mp reached its end"):
-        with_scores(monkeypatch, tmp_path, {"cd": [1, 1, 1], "mp": [np.nan] * 3})
+def test_a_curve_that_exploded_does_not_win_by_its_end():
+    made = pd.DataFrame(
+        [
+            (f"{trial}", "objective", "gap", value)
+            for trial, curve in enumerate([[0.1, 1.1, 1.2], [1.0, 11.0, 0.1], [1.0, 9.9, 0.5]])
+            for value in curve
+        ],
+        columns=["run", "metric", "statistic", "value"],
+    )
+    manifests = [
+        {"protocol": "cd", "seed": 7, "grid": {"trial": trial}, "task": {"metric": "accuracy"}} for trial in range(3)
+    ]
+    there = Collection(made, made, manifests, ["0", "1", "2"])
+    exploded = exploded_runs(there, "objective", "gap")
+    assert {json.loads(where)["trial"] for _, _, where in exploded} == {1}
+    tried = [Trial("cd", 0, k, {}, {7: score}, json_text({"trial": k})) for k, score in enumerate([0.8, 0.1, 0.5])]
+    kept, said = without_exploded(tried, exploded)
+    assert [np.isfinite(trial.score) for trial in kept] == [True, False, True]
+    assert said[0].startswith("1 of 3 trials of cd were more than 10 times worse on the way than at both ends")
+    wild = {("cd", 7, trial.where) for trial in tried}
+    assert without_exploded(tried, wild)[0] == tried, "where all did, the best of them is taken"
 
 
-def test_a_trial_may_be_judged_by_all_its_records_and_not_by_its_end(tmp_path):
-    names = {}
-    for over in (False, True):
-        tune = {"over": {"cd.mu": [0.01, 1.0]}, "metric": "accuracy", "seeds": 1, "over_the_run": over}
-        loaded = load(written(tune=tune, record={"every": 1.0, "metrics": ["accuracy"]}))
-        chosen = choose(Experiment(loaded, tmp_path / str(over)), perform)
-        trials = load_all(tmp_path / str(over) / "tuning").trace.query("protocol == 'cd' and statistic == 'mean'")
-        by_run = trials.groupby("run")["value"]
-        scores = by_run.mean() if over else by_run.last()
-        assert chosen.tuning["chosen"][0]["score"] == pytest.approx(scores.max())
-        names[over] = chosen.tuning["decided_by"]
-    assert names == {False: "accuracy mean", True: "accuracy mean over the run"}
-
-
-def test_a_random_subset_gives_protocols_of_different_sizes_equal_trials():
-    over = {"cd.mu": {"log": [0.01, 1.0, 5]}, "cd.confidence": ["count", "relative"], "mp.alpha": [0.5, 0.9, 0.99]}
-    loaded = load(written(tune={"over": over, "trials": 3}))
-    assert len(loaded.trials) == 3
-    choices = loaded.scenario.tune.choices()
-    assert {key: len(each) for key, each in choices.items()} == {"cd": 3, "mp": 3}
-    assert len({json.dumps(choice) for choice in choices["cd"]}) == 3
-    assert load(written(tune={"over": over, "trials": 3})).scenario.tune.choices() == choices
+def test_tuning_on_test_rows_is_warned_of(monkeypatch, tmp_path):
+    account = with_scores(
+        monkeypatch,
+        tmp_path,
+        {"cd": [0.7, 0.9, 0.8], "mp": [0.7, 0.9, 0.8]},
+        {"record": {"every": 1.0}},
+        metric="accuracy",
+    )
+    assert "tuned by accuracy, which looks at test rows" in account["warnings"][0]
 
 
 def test_tuned_fields_are_listed_beside_a_private_protocols_epsilon(tmp_path):
@@ -260,46 +252,6 @@ def test_tuned_fields_are_listed_beside_a_private_protocols_epsilon(tmp_path):
         assert "tuned mu (chosen by looking at data)" in manifest["privacy"]["assumed_public"]
         assert manifest["privacy"]["verified"] <= 1.0
     assert len({m["scenario"]["protocols"][m["protocol"]]["mu"] for m in collection.manifests}) == 1
-
-
-BASE = """\
-schema: 1
-scenario: tiny
-task: {kind: linear_classification, agents: 4, dimension: 3}
-topology: {kind: ring}
-protocols:
-  cd: {kind: coordinate_descent}
-  mp: {kind: model_propagation}
-stop: {time: 2}
-seeds: [0, 7]
-"""
-
-MISTAKES = [
-    (["tune: {over: {cd.mu: [0.1, 0.2], mp.alpha: [0.5, 0.6, 0.7]}}"], 10, ["cd has 2, mp has 3", "or trials: 2"]),
-    (["tune: {over: {cd.mu: [0.1, 0.2]}, trials: 3}"], 10, ["tune.trials = 3: must be at most 2"]),
-    (["tune: {over: {dc.mu: [0.1]}}"], 10, ["tune.over.dc.mu: unknown protocol 'dc'; did you mean 'cd'?"]),
-    (["tune: {over: {cd: [0.1]}}"], 10, ["must be a protocol and one of its fields, such as cd.step_size"]),
-    (["tune: {over: {cd.kind: [local]}}"], 10, ["tune.over.cd.kind: must be a protocol and one of its fields"]),
-    (["tune:", "  over:", "    cd.nu: [0.1]"], 12, ["protocols.cd.nu: unknown field 'nu'; did you mean 'mu'?"]),
-    (["tune:", "  over:", "    cd.mu: [0.1, -1]"], 12, ["protocols.cd.mu = -1: must be greater than 0"]),
-    (["tune: {over: {cd.mu: 0.1}}"], 10, ["tune.over.cd.mu = 0.1: must be a list"]),
-    (["tune: {over: {cd.mu: [0.1, 0.1]}}"], 10, ["tune.over.cd.mu: names a value twice"]),
-    (["tune: {over: {cd.mu: [1, 1.0]}}"], 10, ["tune.over.cd.mu: names a value twice, as 1 and 1.0"]),
-    (["tune: {over: {}}"], 10, ["tune.over: must have at least 1"]),
-    (["tune: {over: {cd.mu: [0.1]}, seeds: [3, 7]}"], 10, ["tune.seeds[1] = 7: is a seed of the reported runs"]),
-    (["tune: {over: {cd.mu: [0.1]}, seeds: [3, 3]}"], 10, ["tune.seeds", "names a seed twice"]),
-    (["tune: {over: {cd.mu: [0.1]}, seeds: 1000000000}"], 10, ["tune.seeds", "at most 100000 are admissible"]),
-    (["tune: {over: {cd.mu: [0.1]}, metric: acuracy}"], 10, ["tune.metric = 'acuracy': cannot decide; did you mean"]),
-    (["tune: {over: {cd.mu: [0.1]}, share: 1}"], 10, ["tune.share = 1: must be less than 1"]),
-    (["tune: {over: {cd.mu: [0.1]}, at: last point}"], 10, ["tune.at = 'last point': is not admissible"]),
-    (["tune: {over: {cd.mu: [0.1]}}", "sweep: {protocols.cd.mu: [1]}"], 10, ["protocols.cd.mu is set twice"]),
-    (["tune: {over: {cd.privacy: [null], cd.privacy.clip: [1.0]}}"], 10, ["is set twice"]),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("lines", "line", "says"), MISTAKES, ids=[" ".join(case[0])[:60] for case in MISTAKES])
-def test_a_mistake_is_one_sentence_at_its_line(lines, line, says, tmp_path, capsys):
-    check_mistake(tmp_path / "wrong.yaml", BASE, lines, line, says, capsys)
 
 
 def test_an_objective_that_the_tuned_field_changes_cannot_decide(tmp_path):

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from hushnet.agents.errors import InputError
-from hushnet.simulator.language.yaml_source import dotted, read_file, read_text, show
+from hushnet.simulator.language.yaml_source import read_file, read_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -76,13 +76,6 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
     path = tmp_path / "a.yaml"
     path.write_bytes(b"\xef\xbb\xbfa: 1\n")
     assert read_file(path).data == {"a": 1}
-
-
-def test_values_are_shown_as_they_are_written():
-    assert [show(value) for value in (True, None, math.nan, -math.inf, "x", "y" * 100)] == [
-        "true", "null", ".nan", "-.inf", "'x'", "'" + "y" * 56 + "...",
-    ]  # fmt: skip
-    assert dotted(("a", 0, "b")) == "a[0].b"
 
 
 scalars = (

@@ -6,12 +6,12 @@
 
 from __future__ import annotations
 
-from .base import Mechanism, Noise, Norm
 from .gamma import GAMMA
 from .gaussian import GAUSSIAN
 from .laplace import LAPLACE
-from .loss import LossExtent, PrivacyLoss, RandomisedResponse
-from .registry import NoiseName, mechanism_of, noise_of, noises, register
+from .mechanism import Mechanism, Noise, Norm
+from .mechanism_registry import NoiseName, mechanism_of, noise_of, noises, register
+from .privacy_loss import LossExtent, PrivacyLoss, RandomisedResponse
 from .release import (
     AgentStream,
     Implied,

@@ -16,10 +16,10 @@ from functools import cache
 from itertools import product
 from typing import NamedTuple
 
-from .base import Mechanism, Noise
 from .draw_checks import FALSE_ALARM, MechanismViolation, check_noise, check_repeatable, check_tails
 from .loss_checks import check_loss
-from .registry import shipped
+from .mechanism import Mechanism, Noise
+from .mechanism_registry import shipped
 
 __all__ = ["FALSE_ALARM", "MechanismViolation", "Use", "check_mechanism", "doubt", "proved", "unproved"]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from .base import Noise
+from .mechanism import Noise
 
 Array = NDArray[np.float64]
 

@@ -32,10 +32,10 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from .base import Noise
 from .laplace import LaplaceLoss
-from .loss import LARGEST_LOSS, LossExtent, PrivacyLoss, RandomisedResponse
-from .registry import ship
+from .mechanism import Noise
+from .mechanism_registry import ship
+from .privacy_loss import LARGEST_LOSS, LossExtent, PrivacyLoss, RandomisedResponse
 
 NODES = 100
 """Nodes of the integral over the norm: its error is below `MARGIN`, which is added to delta."""

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..composition import gaussian_epsilon
-from .base import Noise
-from .loss import LossExtent, PrivacyLoss
-from .registry import ship
+from .mechanism import Noise
+from .mechanism_registry import ship
+from .privacy_loss import LossExtent, PrivacyLoss
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution

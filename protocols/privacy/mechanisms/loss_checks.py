@@ -8,10 +8,10 @@ import math
 
 import numpy as np
 
-from .base import Noise
 from .draw_checks import DEVIATIONS, ROUGHNESS, VECTORS, Array, density, directions, line, ratio_of, require, rng_of
 from .gaussian import GaussianLoss
-from .loss import PrivacyLoss
+from .mechanism import Noise
+from .privacy_loss import PrivacyLoss
 
 SHIFTS = (1.0, -1.0, 0.7, 0.2)
 NEAR = 4.0

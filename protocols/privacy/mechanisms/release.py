@@ -14,8 +14,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .base import Norm
-from .registry import mechanism_of
+from .mechanism import Norm
+from .mechanism_registry import mechanism_of
 
 SensitivitySource = Literal["claimed", "clip", "data_check"]
 
@@ -135,7 +135,9 @@ class Release:
         kind = mechanism_of(self.mechanism)
         return noise_multiplier(self.scale, self.sensitivity if kind.free or kind.noisy else math.inf)
 
-    def perturb(self, vector: NDArray[np.float64], *, rng: np.random.Generator) -> NDArray[np.float64]:
+    def perturb(
+        self, vector: NDArray[np.float64], *, rng: np.random.Generator, tell: Tell | None = None
+    ) -> NDArray[np.float64]:
         """Add this release's noise to a vector; every call draws anew, and is charged when the release is sent.
 
         What comes out has to go out under this release (``me.send``), or be charged by ``me.disclose`` where it goes
@@ -147,6 +149,8 @@ class Release:
             The exact value.
         rng : numpy.random.Generator
             The agent's noise stream; the watcher of a `WatchedStream` is told, and may put another value in place.
+        tell : callable, optional
+            Told the (p,) noise.
 
         Returns
         -------
@@ -163,7 +167,10 @@ class Release:
         if not self.noisy:
             return vector
         self.note_draw()
-        noisy = vector + draw_noise(self.mechanism, vector.shape, self.scale, rng=rng)
+        noise = draw_noise(self.mechanism, vector.shape, self.scale, rng=rng)
+        if tell is not None:
+            tell(noise)
+        noisy = vector + noise
         return rng.watcher.noisy(self, vector, noisy) if isinstance(rng, WatchedStream) else noisy
 
     def perturb_objective(
@@ -218,6 +225,7 @@ class Release:
 Solve = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 Implied = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 LogJacobian = Callable[[NDArray[np.float64]], float]
+Tell = Callable[[NDArray[np.float64]], None]
 
 
 class Watcher(Protocol):

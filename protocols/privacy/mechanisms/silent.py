@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import final
 
-from .base import Mechanism
-from .registry import ship
+from .mechanism import Mechanism
+from .mechanism_registry import ship
 
 
 @final

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from .contract import Use, around, unproved
-from .registry import mechanism_of, shipped
+from .mechanism_registry import mechanism_of, shipped
 from .release import Release
 
 EXACT = 64
@@ -19,8 +19,8 @@ class Uses:
         self._known: dict[str, dict[tuple[float, ...], Use]] = {}
 
     def note(self, release: Release, width: int = 0) -> None:
-        """Remember a release; ``width`` is the length of what is sent, or 0, where it declares no dimension."""
-        if not release.noisy or shipped(mechanism_of(release.mechanism)):
+        """Remember a noisy release; ``width`` is the length of what is sent, or 0, where it declares no dimension."""
+        if shipped(mechanism_of(release.mechanism)):
             return
         use = Use(release.multiplier, release.sampling, release.dimension or width or 1, release.scale)
         known = self._known.setdefault(release.mechanism, {})

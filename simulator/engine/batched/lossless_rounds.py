@@ -1,23 +1,22 @@
-"""Lock-step rounds, compiled: the messages that each agent waits for, and the copies in flight between agents.
+"""Lock-step rounds, compiled: the messages that each agent waits for, and how they are shown.
 
 Agent i's k-th round begins at B_i(k), the later of its own step of round k - 1 and of the arrivals of all neighbours'
 messages of round k - 1, and ends an interval of its clock later. So an agent's ends follow from its neighbours' by
 maxima and sums. As nothing is lost, the arrival of a message is known as soon as it is sent: whoever sends the last
-message of a barrier sets the end of the round that follows, on the heap of wake-ups.
+message of a barrier sets the end of the round that follows, on the heap of wake-ups. No message needs an event: copies
+are under way as broadcasts are (`hushnet.simulator.rules.lazy`), and windows are theirs.
 
-Of what an agent holds of a neighbour, two rounds suffice beside the one that its inbox shows: a step of round k has
-read round k - 1 of every neighbour, so a neighbour that is in round k + 1 has read round k of the agent, and neighbours
-are never more than one round apart. Barriers that are being waited for, and copies that are not shown yet, are
-therefore distinguished by the parity of their round.
+A step of round k has read round k - 1 of every neighbour, so a neighbour that is in round k + 1 has read round k of the
+agent, and neighbours are never more than one round apart. Barriers that are being waited for are therefore
+distinguished by the parity of their round, and a step shows what is under way of the round before its own.
 
 A copy is shown after it has arrived, so that nothing has to be known of arrivals but their maximum, and at record
 instants how many are still to come. A neighbour that has fallen silent is no longer expected. An agent that has fallen
-silent opens no barrier and reads nothing: copies on their way to it, of which there may be many, are only counted.
+silent opens no barrier and reads nothing: copies on their way to it are only counted.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,22 +24,15 @@ import numpy as np
 from ....agents.compilation import compiled, part
 from ....agents.graph import Graph
 from ...network.network import KINDS
-from ...rules.clocks import next_time
-from ...rules.delivery import (
-    count_departures,
-    count_message,
-    draw_copies,
-    drawn_copy,
-    release_version,
-    time_under_way,
-)
+from ...rules.clock_rules import next_time, push
+from ...rules.delivery import count_message, draw_copies, drawn_copy, release_version, take_row
+from ...rules.lazy import send_copy
 from ...tables.run import RunTables
-from ...tables.tallies import DELIVERED, DELIVERED_BYTES, IN_FLIGHT, IN_FLIGHT_BYTES, ORDER
-from .wake_heap import push
+from ...tables.tallies import DELIVERED, DELIVERED_BYTES, FREE_NODES, IN_FLIGHT, IN_FLIGHT_BYTES
 
 
 class LosslessRounds(NamedTuple):
-    """Barriers and copies of lossless rounds; compiled functions take them as one argument.
+    """Barriers of lossless rounds; compiled functions take them as one argument.
 
     The parity of a round is that of the tick at its end.
 
@@ -54,69 +46,20 @@ class LosslessRounds(NamedTuple):
         By parity of the round: arrival of the last one of the others.
     begun : (n,) int64
         Rounds that each agent has begun.
-    versions : (2, Q) int64
-        By parity and inbox slot: the version that the slot is to show, with a reference; -1 for none.
-    arrivals : (2, (kinds + 1) E) float64
-        By parity, kind and the directed edge that it was sent over: when the last copy arrives. The kind after all
-        kinds has no numbers.
-    sent_after : (2, n) int64
-        By parity and sender: order of the last message before those of the round.
-    told : (D,) float64
-        By rank of the neighbour: arrival of the last copy of the round that is about to end.
-    late : (1,) int64
-        Copies that were sent to silent agents, as far as they are remembered.
-    late_arrival, late_size, late_order : (L,)
-        Of each of them.
     """
 
     expected: Any
     missing: Any
     latest: Any
     begun: Any
-    versions: Any
-    arrivals: Any
-    sent_after: Any
-    told: Any
-    late: Any
-    late_arrival: Any
-    late_size: Any
-    late_order: Any
 
 
-def first_rounds(graph: Graph, silent: Any, kinds: int) -> LosslessRounds:
+def first_rounds(graph: Graph, silent: Any) -> LosslessRounds:
     """The first round of all agents, of which (n,) some are ``silent`` from the start, and nobody waits for them."""
-    agents, edges = graph.agents, len(graph.heads)
-    speaking = np.bincount(graph.tails[~silent[graph.heads]], minlength=agents)
-    expected = 1 + speaking.astype(np.int64)
-    return LosslessRounds(
-        expected=expected,
-        missing=np.stack([expected, expected], axis=1),
-        latest=np.zeros((agents, 2)),
-        begun=np.ones(agents, dtype=np.int64),
-        versions=np.full((2, kinds * edges), -1, dtype=np.int64),
-        arrivals=np.full((2, (kinds + 1) * edges), -math.inf),
-        sent_after=np.zeros((2, agents), dtype=np.int64),
-        told=np.zeros(int(graph.degrees.max(initial=0))),
-        late=np.zeros(1, dtype=np.int64),
-        late_arrival=np.empty(0),
-        late_size=np.empty(0, dtype=np.int64),
-        late_order=np.empty(0, dtype=np.int64),
-    )
-
-
-def with_late_room(rounds: LosslessRounds, now: float, copies: int) -> LosslessRounds:
-    """Rounds that can remember so many more copies to silent agents, and no longer those that came before ``now``."""
-    count = int(rounds.late[0])
-    if len(rounds.late_arrival) - count >= copies:
-        return rounds
-    coming = rounds.late_arrival[:count] >= now
-    count = int(coming.sum())
-    columns = {name: getattr(rounds, name) for name in ("late_arrival", "late_size", "late_order")}
-    for name, old in columns.items():
-        columns[name] = np.zeros(2 * (count + copies), dtype=old.dtype)
-        columns[name][:count] = old[: len(coming)][coming]
-    rounds.late[0] = count
-    return rounds._replace(**columns)
+    agents = graph.agents
+    expected = 1 + np.bincount(graph.tails[~silent[graph.heads]], minlength=agents).astype(np.int64)
+    missing, begun = np.stack([expected, expected], axis=1), np.ones(agents, dtype=np.int64)
+    return LosslessRounds(expected, missing, np.zeros((agents, 2)), begun)
 
 
 @part(_nrt=False)
@@ -150,34 +93,52 @@ def expect_no_more(rounds: LosslessRounds, agent: int, number: int):  # pragma: 
 @part(_nrt=False)
 def close_round(run: RunTables, rounds: LosslessRounds, agent: int, now: float):  # pragma: no cover - compiled
     """Let everybody hold the message of the round that an agent has just ended: what it sent at this tick."""
-    number, first, last = run.agents.ticks[agent] + 1, run.offsets[agent], run.agents.silent[agent]
-    for edge in range(first, run.offsets[agent + 1]):
-        receiver = run.heads[edge]
+    edges, tick, last = len(run.heads), run.agents.ticks[agent], run.agents.silent[agent]
+    for edge in range(run.offsets[agent], run.offsets[agent + 1]):
+        receiver, arrival = run.heads[edge], now
         if run.agents.silent[receiver]:
             continue
+        for slot in range(run.reverse[edge], len(run.slots), edges):
+            node = run.slots.first_node[slot]
+            if node >= 0 and run.versions.tick[run.nodes.version[node]] == tick:
+                arrival = max(arrival, run.nodes.arrival[node])
         if last:
-            expect_no_more(rounds, receiver, number)
-        hold(run, rounds, receiver, number, rounds.told[edge - first])
+            expect_no_more(rounds, receiver, tick + 1)
+        hold(run, rounds, receiver, tick + 1, arrival)
     if not last:
-        hold(run, rounds, agent, number, now)
+        hold(run, rounds, agent, tick + 1, now)
 
 
 @part(_nrt=False)
-def open_step(run: RunTables, rounds: LosslessRounds, agent: int, now: float):  # pragma: no cover - compiled
-    """Let an agent's inbox show the round before the one that it ends, and nothing have been sent in this one yet."""
-    edges, first, last = len(run.heads), run.offsets[agent], run.offsets[agent + 1]
-    tick = run.agents.ticks[agent]
-    rounds.sent_after[tick & 1, agent] = run.counts[ORDER]
-    for rank in range(last - first):
-        rounds.told[rank] = now
-    versions = rounds.versions[(tick - 1) & 1]
-    for before in range(0, len(run.slots), max(1, edges)):
-        for slot in range(before + first, before + last):
-            row, old = versions[slot], run.slots.known[slot]
-            if row >= 0:
-                versions[slot], run.slots.known[slot] = -1, row  # when it was heard, `note_heard` says later
-                if old >= 0:
-                    release_version(run, old)
+def free_node(run: RunTables, slot: int, before: int, node: int):  # pragma: no cover - compiled
+    """Take a copy from the list of its slot, where it follows another one or (-1) none."""
+    if before < 0:
+        run.slots.first_node[slot] = run.nodes.following[node]
+    else:
+        run.nodes.following[before] = run.nodes.following[node]
+    run.nodes.free[run.counts[FREE_NODES]] = node
+    run.counts[FREE_NODES] += 1
+
+
+@part(_nrt=False)
+def show_last_round(run: RunTables, agent: int, header: int):  # pragma: no cover - compiled
+    """Let an agent's inbox show the round before the one that it ends."""
+    edges, tick = len(run.heads), run.agents.ticks[agent]
+    for edge in range(run.offsets[agent], run.offsets[agent + 1]):
+        for slot in range(edge, len(run.slots), edges):
+            before, node = -1, run.slots.first_node[slot]
+            if node >= 0 and run.versions.tick[run.nodes.version[node]] == tick:
+                before, node = node, run.nodes.following[node]
+            if node < 0:
+                continue
+            row = run.nodes.version[node]
+            free_node(run, slot, before, node)
+            if run.versions.bytes[row] == header:
+                release_version(run, row)
+                continue
+            if run.slots.known[slot] >= 0:
+                release_version(run, run.slots.known[slot])
+            run.slots.known[slot] = row  # when it was heard, `note_heard` says later
 
 
 @compiled(_nrt=False)
@@ -192,89 +153,39 @@ def note_heard(run: RunTables):  # pragma: no cover - compiled
 
 
 @part(_nrt=False)
-def send_messages(
-    run: RunTables, rounds: LosslessRounds, agent: int, edges: Any, kind: int, row: int, drawn: int, sending: Any
-):  # pragma: no cover - compiled
-    """Send a version (-1: no numbers) over some of an agent's edges, whose copies were drawn from a place on.
-
-    Of the version, ``sending`` has tick, size and time.
-    """
-    tick, size, now = sending
-    of_kind, first, kept = kind * len(run.heads), run.offsets[agent], 0
-    arrivals, versions = rounds.arrivals[tick & 1], rounds.versions[tick & 1]
-    for edge in edges:
-        u, v, _ = drawn_copy(run, drawn)
-        drawn += 1
-        arrival = now + time_under_way(run, edge, size, u, v)
-        if run.agents.silent[run.heads[edge]]:
-            count_late(run, rounds, arrival, size)
-            continue
-        arrivals[of_kind + edge] = arrival
-        rounds.told[edge - first] = max(rounds.told[edge - first], arrival)
-        if row >= 0:
-            versions[of_kind + run.reverse[edge]] = row
-            kept += 1
-    if row >= 0:
-        run.versions.references[row] += kept
-    count_departures(run, len(edges), size)
-
-
-@part(_nrt=False)
-def count_late(run: RunTables, rounds: LosslessRounds, arrival: float, size: int):  # pragma: no cover - compiled
-    """Remember a copy to a silent agent; there must be room for it."""
-    place = rounds.late[0]
-    rounds.late[0] += 1
-    rounds.late_arrival[place], rounds.late_size[place] = arrival, size
-    rounds.late_order[place] = run.counts[ORDER]
-
-
-@part(_nrt=False)
-def send_said_messages(
-    run: RunTables, rounds: LosslessRounds, agent: int, edges: Any, kind: int, row: int, drawn: int
-):  # pragma: no cover - compiled
-    """Send what a planned step has said; see `hushnet.simulator.engine.batched.windows.send_said`."""
-    sending = run.versions.tick[row], run.versions.bytes[row], run.versions.sent_at[row]
-    send_messages(run, rounds, agent, edges, kind, row, drawn, sending)
-
-
-@part(_nrt=False)
-def say_nothing(
-    run: RunTables, rounds: LosslessRounds, agent: int, now: float, header: int
-):  # pragma: no cover - compiled
+def say_nothing(run: RunTables, agent: int, now: float, header: int):  # pragma: no cover - compiled
     """End a round in which an agent says nothing: a message without numbers to everybody."""
-    kinds, first, last = len(run.slots) // max(1, len(run.heads)), run.offsets[agent], run.offsets[agent + 1]
-    sending = run.agents.ticks[agent], header, now
-    draw_copies(run, agent, range(first, last), run.agents.ticks[agent], KINDS - 1)
+    first, last, tick = run.offsets[agent], run.offsets[agent + 1], run.agents.ticks[agent]
+    row = take_row(run, now, 0, tick, header)
+    draw_copies(run, agent, range(first, last), tick, KINDS - 1)
     for edge in range(first, last):
-        count_message(run, 0)
-        send_messages(run, rounds, agent, range(edge, edge + 1), kinds, -1, edge - first, sending)
+        sending = tick, run.versions.bytes[row], now, count_message(run, 0)
+        run.versions.references[row] += send_copy(run, agent, edge, 0, row, drawn_copy(run, edge - first), sending)
+    release_version(run, row)
 
 
 @compiled(_nrt=False)
-def count_arrivals(
-    run: RunTables, rounds: LosslessRounds, now: float, barrier: Any, header: int
-):  # pragma: no cover - compiled
+def count_arrivals(run: RunTables, now: float, barrier: Any):  # pragma: no cover - compiled
     """Count what has arrived anywhere by ``now``, apart from what was sent after ``barrier`` at this instant.
 
-    What is still under way was not shown, so that its slot has its version.
+    Silent agents forget it.
     """
-    edges, links, size = len(run.heads), 0, 0
-    for parity in range(2):
-        arrivals, versions = rounds.arrivals[parity], rounds.versions[parity]
-        for agent in range(len(run.agents)):
-            sent_last = rounds.sent_after[parity, agent] >= barrier
-            for edge in range(run.offsets[agent], run.offsets[agent + 1]):
-                for of_kind in range(0, len(arrivals), edges):
-                    arrival = arrivals[of_kind + edge]
-                    if arrival > now or (arrival == now and sent_last):
-                        links += 1
-                        slot = of_kind + run.reverse[edge]
-                        size += run.versions.bytes[versions[slot]] if of_kind < len(run.slots) else header
-    for place in range(rounds.late[0]):
-        arrival = rounds.late_arrival[place]
-        if arrival > now or (arrival == now and rounds.late_order[place] > barrier):
-            links += 1
-            size += rounds.late_size[place]
+    links, size = 0, 0
+    for slot in range(len(run.slots)):
+        before, node = -1, run.slots.first_node[slot]
+        is_silent = run.agents.silent[run.heads[run.reverse[slot % len(run.heads)]]]
+        while node >= 0:
+            arrival, row, following = run.nodes.arrival[node], run.nodes.version[node], run.nodes.following[node]
+            if arrival > now or (arrival == now and run.nodes.rank[node] > barrier):
+                links += 1
+                size += run.versions.bytes[row]
+                before = node
+            elif is_silent:
+                free_node(run, slot, before, node)
+                release_version(run, row)
+            else:
+                before = node
+            node = following
     counts = run.counts
     counts[DELIVERED] += counts[IN_FLIGHT] - links
     counts[DELIVERED_BYTES] += counts[IN_FLIGHT_BYTES] - size

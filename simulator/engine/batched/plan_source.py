@@ -12,14 +12,19 @@ from typing_extensions import override
 
 from ....agents.streams import Generator, beginnings, generator
 from ....agents.tables import Shard
-from ....protocols.steps.charges import NoiseColumns
-from ....protocols.steps.draw_kernels import FILLS, choose_each, choose_rows, fill_normal, fill_uniform
+from ....protocols.steps.kernels import (
+    FILLS,
+    choose_each,
+    choose_rows,
+    fill_normal,
+    fill_uniform,
+    table_starts,
+)
 from ....protocols.steps.record import segments
-from ....protocols.steps.row_kernels import table_starts
-from ....protocols.steps.sources import OWN, SAMPLING, Nobody, StepSource
-from ....protocols.steps.tables import StepTables
+from ....protocols.steps.step_charges import NoiseColumns
+from ....protocols.steps.step_tables import OWN, SAMPLING, Nobody, StepSource, StepTables
 from ...tables.run import RunTables
-from .plan import StepPlan
+from .step_plan import StepPlan
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
@@ -47,8 +52,8 @@ class PlannedSource(StepSource):
 
     @property
     @abstractmethod
-    def updates(self) -> Ranks:
-        """(B,) steps that each agent has completed."""
+    def steps(self) -> Any:
+        """(B,) STEP of those that are being made."""
 
     @abstractmethod
     def draw(self, purpose: str, kernel: Callable[..., Any], *given: Any) -> None:
@@ -82,10 +87,15 @@ class PlannedSource(StepSource):
     def _noise(self, width: int) -> Array:
         """(B, width) noise of the steps' releases, which is counted."""
         noisy, out = self.charges.undrawn_bits[self.agents] != 0, np.empty((len(self.agents), width))
-        scales = self.charges.scales_at(self.agents, self.updates)
+        scales = self.charges.scales_at(self.agents, self.steps["updates"])
         self.draw("noise", FILLS[self.charges.mechanism], scales, noisy, out)
         self.drew(noisy)
+        self._tell("noise", out[noisy].ravel(), table_starts(noisy * width))
         return out
+
+    def _tell(self, what: str, numbers: NDArray[Any], starts: Ranks) -> None:
+        if self.tables.tell is not None:
+            self.tables.tell(what, self.agents, self.steps["tick"], self.steps["now"], numbers, starts)
 
     @override
     def perturb(self, values: Array) -> Array:
@@ -121,6 +131,8 @@ class PlannedSource(StepSource):
         starts = table_starts(counts)
         ranks = np.empty(int(starts[-1]), dtype=np.int64)
         self.draw(purpose, choose_rows, populations, starts, ranks)
+        if purpose == SAMPLING:
+            self._tell("rows", ranks, starts)
         return ranks, starts
 
     @override
@@ -128,6 +140,7 @@ class PlannedSource(StepSource):
         rows = self.tables.counts[self.agents]
         starts, ranks = np.empty(len(rows) + 1, dtype=np.int64), np.empty(int(rows.sum()), dtype=np.int64)
         self.draw(SAMPLING, choose_each, rows, np.ascontiguousarray(shares), ranks, starts)
+        self._tell("rows", ranks[: starts[-1]], starts)
         return ranks[: starts[-1]], starts
 
     @override
@@ -193,14 +206,9 @@ class PlanSource(PlannedSource):
         self._streams: dict[str, NDArray[np.uint64]] | None = None
 
     @property
-    def steps(self) -> Any:
-        """(B,) STEP of those that are being made."""
-        return self.window[self.places]
-
-    @property
     @override
-    def updates(self) -> Ranks:
-        return self.steps["updates"]
+    def steps(self) -> Any:
+        return self.window[self.places]
 
     @override
     def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks, Ranks]:
@@ -278,8 +286,8 @@ class PlanPart(PlannedSource):
 
     @property
     @override
-    def updates(self) -> Ranks:
-        return self._whole.updates[self._rows]
+    def steps(self) -> Any:
+        return self._whole.steps[self._rows]
 
     @override
     def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks, Ranks]:

@@ -13,13 +13,14 @@ from typing_extensions import override
 from ....agents.authors import place_of
 from ....agents.errors import INTERRUPTED, HushnetError, Objection, Undeclared
 from ....protocols.steps.batch_record import Batch
-from ....protocols.steps.names import MESSAGE
 from ....protocols.steps.record import Record, segments
-from ....protocols.steps.single_steps import UNSENT, contradiction, failure_of
-from ...tables.sessions import COMPLETING, REQUESTING
-from .plan import find_levels
-from .planned_steps import SENT, Array, PlannedSteps, Ranks, StepMaker
-from .step_ports import finite
+from ....protocols.steps.single_steps import UNSENT, contradiction, failure_of, is_batched
+from ....protocols.steps.step_charges import NotPlanned
+from ....protocols.steps.step_names import MESSAGE
+from ...tables.session_table import COMPLETING, REQUESTING
+from ...world.world import World, finite
+from .planned_steps import SENT, Array, PlannedSteps, Ranks, StepMaker, StepsInTurn
+from .step_plan import find_levels
 
 TOGETHER = (
     "it was made for {} agents at once, and passes for each alone: vectors of agents are rows here, and their numbers "
@@ -143,6 +144,8 @@ class BatchMaker(StepMaker):
         if not self.pairs:
             self._say_all(places, batch)
         elif MESSAGE in batch.said_:
+            kind, edges = batch.messages_[MESSAGE], self.source.steps["edge"]
+            batch.said_[MESSAGE] = self._leaving(batch, kind, batch.said_[MESSAGE], edges)
             self._put(self._wrote[places], batch.said_[MESSAGE])
         self._charge(places)
 
@@ -182,12 +185,12 @@ class BatchMaker(StepMaker):
 
     def _say_all(self, places: Any, batch: Batch) -> None:
         """Put what some steps say where their plan has it."""
-        for port, name in enumerate(self.names.messages):
+        for port, (name, kind) in enumerate(self.names.messages.items()):
             if name in batch.said_ and self._sends(port, places):
                 where = self._places[port][places]
                 if self._apart_ports[port]:
                     where = self.plan.reads[segments(where, batch.degrees_)]
-                self._put(where, batch.said_[name])
+                self._put(where, self._leaving(batch, kind, batch.said_[name]))
 
     def _put(self, rows: Ranks, message: Array) -> None:
         """Write (k, width) vectors into the first columns of so many rows of the pool."""
@@ -262,3 +265,36 @@ def levels_of(planned: PlannedSteps, total: int) -> Ranks:
     marks = np.zeros(len(planned.degrees), dtype=np.int64), np.zeros(len(planned.run.pool), dtype=np.int64)
     find_levels(planned.plan, planned.degrees, planned.kinds, marks, levels)
     return levels
+
+
+def planned_steps(world: World) -> PlannedSteps:
+    """Return the maker of a world's planned steps.
+
+    Raises
+    ------
+    NotPlanned
+        If its steps have to be made one by one.
+    """
+    protocol, kind = world.protocol, type(world.protocol)
+    if world.watch is not None:
+        raise NotPlanned("every step is watched")
+    if world.one_by_one:
+        raise NotPlanned(world.one_by_one)
+    if world.sessions is None and world.in_rounds is None and world.traits.trigger == "message":
+        raise NotPlanned(f"{kind.__name__} reacts to single messages that it is sent")
+    if world.sessions is None and world.in_rounds is None and world.traits.inbox != "latest":
+        raise NotPlanned(f"{kind.__name__} reads every message that it is sent")
+    if not protocol.step_functions:
+        raise NotPlanned(f"{kind.__name__} makes no steps")
+    if protocol.picks_partners and "request" in protocol.step_functions:
+        raise NotPlanned(f"{kind.__name__} picks partners by a method of its own")
+    if protocol.decides:
+        raise NotPlanned(f"{kind.__name__} decides by numbers what a step sends")
+    if protocol.asks_for_budget and world.ledger.limited:
+        raise NotPlanned(f"{kind.__name__} asks for its budget by numbers")
+    if not world.layout.messages:
+        raise NotPlanned(f"{kind.__name__} sends nothing")
+    forms = {is_batched(function) for function in protocol.step_functions.values()}
+    if len(forms) > 1:
+        raise NotPlanned(f"{kind.__name__} has halves of exchanges in batches and others of single agents")
+    return StepsInBatches(world) if forms == {True} else StepsInTurn(world)

@@ -1,33 +1,46 @@
 """Making the steps of a plan.
 
 A step depends on the agent's own step before, and on those whose versions it has heard. Batches follow from that alone
-(`hushnet.simulator.engine.batched.plan.find_levels`), so in whatever order they are made, every step reads what it
+(`hushnet.simulator.engine.batched.step_plan.find_levels`), so in whatever order they are made, every step reads what it
 would have read at its time.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn, final
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from ....agents.errors import HushnetError
-from ....protocols.steps.charges import NoiseColumns, NotPlanned, StepCharges
-from ....protocols.steps.names import MESSAGE, Names
-from ....protocols.steps.record import Record
-from ....protocols.steps.single_steps import PHASES
-from ....protocols.steps.tables import StepTables
-from ...tables.sessions import COMPLETING, REQUESTING, RESPONDING
+from ....agents.authors import place_of
+from ....agents.errors import INTERRUPTED, HushnetError, Objection
+from ....protocols.steps.record import One, Record, segments
+from ....protocols.steps.single_steps import PHASES, UNSENT, contradiction, failure_of
+from ....protocols.steps.step_charges import NoiseColumns, NotPlanned, StepCharges
+from ....protocols.steps.step_names import MESSAGE, Names
+from ....protocols.steps.step_tables import StepTables
+from ...tables.session_table import COMPLETING, REQUESTING, RESPONDING
 from ...tables.tallies import FREE_ROWS
-from ...world.rewind import Rewind
-from ...world.world import World
-from .plan import ADDRESSED, READS, STEPS, StepPlan, charge_plain, empty_plan, take_rows_back
+from ...world.step_form import Rewind
+from ...world.world import World, finite
 from .plan_source import PlanSource
-from .step_ports import declare, finite, groups_of, ports_of
+from .step_plan import (
+    ADDRESSED,
+    KIND,
+    PORT_COLUMNS,
+    READS,
+    SIZE,
+    STEPS,
+    VECTORS,
+    WIDTH,
+    StepPlan,
+    charge_plain,
+    empty_plan,
+    take_rows_back,
+)
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
@@ -132,6 +145,26 @@ class StepMaker(ABC):
         """Numbers of what half of an exchange has heard over an edge."""
         return int(self.names.sent_widths["request" if phase == RESPONDING else "reply"][self.tables.graph.heads[edge]])
 
+    def _leaving(self, me: Record, kind: str, messages: Array, edges: Ranks | None = None) -> Array:
+        """Return messages of some agents, with those of byzantine ones replaced.
+
+        Parameters
+        ----------
+        me : record
+        kind : str
+        messages : (k, width) float64
+            One of each agent; of a kind that is addressed, one for each of its edges.
+        edges : (B,) int64, optional
+            Of an exchange, the edges over which they go.
+        """
+        attackers, heads, owners = self.tables.attackers, self.tables.graph.heads, None
+        if attackers is None:
+            return messages
+        if edges is None and self.names.layout.messages[kind].addressed:
+            owners = np.repeat(np.arange(len(me.agents_)), me.degrees_)
+            edges = segments(self.tables.graph.offsets[me.agents_], me.degrees_)
+        return attackers.replaced(me, kind, messages, owners=owners, to=None if edges is None else heads[edges])
+
     def _charge(self, places: Any) -> None:
         """Charge the noise that some steps have drawn, and note whether what they say reveals data without any."""
         source, charges = self.source, self.noise
@@ -139,7 +172,7 @@ class StepMaker(ABC):
             drawn = source.drawn
             if drawn is not None and self.limited and (drawn > 1).any():
                 self._contradicted("it draws noise more than once in a step, and its budget counts draws")
-            charges.count(source.agents, source.updates, drawn)
+            charges.count(source.agents, source.steps["updates"], drawn)
             self._plain[places] = charges.plain(source.agents, drawn)
         if source.follows is not None:
             self._plain[places] &= ~source.follows
@@ -214,7 +247,7 @@ class PlannedSteps(StepMaker):
         """True if the next step might not fit into the plan, or its versions into the tables."""
         plan, free = self.plan, self.world.transport.tables.counts[FREE_ROWS]
         steps, reads = len(plan.steps) - plan.counts[STEPS], len(plan.reads) - plan.counts[READS]
-        return bool(steps == 0 or reads < self.most_reads or free < len(self.rows))
+        return bool(steps == 0 or reads < self.most_reads or free <= len(self.rows))
 
     def make(self) -> None:
         """Make all planned steps, and plan anew: with room for as many versions as the next ones write.
@@ -276,3 +309,159 @@ class PlannedSteps(StepMaker):
         bad = rows[~np.isfinite(rows).all(axis=1)]
         world.check_finite(agent, told=[(kind, bad[0])] if len(bad) else ())
         raise RuntimeError("a step diverged, and what it has written is finite")
+
+
+@final
+class StepsInTurn(PlannedSteps):
+    """Planned steps that are made one after the other, of one agent each.
+
+    Parameters
+    ----------
+    world : World
+    """
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._one = One(self.tables, self.source)
+
+    @override
+    def _make(self, total: int, plain: NDArray[np.bool_]) -> None:
+        source, private = self.source, self.world.private
+        functions: Any = self.functions
+        self._open(self.plan.steps[:total], np.arange(total))
+        columns = [source.window[name].tolist() for name in ("agent", "phase", "updates", "tick", "now")]
+        me, messages, noisy, w = self._one, self.names.messages, self.charges.noisy, 0
+        if not self.pairs:
+            places = [one.tolist() for one in self._places]
+            ports = zip(messages.items(), self._due, places, self._apart_ports, strict=True)
+            self._sent = [(name, kind, due, place, apart) for (name, kind), due, place, apart in ports]
+        try:
+            for w, (agent, phase, updates, tick, now) in enumerate(zip(*columns, strict=True)):
+                source.begin(slice(w, w + 1))
+                me.begin_(agent, SENT[phase] if phase else messages, updates, tick, now)
+                try:
+                    over: Any = functions[phase - 1](me, *self._given(w, phase)) if phase else functions[0](me)
+                except (HushnetError, Objection, *INTERRUPTED):
+                    raise
+                except BaseException as error:  # a class of an author's own may derive from it
+                    self._end(w, failure_of(self.protocol, agent, now, updates, self._name(phase), error))
+                if over and not phase:
+                    self._contradicted(f"it ended an agent's steps at its step {updates + 1}")
+                self._say(w, me, phase)
+                if noisy or source.follows is not None:
+                    self._charge(slice(w, w + 1))
+                for vector in me.said_.values() if private else me.blocks_.values():
+                    if not finite(vector):
+                        self._end(w, None)
+            w = total
+        finally:
+            plain[:w] = self._plain[:w]
+
+    def _given(self, w: int, phase: int) -> tuple[Any, ...]:
+        """Arguments of half of an exchange: the neighbour's rank and, after a request, the vector received from it."""
+        step, graph = self.source.window[w], self.tables.graph
+        edge = int(step["edge"])
+        partner = edge - int(graph.offsets[step["agent"]])
+        if phase == REQUESTING:
+            return (partner,)
+        heard = self.world.transport.tables.pool[step["heard"], : self._heard_width(edge, phase)].view()
+        heard.flags.writeable = False
+        return partner, heard
+
+    def _say(self, w: int, me: One, phase: int) -> None:
+        """Put what a step says where its plan has it."""
+        pool, said = self.world.transport.tables.pool, me.said_
+        if phase:
+            if phase != COMPLETING:
+                message = said.get(MESSAGE)
+                if message is None:
+                    who = me.agent, me.now, me.updates
+                    self._end(w, failure_of(self.protocol, *who, self._name(phase), UNSENT))
+                kind, edge = SENT[phase][MESSAGE], self.source.window[w : w + 1]["edge"]
+                pool[self._wrote[w], : len(message)] = self._leaving(me, kind, message[None], edge)[0]
+            return
+        for name, kind, due, places, apart in self._sent:
+            message: Any = said.get(name)
+            place, is_due = places[w], due is None or due[w]
+            if message is None:
+                if is_due and me.degree:
+                    self._contradicted(f"it did not send {name} at an agent's step {me.updates + 1}")
+                continue
+            if not is_due:
+                if me.degree:
+                    what, who = f"sends {name}", (me.agent, me.now, me.updates)
+                    self._end(w, contradiction(self.protocol, self.functions[0], *who, what, kind))
+                continue
+            if self.tables.attackers is not None:
+                message = self._leaving(me, kind, np.atleast_2d(message)).reshape(message.shape)
+            if apart:
+                pool[self.plan.reads[place : place + me.degree], : message.shape[-1]] = message
+            else:
+                pool[place, : len(message)] = message
+
+    @override
+    def _diverged(self, place: int) -> Record:
+        return self._one
+
+    @override
+    def _contradicted(self, what: str) -> NoReturn:
+        where, name = place_of(self.functions[0]), type(self.protocol).__name__
+        raise Rewind(0, f"{what}, against what {name} declares ({where})")
+
+
+def ports_of(tables: StepTables, world: World, *, pairs: bool) -> Ranks:
+    """Return the ports through which a step sends, one for each kind of message.
+
+    Raises
+    ------
+    NotPlanned
+        If the messages have a layout that plans do not support.
+    """
+    names = tables.names
+    kinds = ("request", "reply") if pairs else tuple(names.messages.values())
+    ports = np.zeros((len(kinds), PORT_COLUMNS), dtype=np.int64)
+    for port, kind in zip(ports, kinds, strict=True):
+        what, widths = names.layout.messages[kind], names.sent_widths[kind]
+        if len(set(widths[widths > 0].tolist())) > 1:
+            raise NotPlanned("its messages have different widths")
+        if world.setting.availability.joins and what.addressed and not pairs:
+            raise NotPlanned(
+                "it sends every neighbour something else, and who joins late is told what it was sent last"
+            )
+        width = int(widths.max(initial=0))
+        port[KIND], port[ADDRESSED], port[VECTORS], port[WIDTH] = (
+            names.kinds.index(kind),
+            what.addressed,
+            what.vectors,
+            width,
+        )
+        port[SIZE] = world.network.size(width)
+    return ports
+
+
+def declare(plan: StepPlan, protocol: Any, names: Any) -> None:
+    """Fill in what a protocol declares of its steps."""
+    most = protocol.most_steps()
+    if most is not None:
+        plan.most[:] = np.minimum(np.broadcast_to(most, plan.most.shape), np.iinfo(np.int64).max / 2).astype(np.int64)
+    declared: Mapping[str, Any] = protocol.sends()
+    for port, kind in enumerate(names.messages.values()):
+        if kind in declared:
+            plan.period[port], plan.phase[port] = declared[kind].period, declared[kind].phase
+        plan.period[port, names.sent_widths[kind] == 0] = 0
+
+
+def groups_of(tables: StepTables) -> Ranks | None:
+    """(n,) a number for agents whose blocks and messages have the same widths; None where all have."""
+    state, names = tables.state, tables.names
+    uneven = [block.offsets for block in state.agent.values() if not block.uniform]
+    widths = [np.diff(offsets) for offsets in uneven]
+    widths += [one for one in (*names.sent_widths.values(), *names.heard_widths.values()) if len(set(one.tolist())) > 1]
+    for block in state.edge.values():
+        if not block.uniform:
+            own = np.zeros(tables.graph.agents, dtype=np.int64)
+            own[tables.graph.tails] = np.diff(block.offsets)
+            widths.append(own)
+    if not widths:
+        return None
+    return np.unique(np.stack(widths), axis=1, return_inverse=True)[1].reshape(-1)

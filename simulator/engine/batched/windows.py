@@ -12,10 +12,16 @@ from typing import Any
 import numpy as np
 
 from ....agents.compilation import compiled, part
-from ...rules.clocks import count_step, end_clock, next_time, used_up
-from ...rules.delivery import count_message, draw_copies, hold_version, release_version, take_row
+from ...rules.clock_rules import add, count_step, end_clock, next_time, order_heap, sift_down, take_top, used_up
+from ...rules.delivery import (
+    count_message,
+    draw_copies,
+    hold_version,
+    note_step,
+    release_version,
+    take_row,
+)
 from ...rules.lazy import EVER, deliver_pending, kinds_of, send_copies, slots_with_copies, up_since
-from ...rules.notes import note_step
 from ...tables.run import RunTables
 from ...tables.tallies import (
     BARRIER,
@@ -28,7 +34,8 @@ from ...tables.tallies import (
     UNFINISHED,
     WAKES,
 )
-from .plan import (
+from .lossless_rounds import LosslessRounds, close_round, say_nothing, show_last_round
+from .step_plan import (
     ADDRESSED,
     KIND,
     SAID,
@@ -43,7 +50,6 @@ from .plan import (
     has_to_end,
     is_due,
 )
-from .wake_heap import add, order_heap, sift_down, take_top
 
 REACHED, IDLE, FULL, COUNTED, OVER, FINISHED, LOOK, ENDS, SHOWN = range(9)
 """Why a window ended: its limit was reached; no clock ticks any more; more room is needed; a number of activations,
@@ -99,11 +105,15 @@ def clock_over(run: RunTables, agent: int):  # pragma: no cover - compiled
 
 
 @part(_nrt=False)
-def end_wake(run: RunTables):  # pragma: no cover - compiled
-    """Put the agent that has woken last back on its clock; why the window has to end, or `REACHED`."""
-    agent = run.wakes.agent[0]
+def end_wake(run: RunTables, rounds: LosslessRounds | None):  # pragma: no cover - compiled
+    """Put the agent that woke last back on its clock, or end its round; why the window has to end, or `REACHED`."""
+    agent, now = run.wakes.agent[0], run.wakes.time[0]
     run.counts[UNFINISHED] = 0
-    return REACHED if put_back(run) else clock_over(run, agent)
+    if rounds is None:
+        return REACHED if put_back(run) else clock_over(run, agent)
+    take_top(run)
+    close_round(run, rounds, agent, now)
+    return clock_over(run, agent) if run.agents.silent[agent] else REACHED
 
 
 @part(_nrt=False)
@@ -146,14 +156,14 @@ def plan_step(
 
     That is whether it is the agent's last, and whether it says anything.
     """
-    updates, said = run.agents.updates[agent], UNSAID
+    updates, said, degree = run.agents.updates[agent], UNSAID, run.offsets[agent + 1] - run.offsets[agent]
     note_step(run, agent, now)
     if updates >= plan.affordable[agent]:
         run.agents.silent[agent] = True
         return SILENT | UNSAID | UNMADE
     for port in range(len(ports)):
         ports[port, SAID] = is_due(plan, port, agent, updates)
-        if ports[port, SAID]:
+        if ports[port, SAID] and (degree > 0 or ports[port, ADDRESSED] == 0):
             said = 0
     take_rows(run, agent, now, ports, rows)
     add_step(run, plan, agent, now, rows[: rows_needed(run, agent, ports)])
@@ -204,14 +214,25 @@ def draw_nothing(_run: RunTables, _agent: int, _edges: Any, _tick: int, _kind: i
 
 @compiled(_nrt=False)
 def run_window(
-    run: RunTables, limit: float, forced: bool, plan: StepPlan, ports: Any, rows: Any
+    run: RunTables,
+    rounds: LosslessRounds | None,
+    limit: float,
+    forced: bool,
+    header: int,
+    plan: StepPlan,
+    ports: Any,
+    rows: Any,
 ):  # pragma: no cover - compiled
-    """Run wake-ups strictly before ``limit``, and the first one anyway if ``forced``; why it stopped, agent, time."""
+    """Run wake-ups strictly before ``limit``, the first one anyway if ``forced``; why it stopped, agent, time.
+
+    They are asynchronous steps or, of agents in rounds, the ends of these. A message without numbers has the size of a
+    ``header``.
+    """
     counts = run.counts
     while True:
         if counts[UNFINISHED]:
             agent, now = run.wakes.agent[0], run.wakes.time[0]
-            why = end_wake(run)
+            why = end_wake(run, rounds)
             if why != REACHED:
                 return why, agent, now
         if counts[HEAP] == 0:
@@ -231,16 +252,21 @@ def run_window(
         run.agents.ticks[agent] += 1
         counts[WAKES] += counted
         counts[BARRIER], counts[UNFINISHED] = counts[ORDER], 1
-        since = up_since(run, agent, now)
-        if run.agents.silent[agent] or since == math.inf:
-            continue
-        for k in range(slots_with_copies(run, first, last)):
-            deliver_pending(run, run.awaited[k], agent, now, since, EVER)
+        if rounds is not None:
+            show_last_round(run, agent, header)
+        else:
+            since = up_since(run, agent, now)
+            if run.agents.silent[agent] or since == math.inf:
+                continue
+            for k in range(slots_with_copies(run, first, last)):
+                deliver_pending(run, run.awaited[k], agent, now, since, EVER)
         said = plan_step(run, plan, agent, now, ports, rows)
         if said & UNMADE == 0 and has_to_end(plan):
             return ENDS, agent, now
         if said & UNMADE == 0:
             send_said(run, run, agent, ports, rows, draw_copies, send_copies)
+        if rounds is not None and said & UNSAID:
+            say_nothing(run, agent, now, header)
         if is_counted(said):
             if count_step(run, agent):
                 return COUNTED, agent, now
@@ -252,4 +278,4 @@ def run_window(
 def has_room(run: RunTables, plan: StepPlan, agent: int, ports: Any):  # pragma: no cover - compiled
     """True if a step of an agent fits into the plan, and its versions into the pool."""
     needed, degree = rows_needed(run, agent, ports), run.offsets[agent + 1] - run.offsets[agent]
-    return run.counts[FREE_ROWS] >= needed and fits(plan, degree * kinds_of(run) + needed)
+    return run.counts[FREE_ROWS] > needed and fits(plan, degree * kinds_of(run) + needed)

@@ -11,7 +11,7 @@ import numpy as np
 from hushnet.agents.availability import Always, OnOff
 from hushnet.agents.errors import HushnetError
 from hushnet.agents.graph import Graph
-from hushnet.agents.tasks.base import Task
+from hushnet.agents.tasks.task import Task
 from hushnet.protocols.base import Protocol, ProtocolParameters
 from hushnet.protocols.catalog import resolve
 from hushnet.simulator.network.clocks import Poisson

@@ -9,11 +9,9 @@ from hushnet.agents.errors import AuditFailure, InputError
 from hushnet.protocols import catalog
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.simulator.audit.audit import Options, audit
-from hushnet.simulator.audit.command import audit_scenario
-from hushnet.simulator.audit.players import players
+from hushnet.simulator.audit.audit_command import audit_scenario
 from hushnet.simulator.audit.verdicts import verdict
 from hushnet.simulator.cli import main
-from hushnet.simulator.contract.draws import Draw
 from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.language.loading import load
 
@@ -134,12 +132,6 @@ def test_an_understated_sensitivity_fails_by_replay_and_by_attack(tier, tmp_path
     assert all(failure.startswith(f"tier {tier}") for failure in outcome.failures)
 
 
-def test_tier_b_fails_by_the_ratio_that_it_has_measured_even_where_the_replay_lets_it_pass(monkeypatch, tmp_path):
-    monkeypatch.setattr(Draw, "allowed", lambda self, other: np.inf)
-    (outcome,) = audit(lying(Understates, tmp_path), Options(("B",), pairs=2, trials=0))
-    assert any("of the sensitivity that is charged for" in failure for failure in outcome.failures)
-
-
 def test_noise_that_agents_share_fails(tmp_path):
     class Shared(CoordinateDescent):
         decides = True
@@ -195,15 +187,6 @@ def test_tables_figure_and_words_are_written(tmp_path, capsys):
 def test_what_cannot_be_audited_is_said_in_one_sentence(arguments, words, capsys, tmp_path):
     assert main(["audit", "audit-rows", *arguments, "--out", str(tmp_path)]) == 2
     assert words in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_trials_are_the_same_whoever_plays_them(tmp_path):
-    experiment = experiment_of(CUBE, tmp_path)
-    one, two = (audit(experiment, Options(("C",), pairs=1, trials=4, jobs=jobs))[0].games[-1] for jobs in (1, 2))
-    assert one.on_data.tolist() == two.on_data.tolist()
-    with players(1, experiment.loaded.base) as play:
-        assert play is not None
 
 
 def test_only_a_lower_bound_refutes():

@@ -61,11 +61,6 @@ def test_noise_of_another_scale_is_found(mechanism, factor):
     assert f"scale of {mechanism} noise" in caught(noise_of(mechanism, lambda values, **_: factor * values))
 
 
-def test_noise_of_another_scale_is_found_about_a_single_agent():
-    noise = noise_of("gaussian", lambda values, agent, **_: values / 2 if agent == 3 else values)
-    assert "scale of gaussian noise of agent 3" in caught(noise)
-
-
 @pytest.mark.parametrize(("said", "drawn"), [("gaussian", "laplace"), ("laplace", "gaussian"), ("gamma", "gaussian")])
 def test_noise_of_another_law_is_found(said, drawn):
     spread = {"laplace": 2**0.5, "gaussian": 1.0, "gamma": (WIDTH + 1) ** 0.5}
@@ -109,13 +104,6 @@ def test_noise_that_is_correlated_over_steps_is_found():
     assert "independence between draws of an agent 1 apart" in caught(noise_of("gaussian", mixed))
 
 
-def test_noise_that_is_correlated_between_agents_is_found():
-    def mixed(values, found, seed, agent, rank):
-        return (values + at(found, seed=seed, agent=agent - 1, rank=rank)) / 2**0.5 if agent else values
-
-    assert "independence between agents" in caught(noise_of("gaussian", mixed))
-
-
 def test_noise_that_agents_share_at_a_time_is_found_whatever_its_rank():
     late = lambda one: replace(one.release, time=float(one.rank + one.agent))  # noqa: E731
 
@@ -125,7 +113,3 @@ def test_noise_that_agents_share_at_a_time_is_found_whatever_its_rank():
 
     noise = [replace(one, release=late(one)) for one in noise_of("gaussian", mixed, ranks=30)]
     assert caught(noise) == ["independence between times"]
-
-
-def test_without_noise_there_is_nothing_to_test():
-    assert checks([], rng=np.random.default_rng(0)) == []

@@ -15,8 +15,7 @@ from hushnet.protocols.privacy import ledger as ledgers
 from hushnet.protocols.privacy.ledger import Ledger
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.protocols.steps import draw_rows, loss_gradient
-from hushnet.protocols.steps.peer import Peer
-from hushnet.protocols.steps.peer_source import PeerSource
+from hushnet.protocols.steps.peer import Peer, PeerSource
 
 from .declarations import mistake
 from .seams import exact_gradient, memory, stepping, streams

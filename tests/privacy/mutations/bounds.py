@@ -22,7 +22,7 @@ from hushnet.protocols.noise import GradientNoise
 from hushnet.protocols.privacy.composition import remaining_delta
 from hushnet.protocols.privacy.ledger import Ledger
 from hushnet.protocols.privacy.mechanisms import GAMMA, GAUSSIAN, LAPLACE, Release
-from hushnet.protocols.privacy.mechanisms.loss import amplified
+from hushnet.protocols.privacy.mechanisms.privacy_loss import amplified
 from hushnet.protocols.steps import clipped, perturbed
 
 from .declarations import mistake

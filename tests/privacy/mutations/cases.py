@@ -24,7 +24,7 @@ from hushnet.simulator.contract.bench import protocol_parameters, small_setting,
 from hushnet.simulator.engine.selection import Name, engine_for, run_exactly
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.setting import Setting, Stop
-from hushnet.simulator.world.rewind import Rewind
+from hushnet.simulator.world.step_form import Rewind
 from hushnet.simulator.world.world import World
 
 from .declarations import Form

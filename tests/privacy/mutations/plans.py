@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from hushnet.protocols.steps import charges, loss_operators, tables
-from hushnet.protocols.steps.draw_kernels import FILLS
+from hushnet.protocols.steps import loss_operators
+from hushnet.protocols.steps import step_charges as charges
+from hushnet.protocols.steps import step_tables as tables
+from hushnet.protocols.steps.kernels import FILLS
 from hushnet.simulator.engine.batched import plan_source
 
 from .declarations import mistake

@@ -14,7 +14,7 @@ from hushnet.agents.loss_codes import code_of
 from hushnet.agents.tables import Shard
 from hushnet.protocols.privacy import composed_losses, loss_distribution, mechanisms
 from hushnet.protocols.steps import loss_operators
-from hushnet.protocols.steps.row_kernels import NORMS
+from hushnet.protocols.steps.kernels import NORMS
 from hushnet.protocols.steps.single_steps import SingleSteps
 from hushnet.simulator.network.randomness import Draws
 from numpy.typing import NDArray

@@ -13,7 +13,8 @@ from unittest.mock import patch
 
 from hushnet.agents.errors import HushnetError
 from hushnet.protocols.base import Protocol
-from hushnet.protocols.privacy.mechanisms import Noise, registry
+from hushnet.protocols.privacy.mechanisms import Noise
+from hushnet.protocols.privacy.mechanisms import mechanism_registry as registry
 from hushnet.simulator import run
 
 Kind = Literal[

@@ -1,0 +1,17 @@
+"""Models that agents learn, one registration each: how parameters and rows of features give scores.
+
+A model of your own is a file here whose class derives from `registry.ModelKind`, and its import below.
+"""
+
+from __future__ import annotations
+
+from .model_registry import MODELS, ModelKind, ModelParameters
+
+# isort: off
+from .linear import LinearModel
+from .dense import Perceptron, Softmax
+# isort: on
+
+from .predictor import Predictor
+
+__all__ = ["MODELS", "LinearModel", "ModelKind", "ModelParameters", "Perceptron", "Predictor", "Softmax"]

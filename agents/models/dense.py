@@ -1,0 +1,177 @@
+"""Models of dense layers: softmax regression, which has one, and perceptrons with hidden layers, in NumPy.
+
+Parameters are layer after layer: the weights of a layer, (inputs, outputs) row by row, and its biases. Softmax
+regression has no biases, as the linear model: where tasks have an intercept, it is a feature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Annotated, ClassVar, Literal, final
+
+import numpy as np
+from pydantic import Field
+from typing_extensions import override
+
+from ..errors import InputError
+from ..losses import Loss
+from ..losses.cross_entropy import CrossEntropy
+from .model_registry import MODELS, ModelKind
+from .predictor import Array, Predictor, Ranks, alike
+
+Activation = Literal["relu", "tanh"]
+
+
+@final
+@dataclass(frozen=True)
+class Dense(Predictor):
+    """Dense layers with an activation between two of them.
+
+    Parameters
+    ----------
+    layers : tuple of int
+        Numbers of features, of units of each hidden layer, and of scores.
+    activation : {"relu", "tanh"}
+    biases : bool
+        Whether layers have biases.
+    """
+
+    layers: tuple[int, ...]
+    activation: Activation
+    biases: bool
+
+    @cached_property
+    def _places(self) -> list[tuple[slice, slice, tuple[int, int]]]:
+        """Where weights and biases of each layer are, and the shape of its weights."""
+        places, begin = [], 0
+        for shape in pairwise(self.layers):
+            end = begin + shape[0] * shape[1]
+            places.append((slice(begin, end), slice(end, end + shape[1] * self.biases), shape))
+            begin = end + shape[1] * self.biases
+        return places
+
+    @property
+    @override
+    def width(self) -> int:
+        return self._places[-1][1].stop
+
+    @property
+    @override
+    def outputs(self) -> int:
+        return self.layers[-1]
+
+    @property
+    @override
+    def convex(self) -> bool:
+        return len(self.layers) == 2
+
+    @override
+    def first(self, rng: np.random.Generator) -> Array:
+        """Zeros for one layer; else weights uniform within sqrt(6 / (inputs + outputs)), and biases 0.
+
+        References
+        ----------
+        Glorot and Bengio 2010, "Understanding the difficulty of training deep feedforward neural networks", (16).
+        """
+        vector = np.zeros(self.width)
+        if not self.convex:
+            for weights, _, shape in self._places:
+                bound = np.sqrt(6.0 / sum(shape))
+                vector[weights] = rng.uniform(-bound, bound, shape[0] * shape[1])
+        return vector
+
+    @override
+    def scores(self, models: Array, features: Array, starts: Ranks) -> Array:
+        scores = np.empty((len(features), self.outputs))
+        for agents, rows in alike(starts):
+            scores[rows] = self._forward(models[agents], features[rows])[-1]
+        return scores if self.outputs > 1 else scores[:, 0]
+
+    @override
+    def gradients(
+        self, models: Array, features: Array, labels: Array, starts: Ranks, loss: Loss, weights: Array
+    ) -> Array:
+        out = np.zeros((len(models), self.width))
+        for agents, rows in alike(starts):
+            own = models[agents]
+            values = self._forward(own, features[rows])
+            scores = values[-1] if self.outputs > 1 else values[-1][..., 0]
+            slopes = loss.slope(scores, labels[rows]).reshape(values[-1].shape) * weights[rows][..., None]
+            out[agents] = self._backward(own, values, slopes)
+        return out
+
+    def _forward(self, models: Array, features: Array) -> list[Array]:
+        """(B, k, units) values of each layer, from the features to the scores, at (B, width) models."""
+        values = [np.asarray(features, dtype=np.float64)]
+        for rank, (weights, biases, shape) in enumerate(self._places):
+            found = values[-1] @ models[:, weights].reshape(-1, *shape)
+            if self.biases:
+                found += models[:, None, biases]
+            if rank < len(self._places) - 1:
+                found = np.maximum(found, 0.0) if self.activation == "relu" else np.tanh(found)
+            values.append(found)
+        return values
+
+    def _backward(self, models: Array, values: list[Array], slopes: Array) -> Array:
+        """(B, width) gradients, from the (B, k, outputs) derivatives by scores."""
+        out = np.empty_like(models)
+        for rank, (weights, biases, shape) in reversed([*enumerate(self._places)]):
+            out[:, weights] = (values[rank].transpose(0, 2, 1) @ slopes).reshape(len(out), -1)
+            if self.biases:
+                out[:, biases] = slopes.sum(axis=1)
+            if rank:
+                back = slopes @ models[:, weights].reshape(-1, *shape).transpose(0, 2, 1)
+                active = values[rank]
+                slopes = back * ((active > 0.0) if self.activation == "relu" else 1.0 - active * active)
+        return out
+
+
+@final
+@MODELS.register
+class Softmax(ModelKind):
+    """Softmax regression: a score for each class, linear in the row, and the logistic loss of all classes."""
+
+    kind: Literal["softmax"]
+    convex: ClassVar[bool] = True
+
+    def bind(self, features: int, loss: Loss, classes: int) -> tuple[Predictor | None, Loss]:
+        """Return one layer and its loss; see `ModelKind.bind`."""
+        return Dense((features, classes), "relu", False), _of_classes(loss, self.kind)
+
+
+@final
+@MODELS.register
+class Perceptron(ModelKind):
+    """Multilayer perceptron: dense layers with biases, one score for two classes or numbers, else one a class."""
+
+    kind: Literal["perceptron"]
+    convex: ClassVar[bool] = False
+    hidden: list[Annotated[int, Field(ge=1, le=10**5)]] = Field(default=[32], min_length=1, max_length=20)
+    """Units of each hidden layer."""
+    activation: Activation = "relu"
+    """Activation of hidden units: max(0, s), or tanh(s)."""
+
+    def bind(self, features: int, loss: Loss, classes: int) -> tuple[Predictor | None, Loss]:
+        """Return the layers and their loss; see `ModelKind.bind`."""
+        several = loss.labels == "classes" and classes > 2
+        outputs = classes if several else 1
+        layers = Dense((features, *self.hidden, outputs), self.activation, True)
+        return layers, _of_classes(loss, self.kind) if several else loss
+
+
+def _of_classes(loss: Loss, kind: str) -> Loss:
+    """The loss of a score for each class that generalises a loss of one score.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    if loss.name != "logistic":
+        raise InputError(
+            f"{loss.name!r} is no loss of a score for each class, which the model {kind} has here; use logistic",
+            field=("task", "loss"),
+        )
+    return CrossEntropy()

@@ -1,0 +1,48 @@
+"""The models that a task may choose from: one registration each, and what every one of them says of itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Annotated, ClassVar
+
+from ..kinds import KindOf
+from ..losses import Loss
+from ..parameters import Parameters
+from .predictor import Predictor
+
+
+class ModelKind(Parameters, ABC):
+    """Parameters of a model, of which a task chooses one by ``kind``."""
+
+    convex: ClassVar[bool]
+    """Whether losses of its scores are convex in its parameters, so that their minimum can be found."""
+
+    @abstractmethod
+    def bind(self, features: int, loss: Loss, classes: int) -> tuple[Predictor | None, Loss]:
+        """Return the model of rows with so many features, and the loss of its scores.
+
+        Parameters
+        ----------
+        features : int
+            Number of features of a row.
+        loss : Loss
+            The task's loss.
+        classes : int
+            Number of classes, where labels are classes.
+
+        Returns
+        -------
+        Predictor or None
+            None for the linear model.
+        Loss
+            Of the model's scores: the task's, or that of as many scores as there are classes.
+
+        Raises
+        ------
+        InputError
+            If the model has no such loss.
+        """
+
+
+MODELS = KindOf("model", ModelKind, says=("convex",))
+ModelParameters = Annotated[ModelKind, MODELS]

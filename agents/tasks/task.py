@@ -1,0 +1,124 @@
+"""A task as the simulation receives it: data by agent, a loss, a test set and public knowledge about the data."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..losses import Loss
+from ..models.predictor import Predictor
+from ..tables import Shard, Table
+
+
+@dataclass(frozen=True)
+class Task:
+    """A learning problem spread over n agents, each with a model of p parameters.
+
+    Parameters
+    ----------
+    name : str
+        For titles and manifests; a stand-in for real data says so here.
+    ids : (n,) list of int or str
+        The user's names of the agents: what random draws are keyed by.
+    train, test : Table
+    loss : Loss
+    regularisation : (n,) float64
+        lambda_i of the term lambda_i |theta|^2.
+    metric : str
+        How test predictions are judged, from `hushnet.agents.criteria.CRITERIA`; mse is an agent's mean squared error,
+        rmse its root.
+    bounds : dict
+        Publicly known bounds on the norm of every admissible feature row, ``{"l1": ..., "l2": ...}``; a norm
+        without an a-priori bound is absent. Only the definition of the data domain may enter here, never the data.
+    profiles : (n, k) array or scipy sparse array, optional
+        What similarity graphs compare (target models, rating vectors).
+    profiles_are : str
+        What the profiles are, in words; a graph made from them treats them as public.
+    places : (n, 2) array, optional
+        Where agents lie in the plane, for portraits.
+    assumed_public : tuple of str
+        Inputs computed from private data that the task hands out as if they were public.
+    notes : dict
+        Anything for the manifest: source, checksum, choices.
+    columns : (n,) tuple of (p_i,) int64, optional
+        The feature columns that each agent holds of the same rows, where features are split instead of rows: agent 0
+        owns all rows of the tables, has no column and alone knows the labels.
+    zero_is : str
+        What a zero model predicts, in words, where labels were centred.
+    classes : int
+        Number of classes K, where labels are classes: -1 and +1 for two, 0 to K - 1 for more.
+    model : Predictor, optional
+        The model; by default the linear one, whose scores are x . theta.
+    first : (p,) float64, optional
+        Public parameters that all agents begin with; zeros by default.
+    """
+
+    name: str
+    ids: list[int] | list[str]
+    train: Table
+    test: Table
+    loss: Loss
+    regularisation: NDArray[np.float64]
+    metric: str
+    bounds: dict[str, float] = field(default_factory=dict)
+    profiles: Any = None
+    profiles_are: str = ""
+    places: Any = None
+    assumed_public: tuple[str, ...] = ()
+    notes: dict[str, Any] = field(default_factory=dict)
+    columns: tuple[NDArray[np.int64], ...] | None = None
+    zero_is: str = "zero model"
+    classes: int = 2
+    model: Predictor | None = None
+    first: NDArray[np.float64] | None = None
+
+    @property
+    def agents(self) -> int:
+        """Number of agents n."""
+        return len(self.train.offsets) - 1
+
+    @property
+    def dimension(self) -> int:
+        """Number of parameters p of a model."""
+        return self.train.features.shape[1] if self.model is None else self.model.width
+
+    def shard(self, agent: int) -> Shard:
+        """Training data of an agent: its samples, or, where features are split, its columns of all samples.
+
+        Read-only, because all runs of a seed share the task.
+        """
+        if self.columns is None:
+            return self.train.shard(agent).read_only
+        labels = self.train.labels if agent == 0 else self.train.labels[:0]
+        return Shard(np.ascontiguousarray(self.train.features[:, self.columns[agent]]), labels).read_only
+
+    def called(self, agent: int) -> str:
+        """Return the name of an agent in error messages, made of its id; an agent without samples is marked as such."""
+        empty = self.columns is None and not self.train.counts[agent]
+        return f"agent {self.ids[agent]!r}{' (without rows)' if empty else ''}"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the data's content, for run ids and caches."""
+        digest = hashlib.blake2s(digest_size=16)
+        for array in (
+            self.train.features,
+            self.train.labels,
+            self.train.offsets,
+            self.test.features,
+            self.test.labels,
+            self.test.offsets,
+            self.regularisation,
+        ):
+            digest.update(np.ascontiguousarray(array).data)
+        digest.update(repr((self.loss.name, self.metric, self.ids)).encode())
+        if self.model is not None:
+            digest.update(repr((self.model, None if self.first is None else self.first.tolist())).encode())
+        if self.columns is not None:
+            digest.update(repr([held.tolist() for held in self.columns]).encode())
+        return digest.hexdigest()

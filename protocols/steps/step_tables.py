@@ -1,0 +1,312 @@
+"""Tables that the steps of one run read beside the record of an agent: blocks, constants, and samples with clipping."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from ...agents.blocks import State
+from ...agents.graph import Graph
+from ...agents.loss_codes import UNKNOWN, code_of
+from ...agents.tables import Shard
+from .attackers import Attackers
+from .kernels import NORMS
+from .step_names import Names
+
+Array = NDArray[np.float64]
+Tell = Callable[[str, NDArray[np.int64], Any, Any, NDArray[Any], NDArray[np.int64]], None]
+"""Told what was drawn (``noise`` or ``rows``), by which agents, at which ticks and times, all (B,); the numbers, and
+(B + 1,) where each agent's begin among them."""
+
+
+class StepTables:
+    """Everything that does not change from step to step.
+
+    Parameters
+    ----------
+    names : Names
+        Of a protocol.
+    state : State
+        The run's blocks.
+    task : Task
+    graph : Graph
+    unheard_is_own : bool
+        Whether a neighbour that was never heard shows the agent's own block.
+    """
+
+    def __init__(self, names: Names, state: State, task: Any, graph: Graph, *, unheard_is_own: bool) -> None:
+        self.names, self.protocol, self.state, self.unheard_is_own = names, names.protocol, state, unheard_is_own
+        self.task, self.graph = task, graph
+        self.loss, self.dimension = self.task.loss, self.task.dimension
+        self.first_kind = next(iter(names.heard_kinds), "")
+        self.loaders: Mapping[str, Callable[[Any], Any]] = {}
+        self.loaders_of_one: Mapping[str, Callable[[Any], Any]] = {}
+        """How a batch, and the record of one agent, finds what a step may name (`hushnet.protocols.steps.record`)."""
+        self.attackers: Attackers | None = None
+        """Byzantine agents, whose messages are replaced when they leave a step."""
+        self.forms: dict[Any, Callable[..., Any]] = {}
+        """Kernels for the types that steps made when they are due give them: to find these takes longer than most."""
+        self.tell: Tell | None = None
+        """Told of the noise and the rows that steps draw, where somebody asks for them."""
+
+    @cached_property
+    def code(self) -> int:
+        """The number of the loss for kernels; `UNKNOWN` where they do not know the loss, the model or the rows."""
+        linear_rows = self.task.columns is None and self.task.model is None
+        return code_of(self.loss) if linear_rows else UNKNOWN
+
+    @cached_property
+    def rows(self) -> tuple[Any, Array, NDArray[np.int64]]:
+        """Features, labels and offsets of all agents' rows, as their steps see them."""
+        train, own = self.task.train, self._changed
+        if not own:
+            return read_only(train.features), read_only(train.labels), read_only(train.offsets)
+        offsets = np.cumsum([0, *(len(one) for one in own)]).astype(np.int64)
+        features, labels = np.concatenate([one.stored for one in own]), np.concatenate([one.labels for one in own])
+        return read_only(features), read_only(labels), read_only(offsets)
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """(n,) rows of each agent."""
+        return np.array([len(one) for one in self._changed]) if self._changed else self.task.train.counts
+
+    @cached_property
+    def _changed(self) -> list[Shard]:
+        """Samples of each agent as the protocol changes them; empty if it leaves all as they are."""
+        if self.task.columns is not None or not self.protocol.changes_rows:
+            return []
+        shards = [self.task.shard(agent) for agent in range(self.task.agents)]
+        own = [self.protocol.local_data(agent, shard) for agent, shard in enumerate(shards)]
+        pairs = zip(own, shards, strict=True)
+        return own if any(one.stored is not its.stored or one.labels is not its.labels for one, its in pairs) else []
+
+    def shard(self, agent: int) -> Shard:
+        """An agent's own rows, as its steps see them."""
+        return self.protocol.local_data(agent, self.task.shard(agent))
+
+    @cached_property
+    def edges(self) -> tuple[NDArray[np.int64], Array]:
+        """(n + 1,) where agents' edges begin, and (E,) their weights."""
+        return read_only(self.graph.offsets), read_only(self.graph.weights)
+
+    @cached_property
+    def degrees(self) -> list[int]:
+        """Number of neighbours of each agent."""
+        return self.graph.degrees.tolist()
+
+    @cached_property
+    def decays(self) -> Array:
+        """(n,) factors of the regulariser's gradients."""
+        return 2.0 * np.asarray(self.task.regularisation, dtype=np.float64)
+
+    @cached_property
+    def clip(self) -> tuple[int, float]:
+        """Number of the norm to which gradients of examples are clipped, and the bound; 0 without one."""
+        noise = self.protocol.step_noise
+        clip = noise.clip if noise is not None else None
+        return (0, 0.0) if clip is None else (NORMS[clip[0]], float(clip[1]))
+
+    @cached_property
+    def ranks(self) -> NDArray[np.int64]:
+        """(n,) all agents."""
+        return np.arange(self.graph.agents)
+
+    @cached_property
+    def widths(self) -> dict[str, list[int]]:
+        """Count by kind the numbers that each agent's message carries."""
+        return {kind: widths.tolist() for kind, widths in self.names.sent_widths.items()}
+
+    @cached_property
+    def addressed(self) -> frozenset[str]:
+        """Kinds of messages of which every neighbour is sent its own."""
+        return frozenset(name for name, kind in self.names.layout.messages.items() if kind.addressed)
+
+    @cached_property
+    def views(self) -> dict[str, list[Any]]:
+        """Views of each block by agent: its vector, or the rows of its edges, as a list if widths differ."""
+        state, edges = self.state, [self.graph.edges_of(agent) for agent in range(self.graph.agents)]
+        found: dict[str, list[Any]] = {
+            name: [*map(block.__getitem__, self.ranks)] for name, block in state.agent.items()
+        }
+        for name, block in state.edge.items():
+            rows = [block.of(own) for own in edges]
+            found[name] = [np.asarray(own)[:, 0] for own in rows] if self.names.is_number(name) else rows
+        return found
+
+    @cached_property
+    def vectors(self) -> list[str]:
+        """Blocks that are no numbers of an agent."""
+        return [name for name in self.views if name in self.state.edge or not self.names.is_number(name)]
+
+    @cached_property
+    def mirrors(self) -> dict[str, str | None]:
+        """The block that stands for what was never heard, by kind; None for zeros."""
+        messages = self.names.layout.messages.items()
+        return {kind: what.mirrors if self.unheard_is_own else None for kind, what in messages}
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A contiguous read-only view: kernels are compiled once for arrays that nobody writes."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+Ranks = NDArray[np.int64]
+NO_RANKS = np.zeros(0, dtype=np.int64)
+SAMPLING, OWN = "sampling", "own draws"
+"""Streams from which rows are drawn, and what authors draw for themselves."""
+
+
+class StepSource(ABC):
+    """Source of what one step, of one agent or of a batch of agents, reads beside its blocks."""
+
+    @abstractmethod
+    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks, Ranks]:
+        """A pool of vectors, and where in it what was heard over each edge is (-1: nothing).
+
+        These are indices, and (B,) where each agent's begin among them and (B,) how many they are.
+        """
+
+    @abstractmethod
+    def run_kernel(self, kernel: Any, *arguments: Any) -> Any:
+        """Call a kernel whose arguments have the same types at every step of a run."""
+
+    @abstractmethod
+    def sent_at(self, kind: str) -> Array:
+        """(R,) when what was heard over each edge was sent; minus infinity where nothing was."""
+
+    @abstractmethod
+    def is_new(self, kind: str) -> NDArray[np.bool_]:
+        """(R,) whether what was heard over each edge was not at the agent's last step."""
+
+    @abstractmethod
+    def rows(self) -> tuple[Any, Array, Ranks, Ranks]:
+        """Features, labels and offsets of packed rows, read-only, and (B,) which of their owners the agents are."""
+
+    def rows_of(self, agents: Ranks) -> tuple[Any, Array, Ranks, Ranks]:
+        """`rows` of some agents, whatever step is being made."""
+        return self.rows()
+
+    @abstractmethod
+    def shard(self, agent: int) -> Shard:
+        """An agent's own rows."""
+
+    @abstractmethod
+    def perturb(self, values: Array) -> Array:
+        """(B, width) values with the noise of the step's release."""
+
+    @abstractmethod
+    def perturb_objective(
+        self, weights: Array, curvatures: Array, linear: Array, influences: Array, minimise: Callable[[Array], Array]
+    ) -> Array:
+        """(B, p) minimisers by ``minimise(linear)`` with the noise of the step's release in the linear term."""
+
+    @abstractmethod
+    def uniforms(self, count: int) -> Array:
+        """(B, count) numbers of [0, 1) from each agent's own draws."""
+
+    @abstractmethod
+    def normals(self, count: int) -> Array:
+        """(B, count) standard normal numbers from each agent's own draws."""
+
+    @abstractmethod
+    def choose(self, purpose: str, populations: Ranks, counts: Ranks) -> tuple[Ranks, Ranks]:
+        """So many of each agent's first integers from 0, without replacement, and (B + 1,) where each agent's begin."""
+
+    @abstractmethod
+    def choose_each(self, shares: Array) -> tuple[Ranks, Ranks]:
+        """Ranks of rows, each drawn with its agent's share, and (B + 1,) where each agent's begin."""
+
+    @abstractmethod
+    def affords(self) -> bool:
+        """Set budget aside for the step's release; false if an agent cannot afford it."""
+
+    @abstractmethod
+    def follow(self) -> None:
+        """Note that what the step sends follows from what was released and heard before."""
+
+    @abstractmethod
+    def part(self, rows: Ranks) -> StepSource:
+        """The same for some of the agents, by their places in the batch."""
+
+
+@final
+class Nobody(StepSource):
+    """A part of a batch without agents.
+
+    Parameters
+    ----------
+    whole : StepSource
+    """
+
+    def __init__(self, whole: StepSource) -> None:
+        self._whole = whole
+
+    @override
+    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks, Ranks]:
+        return self._whole.heard_at(kind, width)[0], NO_RANKS, NO_RANKS, NO_RANKS
+
+    @override
+    def run_kernel(self, kernel: Any, *arguments: Any) -> Any:
+        return self._whole.run_kernel(kernel, *arguments)
+
+    @override
+    def sent_at(self, kind: str) -> Array:
+        return np.zeros(0)
+
+    @override
+    def is_new(self, kind: str) -> NDArray[np.bool_]:
+        return np.zeros(0, dtype=bool)
+
+    @override
+    def rows(self) -> tuple[Any, Array, Ranks, Ranks]:
+        return *self._whole.rows()[:3], NO_RANKS
+
+    @override
+    def shard(self, agent: int) -> Shard:
+        return self._whole.shard(agent)
+
+    @override
+    def perturb(self, values: Array) -> Array:
+        return values
+
+    @override
+    def perturb_objective(
+        self, weights: Array, curvatures: Array, linear: Array, influences: Array, minimise: Callable[[Array], Array]
+    ) -> Array:
+        return linear
+
+    @override
+    def uniforms(self, count: int) -> Array:
+        return np.zeros((0, count))
+
+    @override
+    def normals(self, count: int) -> Array:
+        return np.zeros((0, count))
+
+    @override
+    def choose(self, purpose: str, populations: Ranks, counts: Ranks) -> tuple[Ranks, Ranks]:
+        return NO_RANKS, np.zeros(1, dtype=np.int64)
+
+    @override
+    def choose_each(self, shares: Array) -> tuple[Ranks, Ranks]:
+        return NO_RANKS, np.zeros(1, dtype=np.int64)
+
+    @override
+    def affords(self) -> bool:
+        return True
+
+    @override
+    def follow(self) -> None:
+        return
+
+    @override
+    def part(self, rows: Ranks) -> StepSource:
+        return self

@@ -1,0 +1,479 @@
+"""Compiled windows of events: arrivals, timers, absences and wake-ups, in SimPy's own order.
+
+The agenda of a window has what rules asked for, ordered by time, priority and the order in which it was asked for. A
+window takes the next event off it and calls the rule of its kind: for rounds (`hushnet.simulator.rules.rounds`) and for
+pairwise exchange (`hushnet.simulator.rules.sessions`), whose halves are planned.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ....agents.compilation import compiled, part
+from ....protocols.steps.kernels import rank_of
+from ...network.randomness import Purpose, draw_one
+from ...rules.clock_rules import count_step, used_up
+from ...rules.delivery import note_step, take_row
+from ...rules.forms import rule
+from ...rules.lazy import is_up
+from ...rules.round_messages import finish_saying, say
+from ...rules.rounds import (
+    after_step,
+    counts_as_event,
+    on_arrival,
+    on_available,
+    on_patience,
+    on_repeat,
+    on_round_end,
+    start_rounds,
+)
+from ...rules.sessions import busy, carry_on, follow_up, free_edges, look_after, tail_of, take_copy
+from ...tables.effects import (
+    ARRIVAL,
+    ARRIVE,
+    AVAILABILITY,
+    EFFECTS,
+    ENOUGH,
+    FREE_COPIES,
+    GONE,
+    PATIENCE,
+    PRIORITY,
+    REPEAT,
+    ROUND_END,
+    SERIAL,
+    SUBJECT,
+    TIMER,
+    TOLD,
+    UP,
+    WAKE,
+    WHAT,
+    WORN,
+)
+from ...tables.round_table import (
+    DONE,
+    FREE_RECORDS,
+    STALLED,
+    STEPPING,
+    RoundTables,
+)
+from ...tables.run import RunTables, extended
+from ...tables.session_table import (
+    COMPLETING,
+    EDGE,
+    ENDED,
+    HEADER,
+    LATE,
+    NOW,
+    PHASE,
+    REQUESTING,
+    RESPONDING,
+    ROW,
+    SKIPPED,
+    TICK,
+    SessionTables,
+)
+from ...tables.tallies import FREE_ROWS, HEAP, NOTES, OBSERVED, UNFINISHED, WAKES
+from .step_plan import UNMADE, StepPlan, add_half, fits, has_to_end
+from .windows import (
+    COUNTED,
+    ENDS,
+    FINISHED,
+    FULL,
+    IDLE,
+    LOOK,
+    REACHED,
+    clock_over,
+    draw_nothing,
+    is_counted,
+    is_event,
+    plan_step,
+    put_back,
+    send_said,
+)
+
+TICKS = 2.0**30
+"""All times are whole numbers of these."""
+ON_HEAP, NUMBER, PLACES = range(3)
+"""Places in `Agenda.size`: events on the heap, and events so far."""
+TIME, KEY, LOAD, COLUMNS = range(4)
+"""Columns of the heap: time in ticks; priority and number; what happens, to whom, and which time."""
+
+
+class Agenda(NamedTuple):
+    """Event queue of a window: a heap of events, ordered by time, priority and number.
+
+    Attributes
+    ----------
+    heap : (H, COLUMNS) int64
+    size : (PLACES,) int64
+    """
+
+    heap: Any
+    size: Any
+
+
+def empty_agenda() -> Agenda:
+    """Nothing, and no room for anything."""
+    return Agenda(np.zeros((0, COLUMNS), dtype=np.int64), np.zeros(PLACES, dtype=np.int64))
+
+
+def with_room(agenda: Agenda, events: int) -> Agenda:
+    """The agenda, with room for so many more events."""
+    if room_left(agenda) >= events:
+        return agenda
+    return agenda._replace(heap=extended(agenda.heap, len(agenda.heap) + events))
+
+
+@rule
+def room_left(agenda: Agenda):
+    """Number of events that still fit into the queue."""
+    return len(agenda.heap) - agenda.size[ON_HEAP]
+
+
+@rule
+def push(agenda: Agenda, time: int, key: int, load: int):
+    """Put an event on the heap; there must be room for it."""
+    heap, here = agenda.heap, agenda.size[ON_HEAP]
+    agenda.size[ON_HEAP] += 1
+    while here > 0:
+        parent = (here - 1) // 2
+        above = heap[parent]
+        if above[TIME] < time or (above[TIME] == time and above[KEY] < key):
+            break
+        entry = heap[here]
+        entry[TIME], entry[KEY], entry[LOAD] = above[TIME], above[KEY], above[LOAD]
+        here = parent
+    entry = heap[here]
+    entry[TIME], entry[KEY], entry[LOAD] = time, key, load
+
+
+@rule
+def pop(agenda: Agenda):
+    """Take the first event off the heap."""
+    heap = agenda.heap
+    agenda.size[ON_HEAP] -= 1
+    size = agenda.size[ON_HEAP]
+    time, key, load = heap[size, TIME], heap[size, KEY], heap[size, LOAD]
+    here = 0
+    while True:
+        child = 2 * here + 1
+        if child >= size:
+            break
+        if child + 1 < size and (
+            heap[child + 1, TIME] < heap[child, TIME]
+            or (heap[child + 1, TIME] == heap[child, TIME] and heap[child + 1, KEY] < heap[child, KEY])
+        ):
+            child += 1
+        below = heap[child]
+        if below[TIME] > time or (below[TIME] == time and below[KEY] > key):
+            break
+        entry = heap[here]
+        entry[TIME], entry[KEY], entry[LOAD] = below[TIME], below[KEY], below[LOAD]
+        here = child
+    entry = heap[here]
+    entry[TIME], entry[KEY], entry[LOAD] = time, key, load
+
+
+@rule
+def add(agenda: Agenda, time: float, priority: int, what: int, subject: int, serial: int):
+    """Add an event; there must be room for it."""
+    agenda.size[NUMBER] += 1
+    key = (priority << 40) | agenda.size[NUMBER]
+    push(agenda, int(time * TICKS), key, (serial << 33) | (subject << 3) | what)
+
+
+@rule
+def take_effects(tables: RoundTables | SessionTables, agenda: Agenda):
+    """Put what rules asked for on the agenda; there must be room for it."""
+    for k in range(tables.counts[EFFECTS]):
+        effect = tables.effects[k]
+        add(agenda, tables.due[k], effect[PRIORITY], effect[WHAT], effect[SUBJECT], effect[SERIAL])
+    tables.counts[EFFECTS] = 0
+
+
+@compiled(_nrt=False)
+def add_changes(agenda: Agenda, times: Any, whats: Any, agents: Any):  # pragma: no cover - compiled
+    """Add changes of availability, which are in order; there must be room for them."""
+    for k in range(len(times)):
+        add(agenda, times[k], AVAILABILITY, whats[k], agents[k], 0)
+
+
+@rule
+def subject_of(load: int):
+    """Index of what an event is about: an agent, a directed edge, a copy or a record."""
+    return (load >> 3) & ((1 << 30) - 1)
+
+
+@compiled(_nrt=False)
+def keep_events(agenda: Agenda, kept: Any):  # pragma: no cover - compiled
+    """Drop events, by their (H,) places on the heap, that are not kept."""
+    heap, size = agenda.heap, agenda.size[ON_HEAP]
+    agenda.size[ON_HEAP] = 0
+    for k in range(size):  # what is put back never goes beyond the next one to be read
+        if kept[k]:
+            push(agenda, heap[k, TIME], heap[k, KEY], heap[k, LOAD])
+
+
+def first(agenda: Agenda) -> tuple[float, int] | None:
+    """Time and priority of the next event; None if there is none."""
+    if agenda.size[ON_HEAP] == 0:
+        return None
+    return int(agenda.heap[0, TIME]) / TICKS, int(agenda.heap[0, KEY]) >> 40
+
+
+STALL, SENT_ENOUGH, WORN_OUT = range(100, 103)
+"""Further reasons for the end of a window: nobody can ever go on; the vectors asked for were sent; a message was
+repeated more often than there are draws for it."""
+
+
+@part(_nrt=False)
+def has_room(
+    run: RunTables, tables: RoundTables, agenda: Agenda, plan: StepPlan, room: Any, most: int
+):  # pragma: no cover - compiled
+    """True if there is room for everything that the next event brings about."""
+    return (
+        run.counts[FREE_ROWS] > most
+        and fits(plan, room + most)
+        and tables.counts[FREE_RECORDS] >= room
+        and tables.counts[FREE_COPIES] >= room
+        and room_left(agenda) >= room
+        and (run.counts[OBSERVED] == 0 or len(run.notes) - run.counts[NOTES] >= room)
+    )
+
+
+@part(_nrt=False)
+def say_to_all(
+    run: RunTables, tables: RoundTables, agent: int, edges: Any, kind: int, row: int, _drawn: int
+):  # pragma: no cover - compiled
+    """Send a message of a round over some of an agent's edges, each copy of which makes its own draws."""
+    for edge in edges:
+        say(run, tables, agent, edge, kind, row)
+
+
+@part(_nrt=False)
+def plan_and_say(
+    run: RunTables, tables: RoundTables, agent: int, plan: StepPlan, ports: Any, rows: Any
+):  # pragma: no cover - compiled
+    """Plan an agent's step and say its round; what is known of it."""
+    said = plan_step(run, plan, agent, tables.now[0], ports, rows)
+    if said & UNMADE == 0 and has_to_end(plan):
+        return said
+    if said & UNMADE == 0:
+        send_said(run, tables, agent, ports, rows, draw_nothing, say_to_all)
+    if run.offsets[agent + 1] > run.offsets[agent]:
+        finish_saying(run, tables, agent)
+    return said
+
+
+@compiled(_nrt=False)
+def run_round_events(
+    run: RunTables,
+    tables: RoundTables,
+    agenda: Agenda,
+    limit: float,
+    forced: bool,
+    room: Any,
+    plan: StepPlan,
+    ports: Any,
+    rows: Any,
+):  # pragma: no cover - compiled
+    """Run events strictly before ``limit``, the first one anyway if ``forced``; why it stopped, agent, time."""
+    counts = tables.counts
+    due = False
+    while True:
+        if run.counts[UNFINISHED]:
+            run.counts[UNFINISHED] = 0
+            after_step(run, tables, counts[STEPPING])
+        take_effects(tables, agenda)
+        agent, now = counts[STEPPING], tables.now[0]
+        if due:
+            return COUNTED, agent, now
+        if counts[STALLED]:
+            return STALL, agent, now
+        if counts[WORN]:
+            return WORN_OUT, agent, now
+        if counts[DONE]:
+            counts[DONE] = 0
+            return FINISHED, agent, now
+        if counts[ENOUGH]:
+            return SENT_ENOUGH, agent, now
+        if not has_room(run, tables, agenda, plan, room, len(rows)):
+            return FULL, agent, now
+        if agenda.size[ON_HEAP] == 0:
+            return IDLE, agent, math.inf
+        now = agenda.heap[0, TIME] / TICKS
+        if now >= limit and not forced:
+            return REACHED, agent, now
+        load = agenda.heap[0, LOAD]
+        what, subject, serial = load & 7, subject_of(load), load >> 33
+        counted = counts_as_event(run, tables, what, subject, serial)
+        if counted and used_up(run):
+            return LOOK, agent, now
+        run.counts[WAKES] += counted
+        forced = False
+        pop(agenda)
+        tables.now[0] = now
+        if what == ARRIVE:
+            on_arrival(run, tables, subject)
+        elif what == REPEAT:
+            on_repeat(run, tables, subject)
+        elif what == PATIENCE:
+            on_patience(run, tables, subject, serial)
+        elif what != ROUND_END:
+            on_available(run, tables, subject, what == UP, what == GONE)
+        elif on_round_end(run, tables, subject):
+            counts[STEPPING], run.counts[UNFINISHED] = subject, 1
+            said = plan_and_say(run, tables, subject, plan, ports, rows)
+            if said & UNMADE == 0 and has_to_end(plan):
+                return ENDS, subject, now
+            due = is_counted(said) and count_step(run, subject)
+
+
+@compiled(_nrt=False)
+def start_all(run: RunTables, tables: RoundTables, agenda: Agenda):  # pragma: no cover - compiled
+    """Begin everybody's round 1; there must be room for its end."""
+    for agent in range(len(tables.agents)):
+        start_rounds(run, tables, agent)
+    take_effects(tables, agenda)
+
+
+PARTNER = int(Purpose.PARTNER)
+ROOM = 8
+"""Most notes that one event brings about."""
+CALL, CHECK = 100, 101
+"""Why a window ended, beside the reasons of `windows`: an observer is to be told of a call; the world has something to
+check."""
+
+
+@part(_nrt=False)
+def is_over(tables: SessionTables, load: int):  # pragma: no cover - compiled
+    """True if an event is a timer of a session that has been closed since it was set."""
+    return load & 7 == PATIENCE and tables.sessions[subject_of(load), TICK] != load >> 33
+
+
+@part(_nrt=False)
+def upcoming(run: RunTables, tables: SessionTables, agenda: Agenda):  # pragma: no cover - compiled
+    """Time and class of the next event; infinite if there is none."""
+    while agenda.size[ON_HEAP] > 0 and is_over(tables, agenda.heap[0, LOAD]):
+        pop(agenda)
+    wake = run.wakes.time[0] if run.counts[HEAP] > 0 else math.inf
+    if agenda.size[ON_HEAP] == 0:
+        return wake, WAKE
+    time = agenda.heap[0, TIME] / TICKS
+    return (time, agenda.heap[0, KEY] >> 40) if time <= wake else (wake, WAKE)
+
+
+@part(_nrt=False)
+def wake_up(run: RunTables, tables: SessionTables, law: Any):  # pragma: no cover - compiled
+    """A tick of the clock on top of the heap: its agent calls somebody, if it can."""
+    agent, now = run.wakes.agent[0], tables.times[NOW]
+    run.agents.ticks[agent] += 1
+    run.counts[UNFINISHED] = 1
+    tables.times[LATE] = now
+    if run.agents.silent[agent] or not is_up(run, agent, now, True) or not free_edges(run, tables, agent):
+        return
+    first, last = run.offsets[agent], run.offsets[agent + 1]
+    uniform = draw_one(run.key[0], run.key[1], run.agents.numbers[agent], 0, run.agents.ticks[agent], PARTNER, 0)[0]
+    tables.counts[EDGE] = first + rank_of(uniform, last - first, law[first:last] if len(law) else law)
+    if busy(run, tables, tables.counts[EDGE]):
+        tables.counts[SKIPPED] += 1
+        return
+    note_step(run, agent, now)
+    tables.counts[PHASE] = REQUESTING
+
+
+@part(_nrt=False)
+def plan_half(run: RunTables, tables: SessionTables, plan: StepPlan, kinds: int):  # pragma: no cover - compiled
+    """Plan half of an exchange, which reads what its agent knows of some first kinds."""
+    phase, edge, heard, wrote = tables.counts[PHASE], tables.counts[EDGE], tables.counts[ROW], -1
+    acting = run.reverse[edge] if phase == RESPONDING else edge
+    agent = tail_of(run, acting)
+    if phase == REQUESTING:
+        heard = -1
+    if phase != COMPLETING:
+        width = tables.widths[0 if phase == REQUESTING else 1, agent]
+        wrote = take_row(run, 0.0, 0, 0, 8 * width + tables.rules[HEADER])
+        tables.counts[ROW] = wrote
+    add_half(run, plan, phase, agent, acting, heard, wrote, tables.times[NOW], kinds)
+
+
+@part(_nrt=False)
+def settle_clocks(run: RunTables, tables: SessionTables):  # pragma: no cover - compiled
+    """Put the agent that was woken back on its clock, and count one that will never step again; see `end_clock`."""
+    if run.counts[UNFINISHED]:
+        agent = run.wakes.agent[0]
+        run.counts[UNFINISHED] = 0
+        if not put_back(run):
+            tables.over[agent] = True
+            if tables.watches[agent] == 0:
+                tables.counts[ENDED] = agent
+    agent = tables.counts[ENDED]
+    if agent < 0:
+        return REACHED, agent
+    tables.counts[ENDED] = -1
+    return clock_over(run, agent), agent
+
+
+@compiled(_nrt=False)
+def run_exchanges(
+    run: RunTables,
+    tables: SessionTables,
+    agenda: Agenda,
+    limit: float,
+    forced: bool,
+    plan: StepPlan,
+    kinds: int,
+    law: Any,
+):  # pragma: no cover - compiled
+    """Run events strictly before ``limit``, and the first one anyway if ``forced``; why it stopped, and which agent."""
+    counts, reads = tables.counts, kinds * (len(run.awaited) - 1)
+    while True:
+        if counts[PHASE]:
+            edge = counts[EDGE]
+            plan_half(run, tables, plan, kinds)
+            if has_to_end(plan):
+                return ENDS, -1
+            stepped = carry_on(run, tables)
+            take_effects(tables, agenda)
+            if stepped and count_step(run, tail_of(run, edge)):
+                return COUNTED, tail_of(run, edge)
+        why, agent = settle_clocks(run, tables)
+        if why != REACHED:
+            return why, agent
+        if counts[ENOUGH] or counts[WORN]:
+            return CHECK, -1
+        if not fits(plan, reads):
+            return FULL, -1
+        if run.counts[FREE_ROWS] == 0 or counts[FREE_COPIES] == 0 or room_left(agenda) < len(tables.due):
+            return FULL, -1
+        if run.counts[OBSERVED] and len(run.notes) - run.counts[NOTES] < ROOM:
+            return FULL, -1
+        now, what = upcoming(run, tables, agenda)
+        if now == math.inf:
+            return IDLE, -1
+        if now >= limit and not forced:
+            return REACHED, -1
+        counted = what == TIMER or (what == WAKE and is_event(run, run.wakes.agent[0], now))
+        if counted and used_up(run):
+            tables.times[NOW] = now
+            return LOOK, -1
+        run.counts[WAKES] += counted
+        forced = False
+        tables.times[NOW] = now
+        if what == WAKE:
+            wake_up(run, tables, law)
+        else:
+            subject = subject_of(agenda.heap[0, LOAD])
+            pop(agenda)
+            if what == ARRIVAL:
+                take_copy(run, tables, subject)
+                follow_up(run, tables)
+            else:
+                tables.times[LATE] = now
+                look_after(run, tables, subject)
+            take_effects(tables, agenda)
+        if counts[PHASE] == REQUESTING and run.counts[OBSERVED] == TOLD:
+            return CALL, run.wakes.agent[0]

@@ -1,0 +1,307 @@
+"""The event engine: a SimPy process for every agent, and an event for whatever a rule asks for; all in plain Python.
+
+The rules (`hushnet.simulator.rules`) are those that the batched engine runs compiled. This is the engine to read, to
+trace and to teach with.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Sequence
+from itertools import repeat
+from typing import Any, final
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from ....agents.agent import Agent
+from ....agents.availability import Timeline
+from ....agents.inbox import Message
+from ....protocols.base import Sent
+from ...network.network import KINDS
+from ...rules.delivery import count_message, deliver, depart, release_version
+from ...rules.forms import PlainRules
+from ...tables.effects import ARRIVAL, ARRIVE, AVAILABILITY, WAKE
+from ...tables.run import LOST_DELAY, PlainTables
+from ...world.step_form import StepForm
+from ...world.world import World
+from ..driver import At, Driver
+
+
+class RuleEvent(At):
+    """An event that a rule has asked for.
+
+    Parameters
+    ----------
+    env, time, priority
+        See `At`.
+    happen : list of callable
+        What is called with the event; one list serves all events of a driver.
+    what, subject, serial : int
+        What happens, to whom, and the how-manieth of its kind; see `hushnet.simulator.tables.effects`.
+    """
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        time: float,
+        priority: int,
+        happen: list[Callable[[RuleEvent], None]],
+        what: int,
+        subject: int,
+        serial: int,
+    ) -> None:
+        # Most events of a run are made here: no call of a parent's constructor, and nothing made beside the event.
+        self.env, self.callbacks, self._ok, self._value = env, happen, True, None
+        self.what, self.subject, self.serial = what, subject, serial
+        env.schedule(self, priority, time - env.now)  # type: ignore[arg-type]  # any integer orders the heap
+
+
+class EventDriver(Driver):
+    """A SimPy event for whatever happens.
+
+    Parameters
+    ----------
+    world : World
+    **laws : callable
+        What stands in the place of rules of these names, see `PlainRules`. Every delay and loss is asked of the
+        network.
+
+    Attributes
+    ----------
+    env : simpy.Environment
+        The world's.
+    plain : PlainRules
+        Rules by their compiled forms.
+    views : PlainTables
+        Of the tables of rounds, sessions or broadcasts that these rules take.
+    observed : bool
+        Whether anybody is told what rules note.
+    empty : str
+        Kind of copies without numbers that are no acknowledgements.
+    """
+
+    engine = "event"
+    form = StepForm("one by one", "the event engine makes each when it is due")
+    empty = ""
+
+    def __init__(self, world: World, **laws: Callable[..., Any]) -> None:
+        super().__init__(world)
+        self.env = world.env
+        self._drawn: dict[tuple[int, int, int], tuple[float, bool]] = {}
+        self.observed = world.observer is not None
+        self.plain = PlainRules(fate=self.fate, copy_out=_copy_out, schedule=self.schedule, **laws)
+        self.views = PlainTables()
+        self._happen = [self.happen]
+        self.transport.set_limits(world.setting.stop, record=world.recorded_steps, compiled=False)
+
+    @override
+    def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
+        """Begin two processes for every agent, of its absences and of its life."""
+        env = self.world.env
+        self.transport.notes.begin(self.world, empty=self.empty)
+        for agent, join, leave, timeline in zip(self.world.agents, joins, leaves, timelines, strict=True):
+            agent.up = next(timeline)[1]
+            env.process(self.presence(agent, timeline))
+            env.process(self.life(agent, join, leave))
+
+    def presence(self, agent: Agent, timeline: Timeline) -> Generator[simpy.Event, None, None]:
+        """The process of an agent that comes up and goes down, at last perhaps for good."""
+        for time, up in timeline:
+            yield At(self.env, time, AVAILABILITY)
+            self.world.effort.look(self.world.now)
+            agent.up = up
+            self.turn(agent)
+        if not agent.up:
+            agent.gone = agent.silent = True
+            self.turn(agent)
+
+    @override
+    def steps(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
+        """An agent steps by its own clock, until that has no further tick or the agent has fallen silent.
+
+        A tick that finds the agent down is counted and does nothing else.
+        """
+        world, env = self.world, self.world.env
+        while not agent.silent:
+            time = world.clock.next_time(agent.index, agent.tick + 1, env.now)
+            if math.isinf(time):
+                return
+            yield At(env, time, WAKE + agent.index)
+            if not agent.silent:
+                world.effort.wake(agent.index, env.now)
+            agent.tick += 1
+            agent.reactions = 0
+            if self.is_awake(agent):
+                self.wake(agent)
+
+    def is_awake(self, agent: Agent) -> bool:
+        """True if an agent steps at its ticks now: it is present and up, and has not fallen silent."""
+        return agent.up and not agent.silent and bool(self.world.agents.present[agent.index])
+
+    def wake(self, agent: Agent) -> None:
+        """Act on a tick that finds its agent awake: it takes a step."""
+        self.step(agent)
+
+    def step(self, agent: Agent) -> None:
+        """Let an awake agent take a step, send what it gives out, and count it if it said anything or goes on."""
+        me = self.world.step(agent)
+        if me.silent_ and not me.sent_:
+            return
+        self.send(agent, me.sent_)
+        self.count(agent)
+
+    def send(self, agent: Agent, messages: Sequence[Sent]) -> None:
+        """Send what a step gave out; of sessions, nothing: they send their halves themselves."""
+        return
+
+    def count(self, agent: Agent) -> None:
+        """Count a completed step of an agent; record, and end the run, where that number asks for it."""
+        agent.updates += 1
+        self.transport.plain.agents.updates[agent.index] = agent.updates
+        self.world.activations += 1
+        self.check_limits(agent)
+
+    def is_up(self, _run: Any, agent: int, _time: float, _after: bool) -> bool:
+        """True if an agent is present and up at this instant, in place of `hushnet.simulator.rules.lazy.is_up`."""
+        one = self.world.agents[agent]
+        return one.up and bool(self.world.agents.present[agent])
+
+    def fate(self, run: Any, sender: int, edge: int, tick: int, transmission: int, size: int, now: float) -> float:
+        """Draw a copy's delay, or its loss, by the network's law, which may have no compiled form."""
+        drawn = self._drawn.pop((edge, tick, transmission), None)
+        if drawn is None:
+            drawn = self.world.network.delay_and_loss(sender, run.heads[edge], tick, transmission, now, size)
+        delay, lost = drawn
+        if lost:
+            run.constants[LOST_DELAY] = delay
+            return math.inf
+        return delay
+
+    def draw_together(self, agent: Agent, edges: NDArray[np.int64], transmission: int, size: int) -> None:
+        """Draw the fates of copies that an agent is about to send, in one call."""
+        world = self.world
+        copies = world.setting.graph.heads[edges], agent.tick, transmission, world.env.now, size
+        delays, losses = world.network.delays_and_losses(agent.index, *copies)
+        drawn = zip(edges.tolist(), repeat(agent.tick), repeat(transmission))
+        self._drawn.update(zip(drawn, zip(delays.tolist(), losses.tolist(), strict=True), strict=False))
+
+    def schedule(self, _: Any, time: float, priority: int, what: int, subject: int, serial: int) -> None:
+        """Schedule what a rule asks for as an event of SimPy, at its time and priority."""
+        RuleEvent(self.env, time, priority, self._happen, what, subject, serial)
+
+    def happen(self, asked: RuleEvent) -> None:
+        """Let happen what a rule has asked for, at that time; by default nothing."""
+        return
+
+    @override
+    def settle(self, *, final: bool) -> None:
+        super().settle(final=final)
+        if final:
+            self.transport.notes.keep()
+
+
+def _copy_out(run: Any, slot: int) -> None:
+    """`hushnet.simulator.rules.delivery.copy_out`, all numbers at once."""
+    begin, end, row = run.places[slot], run.places[slot + 1], run.pool[run.slots.known[slot]]
+    run.values[begin:end] = row if len(row) == end - begin else row[: end - begin]
+
+
+@final
+class EventBroadcasts(EventDriver):
+    """Every agent steps when its own clock wakes it, and may react to whatever arrives.
+
+    Parameters
+    ----------
+    world : World
+    """
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        rules = count_message, deliver, depart, release_version
+        self._count, self._deliver, self._depart, self._release = map(self.plain, rules)
+        self._kinds = list(world.layout.messages)
+        self._keeps, self._reacts = world.traits.inbox == "every", world.traits.trigger == "message"
+        self._most = int(world.setting.graph.degrees.max(initial=0)) + 1
+
+    @override
+    def send(self, agent: Agent, messages: Sequence[Sent]) -> None:
+        """Charge and send everything that a step gave out; what nobody can hear is not sent."""
+        graph, transport = self.world.setting.graph, self.transport
+        offsets: list[int] = transport.plain.offsets[agent.index : agent.index + 2].tolist()
+        first, last = offsets
+        for sent in messages:
+            edges = np.arange(first, last)[graph.opened[first:last]]
+            if sent.to is not None:
+                edges = edges[np.isin(graph.heads[edges], sent.to)]
+            if len(edges):
+                transport.ledger.commit(sent.release, sent.vector)
+                transport.remember(agent, sent, agent.tick)
+                self._send_copies(agent, sent, edges)
+
+    def _send_copies(self, agent: Agent, sent: Sent, edges: NDArray[np.int64]) -> None:
+        """Send a copy over each of some edges; with draws of its own where one was sent at the same tick."""
+        network, rank, now = self.world.network, self._kinds.index(sent.kind), self.env.now
+        attempts = network.attempts(agent.index, self.world.setting.graph.heads[edges], agent.tick, rank)
+        size, vectors = network.size(len(sent.vector)), self.world.layout.messages[sent.kind].vectors
+        for attempt in dict.fromkeys(attempts):
+            part, transmission = edges[np.equal(attempts, attempt)], attempt * KINDS + rank
+            row = self.transport.new_version(sent.vector, now, agent.tick)
+            self.draw_together(agent, part, transmission, size)
+            self._begin_notes()
+            run = self.transport.plain
+            run.versions.order[row] = self._count(run, vectors * len(part))
+            for edge in part.tolist():
+                delay = self._depart(run, agent.index, edge, agent.tick, transmission, rank, row, size, now)
+                if delay < math.inf:
+                    run.versions.references[row] += 1
+                    slot = rank * len(run.heads) + run.reverse[edge]
+                    self.schedule(None, now + delay, ARRIVAL, ARRIVE, slot, row)
+            self._release(run, row)
+            self._end_notes()
+
+    @override
+    def happen(self, asked: RuleEvent) -> None:
+        """A copy arrives: a version, at a slot of its receiver."""
+        slot, row, world = asked.subject, asked.serial, self.world
+        agent = world.agents[int(world.setting.graph.tails[slot % len(world.setting.graph.heads)])]
+        up = self.is_up(None, agent.index, self.env.now, True)
+        reacts = up and self._reacts and not agent.silent
+        message = self._message(slot, row) if reacts or (up and self._keeps) else None
+        self._begin_notes()
+        run = self.transport.plain
+        self._deliver(run, slot, row, run.versions.order[row], self.env.now, up)
+        self._end_notes()
+        if message is not None and self._keeps:
+            world.inbox.pending[agent.index].append(message)
+        if message is not None and reacts:
+            self._react(agent, message)
+
+    def _message(self, slot: int, row: int) -> Message:
+        """Return a version as the message that the receiver of a channel (directed edge and kind) gets."""
+        run = self.transport.tables
+        rank, edge = divmod(slot, len(run.heads))
+        people = int(run.heads[edge]), int(run.heads[run.reverse[edge]])
+        sending = float(run.versions.sent_at[row]), int(run.versions.order[row]), int(run.versions.tick[row])
+        vector, size = self.transport.vector_of(row), int(run.versions.bytes[row])
+        return Message(*people, self._kinds[rank], vector, *sending, edge, size)
+
+    def _react(self, agent: Agent, message: Message) -> None:
+        """Let an agent react to an arrival, and send what it gives out."""
+        world = self.world
+        world.effort.check(world.now)
+        sent = world.act("react", agent, message).sent_
+        self.send(agent, sent)
+        if sent:
+            world.reactions.count(agent.index, (one.kind for one in sent), world.now)
+        self.check_vectors()
+
+    def _begin_notes(self) -> None:
+        if self.observed:
+            self.transport.notes.make_room(self._most)
+
+    def _end_notes(self) -> None:
+        if self.observed:
+            self.transport.notes.tell()

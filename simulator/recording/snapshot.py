@@ -1,0 +1,45 @@
+"""Snapshot of a run, which a metric of a user's own reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...agents.blocks import State
+from ...agents.graph import Graph
+from ...agents.tasks.task import Task
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Snapshot of a run, for a metric to read; every array is read-only.
+
+    Parameters
+    ----------
+    now : float
+        Time in expected wake-ups of a rate-1 agent.
+    activations : int
+        Steps of all agents so far.
+    models : (n, p) float64 or None
+    task : Task
+    graph : Graph
+    state : State
+        Copies of all blocks.
+    honest : (n,) bool
+        Which agents send what their protocol has them send.
+    """
+
+    now: float
+    activations: int
+    models: NDArray[np.float64] | None
+    task: Task
+    graph: Graph
+    state: State
+    honest: NDArray[np.bool_]
+
+
+OwnMetric = Callable[[Snapshot], float | Mapping[str, float]]
+"""A user's own metric: one number, or numbers by statistic."""

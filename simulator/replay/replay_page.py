@@ -1,0 +1,136 @@
+"""The page of a replay: one HTML file that needs nothing else, and no connection."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ...agents.errors import InputError
+from ..report.report_page import rendered
+from ..storage.dataset import Entry
+from ..storage.files import put_file, writing
+from .chosen import chosen
+from .film import EPSILONS, FATES, film
+from .rerun import rerun
+
+FOLDER = Path(__file__).parent
+MOST_MESSAGES = 20_000
+"""Messages of a run that a page carries; a later window shows what comes after them."""
+MOST_AGENTS = 400
+"""Agents that are shown without a word about how to see fewer."""
+
+
+def write_replay(
+    results: Path,
+    wanted: Sequence[str] = (),
+    *,
+    out: Path | None = None,
+    first: float = 0.0,
+    last: float | None = None,
+    agents: int | None = None,
+    data_dir: Path | None = None,
+    trust_code: bool = False,
+) -> tuple[Path, list[str]]:
+    """Make one or two runs again and write the page that shows them.
+
+    Parameters
+    ----------
+    results : Path
+        ``results/<scenario>``; its runs stay as they are.
+    wanted : sequence of str
+        Which runs, see `hushnet.simulator.replay.chosen.chosen`.
+    out : Path, optional
+        The HTML file; ``results/<scenario>/replay.html`` by default.
+    first, last : float
+        Time units that are shown; to the end by default, or as far as `MOST_MESSAGES` go.
+    agents : int, optional
+        Only the first agent and those nearest to it, so many together.
+    data_dir : Path, optional
+        Where data sets are.
+    trust_code : bool
+        Whether Python files that the scenario names may be run.
+
+    Returns
+    -------
+    path, remarks : Path and list of str
+        Where the page is, and what it leaves out.
+
+    Raises
+    ------
+    AuditFailure
+        If a run made again is not the one that was saved.
+    InputError
+        If there is no such run or window, or it cannot be made here.
+    """
+    results = Path(results)
+    entries = chosen(results, wanted)
+    window, remarks = _window(entries, first, last, agents)
+    films = []
+    for entry in entries:
+        made = rerun(results, entry, window, agents=agents, data_dir=data_dir, trust_code=trust_code)
+        films.append(film(made))
+    path = Path(out) if out is not None else results / "replay.html"
+    text = page(films, window, remarks, str(entries[0].manifest["scenario"].get("title") or results.name))
+    with writing(path):
+        put_file(text.encode(), path, within=None if out is not None else results)
+    return path, remarks
+
+
+def _window(
+    entries: Sequence[Entry], first: float, last: float | None, agents: int | None
+) -> tuple[tuple[float, float], list[str]]:
+    """First and last instant that are shown, and what is said where that is not the end."""
+    ends = [float((entry.manifest.get("totals") or {}).get("time", 0.0)) for entry in entries]
+    end = max(ends)
+    if not (math.isfinite(first) and 0 <= first < end) or (last is not None and not first < last):
+        to = "" if last is None else f" --to {last:g}"
+        raise InputError(f"--from {first:g}{to}: admissible: 0 <= from < to, and from < {end:g}, where the run ends")
+    if agents is not None and agents < 2:
+        raise InputError(f"--agents {agents}: must be at least 2")
+    busiest, remarks = 0.0, []
+    shown = max(min(agents or math.inf, int(entry.manifest["topology"]["agents"])) for entry in entries)
+    if shown > MOST_AGENTS:
+        remarks.append(
+            f"{shown:,} agents are too many to follow one by one; --agents 60 shows the first and its nearest"
+        )
+    for entry, ended in zip(entries, ends, strict=True):
+        sizes = entry.manifest["topology"]["agents"]
+        share = min((agents or sizes) / sizes, 1.0)
+        busiest = max(busiest, share * _copies(entry) / max(ended, 1e-9))
+    reach = first + MOST_MESSAGES / busiest if busiest else end
+    until = min(end if last is None else last, end)
+    if reach >= until:
+        return (first, until), remarks
+    return (first, reach), [
+        *remarks,
+        f"shown up to {reach:.4g} of {end:g} time units: a page carries about {MOST_MESSAGES:,} messages of a run; "
+        "--from shows a later window, --agents fewer agents",
+    ]
+
+
+def _copies(entry: Entry) -> float:
+    """Messages of a run, one for each link."""
+    totals = entry.manifest["totals"]
+    return float(sum(totals[name] for name in ("delivered", "lost", "dropped", "in_flight")))
+
+
+def _grows(series: Sequence[Sequence[float | None]]) -> bool:
+    """True if a curve has a positive finite value: without noise it is 0 and then infinite (None)."""
+    return any(value for _, value in series)
+
+
+def page(films: Sequence[dict[str, Any]], window: tuple[float, float], remarks: Sequence[str], title: str) -> str:
+    """The page as HTML."""
+    spent = next((name for name in reversed(EPSILONS) if any(_grows(each["epsilons"][name]) for each in films)), None)
+    content = {
+        "title": title,
+        "films": films,
+        "remarks": remarks,
+        "paired": len({tuple(each["seeds"]) for each in films}) == 1 and len(films) > 1,
+        "window": window,
+        "spent": spent,
+        "data": {"films": list(films), "window": window, "fates": FATES, "spent": spent},
+    }
+    return rendered(FOLDER, "film.html", content, style="film.css", scripts=["film.js"])

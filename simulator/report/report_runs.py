@@ -1,0 +1,77 @@
+"""Every run of the experiment as a row, with where its files are; and the scenario's own figures."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+from ..analysis.results import Collection
+from ..figures.figure_files import named_figures
+from ..storage.files import no_links, own_bytes
+from .charts import number
+from .grid import Grid
+
+MOST_ROWS = 2000
+MOST_BYTES = 6 * 2**20
+"""Bytes of all pictures together."""
+SHOWN = ("png", "svg")
+
+
+def runs(collection: Collection, grid: Grid, finals: dict[str, Any], values: list[dict[str, float]]) -> dict[str, Any]:
+    """The table of runs.
+
+    Parameters
+    ----------
+    collection : Collection
+    grid : Grid
+    finals : dict
+        From `hushnet.simulator.report.charts.finals`; its first two measures have columns.
+    values : list of dict
+        Each run's measures, in the order of the runs.
+    """
+    shown = finals["metrics"][:2]
+    rows = []
+    for series in grid.series:
+        for run in series.runs:
+            manifest = collection.manifests[run]
+            name = collection.runs[run].partition("#")[0]
+            rows.append(
+                {
+                    "label": collection.labels[series.protocol],
+                    "at": grid.texts(series),
+                    "ranks": ",".join(map(str, series.at)),
+                    "seed": manifest.get("seed"),
+                    "status": manifest.get("status", ""),
+                    "cells": [_text(values[run].get(metric["id"])) for metric in shown],
+                    "seconds": f"{(manifest.get('timings') or {}).get('seconds', 0.0):.2f}",
+                    "run": name,
+                }
+            )
+    more = len(rows) - MOST_ROWS
+    return {"columns": [metric["name"] for metric in shown], "rows": rows[:MOST_ROWS], "more": max(more, 0)}
+
+
+def _text(value: float | None) -> str:
+    if value is None or value != value:
+        return "\N{EN DASH}"
+    known = number(value)
+    return "never" if known is None else f"{known:.5g}"
+
+
+def pictures(collection: Collection, folder: Path) -> list[dict[str, str]]:
+    """The scenario's own figures, as they were drawn beside the results, as far as the page may carry them."""
+    found, size = [], 0
+    for name, spec in named_figures(collection):
+        for ending in SHOWN:
+            path = folder / "figures" / f"{name}.{ending}"
+            no_links(path, folder)
+            if not path.is_file() or size + path.stat().st_size > MOST_BYTES:
+                continue
+            content = own_bytes(path)
+            size += len(content)
+            kind = "image/png" if ending == "png" else "image/svg+xml"
+            text = f"data:{kind};base64,{base64.b64encode(content).decode()}"
+            found.append({"name": name, "title": str(spec.get("title") or name), "source": text})
+            break
+    return found

@@ -1,0 +1,311 @@
+"""What a finished scenario measured, one value per run: at its end, at a place on an axis, or where a level is met.
+
+Values come as a series by seed, so that the difference of two protocols is a difference of runs that met the same
+draws.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...agents.errors import InputError
+from ..analysis.aggregate import ALIASES, curves, final_values, resolve, wins
+from ..analysis.apart import set_apart
+from ..analysis.results import Collection
+from ..analysis.trivial_values import baselines
+from ..audit.verdicts import ROUNDING
+from ..metrics import more_is_better
+from ..storage.files import Frame
+from ..storage.store import Store
+
+Series = Any
+"""A pandas Series by seed, as an annotation."""
+
+Point = Mapping[str, Any]
+"""Values of swept parameters, by path."""
+
+NOT_TUNED: dict[str, Any] = {"chosen": [], "trials": 0, "decided_by": ""}
+"""The account of a tuning of nothing."""
+
+SHARE = 0.25
+"""Share of the agents that has the least data, and the most."""
+
+
+@dataclass
+class Runs:
+    """The finished runs of one figure; functions that name a protocol are about its runs at the point.
+
+    Parameters
+    ----------
+    collection : Collection
+    point : dict
+        Values of swept parameters.
+    asked : set of str
+        Protocols that were asked about since it was emptied.
+    along : bool
+        Whether a value on the way was asked for since it was False.
+    """
+
+    collection: Collection
+    point: dict[str, Any] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set)
+    along: bool = False
+
+    def seeds(self) -> int:
+        """Number of seeds."""
+        return len({manifest["seed"] for manifest in self.collection.manifests})
+
+    def keys(self) -> list[str]:
+        """Keys of the protocols."""
+        return list(self.collection.labels)
+
+    def values(self, path: str) -> list[Any]:
+        """Values of a swept parameter, sorted.
+
+        Raises
+        ------
+        InputError
+            If it was not swept.
+        """
+        if path not in self.collection.grid:
+            raise InputError(f"the scenario does not sweep {path}")
+        return sorted(dict.fromkeys(self.collection.places[path]))
+
+    def final(self, key: str, metric: str, statistic: str | None = None, *, at: Point | None = None) -> Series:
+        """Last value of every run.
+
+        Parameters
+        ----------
+        key : str
+            Of the protocol in the scenario.
+        metric : str
+            What was recorded; ``gap`` is the objective's distance from its minimum.
+        statistic : str, optional
+        at : mapping, optional
+            Another place in the grid than the point.
+
+        Raises
+        ------
+        InputError
+            If nothing of the kind was recorded in a run that reached its end.
+        """
+        rows = final_values(self.collection, *resolve(self.collection, metric, statistic))
+        return self._chosen(rows, key, metric, at).set_index("seed")["value"].sort_index()
+
+    def lead(self, first: str, second: str, metric: str, *, at: Point | None = None) -> Series:
+        """Return by how much the first protocol ends better, by seed; numbers of two kinds are refused."""
+        self._check_kinds(metric, [first, second])
+        gap = self.final(first, metric, at=at) - self.final(second, metric, at=at)
+        return gap if _more_is_better(metric) else -gap
+
+    def curve(self, key: str, metric: str, x: str, statistic: str | None = None) -> dict[int, tuple[Any, Any]]:
+        """Places on the axis and values there, both (k,) arrays in order of x, by seed."""
+        rows = curves(self.collection, *resolve(self.collection, metric, statistic), x)
+        rows = self._chosen(rows[rows["run"].isin(self.collection.complete)], key, metric, None)
+        result = {}
+        for seed, group in rows.groupby("seed"):
+            group = group.drop_duplicates("x", keep="last").sort_values("x", kind="stable")
+            result[seed] = (group["x"].to_numpy(np.float64), group["value"].to_numpy(np.float64))
+        return result
+
+    def at(self, place: float | Series, key: str, metric: str, x: str, statistic: str | None = None) -> Series:
+        """Last value of every run that was recorded up to a place on the axis x, one for all or one by seed."""
+        self.along, found = True, {}
+        for seed, (places, values) in self.curve(key, metric, x, statistic).items():
+            wanted = place[seed] if isinstance(place, pd.Series) else place
+            known = np.searchsorted(places, wanted * (1 + ROUNDING), side="right") - 1
+            found[seed] = values[known] if known >= 0 else np.nan
+        return _by_seed(found)
+
+    def lead_at(self, place: float, first: str, second: str, metric: str, x: str) -> Series:
+        """Return by how much the first protocol is better at a place on an axis, by seed."""
+        self._check_kinds(metric, [first, second])
+        gap = self.at(place, first, metric, x) - self.at(place, second, metric, x)
+        return gap if _more_is_better(metric) else -gap
+
+    def worst_lead(self, first: str, second: str, metric: str, x: str) -> Series:
+        """The smallest lead of the first protocol over the second at any record after the start, by seed."""
+        self._check_kinds(metric, [first, second])
+        own, others = (self.curve(key, metric, x) for key in (first, second))
+        self.along, sign = True, 1 if _more_is_better(metric) else -1
+        gaps = {seed: sign * (values - np.interp(places, *others[seed])) for seed, (places, values) in own.items()}
+        return _by_seed({seed: float(gap[own[seed][0] > 0].min(initial=math.inf)) for seed, gap in gaps.items()})
+
+    def first(self, level: float | Series, key: str, metric: str, x: str) -> Series:
+        """Where on the axis x every run is first recorded to meet a level (one, or one per seed); infinite if never."""
+        found, self.along = {}, True
+        for seed, (places, values) in self.curve(key, metric, x).items():
+            wanted = level[seed] if isinstance(level, pd.Series) else level
+            met = values >= wanted
+            found[seed] = places[np.argmax(met)] if met.any() else np.inf
+        return _by_seed(found)
+
+    def before(self, level: float | Series, key: str, metric: str, x: str) -> Series:
+        """The place of the record before `first`; the same place if there is none."""
+        met, found = self.first(level, key, metric, x), {}
+        for seed, (places, _) in self.curve(key, metric, x).items():
+            earlier = places[places < met[seed]]
+            found[seed] = np.inf if np.isinf(met[seed]) else earlier[-1] if len(earlier) else met[seed]
+        return _by_seed(found)
+
+    def end(self, keys: Sequence[str], metric: str, x: str) -> float:
+        """The last place on the axis x that every run of these protocols reached."""
+        found = [places for key in keys for places, _ in self.curve(key, metric, x).values()]
+        return float(min(places[-1] for places in found))
+
+    def of_size(self, which: str, key: str, metric: str) -> Series:
+        """Mean over the agents with the least data (``small``) or the most (``large``), a quarter each, by seed."""
+        agents = self.collection.agents[self.collection.agents["run"].isin(self.collection.complete)]
+        if metric not in agents:
+            raise InputError(f"{metric} is not known per agent")
+        rows = self._chosen(agents.dropna(subset=[metric]), key, metric, None)
+        ranks = rows.groupby("seed")["samples"].rank(pct=True, method="average")
+        chosen = rows[ranks <= SHARE] if which == "small" else rows[ranks > 1 - SHARE]
+        return chosen.groupby("seed")[metric].mean()
+
+    def won(self, first: str, second: str, metric: str, *, at: Point | None = None) -> Series:
+        """1 where the first protocol ends better, 0 where it does not, one half for a tie."""
+        own, other = (self.final(key, metric, at=at) for key in (first, second))
+        return pd.Series(wins(own, other.reindex(own.index), more_is_better=_more_is_better(metric)), own.index)
+
+    def spread(self, key: str, metric: str) -> Series:
+        """Range over runs of the last value, as the jackknife's pseudo-values."""
+        return jackknife(lambda rows: float(np.ptp(rows)), self.final(key, metric))
+
+    def epsilon(self, which: str, key: str) -> float:
+        """The ``claimed`` or ``verified`` epsilon of the worst agent at the end of the worst run."""
+        return float(self.final(key, f"epsilon_{which}", "worst").max())
+
+    def best(self, key: str, metric: str, path: str) -> Series:
+        """Last value of every run at the value of a swept field that is best on the other seeds."""
+        table, chosen = self._best(key, metric, path)
+        return _by_seed({seed: table.loc[seed, value] for seed, value in chosen.items()})
+
+    def best_at(self, key: str, metric: str, path: str) -> str:
+        """Which values of the field `best` takes, in words."""
+        return ", ".join(f"{value:g}" for value in sorted(set(self._best(key, metric, path)[1].values())))
+
+    def baseline(self, name: str, metric: str) -> float:
+        """What a trivial prediction comes to, by its name; NaN where it was not recorded."""
+        found = baselines(set_apart(self.collection), metric)
+        return float(found[name].mean()) if name in found else math.nan
+
+    def given(self, key: str, path: str) -> Any:
+        """A field of what a protocol was given, by the runs' manifest; None where it has none."""
+        value: Any = self.manifests(key)[0]["scenario"]["protocols"][key]
+        for part in path.split("."):
+            value = (value or {}).get(part)
+        return value
+
+    def tuning(self) -> Mapping[str, Any]:
+        """The account of how fields were tuned."""
+        return self.collection.index.get("tuning") or NOT_TUNED
+
+    def trials(self, key: str) -> int:
+        """Return in how many trials a protocol was tuned."""
+        return int(self.tuning()["trials"]) if key in {entry["protocol"] for entry in self.tuning()["chosen"]} else 0
+
+    def chosen(self, key: str) -> str:
+        """What tuning chose for a protocol, in words."""
+        values = [entry["values"] for entry in self.tuning()["chosen"] if entry["protocol"] == key]
+        return "; ".join(", ".join(f"{name} {value:g}" for name, value in each.items()) for each in values) or "nothing"
+
+    def unfair(self, untunable: Sequence[str]) -> str:
+        """Why the protocols that were asked about are not compared as equals; empty if they are."""
+        trials = {key: self.trials(key) for key in sorted(self.asked) if key not in untunable}
+        if len(set(trials.values())) > 1:
+            return ", ".join(f"{key} had {count or 'no'} trials" for key, count in trials.items())
+        decided = self.tuning()["decided_by"]
+        if len(trials) > 1 and max(trials.values()) and self.along and not decided.endswith("over the run"):
+            return f"tuned by {decided} at the end of trials, and judged on the way"
+        return ""
+
+    def manifests(self, key: str, at: Point | None = None) -> list[dict[str, Any]]:
+        """Manifests of a protocol's runs.
+
+        Raises
+        ------
+        InputError
+            If there are none.
+        """
+        point = self.point if at is None else at
+        chosen = [
+            manifest
+            for manifest in self.collection.manifests
+            if manifest["protocol"] == key
+            and all((manifest.get("grid") or {}).get(path) == value for path, value in point.items())
+        ]
+        if not chosen:
+            raise InputError(f"the scenario has no runs of {key}{_at(point)}")
+        return chosen
+
+    def ledgers(self, key: str) -> list[Frame]:
+        """What each of a protocol's runs that reached their end released, counted by agent and charge.
+
+        Raises
+        ------
+        InputError
+            If the runs are nowhere on disk, or a file of one is damaged.
+        """
+        if self.collection.root is None:
+            raise InputError("ledgers are known of runs on disk alone")
+        named = zip(self.collection.runs, self.collection.manifests, strict=True)
+        store = Store(self.collection.root)
+        complete = [run for run, m in named if m["protocol"] == key and run in self.collection.complete]
+        return [store.load(run).ledger for run in complete]
+
+    def _best(self, key: str, metric: str, path: str) -> tuple[Any, dict[Any, Any]]:
+        values, sign = self.values(path), 1 if _more_is_better(metric) else -1
+        table = pd.DataFrame({value: self.final(key, metric, at={**self.point, path: value}) for value in values})
+        # Of every seed the best value is that of the others: chosen on the same numbers, it could only gain.
+        means = {seed: (sign * table.drop(index=seed).mean()).to_numpy() for seed in table.index}
+        return table, {seed: values[int(np.argmax(mean))] for seed, mean in means.items()}
+
+    def _chosen(self, rows: Frame, key: str, metric: str, at: Point | None) -> Frame:
+        """Rows of one protocol at one point of the grid, with their seeds."""
+        self.asked.add(key)
+        point = self.point if at is None else at
+        rows = rows[rows["protocol"] == key]
+        for path, value in point.items():
+            rows = rows[rows[path] == value]
+        if rows.empty:
+            raise InputError(f"no finished run of {key} recorded {metric}{_at(point)}")
+        if open_paths := [path for path in self.collection.grid if rows[path].nunique() > 1]:
+            raise InputError(f"{metric} of {key} depends on {', '.join(open_paths)}")
+        named = zip(self.collection.runs, self.collection.manifests, strict=True)
+        return rows.assign(seed=rows["run"].map({run: manifest["seed"] for run, manifest in named}))
+
+    def _check_kinds(self, metric: str, protocols: Sequence[str]) -> None:
+        self.collection.kinds.check(ALIASES.get(metric, metric), protocols)
+
+
+def jackknife(statistic: Callable[[Any], float], values: Any) -> Series:
+    """The pseudo-values of a statistic of all runs, whose mean and deviation are its estimate and its error.
+
+    Parameters
+    ----------
+    statistic : callable
+    values : Series or DataFrame
+        A row per run.
+    """
+    n, whole = len(values), statistic(values)
+    left = {seed: statistic(values.drop(index=seed)) for seed in values.index} if n > 1 else {}
+    return _by_seed({seed: n * whole - (n - 1) * without for seed, without in left.items()} or {0: whole})
+
+
+def _more_is_better(metric: str) -> bool:
+    return bool(more_is_better(ALIASES.get(metric, metric)))
+
+
+def _by_seed(found: dict[Any, float]) -> Series:
+    return pd.Series(found, dtype=np.float64).sort_index()
+
+
+def _at(point: Point) -> str:
+    return "".join(f", {path} = {value}" for path, value in point.items())

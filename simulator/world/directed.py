@@ -1,0 +1,34 @@
+"""Check that a protocol and its schedule fit a directed graph."""
+
+from __future__ import annotations
+
+from ...agents.errors import InputError
+from ...protocols.base import Traits
+from ...protocols.schedule import RoundsSchedule
+from ..network.setting import Setting
+from ..tables.round_table import repeats
+
+
+def check_directed(setting: Setting, traits: Traits, kind: str, rounds: RoundsSchedule | None) -> None:
+    """Refuse a directed graph to protocols that need an undirected one, and to rounds with acknowledgements.
+
+    Raises
+    ------
+    InputError
+        With the topology.
+    """
+    if not setting.graph.directed:
+        return
+    if not traits.directed:
+        raise InputError(
+            f"makes a directed graph, and the protocol {kind!r} needs an undirected one; use a protocol for directed "
+            "graphs, such as stochastic_gradient_push",
+            field=("topology",),
+        )
+    unfailing = setting.network.lossless and setting.always_up
+    if rounds is not None and repeats(rounds, unfailing=unfailing):
+        raise InputError(
+            "makes a directed graph, and rounds repeat what is not acknowledged, for which there is no way back; use "
+            "schedule: {kind: rounds, patience: 3} or schedule: async",
+            field=("topology",),
+        )

@@ -1,0 +1,133 @@
+"""Softmax regression and perceptrons: gradients against finite differences, two classes against the logistic loss."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hushnet.agents.errors import InputError
+from hushnet.agents.losses import LOSSES
+from hushnet.agents.losses.cross_entropy import CrossEntropy
+from hushnet.agents.models import MODELS
+from hushnet.agents.objectives.pooled_objective import PooledObjective
+from hushnet.agents.tables import Table
+from hushnet.agents.tasks.task import Task
+from hushnet.simulator.metrics.criterion_metrics import quality, trivial
+
+COUNTS = (0, 5, 3, 5, 1)
+P = 4
+MADE = {
+    "softmax": ({"kind": "softmax"}, "logistic", 3),
+    "softmax of two": ({"kind": "softmax"}, "logistic", 2),
+    "relu": ({"kind": "perceptron", "hidden": [6, 5]}, "logistic", 3),
+    "tanh, two classes": ({"kind": "perceptron", "hidden": [6], "activation": "tanh"}, "logistic", 2),
+    "tanh, numbers": ({"kind": "perceptron", "hidden": [3], "activation": "tanh"}, "squared", 2),
+}
+
+
+def task_of(name, *, counts=COUNTS, seed=1):
+    fields, loss, classes = MADE[name]
+    kind, rng = MODELS[fields["kind"]].model_validate(fields), np.random.default_rng(seed)
+    owners = np.repeat(np.arange(len(counts)), counts)
+    labels = rng.integers(classes, size=len(owners)).astype(float)
+    labels = 2 * labels - 1 if classes == 2 else labels
+    labels = labels + (rng.normal(size=len(owners)) if loss == "squared" else 0.0)
+    table = Table.from_owners(rng.normal(size=(len(owners), P)), labels, owners, len(counts))
+    model, own = kind.bind(P, LOSSES[loss], classes)
+    weights = np.zeros(len(counts))
+    task = Task("test", list(range(len(counts))), table, table, own, weights, "accuracy", classes=classes)
+    return replace(task, model=model, first=model.first(rng))
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_gradients_are_those_of_finite_differences(name):
+    task, rng = task_of(name), np.random.default_rng(2)
+    table, model = task.train, task.model
+    models, weights = rng.normal(size=(task.agents, model.width)), rng.uniform(0.5, 2, len(table.labels))
+    value = lambda models: table.sums(  # noqa: E731
+        weights * task.loss.value(model.scores(models, table.features, table.offsets), table.labels)
+    )
+    found = model.gradients(models, table.features, table.labels, table.offsets, task.loss, weights)
+    for place in range(model.width):
+        step = np.zeros(model.width)
+        step[place] = 1e-6
+        np.testing.assert_allclose(found[:, place], (value(models + step) - value(models - step)) / 2e-6, atol=1e-7)
+    assert not found[0].any()
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_an_agent_has_the_same_bits_alone_and_among_others(name):
+    task, rng = task_of(name, counts=(7, 7, 7, 2, 7)), np.random.default_rng(3)
+    models = rng.normal(size=(task.agents, task.dimension))
+    table = task.train
+    among = task.model.mean_gradients(models, table.features, table.labels, table.offsets, task.loss)
+    scores = task.model.scores(models, table.features, table.offsets)
+    for agent in range(task.agents):
+        shard, rows = table.shard(agent), slice(*table.offsets[agent : agent + 2])
+        alone, starts = models[agent : agent + 1], np.array([0, len(shard)])
+        own = task.model.mean_gradients(alone, shard.features, shard.labels, starts, task.loss)
+        assert own.tobytes() == among[agent].tobytes()
+        assert task.model.scores(alone, shard.features, starts).tobytes() == scores[rows].tobytes()
+
+
+def test_softmax_of_two_classes_is_the_logistic_loss_of_the_difference():
+    task = task_of("softmax of two")
+    plain = replace(task, model=None, first=None, loss=LOSSES["logistic"])
+    models = np.random.default_rng(4).normal(size=(task.agents, 2 * P))
+    differences = models.reshape(-1, P, 2) @ [-1.0, 1.0]
+    ours, theirs = PooledObjective.mean_of_agents(task, 0.1), PooledObjective.mean_of_agents(plain, 0.05)
+    penalties = (0.05 * np.sum(models.mean(axis=0) ** 2), 0.025 * np.sum(differences.mean(axis=0) ** 2))
+    assert ours.value(models) - penalties[0] == pytest.approx(theirs.value(differences) - penalties[1], rel=1e-13)
+    np.testing.assert_array_equal(quality(task, models), quality(plain, differences))
+    # With opposite weights of the classes, |w|^2 is half of the difference's square.
+    (best, least), (difference, lowest) = ours.minimise(), theirs.minimise()
+    np.testing.assert_allclose(best[0].reshape(P, 2) @ [-1.0, 1.0], difference[0], rtol=1e-9)
+    assert least == pytest.approx(lowest, rel=1e-12)
+
+
+def test_the_minimum_of_softmax_regression_is_found_to_rounding():
+    objective = PooledObjective.mean_of_agents(task_of("softmax"), 0.01)
+    best, _ = objective.minimise()
+    assert objective.has_minimum
+    assert np.abs(objective.gradient(best)).max() < 1e-14
+    assert objective.is_minimum(best)
+    assert not PooledObjective.mean_of_agents(task_of("relu"), 0.01).has_minimum
+
+
+def test_cross_entropy_holds_scores_that_overflow():
+    loss, scores, labels = CrossEntropy(), np.array([[1e4, 0.0, -1e4], [0.0, 700.0, 800.0]]), np.array([1.0, 2.0])
+    np.testing.assert_allclose(loss.value(scores, labels), [1e4, 0.0], atol=1e-40)
+    np.testing.assert_allclose(loss.slope(scores, labels), [[1.0, -1.0, 0.0], [0.0, 0.0, 0.0]], atol=1e-40)
+
+
+def test_first_parameters_are_never_zeros_of_a_net_and_are_within_their_bounds():
+    """Glorot and Bengio 2010, (16): variance 2 / (inputs + outputs), here of 40,000 weights; biases begin with 0."""
+    model, _ = (
+        MODELS["perceptron"].model_validate({"kind": "perceptron", "hidden": [200]}).bind(200, LOSSES["logistic"], 2)
+    )
+    first = model.first(np.random.default_rng(5))
+    weights, biases = first[:40_000], first[40_000:40_200]
+    assert np.abs(weights).max() <= np.sqrt(6 / 400)
+    assert np.mean(weights**2) == pytest.approx(2 / 400, rel=0.03)  # 5 deviations: 5 * .894 / 200
+    assert not biases.any()
+
+
+def test_trivial_predictions_of_three_classes_are_majorities():
+    task = task_of("softmax", counts=(4, 0, 2))
+    labels = np.array([2.0, 2.0, 0.0, 1.0, 0.0, 0.0])
+    task = replace(task, train=replace(task.train, labels=labels), test=replace(task.test, labels=labels))
+    assert trivial(task) == {"majority class": pytest.approx((0.25 + 1) / 2), "own majority class": pytest.approx(0.75)}
+
+
+@pytest.mark.parametrize(
+    ("fields", "loss", "classes", "sentence"),
+    [
+        ({"kind": "linear"}, "logistic", 3, "a linear model tells two classes, and the labels have 3"),
+        ({"kind": "softmax"}, "squared", 2, "'squared' is no loss of a score for each class"),
+        ({"kind": "perceptron"}, "hinge", 4, "'hinge' is no loss of a score for each class"),
+    ],
+)
+def test_a_model_without_such_a_loss_says_so(fields, loss, classes, sentence):
+    with pytest.raises(InputError, match=sentence):
+        MODELS[fields["kind"]].model_validate(fields).bind(P, LOSSES[loss], classes)

@@ -43,6 +43,7 @@ from ..agents.parameters import Parameters
 from ..agents.tables import Shard
 from .invariants import Declared, NoInvariant
 from .layout import Layout, MessageKind
+from .linear_map import LinearMap
 from .privacy.budget import PrintedNoise, Privacy
 from .privacy.mechanisms import Release
 from .problem import Problem
@@ -379,6 +380,14 @@ class Protocol(ABC):
         invariant.
         """
         return {}
+
+    def linear_map(self) -> LinearMap | None:
+        """Linear map from values that agents release at their starts to all that they send; by default there is none.
+
+        With it, what an observer learns is bounded by what it sees of others' noise
+        (`hushnet.simulator.observers.linear_view`); a replay compares it with what is sent.
+        """
+        return None
 
     @property
     def epoch(self) -> float | None:

@@ -36,6 +36,7 @@ PROTOCOLS: dict[str, str] = {
     "local_dp_descent": ".local_dp_descent:LocalDPDescent",
     "gradient_tracking": ".gradient_tracking:GradientTracking",
     "model_propagation": ".model_propagation:ModelPropagation",
+    "muffliato": ".muffliato:Muffliato",
     "nids": ".nids:Nids",
     "perturbed_admm": ".perturbed_admm:PerturbedAdmm",
     "push_sum_dual_averaging": ".push_sum_dual_averaging:PushSumDualAveraging",

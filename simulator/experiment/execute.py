@@ -13,6 +13,7 @@ from ..analysis.results import RunResult
 from ..contract.verdict import Verdict
 from ..engine.selection import Engine, run_exactly, run_together
 from ..network.graphs import describe
+from ..observers import Observing, needs_log
 from ..recording.message_log import MessageLog
 from ..recording.privacy_statement import privacy_statement
 from ..recording.recorder import Recorder
@@ -98,12 +99,20 @@ def _timed(result: RunResult, began: float, worked: float, *, share: int = 1) ->
     return result
 
 
+def message_log(experiment: Experiment, run: Run) -> MessageLog | None:
+    """Log of a run's single messages; None if the scenario asks for none, nor for observers that need it."""
+    scenario, (task, graph) = run.point.scenario, experiment.data(run)
+    window, whole = scenario.record.messages, needs_log(scenario.observers)
+    return MessageLog(window, task.ids, graph, whole=whole) if whole or window is not None else None
+
+
 class _Attempt:
     """A run with all that looks at it, made anew for every attempt."""
 
     world: World
     recorder: Recorder
     log: MessageLog | None
+    observing: Observing | None
     remarks: Remarks
 
     def __init__(self, experiment: Experiment, run: Run, on_sample: Callable[[World], None] | None) -> None:
@@ -113,10 +122,13 @@ class _Attempt:
         """The world of an attempt."""
         self.remarks = Remarks(self._on_sample)
         self.recorder = self._experiment.recorder(self._run, self.remarks)
-        self.log = self._experiment.message_log(self._run)
+        self.log = message_log(self._experiment, self._run)
         self.world = self._experiment.world(self._run, self.recorder, self.log, again)
         if self.log is not None:
             self.log.begin(self.world)
+        observers = self._run.point.scenario.observers
+        self.observing = None if observers is None else Observing(observers, self.log)
+        self.world.learned = self.observing
         return self.world
 
     def engine(self, world: World) -> Engine:
@@ -141,6 +153,11 @@ class _Attempt:
         manifest["invariants"] = [] if checked is None else checked.report()
         manifest["no_invariant"] = None if checked is None else checked.why_none
         extras = {} if self.log is None else self.log.tables(world)
+        if self.observing is not None:
+            tables, statements = self.observing.outcome(world, recorder.delta_of(world))
+            extras |= tables
+            if manifest["privacy"] is not None:
+                manifest["privacy"]["observers"] = statements
         return RunResult(manifest, trace, agents, ledger, extras=extras)
 
 

@@ -34,7 +34,6 @@ from ..metrics.metric import names_of
 from ..metrics.own_metrics import show_function
 from ..network.randomness import Draws
 from ..network.setting import Setting, Stop
-from ..recording.message_log import MessageLog
 from ..recording.recorder import Recorder
 from ..recording.snapshot import OwnMetric
 from ..storage.files import json_text
@@ -330,11 +329,6 @@ class Experiment:
             unlooked=self.verdict(run).unlooked,
             again=again,
         )
-
-    def message_log(self, run: Run) -> MessageLog | None:
-        """Log of a run's single messages; None if the scenario asks for none."""
-        window, (task, graph) = run.point.scenario.record.messages, self.data(run)
-        return None if window is None else MessageLog(window, task.ids, graph)
 
     def recorder(self, run: Run, on_sample: Callable[[World], None] | None = None) -> Recorder:
         """Recorder of a run, with the metrics and the objective that its scenario asks for."""

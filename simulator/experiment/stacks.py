@@ -99,7 +99,7 @@ def _alike(experiment: Experiment, planned: PlannedRun) -> str | None:
     if experiment.engine_name(run) == "event" or not _is_proved(experiment, planned):
         return None
     own = any(map(is_file, record.metrics or ()))  # may remember what they have seen
-    if own or experiment.metrics or record.activations or record.messages is not None:
+    if own or experiment.metrics or record.activations or record.messages is not None or scenario.observers is not None:
         return None
     if [*stop.model_dump(exclude_none=True)] != ["time"]:
         return None

@@ -22,7 +22,9 @@ from ..limits.limit_objectives import check_measured, check_objectives, side_by_
 from ..network.churn import churn
 from ..network.network import Network
 from ..network.randomness import stable_ids
+from ..observers import parties_of
 from ..world.directed import check_directed
+from .execute import message_log
 from .plan import Run, naming_fields
 from .run_once import is_there
 
@@ -149,7 +151,10 @@ def _looks(experiment: Experiment, run: Run, words: _Words, but: frozenset[str])
     yield ("network", words(scenario.network)), network
     absences = lambda: churn(setting, stable_ids(task.ids).tolist())  # noqa: E731
     yield ("availability", words(scenario.availability)), absences
-    yield ("messages", words(scenario.record)), lambda: experiment.message_log(run)
+    yield ("messages", words(scenario.record)), lambda: message_log(experiment, run)
+    if scenario.observers is not None:
+        observers = scenario.observers
+        yield ("observers", words(observers)), lambda: list(parties_of(observers, setting))
     measured_by = scenario.record.objective_of
     if run.protocol in but or measured_by in but:
         return

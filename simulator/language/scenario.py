@@ -24,6 +24,7 @@ from ...agents.tasks import TaskParameters
 from ...protocols.base import ProtocolParameters
 from ...protocols.user_files import is_file
 from ..metrics import recordable
+from ..metrics.epsilon import PAIRS
 from ..metrics.metric import traced_by
 from ..network.adversaries import AdversaryParameters
 from ..network.clocks import ClockParameters, Poisson
@@ -34,6 +35,7 @@ from .figure_style import FigureStyle
 from .limit_parameters import LimitParameters
 from .message_window import MessageWindow
 from .names import EACH_ONCE, MAX_SEEDS, Count, Duration, Key, Name, Seed, given
+from .observer_parameters import Observers
 from .sweep_parameters import SweepParameters
 from .sweeps import Axis, axes
 from .target_parameters import TargetParameters, check_target
@@ -184,6 +186,8 @@ class Scenario(Parameters):
     """When a run ends."""
     record: RecordParameters = Field(default_factory=lambda: RecordParameters(every=1.0))
     """What is measured and when; by default once per time unit."""
+    observers: Observers | None = None
+    """Against whom epsilon is computed, on what the network delivered; by default everyone on the wire."""
     seeds: Count | Annotated[list[Seed | SeedPair], Field(min_length=1)] | SeedGrid = Field(
         default=1, json_schema_extra=EACH_ONCE
     )
@@ -238,6 +242,12 @@ class Scenario(Parameters):
             raise InputError("makes steps one by one, and engine: batched plans; leave engine out", field=("debug",))
         self._check_protocols()
         self._check_samples()
+        for rank, name in enumerate(self.record.metrics or () if self.observers is None else ()):
+            if name == PAIRS.name:
+                raise InputError(
+                    "is measured against observers; give the scenario observers: [agents]",
+                    field=("record", "metrics", rank),
+                )
         self._check_shown()
 
     def _check_shown(self) -> None:

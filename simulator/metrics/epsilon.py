@@ -50,6 +50,31 @@ def _metric(which: Which) -> Metric:
     )
 
 
+def _pairs(reading: Reading) -> Rows:
+    """Against the scenario's observers, where `Reading.dear` says so."""
+    if reading.dear:
+        yield from reading.world.learned(reading.world, reading.delta).summary(reading.world)
+
+
+def _pair_quantity(reading: Reading) -> Quantity:
+    world = reading.world
+    inside = world.protected.nonzero()[0].tolist()
+    unit, adjacency = (" and ".join(names(inside)) for names in (world.ledger.units, world.ledger.adjacencies))
+    return epsilon_quantity("verified", reading.delta, unit, adjacency, "the scenario's observers")
+
+
+PAIRS = register(
+    Metric(
+        name="epsilon_observers",
+        better="less",
+        compute=_pairs,
+        quantity=_pair_quantity,
+        label="\N{GREEK SMALL LETTER EPSILON} against observers",
+        usual="worst",
+        low=0.0,
+        learning=False,
+    )
+)
 CLAIMED, VERIFIED = register(_metric("claimed")), register(_metric("verified"))
 EPSILONS = (VERIFIED.name, CLAIMED.name)
 """Privacy axes of a frontier."""

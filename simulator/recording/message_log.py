@@ -1,4 +1,4 @@
-"""Log of a few agents' messages, steps and absences over a short window, for teaching and debugging.
+"""Log of messages, steps and absences: of a few agents over a short window, or of a whole run for observers.
 
 The log looks on while engines note single events, and changes nothing.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -20,6 +20,7 @@ from ..language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER
 from ..network.churn import churn
 from ..tables import effects as columns
 from ..tables.effects import ARRIVED, DEPARTED, WOKE
+from ..tables.tallies import ORDER
 from ..world.notes import Notebook
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from ..storage.files import Frame
     from ..world.world import World
 
+MOST_NOTES = 20_000_000
+"""Notes of a whole run at most, of 96 bytes each."""
 COLUMNS = ("what", "agent", "other", "kind", "start", "end", "fate", "bytes", "tick", "caller", "copy")
 DRAWN = ("agent", "time", "tick", "what", "rank", "value")
 NUMBERS = {"bytes": columns.SIZE, "order": columns.RANK, "tick": columns.TICK}
@@ -37,29 +40,42 @@ Part = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 @final
 class MessageLog(Notebook):
-    """Notebook of what a window asks for.
+    """Notebook of what a window asks for, or of everything.
 
     Parameters
     ----------
-    window : MessageWindow
+    window : MessageWindow or None
+        What `table` shows; None for a log that has no table.
     names : sequence of int or str
         The task's agents.
     graph : Graph
+    whole : bool
+        Whether all messages and steps of the run are kept, for `notes`.
+
+    Attributes
+    ----------
+    shown : (n,) bool
+        Agents of the window.
 
     Raises
     ------
     InputError
-        If the window names an agent that there is not.
+        If the window names an agent that there is not; later, if a whole run has more than `MOST_NOTES`.
     """
 
-    def __init__(self, window: MessageWindow, names: Sequence[int | str], graph: Graph) -> None:
-        self.first, self.last = window.between
-        self.between = self.first, self.last
+    def __init__(
+        self, window: MessageWindow | None, names: Sequence[int | str], graph: Graph, *, whole: bool = False
+    ) -> None:
+        self.first, self.last = (0.0, math.inf) if window is None else window.between
+        self.between = (-math.inf, math.inf) if whole else (self.first, self.last)
         self._names, self._graph = np.array([str(name) for name in names], dtype=object), graph
-        self.watched = np.zeros(len(names), dtype=bool)
-        self.watched[_indices(window.agents, self._names.tolist(), graph)] = True
+        self.shown = np.zeros(len(names), dtype=bool)
+        if window is not None:
+            self.shown[_indices(window.agents, self._names.tolist(), graph)] = True
+        self.watched = np.ones(len(names), dtype=bool) if whole else self.shown
+        self._whole, self._kept = whole, 0
         self._kind_of: Callable[[int], str] = str
-        self._draws = window.draws
+        self._shows, self._draws = window is not None, window is not None and window.draws
         self._drawn = [_drawn("", [], [], [], np.empty(0), np.zeros(1, dtype=np.int64))]
         self._times = [np.empty((0, 2))]
         self._notes = [np.empty((0, columns.NOTE_COLUMNS), dtype=np.int64)]
@@ -71,24 +87,44 @@ class MessageLog(Notebook):
 
     def woke(self, world: World, agent: Agent) -> None:
         """Log the wake-up of an agent that steps in Python."""
-        if self.first <= world.now <= self.last and self.watched[agent.index]:
-            self._add(world.now, 0.0, {columns.NOTE: WOKE, columns.PLACE: agent.index, columns.TICK: agent.tick})
-
-    def _add(self, now: float, delay: float, fields: Mapping[int, int]) -> None:
-        note = np.zeros((1, columns.NOTE_COLUMNS), dtype=np.int64)
-        note[0, list(fields)] = list(fields.values())
-        self._times.append(np.array([[now, delay]]))
-        self._notes.append(note)
+        if self.between[0] <= world.now <= self.between[1] and self.watched[agent.index]:
+            note = np.zeros((1, columns.NOTE_COLUMNS), dtype=np.int64)
+            order = world.transport.tables.counts[ORDER]
+            note[0, [columns.NOTE, columns.PLACE, columns.RANK, columns.TICK]] = WOKE, agent.index, order, agent.tick
+            self._times.append(np.array([[world.now, 0.0]]))
+            self._notes.append(note)
 
     def keep(self, times: NDArray[np.float64], notes: NDArray[np.int64], kind_of: Callable[[int], str]) -> None:
         """Keep notes of compiled windows as they are, until the log is written."""
         self._kind_of = kind_of
+        self._kept += len(notes)
+        if self._whole and self._kept > MOST_NOTES:
+            raise InputError(
+                f"ask for a record of all messages, and this run has more than {MOST_NOTES:,} departures, arrivals and "
+                "steps; use fewer agents or less time, or leave observers out",
+                field=("observers",),
+            )
         self._times.append(times.copy())
         self._notes.append(notes.copy())
 
+    def notes(self) -> tuple[NDArray[np.float64], NDArray[np.int64], Callable[[int], str]]:
+        """Return all that was kept so far.
+
+        Returns
+        -------
+        times : (k, 2) float64
+        notes : (k, NOTE_COLUMNS) int64
+            See `hushnet.simulator.tables.effects`, in no particular order.
+        kind_of : callable
+            Kind of a message by its rank.
+        """
+        self._times, self._notes = [np.concatenate(self._times)], [np.concatenate(self._notes)]
+        return self._times[0], self._notes[0], self._kind_of
+
     def tables(self, world: World) -> dict[str, Frame]:
         """All that was asked for, by the name of its file."""
-        return {"messages": self.table(world)} | ({"draws": self.drawn()} if self._draws else {})
+        shown = {"messages": self.table(world)} if self._shows else {}
+        return shown | ({"draws": self.drawn()} if self._draws else {})
 
     def table(self, world: World) -> Frame:
         """The log as rows in order of time.
@@ -108,8 +144,10 @@ class MessageLog(Notebook):
             exchange in pairs: with the two agents and the tick it names a session), and ``copy`` (how many copies of
             the message stand before it: 1, 2, ... are repeats).
         """
-        times, notes = np.concatenate(self._times), np.concatenate(self._notes)
+        times, notes, _ = self.notes()
         woke, sent, arrived = (notes[:, columns.NOTE] == what for what in (WOKE, DEPARTED, ARRIVED))
+        if self._whole:
+            woke, sent = woke & self._in_window(times, notes, woke), sent & self._in_window(times, notes, sent)
         messages = self._message_rows((times[sent], notes[sent]), (times[arrived], notes[arrived]))
         steps = _rows(
             "step", notes[woke, columns.PLACE], times[woke, 0], times[woke, 0], tick=notes[woke, columns.TICK]
@@ -123,6 +161,18 @@ class MessageLog(Notebook):
             rows.loc[called, "caller"] = rows["agent"].where(rows["kind"] == "request", rows["other"])[called]
         return rows[list(COLUMNS)]
 
+    def _in_window(self, times: NDArray[np.float64], notes: NDArray[np.int64], which: Any) -> NDArray[np.bool_]:
+        """(k,) which of some steps, or of some departures, a log of the window alone would have noted."""
+        inside, place = np.zeros(len(notes), dtype=bool), notes[which, columns.PLACE]
+        begin, taken = times[which, 0], notes[which, columns.TAKEN] != 0
+        end = np.where(taken, times[which].sum(axis=1), begin)
+        if (notes[which, columns.NOTE] == DEPARTED).all():
+            people = self.shown[self._graph.tails[place]] & self.shown[self._graph.heads[place]]
+        else:
+            people = self.shown[place]
+        inside[which] = people & (begin <= self.last) & (end >= self.first)
+        return inside
+
     def drawn(self) -> Frame:
         """The numbers that steps of the window's agents have drawn, in order of time, agent and drawing.
 
@@ -133,14 +183,14 @@ class MessageLog(Notebook):
             among those of the agent's steps at that time, and ``value``.
         """
         rows: Frame = pd.concat(self._drawn, ignore_index=True)
-        kept = self.watched[rows["agent"].to_numpy(np.int64)] & rows["time"].between(self.first, self.last).to_numpy()
+        kept = self.shown[rows["agent"].to_numpy(np.int64)] & rows["time"].between(self.first, self.last).to_numpy()
         rows = rows.loc[kept].sort_values(["time", "agent", "what"], kind="stable", ignore_index=True)
         rows["rank"] = rows.groupby(["time", "agent", "what"]).cumcount()
         rows["agent"] = self._names[rows["agent"].to_numpy(np.int64)]
         return rows[list(DRAWN)]
 
     def _absence_rows(self, world: World) -> Frame:
-        agents = np.flatnonzero(self.watched).tolist()
+        agents = np.flatnonzero(self.shown).tolist()
         found = np.array([(agent, *absent) for agent in agents for absent in self._absences(world, agent)], dtype=float)
         whose, start, end = found.reshape(-1, 3).T
         return _rows("absence", whose.astype(np.int64), start, end)

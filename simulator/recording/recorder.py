@@ -183,10 +183,13 @@ class Recorder:
         if models is not None:
             models = models.view()
             models.flags.writeable = False
-        privacy = world.protocol.privacy
-        delta = self.delta if privacy is None else privacy.reported_delta
         few = final or self.samples & (self.samples - 1) == 0
-        return Reading(world, models, delta, few, self._kept)
+        return Reading(world, models, self.delta_of(world), few, self._kept)
+
+    def delta_of(self, world: World) -> float:
+        """Delta at which a run's epsilons are read: its protocol's own, if it has one."""
+        privacy = world.protocol.privacy
+        return self.delta if privacy is None else privacy.reported_delta
 
     def _take(self, world: World, rows: Rows) -> None:
         """Append rows, one by one, with where the run is."""

@@ -339,7 +339,7 @@ def note_step(run: RunTables, agent: int, now: float):
         and run.agents.watched[agent]
         and run.constants[FIRST_NOTED] <= now <= run.constants[LAST_NOTED_AT]
     ):
-        k = write_note(run.counts, run.note_times, run.notes, now, 0.0, WOKE, agent, 0, True)
+        k = write_note(run.counts, run.note_times, run.notes, now, 0.0, WOKE, agent, run.counts[ORDER], True)
         run.notes[k][TICK] = run.agents.ticks[agent]
 
 

@@ -104,6 +104,8 @@ class World:
         Which agents send what their protocol has them send.
     attackers : Attackers, optional
         The others, if there are any.
+    learned : callable, optional
+        ``learned(world, delta)`` gives what observers can have learned of agents' data by now, if the scenario has any.
     activations : int
         Steps of all agents so far.
     stop_condition : StopCondition
@@ -194,6 +196,7 @@ class World:
                 exchange,
                 repeat=sessions.callers_repeat(self.traits, self.layout),
             )
+        self.learned: Callable[[World, float], Any] | None = None
         self.engine = ""
         self.form: StepForm | None = None
         self.remarks: tuple[str, ...] = ()

@@ -69,6 +69,8 @@ CASES = [
     Case("model_propagation", {}),
     Case("model_propagation", {"privacy": RELEASED_ONCE}),
     Case("model_propagation", {"schedule": "rounds"}),
+    Case("muffliato", {}),
+    Case("muffliato", {"gossip": "simple", "schedule": "async", "privacy": RELEASED_ONCE}),
     Case("collaborative_admm", {}),
     Case("collaborative_admm", {"schedule": "rounds"}),
     Case("consensus_admm", {}),

@@ -22,6 +22,7 @@ from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
 from hushnet.protocols.algorithms.gradient_tracking import GradientTracking
 from hushnet.protocols.algorithms.local_dp_descent import LocalDPDescent
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation
+from hushnet.protocols.algorithms.muffliato import Muffliato
 from hushnet.protocols.algorithms.nids import Nids
 from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
 from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging
@@ -104,6 +105,15 @@ class CopiesWrongly(ModelPropagation):
 
     def respond(self, me, partner, vector):
         self.steps.alone(me, super().respond, partner, 1e3 * vector)
+
+
+class MixesForItself(Muffliato):
+    """Sends what it had before it mixed."""
+
+    @staticmethod
+    def step(me):
+        Muffliato.step(me)
+        me.message = me.before
 
 
 class TellsAnotherModel(ModelPropagation):
@@ -326,6 +336,7 @@ MUTANTS = [
         Case("model_propagation", {"alpha": 0.7, "schedule": "async"}),
         {"models within the solitary ones"},
     ),
+    (MixesForItself, Case("muffliato"), {"model told"}),
     (CopiesWrongly, Case("model_propagation", {"alpha": 0.7}), {"copies within the solitary ones"}),
     (TellsAnotherModel, Case("model_propagation", {"alpha": 0.7, "schedule": "async"}), {"model told"}),
     (SettlesTwice, Case("collaborative_admm"), {"Z of an edge", "multipliers of an edge"}),

@@ -25,6 +25,7 @@ PRIVATE = {
     "coordinate_descent, laplace": (ROWS, {"privacy": {**GRADIENTS, "mechanism": "laplace"}, "radius": 1.0}, "privacy"),
     "model_propagation": (ROWS, {"privacy": ONCE}, "privacy"),
     "model_propagation, gamma": (ROWS, {"privacy": {**ONCE, "mechanism": "gamma"}}, "privacy"),
+    "muffliato": (ROWS, {"privacy": ONCE}, "privacy"),
     "local_dp": (ROWS, {"privacy": ONCE}, "privacy"),
     "local_dp_descent": (ROWS, {"privacy": ONCE}, "privacy"),
     "dual_averaging": (ROWS, {"privacy": GRADIENTS, "sampling": "full"}, "privacy"),

@@ -1,0 +1,322 @@
+"""Steps and copies of messages of a run, as columns: which step made what was sent, and which step read it first."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ..language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER_WAY
+from ..network.churn import churn
+from ..tables import effects as columns
+from ..tables.effects import ARRIVED, DEPARTED, WOKE
+
+if TYPE_CHECKING:
+    from ..recording.message_log import MessageLog
+    from ..storage.files import Frame
+    from ..world.world import World
+
+Ranks = NDArray[np.int64]
+Times = NDArray[np.float64]
+FATES = (DELIVERED, OVERTAKEN, LOST, DROPPED, UNDER_WAY)
+AT_START = -1
+"""In place of a step: what was sent at an agent's start."""
+NOBODY = -1
+"""In place of a step: no step has read it."""
+BEFORE_SENT, STEPS, ARRIVES = -0.5, 0.75, 0.5
+"""Where an event stands among those of its instant, beside the order of a message: what is known reliably, steps after
+the last message that was sent before them, arrivals after their own departure."""
+
+
+@dataclass(frozen=True)
+class Deliveries:
+    """Steps and copies of messages with content, in order of what happened.
+
+    Parameters
+    ----------
+    in_steps : bool
+        Whether messages leave in steps of their sender's clock or rounds, so that what is read is known; otherwise
+        (exchanges in pairs, reactions) every arrival counts as read at once.
+    agent, tick, number : (W,) int64
+        Of each step: whose, at which tick of its clock, and which of the agent's steps it is, from 0.
+    step_time : (W,) float64
+    step_place : (W,) int64
+        Place among all events.
+    sender, receiver, slot, kind, sent_tick, order : (C,) int64
+        Of each copy; the slot is the receiver's directed edge to the sender, the kind a rank.
+    sent, arrived : (C,) float64
+        Times; infinite for what never arrived.
+    sent_place, arrived_place : (C,) int64
+        Places among all events; -1 for what never arrived.
+    fate : (C,) int64
+        Rank among `FATES`.
+    made_by, read_by : (C,) int64
+        The step that sent it (`AT_START` for a start), and the first one that read it (`NOBODY` for none).
+    """
+
+    in_steps: bool
+    agent: Ranks
+    tick: Ranks
+    number: Ranks
+    step_time: Times
+    step_place: Ranks
+    sender: Ranks
+    receiver: Ranks
+    slot: Ranks
+    kind: Ranks
+    sent_tick: Ranks
+    order: Ranks
+    sent: Times
+    arrived: Times
+    sent_place: Ranks
+    arrived_place: Ranks
+    fate: Ranks
+    made_by: Ranks
+    read_by: Ranks
+
+    @property
+    def heard(self) -> NDArray[np.bool_]:
+        """(C,) which copies reached their receiver while it was up."""
+        return self.fate <= FATES.index(OVERTAKEN)
+
+    def table(self, names: list[str], kinds: list[str], releases: Ranks) -> Frame:
+        """Return the copies as a table.
+
+        Parameters
+        ----------
+        names, kinds : list of str
+            Of agents and of kinds of messages.
+        releases : (W,) int64
+            The release that each step has drawn, -1 for none.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``order``, ``sender``, ``receiver``, ``step`` (the sender's, from 0; -1 for its start), ``kind``,
+            ``release`` (drawn by that step; -1 for post-processing), ``sent``, ``arrived`` (NaN for what did not
+            arrive), ``fate`` and ``read`` (the receiver's step that read it first; -1 for none).
+        """
+        made, read = self.made_by, self.read_by
+        people = np.array(names, dtype=object)
+        numbers = np.append(self.number, -1)  # -1 stands for no step
+        return pd.DataFrame(
+            {
+                "order": self.order,
+                "sender": people[self.sender],
+                "receiver": people[self.receiver],
+                "step": numbers[made],
+                "kind": np.array(kinds, dtype=object)[self.kind],
+                "release": np.append(releases, -1)[made],
+                "sent": self.sent,
+                "arrived": np.where(np.isfinite(self.arrived), self.arrived, math.nan),
+                "fate": np.array(FATES, dtype=object)[self.fate],
+                "read": numbers[read],
+            }
+        )
+
+
+def deliveries_of(world: World, log: MessageLog) -> Deliveries:
+    """Return the steps and copies of a run so far.
+
+    Parameters
+    ----------
+    world : World
+        At a record instant or at its end.
+    log : MessageLog
+        Of the whole run, its observer.
+    """
+    world.transport.notes.keep()
+    times, notes, _ = log.notes()
+    graph, kinds = world.setting.graph, len(world.layout.messages)
+    what = notes[:, columns.NOTE]
+    content = (what == DEPARTED) & (notes[:, columns.KIND] >= 0) & (notes[:, columns.KIND] < kinds)
+    steps, copies, told = np.flatnonzero(what == WOKE), np.flatnonzero(content), _told(world)
+    slot = np.concatenate([told["slot"], notes[copies, columns.PLACE]])
+    order = np.concatenate([np.full(len(told), -1), notes[copies, columns.RANK]])
+    sent = np.concatenate([told["time"], times[copies, 0]])
+    fate, arrived = _fates(times, notes, copies, len(graph.heads))
+    fate, arrived = np.concatenate([np.zeros(len(told), np.int64), fate]), np.concatenate([told["time"], arrived])
+    count, landed = len(slot), np.isfinite(arrived)
+    # All events in order of time; at one instant, by the order of messages.
+    instants = np.concatenate([times[steps, 0], sent, arrived])
+    ranks = np.concatenate([notes[steps, columns.RANK] + STEPS, order, np.where(order < 0, order, order + ARRIVES)])
+    places = np.empty(len(instants), dtype=np.int64)
+    places[np.lexsort((ranks, instants))] = np.arange(len(instants))
+    by_place = np.argsort(places[: len(steps)])
+    steps, step_place = steps[by_place], np.sort(places[: len(steps)])
+    agent, tick = notes[steps, columns.PLACE], notes[steps, columns.TICK]
+    sender = graph.heads[slot]
+    sent_tick = np.concatenate([np.full(len(told), -1), notes[copies, columns.TICK]])
+    of_told = _steps_before(agent, times[steps, 0], sender[: len(told)], told["time"])
+    of_sent = _steps_at(agent, tick, sender[len(told) :], sent_tick[len(told) :])
+    in_steps = world.sessions is None and world.traits.trigger != "message"
+    assert not in_steps or (of_sent >= 0).all(), "a message was sent by no step"
+    found = Deliveries(
+        in_steps=in_steps,
+        agent=agent,
+        tick=tick,
+        number=_numbers(agent, graph.agents),
+        step_time=times[steps, 0],
+        step_place=step_place,
+        sender=sender,
+        receiver=graph.tails[slot],
+        slot=slot,
+        kind=np.concatenate([told["kind"], notes[copies, columns.KIND]]),
+        sent_tick=sent_tick,
+        order=order,
+        sent=sent,
+        arrived=arrived,
+        sent_place=places[len(steps) : len(steps) + count],
+        arrived_place=np.where(landed, places[len(steps) + count :], -1),
+        fate=fate,
+        made_by=np.concatenate([of_told, of_sent]),
+        read_by=np.full(count, NOBODY),
+    )
+    found.read_by[:] = _reads(world, found)
+    return found
+
+
+def _told(world: World) -> Any:
+    """Copies that are reliable: starts at time 0, and what an agent that joins and its neighbours tell each other."""
+    graph, kinds = world.setting.graph, len(world.layout.messages)
+    joins, leaves, _ = churn(world.setting, world.numbers.tolist())
+    rows: list[tuple[int, int, float]] = []
+    if world.setting.network.start == "known" and world.traffic.start_vectors:
+        for slot, (receiver, sender) in enumerate(zip(graph.tails.tolist(), graph.heads.tolist(), strict=True)):
+            time = max(joins[receiver], joins[sender])
+            if time <= world.now and time < min(leaves[receiver], leaves[sender]):
+                rows += [(slot, kind, time) for kind in range(kinds)]
+    return np.array(rows, dtype=[("slot", np.int64), ("kind", np.int64), ("time", np.float64)])
+
+
+def _fates(times: Times, notes: Any, copies: Ranks, edges: int) -> tuple[Ranks, Times]:
+    """Return what became of copies that were sent, and when they arrived."""
+    landings = np.flatnonzero(notes[:, columns.NOTE] == ARRIVED)
+    keys = notes[copies, columns.RANK] * edges + notes[copies, columns.PLACE]
+    wanted = notes[landings, columns.RANK] * edges + notes[landings, columns.PLACE]
+    places = pd.Index(keys).get_indexer(wanted)
+    landings, places = landings[places >= 0], places[places >= 0]  # others have no content
+    up, newest = notes[landings, columns.TAKEN] != 0, notes[landings, columns.NEWEST] != 0
+    fate = np.where(notes[copies, columns.TAKEN] != 0, FATES.index(UNDER_WAY), FATES.index(LOST))
+    arrived = np.full(len(copies), math.inf)
+    fate[places] = np.where(up, np.where(newest, FATES.index(DELIVERED), FATES.index(OVERTAKEN)), FATES.index(DROPPED))
+    arrived[places] = times[landings, 0]
+    return fate, arrived
+
+
+def _numbers(agent: Ranks, agents: int) -> Ranks:
+    """(W,) which of its agent's steps each is, from 0."""
+    order = np.argsort(agent, kind="stable")
+    firsts = np.concatenate([[0], np.cumsum(np.bincount(agent, minlength=agents))])[:-1]
+    numbers = np.empty(len(agent), dtype=np.int64)
+    numbers[order] = np.arange(len(agent)) - firsts[agent[order]]
+    return numbers
+
+
+def _steps_at(agent: Ranks, tick: Ranks, whose: Ranks, when: Ranks) -> Ranks:
+    """Step of an agent at a tick of its clock, for each of some; `AT_START` where there is none."""
+    ticks = int(max(tick.max(initial=0), when.max(initial=0))) + 2
+    return pd.Index(agent * ticks + tick).get_indexer(whose * ticks + when)
+
+
+def _steps_before(agent: Ranks, at: Times, whose: Ranks, when: Times) -> Ranks:
+    """Last step of an agent up to a time, for each of some; `AT_START` where there is none."""
+    found = np.full(len(whose), AT_START)
+    for one in np.unique(whose[when > 0]).tolist():
+        own, asked = np.flatnonzero(agent == one), np.flatnonzero((whose == one) & (when > 0))
+        last = np.searchsorted(at[own], when[asked], side="right") - 1
+        found[asked] = np.where(last >= 0, own[np.maximum(last, 0)], AT_START) if len(own) else AT_START
+    return found
+
+
+def _reads(world: World, all_of: Deliveries) -> Ranks:
+    """(C,) step that reads each copy first."""
+    if world.in_rounds is None:
+        return _reads_of_newest(world, all_of)
+    if world.in_rounds.patience is None:
+        read = _steps_at(all_of.agent, all_of.tick, all_of.receiver, all_of.sent_tick + 1)
+        useful = all_of.fate == FATES.index(DELIVERED)
+        return np.where(useful, read, NOBODY)
+    return _reads_with_patience(all_of, world.in_rounds.patience, world.setting.graph)
+
+
+def _next_steps(all_of: Deliveries, copies: Ranks) -> Ranks:
+    """First step of the receiver after the arrival of each of some copies; `NOBODY` where there is none."""
+    events = len(all_of.step_place) + 2 * len(all_of.sent) + 1
+    keys = all_of.agent * events + all_of.step_place
+    order = np.argsort(keys)
+    places = np.searchsorted(keys[order], all_of.receiver[copies] * events + all_of.arrived_place[copies])
+    found = np.append(order, NOBODY)[places]
+    return np.where(np.append(all_of.agent, NOBODY)[found] == all_of.receiver[copies], found, NOBODY)
+
+
+def _reads_of_newest(world: World, all_of: Deliveries) -> Ranks:
+    """(C,) step that reads each copy, where an agent has the newest of each neighbour, or every one until it steps."""
+    every = world.traits.inbox == "every" or not all_of.in_steps
+    useful = np.flatnonzero(all_of.heard if every else all_of.fate == FATES.index(DELIVERED))
+    read = np.full(len(all_of.sent), NOBODY)
+    read[useful] = _next_steps(all_of, useful)
+    if every:
+        return read
+    # Of copies that the same step would read on a channel, it reads the one that was sent last.
+    useful = useful[read[useful] >= 0]
+    newest = useful[np.lexsort((all_of.order[useful], all_of.kind[useful], all_of.slot[useful], read[useful]))]
+    channel = np.stack([read[newest], all_of.slot[newest], all_of.kind[newest]])
+    last = np.append((channel[:, 1:] != channel[:, :-1]).any(axis=0), True) if len(newest) else np.zeros(0, bool)
+    read[newest[~last]] = NOBODY
+    return read
+
+
+@dataclass(frozen=True)
+class _Round:
+    """Round of a neighbour that is held as a whole: the copies, and when the last of them arrived."""
+
+    copies: Ranks
+    place: int
+    time: float
+
+
+def _reads_with_patience(all_of: Deliveries, patience: float, graph: Any) -> Ranks:
+    """(C,) step that reads each copy, where agents go on with the newest round that is whole after some patience.
+
+    A round that begins in time shows exactly the neighbours' round before it, another one the newest that is there.
+    """
+    held, last = _held_rounds(all_of, len(graph.heads))
+    read, shown = np.full(len(all_of.sent), NOBODY), [-1] * len(held)  # round 0 are starts
+    before = np.zeros(graph.agents)
+
+    def is_in_time(slot: int, number: int, due: float) -> bool:
+        known = max(shown[slot], 0)
+        silent = number > last[slot] and (last[slot] <= known or last[slot] in held[slot])
+        return number <= known or silent or (number in held[slot] and held[slot][number].time <= due)
+
+    for w, agent in enumerate(all_of.agent.tolist()):
+        number, edges, due = int(all_of.tick[w]), graph.edges_of(agent), float(before[agent]) + patience
+        in_time = all(is_in_time(slot, number, due) for slot in range(edges.start, edges.stop))
+        for slot in range(edges.start, edges.stop):
+            there = [one for one, kept in held[slot].items() if kept.place < all_of.step_place[w]]
+            show = max((one for one in there if not in_time or one <= number), default=-1)
+            if show > shown[slot]:
+                read[held[slot][show].copies], shown[slot] = w, show
+                held[slot] = {one: kept for one, kept in held[slot].items() if one > show}
+        before[agent] = all_of.step_time[w]
+    return read
+
+
+def _held_rounds(all_of: Deliveries, slots: int) -> tuple[list[dict[int, _Round]], list[int]]:
+    """Rounds that are held over each directed edge, and the last one that was sent."""
+    sent: list[dict[int, list[int]]] = [{} for _ in range(slots)]
+    for copy, (slot, tick) in enumerate(zip(all_of.slot.tolist(), all_of.sent_tick.tolist(), strict=True)):
+        sent[slot].setdefault(tick + 1, []).append(copy)
+    held: list[dict[int, _Round]] = [{} for _ in range(slots)]
+    for slot, rounds in enumerate(sent):
+        for number, copies in rounds.items():
+            taken = np.array([copy for copy in copies if all_of.fate[copy] == FATES.index(DELIVERED)], dtype=np.int64)
+            if len(taken) and len(np.unique(all_of.kind[taken])) == len(np.unique(all_of.kind[copies])):
+                ends = int(all_of.arrived_place[taken].max()), float(all_of.arrived[taken].max())
+                held[slot][number] = _Round(taken, *ends)
+    return held, [max(rounds, default=0) for rounds in sent]

@@ -1,0 +1,303 @@
+"""Epsilon of every agent against observers: the smallest of what is proved, with the reason."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ...agents.errors import InputError
+from ...agents.suggestions import suggestion
+from ..language.observer_parameters import AGENTS, EVERYONE, NEIGHBOURS, ObserverParameters, ObservingParty
+from .data_flow import releases_heard
+from .deliveries import Deliveries
+from .linear_view import linear_epsilons
+from .release_record import ReleaseRecord
+
+if TYPE_CHECKING:
+    from ...agents.graph import Graph
+    from ..network.setting import Setting
+    from ..storage.files import Frame
+    from ..world.world import World
+
+Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+EVERYONE_HEARS, DATA_FLOW, LINEAR = "everyone", "data flow", "linear Gaussian"
+"""Bounds on an epsilon: of whoever hears everything; of what can have reached the observer; of its exact view."""
+BOUNDS = (EVERYONE_HEARS, DATA_FLOW, LINEAR)
+WORDS = {
+    EVERYONE: "everyone on the wire",
+    NEIGHBOURS: "all neighbours of an agent together",
+    AGENTS: "each other agent by itself",
+}
+
+
+@dataclass(frozen=True)
+class Party:
+    """An observer.
+
+    Parameters
+    ----------
+    group : str
+        What a scenario calls it.
+    name : str
+        Its own name within the group: that of an agent, or empty.
+    members : (n,) bool
+        Agents whose data it need not learn, for it is them.
+    slots : (E,) bool
+        Directed edges, by receiver, whose messages it hears.
+    source : int or None
+        The only agent that it is an observer of; None for all.
+    """
+
+    group: str
+    name: str
+    members: Flags
+    slots: Flags
+    source: int | None = None
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What observers can have learned of agents' data by some time.
+
+    Parameters
+    ----------
+    parties : list of Party
+    epsilons : (k, n) float64
+        Of agents against parties; NaN for members of a party, and where it does not observe.
+    bounds : (k, n) int64
+        Rank of the bound that proves it, among `BOUNDS`.
+    delta : float
+    """
+
+    parties: list[Party]
+    epsilons: Array
+    bounds: NDArray[np.int64]
+    delta: float
+
+    def table(self, world: World) -> Frame:
+        """Return a table of all pairs.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``against`` (the group), ``observer`` (an agent's name or empty), ``agent``, ``distance`` (edges of
+            the graph from the observer's nearest end; -1 where there is no path), ``epsilon``, ``delta``, ``bound``.
+        """
+        names = np.array([str(one) for one in world.setting.task.ids], dtype=object)
+        place, agent = np.nonzero(~np.isnan(self.epsilons))
+        distances = distances_of(world, self.parties)
+        return pd.DataFrame(
+            {
+                "against": np.array([party.group for party in self.parties], dtype=object)[place],
+                "observer": np.array([party.name for party in self.parties], dtype=object)[place],
+                "agent": names[agent],
+                "distance": distances[place, agent],
+                "epsilon": self.epsilons[place, agent],
+                "delta": self.delta,
+                "bound": np.array(BOUNDS, dtype=object)[self.bounds[place, agent]],
+            }
+        )
+
+    def summary(self, world: World) -> Iterator[tuple[str, float]]:
+        """Yield statistics over pairs of protected agents and observers, other than everyone if there are others.
+
+        These are the largest epsilon, the middle one and the 0.9 quantile.
+        Then the largest by the distance of observer and agent, ``distance 1`` and so on.
+        """
+        limited = np.array([party.group != WORDS[EVERYONE] for party in self.parties])
+        values = np.where(world.protected, self.epsilons, math.nan)
+        values[~limited & limited.any()] = math.nan
+        there = np.sort(values[~np.isnan(values)])
+        if not len(there):
+            return
+        yield "worst", float(there[-1])
+        yield "median", float(there[math.ceil(0.5 * len(there)) - 1])
+        yield "q90", float(there[math.ceil(0.9 * len(there)) - 1])
+        distances = np.where(np.isnan(values), 0, distances_of(world, self.parties))
+        for distance in range(1, int(distances.max()) + 1):
+            at = values[distances == distance]
+            if len(at):
+                yield f"distance {distance}", float(at.max())
+
+    def statements(self, protected: Flags, heard: str) -> list[dict[str, Any]]:
+        """Return for each group the largest and middle epsilon of protected agents, with the bounds that prove them."""
+        found: list[dict[str, Any]] = []
+        for group in dict.fromkeys(party.group for party in self.parties):
+            rows = [k for k, party in enumerate(self.parties) if party.group == group]
+            values, bounds = self.epsilons[rows][:, protected], self.bounds[rows][:, protected]
+            there = ~np.isnan(values)
+            if there.any():
+                found.append(
+                    {
+                        "against": group,
+                        "heard": "sent" if group == WORDS[EVERYONE] else heard,
+                        "worst": float(values[there].max()),
+                        "median": float(np.sort(values[there])[(there.sum() - 1) // 2]),
+                        "delta": self.delta,
+                        "bounds": [BOUNDS[k] for k in np.unique(bounds[there]).tolist()],
+                    }
+                )
+        return found
+
+
+def needs_log(observers: ObserverParameters | None) -> bool:
+    """True if a run has to keep all of its messages: for observers that do not hear everything, or for its tables."""
+    return observers is not None and (observers.record or any(one != EVERYONE for one in observers.against))
+
+
+def learned(
+    world: World, deliveries: Deliveries | None, record: ReleaseRecord, observers: ObserverParameters
+) -> Learned:
+    """Return what observers can have learned.
+
+    Parameters
+    ----------
+    world : World
+        At a record instant or at its end.
+    deliveries : Deliveries or None
+        None where nobody needs them (`needs_log`).
+    record : ReleaseRecord
+        Its delta is that of the result.
+    observers : ObserverParameters
+
+    Raises
+    ------
+    InputError
+        If an observer names an agent or a link that there is not.
+    """
+    parties, delta = list(parties_of(observers, world.setting)), record.delta
+    agents = world.setting.graph.agents
+    everyone = np.tile(record.everyone, (len(parties), 1))
+    epsilons, bounds = everyone.copy(), np.zeros((len(parties), agents), dtype=np.int64)
+    some = [k for k, party in enumerate(parties) if party.group != WORDS[EVERYONE]]
+    if some and deliveries is not None and follows_data(world):
+        copies = {k: _copies(deliveries, parties[k], observers.heard) for k in some}
+        for k, counts in zip(some, releases_heard(deliveries, record, [copies[k] for k in some]), strict=True):
+            flow = np.array([record.epsilon(agent, count) for agent, count in enumerate(counts.tolist())])
+            epsilons[k], bounds[k] = np.minimum(flow, everyone[k]), BOUNDS.index(DATA_FLOW)
+        pairs = [(copies[k], parties[k].members) for k in some]
+        once = all(len(charges) <= 1 for charges in record.charges)
+        exact = linear_epsilons(world, deliveries, pairs, delta) if once else None
+        for k, linear in zip(some if exact else (), exact or (), strict=True):
+            smaller = (linear <= epsilons[k]) & ~record.refused
+            epsilons[k][smaller] = linear[smaller]
+            bounds[k][smaller] = BOUNDS.index(LINEAR)
+    for k, party in enumerate(parties):
+        epsilons[k, party.members] = math.nan
+        if party.source is not None:
+            epsilons[k, np.arange(agents) != party.source] = math.nan
+    return Learned(parties, epsilons, bounds, delta)
+
+
+def follows_data(world: World) -> bool:
+    """True if an agent's data reach others through its messages' contents alone.
+
+    Not so where a protocol decides by numbers what it sends, when, or to whom: then silence tells something, too.
+    """
+    protocol, traits = world.protocol, world.traits
+    chooses = protocol.decides or protocol.picks_partners or traits.trigger == "message"
+    return not (chooses or traits.central)
+
+
+def distances_of(world: World, parties: Sequence[Party]) -> NDArray[np.int64]:
+    """(k, n) edges of the graph between parties' nearest ends and agents; -1 where there is no path."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import shortest_path
+
+    graph = world.setting.graph
+    links = csr_array((np.ones(len(graph.heads)), graph.heads, graph.offsets), shape=(graph.agents, graph.agents))
+    apart = shortest_path(links, unweighted=True)
+    ends = [one.members if one.members.any() else _tails(graph, one.slots) for one in parties]
+    nearest = np.array([apart[end].min(axis=0) if end.any() else np.zeros(graph.agents) for end in ends])
+    return np.where(np.isfinite(nearest), nearest, -1).astype(np.int64)
+
+
+def _tails(graph: Graph, slots: Flags) -> Flags:
+    """(n,) agents that some directed edges begin at."""
+    ends = np.zeros(graph.agents, dtype=bool)
+    ends[graph.tails[slots]] = True
+    return ends
+
+
+def _copies(deliveries: Deliveries, party: Party, heard: str) -> Flags:
+    """(C,) copies that a party has heard."""
+    there = party.slots[deliveries.slot]
+    return there if heard == "sent" else there & deliveries.heard
+
+
+def parties_of(observers: ObserverParameters, setting: Setting) -> Iterator[Party]:
+    """Return the observers of a run.
+
+    Parameters
+    ----------
+    observers : ObserverParameters
+    setting : Setting
+
+    Raises
+    ------
+    InputError
+        If one names an agent or a link that there is not.
+    """
+    graph, ids = setting.graph, setting.task.ids
+    names = [str(one) for one in ids]
+    nobody = np.zeros(graph.agents, dtype=bool)
+
+    def of(group: str, name: str, members: list[int], source: int | None = None) -> Party:
+        inside = nobody.copy()
+        inside[members] = True
+        return Party(group, name, inside, inside[graph.tails], source)
+
+    for rank, one in enumerate(observers.against):
+        if one == EVERYONE:
+            yield Party(WORDS[EVERYONE], "", nobody, np.ones(len(graph.heads), dtype=bool))
+        elif one == AGENTS:
+            yield from (of(WORDS[AGENTS], name, [agent]) for agent, name in enumerate(names))
+        elif one == NEIGHBOURS:
+            for agent, name in enumerate(names):
+                yield of(WORDS[NEIGHBOURS], name, graph.neighbours(agent).tolist(), agent)
+        elif isinstance(one, ObservingParty):
+            yield _party(setting, one, names, rank, of)
+
+
+def _party(setting: Setting, one: ObservingParty, names: list[str], rank: int, of: Any) -> Party:
+    graph = setting.graph
+
+    def index(name: int | str, *field: str | int) -> int:
+        if str(name) not in names:
+            raise InputError(
+                f"there is no agent {name!r}{suggestion(str(name), names)} agents are called {_few(names)}",
+                field=("observers", "against", rank, *field),
+            )
+        return names.index(str(name))
+
+    if one.agent is not None:
+        return of(f"agent {one.agent}", str(one.agent), [index(one.agent, "agent")])
+    if one.coalition is not None:
+        members = [index(name, "coalition", k) for k, name in enumerate(one.coalition)]
+        return of(f"coalition of {', '.join(map(str, one.coalition))}", "", members)
+    if one.share is not None:
+        count = max(1, round(one.share * graph.agents))
+        drawn = np.argsort(setting.draws.generator("observers").random(graph.agents), kind="stable")[:count]
+        return of(f"coalition of {one.share:g} of all agents", "", np.sort(drawn).tolist())
+    assert one.link is not None
+    a, b = (index(name, "link", k) for k, name in enumerate(one.link))
+    ends = (graph.tails == a) & (graph.heads == b)
+    if not ends.any():
+        raise InputError(
+            f"agents {one.link[0]!r} and {one.link[1]!r} have no link; neighbours of {one.link[0]!r}: "
+            f"{_few([names[k] for k in graph.neighbours(a).tolist()]) or 'none'}",
+            field=("observers", "against", rank, "link"),
+        )
+    ends |= (graph.tails == b) & (graph.heads == a)
+    return Party(f"link {one.link[0]} - {one.link[1]}", "", np.zeros(graph.agents, dtype=bool), ends)
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names) if len(names) <= 6 else f"{', '.join(names[:3])}, ..., {names[-1]}"

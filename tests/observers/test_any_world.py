@@ -1,0 +1,117 @@
+"""What holds of observers in any world: weights are those of the run, and bounds are in their order."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
+from hushnet.protocols.algorithms.dual_averaging import DualAveraging
+from hushnet.protocols.algorithms.model_propagation import ModelPropagation
+from hushnet.simulator.observers import deliveries_of
+from hushnet.simulator.observers.linear_view import message_weights
+from hushnet.simulator.world.watchers import Observer
+
+from .worlds import DELTA, ENGINES, NOISE, found, gossip, ran
+
+GRAPH = nx.random_regular_graph(3, 16, seed=3)
+LOSSY = {"latency": {"kind": "exponential", "mean": 0.7}, "loss": 0.25}
+PATIENT = {"kind": "rounds", "patience": 0.8}
+WORLDS = {
+    "rounds": {"fields": {}, "network": {}},
+    "momentum": {"fields": {"gossip": "chebyshev"}, "network": LOSSY},
+    "patience": {"fields": {"schedule": PATIENT}, "network": LOSSY},
+    "own clocks": {"fields": {"schedule": "async"}, "network": LOSSY},
+}
+ITERATIVE = {
+    "noisy gradients": (CoordinateDescent, {"mu": 0.5, "privacy": {**NOISE, "updates": 5}}),
+    "noisy gradients in rounds": (
+        DualAveraging,
+        {"privacy": {**NOISE, "updates": 5}, "sampling": "full", "gamma": 1.0},
+    ),
+    "exchanges in pairs": (ModelPropagation, {"alpha": 0.5, "privacy": {**NOISE, "updates": 1}}),
+}
+
+
+class Vectors(Observer):
+    """What every agent has sent, by its tick."""
+
+    def __init__(self):
+        self.sent_at = {}
+
+    def woke(self, world, agent):
+        """Nothing."""
+
+    def sent(self, world, message, delay, lost):
+        """Keep the vector."""
+        if len(message.vector):
+            self.sent_at[message.sender, message.tick] = message.vector
+
+    def arrived(self, world, message, up, newest):
+        """Nothing."""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("case", WORLDS)
+def test_weights_times_released_values_are_what_is_sent(case, engine):
+    """The declared map, led along the log of deliveries and reads, gives every message of the run."""
+    world, vectors = gossip(GRAPH, 6, engine=engine, **WORLDS[case]), Vectors()
+    gossip(GRAPH, 6, engine=engine, observer=vectors, **WORLDS[case])
+    deliveries = deliveries_of(world, world.observer)
+    _, weights, _ = message_weights(world, deliveries)
+    keys = list(zip(deliveries.agent.tolist(), deliveries.tick.tolist(), strict=True))
+    firsts = [keys.index((agent, min(tick for who, tick in keys if who == agent))) for agent in range(16)]
+    released = np.linalg.solve(weights[firsts], [vectors.sent_at[keys[first]] for first in firsts])
+    np.testing.assert_allclose(weights @ released, [vectors.sent_at[key] for key in keys], atol=1e-12)
+    assert len(keys) == 96
+    assert (np.count_nonzero(np.abs(weights) > 1e-9, axis=1) > 3).mean() > 0.5
+
+
+@pytest.mark.parametrize("case", WORLDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_bounds_are_in_their_order(case, seed):
+    world = gossip(GRAPH, 3, seed=seed, **WORLDS[case])
+    check_order(world)
+    result = found(world)
+    flow = flow_alone(world)
+    assert (result.epsilons <= flow * (1 + 1e-9))[~np.eye(16, dtype=bool)].all()
+    assert (result.epsilons < flow * 0.99).any()
+
+
+@pytest.mark.parametrize("case", ITERATIVE)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_release_that_has_not_arrived_is_not_learned(case, engine):
+    protocol, fields = ITERATIVE[case]
+    world = ran(nx.path_graph(6), fields, protocol=protocol, engine=engine, time=3.0, network=LOSSY)
+    check_order(world)
+    epsilons, everyone = found(world).epsilons, found(world, "everyone").epsilons[0]
+    np.testing.assert_array_equal(everyone, world.ledger.epsilon("verified", DELTA))
+    assert (epsilons < 0.9 * everyone).any()
+    assert epsilons[0, 5] == epsilons[5, 0] == 0
+
+
+def check_order(world):
+    """A member learns no more than its coalition, what is delivered is sent, and everyone hears everything."""
+    members = [1, 4, 6] if world.setting.graph.agents > 6 else [1, 4]
+    single, sent = found(world).epsilons, found(world, heard="sent").epsilons
+    together, everyone = found(world, {"coalition": members}).epsilons[0], found(world, "everyone").epsilons[0]
+    around = found(world, "neighbours").epsilons
+    others = ~np.isin(np.arange(len(together)), members)
+    room = 1 + 1e-9
+    assert (single[members][:, others] <= together[others] * room).all()
+    assert (single <= sent * room)[~np.isnan(single)].all()
+    assert (np.nanmax(sent, axis=0) <= everyone * room).all()
+    for agent in range(len(together)):
+        heard_by = world.setting.graph.neighbours(agent)
+        assert single[heard_by, agent].max() <= around[agent, agent] * room
+
+
+def flow_alone(world):
+    """(n, n) epsilon of agents against each other by data flow."""
+    protocol = world.protocol
+    declared = type(protocol).linear_map
+    try:
+        type(protocol).linear_map = lambda _: None
+        return found(world).epsilons
+    finally:
+        type(protocol).linear_map = declared

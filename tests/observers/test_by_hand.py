@@ -1,0 +1,61 @@
+"""Epsilon against observers, by hand: what noise of others is mixed into what an agent hears."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+from hushnet.simulator.network.clocks import Periodic
+from hushnet.simulator.observers import deliveries_of
+
+from .worlds import ENGINES, found, gossip, mu_of
+
+LATE = {"latency": {"kind": "exponential", "mean": 3.0}}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("network", [{}, LATE], ids=["at once", "late"])
+@pytest.mark.parametrize(
+    ("graph", "rounds", "by_distance"),
+    [
+        (nx.path_graph(4), 1, [0.5, 0, 0]),
+        (nx.hypercube_graph(5), 2, [0.5, 0.35355339, 0, 0, 0]),
+        (nx.hypercube_graph(5), 3, [0.5, 0.35355339, 0.35355339, 0, 0]),
+    ],
+    ids=["path", "cube, two rounds", "cube, three rounds"],
+)
+def test_what_an_agent_learns_of_another_falls_with_their_distance(graph, rounds, by_distance, network, engine):
+    """One noise each, sigma 2, Delta 1. Bonus: on the cube, k rounds give k (5 choose k)^-1 of the squared mu."""
+    graph = nx.convert_node_labels_to_integers(graph, ordering="sorted")
+    result = found(gossip(graph, rounds, engine=engine, network=network))
+    apart = np.array(nx.floyd_warshall_numpy(graph))
+    for distance, mu in enumerate(by_distance, start=1):
+        np.testing.assert_allclose(mu_of(result.epsilons)[apart == distance], mu, atol=1e-8)
+
+
+def star_where(lost: bool):
+    """A star with its hub at 1 after two rounds, with the first message of 3 to the hub lost or nothing lost.
+
+    Clocks tick together and messages take half a tick, so that steps of the agents' own clocks are rounds.
+    """
+    for seed in range(400 if lost else 1):
+        given = {"clock": Periodic(kind="periodic", phase="common"), "fields": {"schedule": "async"}, "seed": seed}
+        network = {"latency": {"kind": "constant", "value": 0.5}, "loss": 0.1 if lost else 0.0}
+        world = gossip(nx.Graph([(0, 1), (1, 2), (1, 3)]), 2, network=network, **given)
+        table = deliveries_table(world)
+        gone = table[table["fate"] == "lost"][["sender", "receiver", "step"]]
+        if gone.to_numpy().tolist() == ([["3", "1", 0]] if lost else []):
+            return world
+    raise AssertionError("no seed loses that message alone")
+
+
+def deliveries_table(world):
+    deliveries = deliveries_of(world, world.observer)
+    none = np.full(len(deliveries.agent), -1)
+    return deliveries.table([str(one) for one in world.setting.task.ids], list(world.layout.messages), none)
+
+
+def test_a_loss_may_raise_what_an_observer_learns_exactly_and_never_what_can_have_reached_it():
+    whole, lossy = (found(star_where(lost), {"agent": 2}) for lost in (False, True))
+    np.testing.assert_allclose(mu_of(whole.epsilons)[0], [0.5 / np.sqrt(2), 0.5, np.nan, 0.5 / np.sqrt(2)], atol=1e-8)
+    np.testing.assert_allclose(mu_of(lossy.epsilons)[0], [0.5, 0.5, np.nan, 0], atol=1e-8)

@@ -1,0 +1,83 @@
+"""Observers of a scenario: what a run keeps of them, and sentences about observers that there are not."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from hushnet.agents.errors import InputError
+from hushnet.simulator import run
+
+PRIVACY = {"mechanism": "gaussian", "multiplier": 2.0, "clip": 2.0, "delta": 1e-4}
+TINY = {
+    "schema": 1,
+    "scenario": "tiny",
+    "task": {"kind": "mean_estimation", "agents": 12, "samples": 4, "spread": 0.0},
+    "topology": {"kind": "ring"},
+    "network": {"loss": 0.2},
+    "protocols": {"gossip": {"kind": "muffliato", "rounds": 3, "privacy": PRIVACY}},
+    "stop": {"time": 20},
+    "record": {"every": 5, "metrics": ["objective", "epsilon", "epsilon_observers"]},
+    "observers": {"against": ["everyone", "agents", {"link": [3, 4]}, {"share": 0.2}], "record": True},
+}
+
+
+def test_a_run_keeps_who_can_have_learned_what(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run(TINY)
+    (folder,) = {path.parent for path in tmp_path.rglob("observers.parquet")}
+    pairs, copies, releases = (
+        pd.read_parquet(folder / f"{name}.parquet") for name in ("observers", "copies", "releases")
+    )
+    stated = {one["against"]: one for one in result.manifests[0]["privacy"]["observers"]}
+    verified = result.manifests[0]["privacy"]["verified"]
+    assert stated["everyone on the wire"]["worst"] == verified
+    assert list(stated) == [
+        "everyone on the wire",
+        "each other agent by itself",
+        "link 3 - 4",
+        "coalition of 0.2 of all agents",
+    ]
+    by_pair = pairs[pairs["against"] == "each other agent by itself"]
+    assert len(by_pair) == 12 * 11
+    assert stated["each other agent by itself"]["worst"] == by_pair["epsilon"].max() == pytest.approx(verified)
+    farthest = by_pair.groupby("distance")["epsilon"].max()
+    assert farthest.is_monotonic_decreasing
+    assert farthest[4] == farthest[6] == 0.0  # in rounds, three messages do not go further
+    last = result.trace[result.trace["metric"] == "epsilon_observers"].groupby("statistic")["value"].last()
+    assert last["distance 2"] <= last["worst"] == verified
+    assert set(releases["mechanism"]) == {"gaussian"}
+    totals = result.manifests[0]["totals"]
+    assert 0 < (copies["fate"] == "lost").sum() <= totals["lost"]  # acknowledgements have no content
+    assert len(copies) == totals["vectors"]
+    assert (copies.loc[copies["read"] >= 0, "fate"] == "delivered").all()
+
+
+def test_observers_change_nothing_that_is_recorded(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    plain = {**TINY, "scenario": "plain", "record": {"every": 5, "metrics": ["objective"]}}
+    del plain["observers"]
+    with_observers = run({**plain, "scenario": "watched", "observers": ["agents", "everyone"]})
+    traces = [result.trace.drop(columns="run") for result in (run(plain), with_observers)]
+    pd.testing.assert_frame_equal(*traces)
+
+
+@pytest.mark.parametrize(
+    ("observers", "sentence"),
+    [
+        (["nobody"], "observers[0] = 'nobody': must be 'everyone', 'neighbours' or 'agents'"),
+        ([{"agent": 77}], "there is no agent 77; did you mean '7'? agents are called 0, 1, 2, ..., 11"),
+        ([{"coalition": [1, "x"]}], "there is no agent 'x'"),
+        ([{"link": [0, 5]}], "agents 0 and 5 have no link; neighbours of 0: 1, 11"),
+        ([{"link": [5, 5]}], "link names agent 5 twice"),
+        ([{"agent": 1, "share": 0.5}], "give exactly one of agent, coalition, share, link"),
+        ([{"share": 1.5}], "less than 1"),
+        ({"against": ["agents"], "heard": "all"}, "delivered"),
+        (None, "is measured against observers; give the scenario observers: [agents]"),
+    ],
+)
+def test_observers_that_there_are_not_are_one_sentence(observers, sentence, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError) as found:
+        run({**TINY, "observers": observers})
+    assert sentence in str(found.value)
+    assert "\n" not in str(found.value)

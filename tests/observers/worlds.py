@@ -1,0 +1,72 @@
+"""Worlds with observers: gossip averaging on graphs of one's own, on either engine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+from hushnet.agents.graph import Graph
+from hushnet.agents.tables import Table
+from hushnet.protocols.algorithms.muffliato import Muffliato
+from hushnet.protocols.privacy.composition import gaussian_mu
+from hushnet.simulator.contract.bench import protocol_parameters, small_setting
+from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
+from hushnet.simulator.language.observer_parameters import ObserverParameters
+from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.observers import deliveries_of, learned, release_record
+from hushnet.simulator.recording.message_log import MessageLog
+from hushnet.simulator.world.world import World
+
+DELTA = 1e-5
+NOISE = {"mechanism": "gaussian", "multiplier": 2.0, "clip": 0.2}
+ENGINES = {"event": EventEngine(), "batched": BatchedEngine()}
+
+
+def ran(
+    graph: nx.Graph,
+    fields: dict,
+    *,
+    protocol=Muffliato,
+    engine="event",
+    time=50.0,
+    seed=20,
+    clock=None,
+    observer=None,
+    **setting,
+) -> World:
+    """A world that has run to its end, whose observer is a log of everything."""
+    network = NetworkParameters.model_validate(setting.pop("network", {}))
+    made = small_setting(agents=len(graph), empty=False, network=network, time=time, **setting)
+    tails, heads = np.array(sorted(map(sorted, graph.edges)), dtype=np.int64).reshape(-1, 2).T
+    edges = Graph.from_edges(len(graph), tails, heads, np.ones(len(tails)))
+    owners, rng = np.repeat(np.arange(len(graph)), 3), np.random.default_rng(7)  # equal data, and so equal noise
+    rows = Table.from_owners(
+        rng.uniform(-1, 1, (len(owners), 3)), rng.choice([-1.0, 1.0], len(owners)), owners, len(graph)
+    )
+    made = replace(made, clock=clock or made.clock, task=replace(made.task, train=rows), graph=edges, draws=Draws(seed))
+    log = observer or MessageLog(None, made.task.ids, edges, whole=True)
+    world = World(made, protocol, protocol_parameters(protocol, fields), observer=log)
+    ENGINES[engine].run(world)
+    return world
+
+
+def gossip(graph: nx.Graph, rounds: int, **given) -> World:
+    """Rounds of simple gossip with one release each, sigma = 2 Delta."""
+    fields = {"gossip": "simple", "rounds": rounds, "privacy": NOISE, **given.pop("fields", {})}
+    return ran(graph, fields, **given)
+
+
+def found(world: World, *against, heard="delivered", delta=DELTA):
+    """What observers have learned by the end of a world's run."""
+    deliveries = deliveries_of(world, world.observer)
+    record = release_record(world, deliveries, delta)
+    observers = ObserverParameters.model_validate({"against": list(against) or ["agents"], "heard": heard})
+    return learned(world, deliveries, record, observers)
+
+
+def mu_of(epsilons):
+    """mu of the Gaussian release that has an epsilon; NaN stays."""
+    flat = [0.0 if e == 0 else e if np.isnan(e) else gaussian_mu(e, DELTA) for e in np.ravel(epsilons).tolist()]
+    return np.reshape(flat, np.shape(epsilons))

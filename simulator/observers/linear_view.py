@@ -87,12 +87,14 @@ def message_weights(world: World, deliveries: Deliveries) -> tuple[list[Release]
     starts : (n, n) float64
         Of what each agent's start sends.
     None
-        If the protocol declares no linear map, or one that does not fit what has happened: agents have joined, noise is
-        not Gaussian, or the weights are too many.
+        If the protocol declares no linear map, or one that does not fit what has happened: agents have joined or are
+        byzantine, noise is not Gaussian, or the weights are too many.
     """
     linear: LinearMap | None = world.protocol.linear_map()
     agents, steps = world.setting.graph.agents, len(deliveries.agent)
-    if linear is None or not deliveries.in_steps or not world.started.all() or steps * agents > MOST_NUMBERS:
+    if linear is None or not deliveries.in_steps or not (world.started & world.honest).all():
+        return None
+    if steps * agents > MOST_NUMBERS:
         return None
     if (deliveries.made_by[: np.count_nonzero(deliveries.order < 0)] != AT_START).any() or len(linear.sent) != 1:
         return None

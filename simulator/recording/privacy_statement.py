@@ -86,17 +86,18 @@ def privacy_statement(
         "observer": world.protocol.observer,
         "not_covered": not_covered(model_released=world.protocol.model_released, replayed=verified_by == "replay"),
     }
-    if not protected.all():
-        statement |= {"role": world.protocol.protects, "unprotected": _unprotected(world, protected)}
+    outside = world.honest & ~protected
+    if outside.any():
+        statement |= {"role": world.protocol.protects, "unprotected": _unprotected(world, outside)}
     return statement, _warnings(delta, int(world.setting.task.train.counts.max()), statement["unit"])
 
 
-def _unprotected(world: World, protected: NDArray[np.bool_]) -> dict[str, list[str]]:
-    """List by role what agents outside the protected role reveal without noise."""
+def _unprotected(world: World, outside: NDArray[np.bool_]) -> dict[str, list[str]]:
+    """List by role what honest agents outside the protected role reveal without noise."""
     roles = world.layout.roles
     assert roles is not None
     found: dict[str, list[str]] = {}
-    for agent in np.flatnonzero(~protected).tolist():
+    for agent in np.flatnonzero(outside).tolist():
         reasons = found.setdefault(roles[agent], [])
         reasons += [reason for reason in world.ledger.unverified([agent]) if reason not in reasons]
     return found

@@ -277,3 +277,24 @@ def test_what_cannot_be_attacked_or_withstood_is_refused_in_one_sentence(tmp_pat
         said = capsys.readouterr().err
         assert said.count("\n") == 1
         assert [words for words in says if words not in said] == []
+
+
+NOISE = {"mechanism": "gaussian", "multiplier": 2.0, "clip": 2.0, "delta": 1e-4}
+
+
+@pytest.mark.parametrize("observers", [None, ["agents"]])
+def test_a_private_protocol_under_attack_states_what_honest_agents_reveal(observers, tmp_path):
+    """What byzantine agents send follows no linear map, so observers are bounded by what was delivered alone."""
+    given = {
+        "schema": 1,
+        "scenario": "attacked",
+        "task": {"kind": "linear_classification", "agents": 8, "dimension": 3},
+        "topology": {"kind": "ring"},
+        "protocols": {"muffliato": {"kind": "muffliato", "rounds": 3, "privacy": NOISE}},
+        "adversaries": {"share": 0.25, "attack": {"kind": "sign_flip"}},
+        "stop": {"time": 4},
+        "record": {"every": 2, "metrics": ["epsilon"]},
+    }
+    result = run(given | ({"observers": observers} if observers else {}), out=tmp_path / "out")
+    assert result.manifests[0]["status"] == "complete"
+    assert "unprotected" not in result.manifests[0]["privacy"]

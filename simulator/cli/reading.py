@@ -126,7 +126,7 @@ def compare(
     ] = False,
 ) -> None:
     """Compare protocols run by run with a baseline: paired differences, break-even points; also as CSV and LaTeX."""
-    from ..console.comparing import compare_folders
+    from ..report.comparing import compare_folders
 
     compare_folders(results, baseline, measures or (), at or (), by, verbose=verbose)
 

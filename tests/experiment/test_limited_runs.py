@@ -8,7 +8,7 @@ from hushnet.simulator.analysis.aggregate import curves, final_values
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.analysis.targets import reached
 from hushnet.simulator.cli import main
-from hushnet.simulator.console.comparing import compare_folders
+from hushnet.simulator.report.comparing import compare_folders
 from hushnet.simulator.report.report_page import write_report
 
 SCENARIO = """\

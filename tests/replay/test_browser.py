@@ -80,7 +80,7 @@ def test_what_is_counted_adds_up_at_any_instant(opened):
 
 
 def test_the_keyboard_is_enough(opened):
-    page = opened()
+    page = opened("#t=0")
     page.keyboard.press("ArrowRight")
     assert instant(page) == pytest.approx(0.1)
     page.keyboard.press("Shift+ArrowRight")

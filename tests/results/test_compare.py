@@ -20,7 +20,7 @@ from hushnet.simulator.compare.comparison_tables import (
 )
 from hushnet.simulator.compare.folders import gather
 from hushnet.simulator.compare.statistics import holm
-from hushnet.simulator.console.comparing import compare_folders
+from hushnet.simulator.report.comparing import compare_folders
 from rich.console import Console
 from scipy import stats
 

@@ -26,8 +26,8 @@ from ..compare.comparison_tables import (
 )
 from ..compare.folders import gather
 from ..compare.winners import standings
-from ..report.report_winners import sentence
 from ..storage.files import Frame
+from .report_winners import sentence
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -299,3 +299,10 @@ def test_a_metric_that_changes_along_the_sweep_is_not_interpolated(experiment, o
         assert "100%" not in text or one
     said = [text for text in found.warnings if "another function at other values of task.regularisation" in text]
     assert len(said) == (not one)
+
+
+def test_runs_of_two_versions_side_by_side_are_not_mixed_up(experiment):
+    root = experiment([*with_values([0.5], "local"), *with_values([0.5], "cd"), *with_values([0.7], "cd")])
+    (root / "index.json").unlink()
+    with pytest.raises(InputError, match="protocol cd, seed 0 was run more than once"):
+        compare(load_all(root))

@@ -250,3 +250,31 @@ def test_every_kind_is_drawn_with_the_same_bytes_again(experiment, network, tmp_
     first = [path.read_bytes() for path in save_figure(collection, spec, tmp_path / "first")]
     again = [path.read_bytes() for path in save_figure(load_all(collection.root), spec, tmp_path / "again")]
     assert first == again
+
+
+def test_cells_without_a_number_are_told_apart(experiment):
+    runs = [run for run in swept(["cd"]) if run.manifest["grid"] != {"network.loss": 0.0, "depth": 10}]
+    for run in runs:
+        if run.manifest["grid"]["network.loss"] == 0.3:
+            run.trace.loc[run.trace["metric"] == "objective", "value"] = 5.0
+    collection = load_all(experiment(runs))
+    figure = figure_of(collection, {**HEAT, "y": "time_to_target"})
+    shown = [text.get_text() for text in figure.axes[0].texts]
+    # Row by row from below: the target is met at time 3 without losses, never at a loss of 0.3; one cell was not run.
+    assert shown == ["3.00", "3.00", "\N{INFINITY}", "\N{EN DASH}", "3.00", "\N{INFINITY}"]
+
+
+def test_runs_that_never_reach_the_target_stand_above_the_axis(experiment):
+    runs = swept(["cd"], seeds=3)
+    for run in runs:
+        if run.manifest["grid"]["network.loss"] == 0.3 and run.manifest["seed"] == 2:
+            run.trace.loc[run.trace["metric"] == "objective", "value"] = 5.0
+    collection = load_all(experiment(runs))
+    spec = {"y": "time_to_target", "x": "network.loss", "at": {"depth": 1}}
+    points = only(collection, spec)
+    assert list(points["mean"]) == [3.0, 3.0, math.inf]
+    assert list(points["reached"]) == [3, 3, 2]
+    assert points["high"].isna().tolist() == [False, False, True]
+    shown = texts(figure_of(collection, spec))
+    assert "never" in shown
+    assert "2/3" in shown

@@ -165,7 +165,7 @@ class Reacting(Gossip):
     ],
 )
 def test_a_protocol_that_breaks_the_rules_of_an_exchange_is_told(protocol, complaint):
-    with pytest.raises((ValueError, StepFailure), match=complaint):
+    with pytest.raises((InputError, ValueError, StepFailure), match=complaint):
         run_exchange(protocol, agents=2, clock=called(0))
 
 

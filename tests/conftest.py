@@ -14,7 +14,6 @@ HERE = Path(__file__).parent
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUICK = frozenset(
     {
-        "agents/test_clipping.py",
         "agents/test_csv.py",
         "agents/test_losses.py",
         "agents/test_packed.py",
@@ -23,7 +22,6 @@ QUICK = frozenset(
         "engine/test_network.py",
         "engine/test_randomness.py",
         "engine/test_topology.py",
-        "privacy/test_budget.py",
         "privacy/test_ledger.py",
         "privacy/test_mechanisms.py",
         "scenario/test_figure_parameters.py",
@@ -33,10 +31,12 @@ QUICK = frozenset(
 )
 """Files of quick tests: nothing is compiled, no process is started, and no experiment is run."""
 SMOKE = QUICK | {
+    "agents/test_clipping.py",
     "agents/test_compilation.py",
     "engine/test_world.py",
     "experiment/test_measures.py",
     "experiment/test_recorder.py",
+    "privacy/test_budget.py",
     "scenario/test_invented_kinds.py",
     "scenario/test_mistakes.py",
     "test_architecture.py",

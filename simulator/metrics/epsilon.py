@@ -51,8 +51,8 @@ def _metric(which: Which) -> Metric:
 
 
 def _pairs(reading: Reading) -> Rows:
-    """Against the scenario's observers, where `Reading.dear` says so."""
-    if reading.dear:
+    """Against the scenario's observers, where there are some and `Reading.dear` says so."""
+    if reading.dear and reading.world.learned is not None:
         yield from reading.world.learned(reading.world, reading.delta).summary(reading.world)
 
 

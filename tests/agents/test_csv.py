@@ -243,3 +243,9 @@ def test_all_columns_that_are_wrong_are_told_at_once_with_their_lines(tmp_path):
     assert first.startswith(f"{tmp_path}/data.csv:2: column 'x' has 'one'")
     assert first.endswith("(as in line 3)")
     assert second.startswith(f"{tmp_path}/data.csv:4: column 'y' has '?'")
+
+
+def test_dirichlet_without_classes_is_refused(tmp_path):
+    split = {"kind": "dirichlet", "agents": 2, "concentration": 1.0}
+    error = refused(tmp_path, split=split, label="area", features=["rooms"], loss="squared")
+    assert "needs classes" in str(error)

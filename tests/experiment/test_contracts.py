@@ -167,3 +167,18 @@ def test_workers_are_told_the_verdict(tmp_path, protocol):
     told = pickle.loads(pickle.dumps(experiment.elsewhere().verdicts))
     assert told == experiment.verdicts
     assert (experiment.run_id(runs[0]) == before) == (protocol is Honest)
+
+
+class Breaks(Honest):
+    """Fails where agents are few."""
+
+    def start(self, me):
+        if self.problem.task.agents < 8:
+            raise RuntimeError("too few of us")
+        super().start(me)
+
+
+def test_what_fails_in_a_small_world_for_other_reasons_is_a_warning(tmp_path):
+    [manifest] = ran(tmp_path, Breaks, PRIVATE).manifests
+    assert manifest["contract"]["text"].startswith("passed: own world, 32 steps")
+    assert any("too few of us" in warning for warning in manifest["warnings"])

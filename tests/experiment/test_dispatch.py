@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from hushnet.agents.errors import OutOfResources, RunFailure
-from hushnet.simulator.experiment import Experiment, dispatch, hire, perform
+from hushnet.simulator.experiment import Experiment, dispatch, hire, perform, remote
 from hushnet.simulator.experiment.plan import plan
 from hushnet.simulator.experiment.processes import OwnProcesses
-from hushnet.simulator.experiment.remote import WorkerContext, work
+from hushnet.simulator.experiment.remote import WorkerContext, context_of, pack, work
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.limits import memory
 from hushnet.simulator.storage.store import Store
@@ -140,3 +140,22 @@ def test_a_users_class_and_metric_travel_with_the_experiment(tmp_path):
     experiment = Experiment(loaded, tmp_path / "out", metrics=metrics)
     assert perform(experiment, workers=Shuffled(np.random.default_rng(3))) == []
     assert Path(tmp_path / "out/dataset/trace.parquet").is_file()
+
+
+def test_a_run_that_nobody_waits_for_any_more_is_given_up(experiment, tmp_path, monkeypatch):
+    monkeypatch.setattr(remote, "CHECK_INTERVAL", 0.0)
+    made = remote.run_stack
+
+    def left_alone(*given):
+        (tmp_path / "x").rename(tmp_path / "gone")
+        return made(*given)
+
+    monkeypatch.setattr(remote, "run_stack", left_alone)
+    assert some_runs(experiment, tmp_path / "x") == []
+    assert list(experiment.folder.glob("*/manifest.json")) == []
+
+
+def some_runs(experiment: Experiment, there: Path, **changes: Any) -> Any:
+    queue = plan(experiment, list(experiment.runs()))[:2]
+    there.mkdir(exist_ok=True)
+    return work(replace(context_of(experiment, queue, there), **changes), pack(queue))

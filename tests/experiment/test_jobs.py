@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import dask.config
+import psutil
 import pytest
 from distributed import LocalCluster, Security
 from hushnet.agents.errors import InputError, RunFailure
@@ -111,3 +114,18 @@ def test_a_scheduler_that_is_not_there_is_one_sentence(tmp_path, capsys):
     arguments = ["run", str(write(tmp_path)), "--trust-code", "--out", str(tmp_path / "out")]
     assert main([*arguments, "--scheduler", "nonsense://here"]) == 2
     assert "--scheduler nonsense://here: cannot be reached" in capsys.readouterr().err
+
+
+def connections(process: psutil.Process) -> list[Any]:
+    """The internet sockets of a process; none if it has ended, as killed workers of other tests may at any time."""
+    with suppress(psutil.NoSuchProcess):
+        return process.net_connections("inet")
+    return []
+
+
+def test_processes_have_no_sockets_by_which_others_could_reach_them(workers, tmp_path):
+    assert perform(experiment(tmp_path, "out"), workers=workers) == []
+    ours = psutil.Process()
+    found = {process.pid: connections(process) for process in (ours, *ours.children(recursive=True))}
+    assert len(found) > 2, "some of ours"
+    assert [socket for sockets in found.values() for socket in sockets] == []

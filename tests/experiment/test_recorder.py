@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hushnet.agents.availability import OnOff
+from hushnet.agents.errors import InputError
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.algorithms.edge_consensus_admm import EdgeConsensusAdmm, EdgeConsensusAdmmParameters
 from hushnet.simulator.contract.bench import small_graph, small_task
@@ -127,7 +128,7 @@ def test_the_statistics_in_a_trace_are_those_that_are_known_before_it():
     recorder = Recorder(tuple(name for name in recordable() if name not in ("rmse", "mse")))
     drive(world_of(recorder, every=4.0))
     found = {metric: set(rows) for metric, rows in recorder.trace().groupby("metric")["statistic"]}
-    assert found.keys() == statistics().keys() - {"rmse", "mse"}
+    assert found.keys() == statistics().keys() - {"rmse", "mse", "epsilon_observers"}
     binned = {name for name in found["accuracy"] if name.startswith(BIN)}
     assert binned
     assert found | {"accuracy": found["accuracy"] - binned} == {name: set(statistics()[name]) for name in found}
@@ -232,3 +233,9 @@ def test_training_loss_is_the_mean_over_agents_of_the_mean_loss_of_their_own_row
     assert trace["statistic"].unique().tolist() == ["mean"]
     assert trace["value"].iloc[-1] == pytest.approx(np.mean(means), rel=1e-13)
     assert trace["value"].iloc[0] == pytest.approx(np.log(2), rel=1e-13)
+
+
+def test_the_other_measure_is_refused_in_a_sentence():
+    with pytest.raises(InputError, match="judged by accuracy, not by rmse") as caught:
+        drive(world_of(Recorder(["rmse"]), every=1.0))
+    assert caught.value.field == ("record", "metrics")

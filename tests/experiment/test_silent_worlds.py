@@ -80,3 +80,12 @@ def test_a_usual_world_is_not_called_silent(more, tmp_path):
     found = said(tmp_path, **more)
     assert "until time" not in found
     assert "after time" not in found
+
+
+def test_a_folder_that_does_not_exist_is_not_one_without_runs(tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    for command in ("plot", "compare", "report", "replay"):
+        assert main([command, str(tmp_path / "nowhere")]) == 2
+        assert "nowhere: does not exist; give a folder" in capsys.readouterr().err
+        assert main([command, str(tmp_path / "empty")]) == 2
+        assert "holds no" in capsys.readouterr().err

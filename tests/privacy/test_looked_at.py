@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hushnet.protocols.privacy.mechanisms import Release
-from hushnet.protocols.steps import perturbed
 from hushnet.simulator.contract.bench import protocol_parameters, small_setting
 from hushnet.simulator.contract.neighbours import groups
 from hushnet.simulator.engine.selection import EventEngine
 from hushnet.simulator.recording.privacy_statement import privacy_statement
 from hushnet.simulator.world.world import World
 
-from .planted.base import Descent, variant
+from .planted.base import Descent, Waking, variant
 from .sampled_gossip import fields_of, verdict_of
 
 FIELDS = fields_of("gaussian")
@@ -26,13 +25,18 @@ def run(protocol, **how):
     return world
 
 
-def raw_of_agent_2(me, vector):
-    """Noise for everybody but one agent, who says so."""
-    return vector if me.agent == 2 else perturbed(me, vector)
+class RawOfOne(Waking):
+    """Noise for everybody but agent 2, who says so."""
+
+    def noisy(self, me, release, exact):
+        return exact if me.agent == 2 else super().noisy(me, release, exact)
+
+    def send(self, me, release):
+        me.send("model", me.model, me.plain() if me.agent == 2 else release)
 
 
 def test_an_agent_that_is_exempt_is_not_verified():
-    found = verdict_of(variant("RawOfOne", parts={"noisy": raw_of_agent_2}), FIELDS)
+    found = verdict_of(RawOfOne, FIELDS)
     assert found.status == "passed", found.text
     assert found.unlooked == {2: "it sends something without noise"}
     world = run(Descent, unlooked=found.unlooked)

@@ -23,14 +23,7 @@ from hushnet.simulator.contract.bench import AGENTS, Bench, run_small
 from hushnet.simulator.contract.checks import check_constants
 
 from .noisy_gossip import NeverCharges, RemembersItsMean
-from .sketches import (
-    FAMILIES,
-    NeighbourBarrier,
-    PairwiseExchange,
-    PassiveBroadcast,
-    SketchParameters,
-    Star,
-)
+from .sketches import FAMILIES, NeighbourBarrier, PairwiseExchange, PassiveBroadcast, SketchParameters, Star
 
 NOISY = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 1e-3}, "updates": 3, "clip": 1.0}
 

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hushnet.agents.errors import Divergence
+from hushnet.agents.errors import Divergence, InputError
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
 from hushnet.protocols import catalog
@@ -123,3 +123,9 @@ def test_a_private_run_ends_for_what_is_sent_and_for_nothing_else(noise, monkeyp
     if noise:
         with pytest.raises(Divergence, match=r"agent 2 at time .*: the model that it sends became infinite after 3"):
             drive(world_of("coordinate_descent", None, noise=noise, protocol=Leaky))
+
+
+@pytest.mark.parametrize("key", ["feature_sharing", "stale_feature_sharing"])
+def test_without_noise_columns_that_are_too_large_are_refused_in_a_sentence(key):
+    with pytest.raises(InputError, match="agent 1 has columns with values up to 1e\\+160, whose squares are too large"):
+        drive(world_of(key, "row", noise=0.0))

@@ -9,7 +9,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from hushnet.agents.errors import AuditFailure
+from hushnet.agents.errors import AuditFailure, InputError
 from hushnet.simulator.cli import main
 from hushnet.simulator.figures.graph_layout import graph_layout
 from hushnet.simulator.replay import write_replay
@@ -251,3 +251,21 @@ def test_a_sentence_about_code_names_the_file_in_the_results(tmp_path, capsys):
     (out / "origin" / "gossip.py").unlink()
     assert main(["replay", str(out), "--trust-code"]) == 2
     assert f": {out / 'origin' / 'gossip.py'}: cannot be read" in capsys.readouterr().err
+
+
+def test_runs_are_named_by_protocol_seed_and_swept_values(results):
+    assert [entry.manifest["protocol"] for entry in chosen(results)] == ["cd", "pairs"]
+    (one,) = chosen(results, ["private one, seed=1, network.latency.mean=2.0"])
+    assert (one.manifest["protocol"], one.manifest["seed"], one.grid) == ("private", 1, {"network.latency.mean": 2.0})
+    assert chosen(results, [one.run])[0].run == one.run
+    for text, said in {
+        "cdd": "there is no protocol or run 'cdd'; did you mean 'cd'",
+        "cd,seed=7": "no such run has seed = 7; there are 0, 1",
+        "cd,network.loss=1": "nothing is called 'network.loss'",
+        "": "names no run",
+    }.items():
+        if text:
+            with pytest.raises(InputError, match=re.escape(said)):
+                chosen(results, [text])
+    with pytest.raises(InputError, match="at most 2 runs"):
+        chosen(results, ["cd", "cd", "cd"])

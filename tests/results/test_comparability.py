@@ -9,6 +9,7 @@ from hushnet.agents.objectives.consensus_objective import ConsensusObjective
 from hushnet.agents.objectives.objectives import GraphRegularised, LocalOnly
 from hushnet.agents.objectives.pooled_objective import PooledObjective
 from hushnet.agents.quantity import epsilon_quantity
+from hushnet.simulator.analysis.comparability import Incomparable
 from hushnet.simulator.analysis.summary import summarise
 from hushnet.simulator.analysis.targets import reached
 from hushnet.simulator.api import run
@@ -136,3 +137,15 @@ def test_objectives_declare_what_they_measure():
     half = [GraphRegularised(task, graph, mu, np.ones(4)).quantity for mu in (0.5, 0.25)]
     assert not half[0].same_function(half[1])
     assert not half[0].same_function(LocalOnly(task).quantity)
+
+
+def test_scales_alone_are_read_as_means_and_it_is_said():
+    runs = two(measured("sum over agents", 60.0), measured("mean over agents", 1.0), factor=60.0)
+    plain = compare(collected(two(*[measured("mean over agents", 1.0)] * 2)))
+    scaled = compare(collected(runs))
+    assert scaled.differences["difference"].to_numpy() == pytest.approx(
+        plain.differences["difference"].to_numpy(), nan_ok=True
+    )
+    assert any("read as means (divided: coordinate descent by 60, local by 1)" in said for said in scaled.warnings)
+    with pytest.raises(Incomparable, match="level 5 would be one for several scales"):
+        reached(collected(runs), {"metric": "objective", "level": 5.0, "statistic": "value"}, "time")

@@ -19,12 +19,11 @@ from hushnet.simulator.compare.comparison_tables import (
     write_comparison,
 )
 from hushnet.simulator.compare.folders import gather
-from hushnet.simulator.compare.statistics import holm
 from hushnet.simulator.report.comparing import compare_folders
 from rich.console import Console
 from scipy import stats
 
-from .synthetic import HONEST, SPEED, accuracy, make_run
+from .synthetic import SPEED, accuracy, make_run
 
 
 def rows(comparison, measure, **where):
@@ -112,17 +111,6 @@ def test_p_values_are_corrected_across_protocols(experiment):
     assert set(found["verdict"]) == {"better"}
 
 
-def test_epsilons_are_compared_among_private_runs_only(experiment):
-    other = {**HONEST, "verified": 1.93}
-    runs = [make_run("local", s) for s in range(2)]
-    runs += [make_run("cd", s, privacy=HONEST) for s in range(2)] + [
-        make_run("cd_eps", s, privacy=other) for s in range(2)
-    ]
-    collection = load_all(experiment(runs))
-    assert row(compare(collection, "cd"), "epsilon")["difference"] == pytest.approx(1.0)
-    assert rows(compare(collection, "local"), "epsilon").empty
-
-
 def sweep_runs(seeds=4):
     """Coordinate descent loses accuracy as messages are lost; the private one loses none but starts lower."""
     runs = []
@@ -149,26 +137,6 @@ def test_every_grid_point_is_compared_and_break_even_points_are_found(experiment
     assert "0 to 0.2" in text
 
 
-def test_p_values_are_corrected_over_all_points_and_protocols_of_a_measure(experiment):
-    draws, runs = np.random.default_rng(8), []
-    for loss in (0.0, 0.2, 0.4):
-        for key in ("local", "cd", "cd_eps"):
-            runs += with_values(0.5 + 0.1 * draws.normal(size=6), key, grid={"network.loss": loss})
-    found = rows(compare(load_all(experiment(runs)), "local"), "accuracy")
-    assert len(found) == 6
-    assert found["p_holm"].to_numpy() == pytest.approx(holm(found["p"]))
-    assert found["p_holm"].min() == pytest.approx(min(6 * found["p"].min(), 1.0))
-
-
-def test_values_that_grow_by_factors_are_interpolated_by_factors(experiment):
-    runs = []
-    for delay, gap in [(0.01, -0.1), (0.1, -0.1), (1.0, 0.1)]:
-        for key, values in [("local", 0.5), ("cd", 0.5 + gap)]:
-            runs += with_values(values + 0.01 * np.arange(3), key, grid={"network.latency.mean": delay})
-    point = compare(load_all(experiment(runs))).break_even.iloc[0]
-    assert point["at"] == pytest.approx(math.sqrt(0.1))
-
-
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
@@ -188,17 +156,6 @@ def test_what_two_protocols_did_not_share_is_said_loudly(experiment, changed, wo
     (warning,) = compare(load_all(root)).warnings
     assert f"coordinate descent and local did not share {words}" in warning
     assert words.split()[-1] in printed(compare(load_all(root)), 200)
-
-
-def test_runs_without_partner_or_end_are_named_and_left_out(experiment):
-    runs = [*with_values([0.5, 0.6], "local"), *with_values([0.7, 0.7, 0.7], "cd")]
-    runs[-2].manifest["status"] = "diverged"
-    comparison = compare(load_all(experiment(runs)))
-    assert row(comparison, "accuracy")["n"] == 1
-    said = " ".join(comparison.warnings)
-    assert "failed" not in said
-    assert "1 of 3 runs of coordinate descent have no partner" in said
-    assert "1 of 3 runs of coordinate descent did not reach their end (diverged)" in said
 
 
 def test_two_folders_are_compared_as_one(experiment, tmp_path):
@@ -323,21 +280,6 @@ def test_records_that_leave_open_who_was_first_give_no_verdict(experiment):
     assert "name the target in the scenario" in " ".join(printed(found).split())
 
 
-def test_a_break_even_point_says_from_how_many_points_it_is_interpolated(experiment):
-    points = (0.0, 0.2, 0.4, 0.6)
-    runs = []
-    for loss in points:
-        grid = {"network.loss": loss}
-        runs += with_values([0.5 + 0.01 * seed for seed in range(4)], "local", grid=grid)
-        runs += with_values([0.8 - loss + 0.013 * seed for seed in range(4)], "cd", grid=grid)
-    found = compare(load_all(experiment(runs)))
-    assert list(found.break_even["points"]) == [4] * len(found.break_even)
-    assert len(found.break_even) > 0
-    text = printed(found, width=200)
-    assert "points" in text
-    assert "interpolated between two neighbours" in text
-
-
 @pytest.mark.parametrize("one", [True, False])
 def test_a_metric_that_changes_along_the_sweep_is_not_interpolated(experiment, one):
     runs = []
@@ -357,3 +299,10 @@ def test_a_metric_that_changes_along_the_sweep_is_not_interpolated(experiment, o
         assert "100%" not in text or one
     said = [text for text in found.warnings if "another function at other values of task.regularisation" in text]
     assert len(said) == (not one)
+
+
+def test_runs_of_two_versions_side_by_side_are_not_mixed_up(experiment):
+    root = experiment([*with_values([0.5], "local"), *with_values([0.5], "cd"), *with_values([0.7], "cd")])
+    (root / "index.json").unlink()
+    with pytest.raises(InputError, match="protocol cd, seed 0 was run more than once"):
+        compare(load_all(root))

@@ -81,13 +81,6 @@ def test_differences_that_do_not_vary_get_no_t_test():
     assert same.pairing == math.inf
 
 
-def test_one_pair_has_a_difference_and_nothing_else_and_unknown_values_drop_theirs():
-    found = paired_difference([1.0, math.nan], [3.0, 1.0])
-    assert (found.n, found.mean, found.method) == (1, -2, "")
-    assert np.isnan([found.low, found.high, found.p, found.pairing]).all()
-    assert paired_difference([], []).n == 0
-
-
 def test_holms_correction_of_a_worked_example():
     # Wright, "Adjusted p-values for simultaneous inference", Biometrics 1992; also R's p.adjust(p, "holm").
     np.testing.assert_allclose(holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])
@@ -104,12 +97,6 @@ def test_a_break_even_point_is_interpolated_between_its_neighbours():
     assert found.at == pytest.approx(10)
     assert not found.rising
     assert crossings([0, 1], [[1.0], [2.0]], log=False, rng=rng()) == []
-
-
-def test_where_one_side_never_got_there_only_the_neighbours_are_known():
-    (found,) = crossings([1, 2, 3], [[-1.0, -1.0], [math.nan, math.nan], [math.inf, 4.0]], log=False, rng=rng())
-    assert math.isnan(found.at)
-    assert (found.after, found.before, found.rising) == (1, 3, True)
 
 
 def test_the_interval_of_a_break_even_point_covers_the_true_one():

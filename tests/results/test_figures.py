@@ -126,37 +126,6 @@ def test_the_users_matplotlib_settings_neither_matter_nor_change(experiment):
         assert dict(mpl.rcParams) == mine
 
 
-def test_runs_recorded_at_different_places_are_averaged_as_step_functions(experiment):
-    table = numbers(experiment([make_run("cd", seed) for seed in range(2)]), x="vectors")
-    # Seed 0 is recorded at 0, 40, 80, ..., 400 vectors; seed 1 at 0, 41, 82, ..., 410: the common axis ends at 400.
-    assert list(table["x"].iloc[:5]) == [0, 40, 41, 80, 82]
-    assert table["x"].iloc[-1] == 400
-    both = [accuracy("cd", seed) for seed in range(2)]
-    assert table["mean"].iloc[1] == pytest.approx((both[0][1] + both[1][0]) / 2)
-    assert table["mean"].iloc[-1] == pytest.approx((both[0][10] + both[1][9]) / 2)
-
-
-def test_final_values_stand_against_a_swept_parameter(experiment):
-    losses = (0.3, 0.0)
-    runs = [make_run("cd", seed, grid={"network.loss": loss}) for loss in losses for seed in range(3)]
-    root = experiment(runs)
-    table = numbers(root, x="network.loss")
-    assert list(table["x"]) == [0.0, 0.3]
-    expected = [np.mean([accuracy("cd", seed, loss)[-1] for seed in range(3)]) for loss in (0.0, 0.3)]
-    np.testing.assert_allclose(table["mean"], expected, rtol=1e-14)
-    pd.testing.assert_frame_equal(numbers(root, x="loss"), table)
-
-
-def test_a_sweep_splits_curves_and_swept_words_are_categories(experiment):
-    runs = [make_run("cd", seed, grid={"task.split": kind}) for kind in ("even", "dirichlet") for seed in range(2)]
-    root = experiment(runs)
-    assert list(numbers(root)["task.split"]) == ["even"] * 11 + ["dirichlet"] * 11
-    figure, legend = drawn(root, OVER_TIME)
-    assert legend == ["coordinate descent, split even", "coordinate descent, split dirichlet"]
-    figure, _ = drawn(root, {**OVER_TIME, "x": "task.split"})
-    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["even", "dirichlet"]
-
-
 def test_the_time_axis_has_the_unit_of_the_scenario(experiment):
     root = experiment(time_unit="30 s")
     assert numbers(root)["x"].max() == 300

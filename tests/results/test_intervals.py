@@ -9,7 +9,7 @@ import pytest
 from hushnet.simulator.analysis.aggregate import mean_interval
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.figures import draw, plots
-from hushnet.simulator.figures.intervals import FEW, interval
+from hushnet.simulator.figures.intervals import interval
 from hushnet.simulator.figures.series_style import house_style
 from hushnet.simulator.language.figure_kinds import AXES
 from hushnet.simulator.language.figure_parameters import TO_TARGET, per_agent
@@ -18,7 +18,7 @@ from hushnet.simulator.metrics.metric import ANY, range_of, range_of_difference
 from hypothesis import given
 from hypothesis import strategies as st
 
-from .synthetic import TIMES, make_run
+from .synthetic import make_run
 
 SHARES = st.lists(st.floats(0, 1), min_size=2, max_size=12)
 
@@ -88,17 +88,6 @@ def test_bands_of_accuracy_end_at_1_and_those_of_a_gap_do_not_fall_like_curtains
     low, high = figure.axes[0].get_ylim()
     assert 1e-3 < low < 2e-3
     assert 1e-1 < high < 1.5e-1
-
-
-def test_where_runs_break_off_a_band_turns_into_the_lines_that_are_left(experiment):
-    runs = [make_run("cd", seed) for seed in range(FEW)]
-    runs[0].manifest["status"] = "diverged"
-    runs[0].trace = runs[0].trace[runs[0].trace["time"] <= 4]
-    collection = load_all(experiment(runs))
-    (plot,) = plots(collection, {"y": "accuracy", "x": "time"})
-    assert plot.single.tolist() == [time > 4 for time in TIMES]
-    assert np.isnan(plot.ends[plot.single]).all()
-    assert "and seeds (thin) below 5 runs, n = 4 to 5 runs" in caption(figure_of(collection, y="accuracy"))
 
 
 @pytest.mark.parametrize("kind", ["curve", "sweep", "bars", "frontier"])

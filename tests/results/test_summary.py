@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 from hushnet.simulator.analysis.aggregate import mean_interval
-from hushnet.simulator.analysis.claimed_privacy import claim_of
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.analysis.summary import print_summary, summarise
 from rich.console import Console
@@ -73,19 +72,5 @@ def test_an_infinite_epsilon_says_why_and_who_is_not_protected(experiment):
     assert "not protected: the centre (y); assumed public:" in loud
 
 
-def test_runs_that_broke_off_are_counted_and_left_out(experiment):
-    runs = [make_run(seed=seed, status="diverged" if seed == 2 else "complete") for seed in range(3)]
-    collection = load_all(experiment(runs))
-    row = summarise(collection).iloc[0]
-    assert (row["n"], row["stopped"]) == (2, 1)
-    assert row["accuracy"] == pytest.approx(np.mean([accuracy("cd", seed)[-1] for seed in range(2)]))
-    assert "1 of 3 runs did not reach their end (diverged)" in " ".join(printed(collection).split())
-
-
 def test_labels_are_not_read_as_markup(experiment):
     assert "CD [bold]" in printed(load_all(experiment([make_run(label="CD [bold]")])))
-
-
-def test_an_unverified_or_infinite_epsilon_is_said_to_be_so():
-    assert "not verified" in claim_of([make_run(privacy={"claimed": 1.0, "verified": None}).manifest]).text
-    assert "verified ∞" in claim_of([make_run(privacy={**FALSE, "verified": math.inf}).manifest]).text

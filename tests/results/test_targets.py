@@ -80,14 +80,6 @@ def test_a_run_that_broke_off_counts_up_to_its_end_and_one_without_the_metric_is
     np.testing.assert_array_equal(values(found), [1, math.inf, math.nan])
 
 
-def test_a_share_of_the_accuracy_is_of_what_a_run_ends_with():
-    curve = [(0, 0.1), (1, 0.44), (2, 0.45), (3, 0.5)]
-    collection = collection_of([curve], metric="accuracy", statistic="mean")
-    target = {"metric": "accuracy", "share": 0.9}
-    assert values(reached(collection, target, "time")) == [2]
-    assert list(levels(collection, target)) == [0.45]
-
-
 def test_a_share_of_the_accuracy_may_be_of_another_protocol_with_the_same_seed_at_the_same_place():
     curves = [[(0, 0.1), (1, 0.5)], [(0, 0.1), (1, 0.5)], [(0, 0.8)], [(0, 0.4)]]
     grids = {k: {"loss": k % 2} for k in range(4)}
@@ -148,14 +140,3 @@ def test_the_record_before_says_after_what_place_the_target_was_met(experiment):
     at_once = reached(load_all(experiment()), {"metric": "accuracy", "level": 0.1}, "time")
     assert at_once["value"].eq(0).all()
     assert at_once["after"].eq(0).all()
-
-
-def test_vectors_before_the_start_count_where_they_are_asked_for(experiment):
-    runs = [make_run("cd", seed) for seed in range(2)]
-    for run in runs:
-        run.manifest["totals"] = {"start_vectors": 70}
-    collection = load_all(experiment(runs))
-    without, counted = (reached(collection, None, f"vectors{end}")["value"] for end in ("", "_with_start"))
-    assert (counted - without).tolist() == [70, 70]
-    messages = [reached(collection, None, f"messages{end}")["value"] for end in ("", "_with_start")]
-    assert (messages[1] - messages[0]).tolist() == [70, 70]

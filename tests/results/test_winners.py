@@ -62,14 +62,6 @@ def test_who_is_ahead_of_everybody_wins(tmp_path):
     assert place.causes == ()
 
 
-def test_where_two_are_level_it_is_open_between_these_two(tmp_path):
-    level = {"local": 0.5, "cd": 0.8, "cd-private": 0.8}
-    (place,) = accuracy(results(tmp_path, noisy(lambda protocol, _: level[protocol]))).places
-    assert place.winner == ""
-    assert set(place.leaders) == {"cd", "cd-private"}
-    assert place.causes == ("open",)
-
-
 @pytest.mark.parametrize("seeds", [2, 6, 24])
 def test_the_order_of_the_protocols_decides_nothing(seeds, tmp_path):
     worth = noisy(lambda p, _: {"local": 0.5, "cd": 0.512, "cd-private": 0.53}[p])

@@ -175,3 +175,12 @@ def test_the_version_says_which_of_two_copies_is_used_if_it_is_not_the_installed
     assert main(["--version"]) == 0
     other = tmp_path if editable else tmp_path / "hushnet"
     assert capsys.readouterr().out == f"hushnet from {here}, not the installed 0.1.0 of {other}\n"
+
+
+def test_an_unforeseen_error_whose_details_cannot_be_kept_is_still_one_sentence(
+    scenario, experiment, capsys, monkeypatch, tmp_path
+):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    experiment.run_scenario = raising(ZeroDivisionError("ours"))
+    assert main(["run", str(scenario)]) == 70
+    assert "could not be kept" in capsys.readouterr().err

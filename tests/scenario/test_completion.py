@@ -7,7 +7,10 @@ import subprocess
 import sys
 
 import pytest
-from hushnet.simulator.shell.completion import names
+from hushnet.simulator.language.loading import shipped
+from hushnet.simulator.shell.completion import KNOWN, names
+from hushnet.simulator.shell.explain import explain
+from hushnet.simulator.shell.listing import lists
 
 PROGRAM = "from hushnet.simulator.cli import main; main([])"
 
@@ -32,3 +35,14 @@ def test_files_are_completed_where_a_scenario_is_asked_for(tmp_path, monkeypatch
     assert names("scenarios", "min") == ["mine.yaml", "minutes/"]
     assert names("scenarios", "minutes/") == ["minutes/a.yml"]
     assert f"{tmp_path}/mine.yaml" in names("scenarios", f"{tmp_path}/m")
+
+
+def test_what_is_completed_is_admissible():
+    assert names("scenarios", "quickst") == ["quickstart"]
+    assert set(names("scenarios", "")) >= set(shipped())
+    for name in names("lists", "lat"):
+        assert lists(name)
+    assert names("topics", "latency.g") == ["latency.gamma"]
+    assert explain("latency.gamma")
+    assert "bellet2018-fig2a" in names("papers", "bellet2018-fig2")
+    assert set(KNOWN) == {"scenarios", "lists", "topics", "papers"}

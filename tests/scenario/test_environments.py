@@ -8,6 +8,7 @@ import threading
 
 import pytest
 from hushnet.simulator.cli import main
+from hushnet.simulator.cli import output_streams as streams
 
 SCENARIO = """\
 schema: 1
@@ -100,3 +101,15 @@ def test_a_limit_on_threads_is_said_to_be_one(environment, tmp_path, capsys):
     said = capsys.readouterr().err
     assert "no further thread or process may be started here" in said
     assert "interrupted" not in said
+
+
+def test_letters_that_an_output_lacks_have_plain_forms(environment):
+    stdout = Output("ascii")
+    environment.setattr(sys, "stdout", stdout)
+    streams.prepare()
+    print("⚠ ε ≤ 1 ± 0.5 − 2 × ∞ … naïve – ‘x’ ─│ 日", end="")
+    assert stdout.said() == "! epsilon ? 1 +- 0.5 - 2 x inf ... naive - 'x' -| ?"
+
+
+ASCII = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+"""A locale without accents, and without what Python does about it."""

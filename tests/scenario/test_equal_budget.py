@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 import pytest
+from hushnet.agents.errors import InputError
 from hushnet.protocols.privacy.budget import Total
 from hushnet.simulator.experiment import run
 from hushnet.simulator.experiment.tuning import sentences
@@ -92,3 +93,8 @@ def test_gradient_noise_follows_from_a_claimed_or_a_verified_total():
     data["tune"]["budget"] = VERIFIED
     found = load(data).trials[0].scenario.protocols["cd"].privacy
     assert (found.target.verified, found.target.delta, found.budget, found.multiplier) == (3.0, 1e-5, None, None)
+
+
+def test_a_claim_below_what_the_determinants_cost_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"cannot be reached by any noise: theorem 4\.1 claims .* take fewer updates"):
+        run(written({"claimed": 0.05}), out=tmp_path)

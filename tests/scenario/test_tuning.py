@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hushnet.agents.errors import InputError
+from hushnet.agents.errors import Divergence, InputError
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.linear_classification import LinearClassification
 from hushnet.agents.tasks.splits import validation_part
@@ -262,3 +262,22 @@ def test_an_objective_that_the_tuned_field_changes_cannot_decide(tmp_path):
     record = {"every": 1.0, "metrics": ["objective", "accuracy"], "objective_of": "cd"}
     with pytest.raises(InputError, match="measured by other objectives"):
         choose(Experiment(load(written(tune=tune, record=record)), tmp_path / "own"), lambda trials: [])
+
+
+def test_a_trial_may_be_judged_by_all_its_records_and_not_by_its_end(tmp_path):
+    names = {}
+    for over in (False, True):
+        tune = {"over": {"cd.mu": [0.01, 1.0]}, "metric": "accuracy", "seeds": 1, "over_the_run": over}
+        loaded = load(written(tune=tune, record={"every": 1.0, "metrics": ["accuracy"]}))
+        chosen = choose(Experiment(loaded, tmp_path / str(over)), perform)
+        trials = load_all(tmp_path / str(over) / "tuning").trace.query("protocol == 'cd' and statistic == 'mean'")
+        by_run = trials.groupby("run")["value"]
+        scores = by_run.mean() if over else by_run.last()
+        assert chosen.tuning["chosen"][0]["score"] == pytest.approx(scores.max())
+        names[over] = chosen.tuning["decided_by"]
+    assert names == {False: "accuracy mean", True: "accuracy mean over the run"}
+
+
+def test_a_protocol_of_which_no_trial_ends_cannot_be_tuned(monkeypatch, tmp_path):
+    with pytest.raises(Divergence, match="none of the 3 trials of mp reached its end"):
+        with_scores(monkeypatch, tmp_path, {"cd": [1, 1, 1], "mp": [np.nan] * 3})

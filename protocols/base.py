@@ -385,7 +385,8 @@ class Protocol(ABC):
         """Linear map from values that agents release at their starts to all that they send; by default there is none.
 
         With it, what an observer learns is bounded by what it sees of others' noise
-        (`hushnet.simulator.observers.linear_view`); a replay compares it with what is sent.
+        (`hushnet.simulator.observers.linear_view`). A run takes it at its word: a map that does not give
+        what is sent makes that bound wrong.
         """
         return None
 

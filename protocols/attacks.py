@@ -79,7 +79,7 @@ class GaussianAttack(Attack):
 
 @ATTACKS.register
 class LabelFlip(Attack):
-    """Honest messages about training labels of the opposite sign."""
+    """Honest messages about flipped training labels: of the opposite sign, of K > 2 classes K - 1 - y."""
 
     flips_labels: ClassVar[bool] = True
 

@@ -62,18 +62,23 @@ class Split(Parameters, ABC):
         """Number of agents n."""
 
 
-@final
-class Even(Split):
-    """Rows in random order, sizes that differ by at most one."""
+class SplitAmong(Split):
+    """Common to all kinds that deal to a given number of agents."""
 
-    kind: Literal["even"]
     agents: Size
-    """Number of agents, at most the number of rows."""
+    """Number of agents; kinds that leave nobody without rows have at most as many agents as rows."""
 
     @property
     @override
     def count(self) -> int:
         return self.agents
+
+
+@final
+class Even(SplitAmong):
+    """Rows in random order, sizes that differ by at most one."""
+
+    kind: Literal["even"]
 
     @override
     def owners(self, rows: Dealt, *, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -81,7 +86,7 @@ class Even(Split):
 
 
 @final
-class Dirichlet(Split):
+class Dirichlet(SplitAmong):
     """Each class is shared out in Dirichlet proportions: the smaller the concentration, the more skewed.
 
     An agent may end up without rows. See Hsu, Qi and Brown 2019, "Measuring the effects of non-identical data
@@ -90,15 +95,8 @@ class Dirichlet(Split):
     """
 
     kind: Literal["dirichlet"]
-    agents: Size
-    """Number of agents."""
     concentration: Positive
     """Parameter of the symmetric Dirichlet distribution."""
-
-    @property
-    @override
-    def count(self) -> int:
-        return self.agents
 
     @override
     def owners(self, rows: Dealt, *, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -141,7 +139,7 @@ class BySize(Split):
 
 
 @final
-class Shards(Split):
+class Shards(SplitAmong):
     """Rows in the order of their labels are cut into shards, of which each agent gets a few at random.
 
     See McMahan, Moore, Ramage, Hampson and Arcas 2017, "Communication-efficient learning of deep networks from
@@ -149,15 +147,8 @@ class Shards(Split):
     """
 
     kind: Literal["shards"]
-    agents: Size
-    """Number of agents."""
     shards: Size = 2
     """Shards of each agent; all shards together are at most as many as rows."""
-
-    @property
-    @override
-    def count(self) -> int:
-        return self.agents
 
     @override
     def owners(self, rows: Dealt, *, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -169,7 +160,7 @@ class Shards(Split):
 
 
 @final
-class QuantitySkew(Split):
+class QuantitySkew(SplitAmong):
     """Rows in random order, sizes in Dirichlet proportions: the smaller the concentration, the more they differ.
 
     An agent may end up without rows. See Li, Diao, Chen and He 2022, "Federated learning on non-IID data silos: an
@@ -177,15 +168,8 @@ class QuantitySkew(Split):
     """
 
     kind: Literal["quantity"]
-    agents: Size
-    """Number of agents."""
     concentration: Positive
     """Parameter of the symmetric Dirichlet distribution."""
-
-    @property
-    @override
-    def count(self) -> int:
-        return self.agents
 
     @override
     def owners(self, rows: Dealt, *, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -193,19 +177,12 @@ class QuantitySkew(Split):
 
 
 @final
-class ByFeature(Split):
+class ByFeature(SplitAmong):
     """Rows in the order of a feature, sizes that differ by at most one: agents differ in what they have seen."""
 
     kind: Literal["by_feature"]
-    agents: Size
-    """Number of agents, at most the number of rows."""
     feature: Annotated[int, Field(ge=0)] | str
     """Index of the feature from 0, or its name where features have names; equal values are in random order."""
-
-    @property
-    @override
-    def count(self) -> int:
-        return self.agents
 
     @override
     def owners(self, rows: Dealt, *, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -97,9 +97,12 @@ class Adversaries:
     byzantine: NDArray[np.bool_]
 
     def learned_from(self, task: Task) -> Task:
-        """The task as agents learn from it: with labels of the opposite sign where byzantine agents flip them."""
+        """The task as agents learn from it: with the labels of byzantine agents flipped, where they attack so.
+
+        A label y becomes -y, and of K > 2 classes K - 1 - y (Fang et al. 2020, section 5.1).
+        """
         if not self.attack.flips_labels:
             return task
         table = task.train
-        signs = np.where(self.byzantine[table.owners], -1.0, 1.0)
-        return replace(task, train=replace(table, labels=signs * table.labels))
+        flipped = task.classes - 1 - table.labels if task.classes > 2 else -table.labels
+        return replace(task, train=replace(table, labels=np.where(self.byzantine[table.owners], flipped, table.labels)))

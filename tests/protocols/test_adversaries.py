@@ -205,6 +205,21 @@ def test_a_sign_flip_of_a_fifth_breaks_the_mean_and_no_robust_rule(tmp_path, mon
     assert {manifest["no_invariant"] for manifest in result.manifests} == {"byzantine agents keep none"}
 
 
+@pytest.mark.parametrize("classes", [2, 3, 10])
+def test_flipped_labels_are_classes_again(classes):
+    task = small_task(agents=AGENTS)
+    labels = np.arange(len(task.train.labels)) % classes
+    labels = labels if classes > 2 else 2.0 * labels - 1
+    task = dataclasses.replace(task, classes=classes, train=dataclasses.replace(task.train, labels=labels))
+    flipped, bad = (
+        Adversaries(attack_of(kind="label_flip"), BAD).learned_from(task).train.labels,
+        BAD[task.train.owners],
+    )
+    assert set(flipped.tolist()) <= set(labels.tolist())
+    assert (flipped[~bad] == labels[~bad]).all()
+    assert (flipped + labels)[bad].tolist() == [classes - 1 if classes > 2 else 0] * bad.sum()
+
+
 def test_the_objective_is_that_of_honest_rows_and_models():
     task = small_task(agents=AGENTS, empty=False)
     objective = PooledObjective.mean_of_agents(task, MU).over(~BAD)

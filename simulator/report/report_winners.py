@@ -1,4 +1,4 @@
-"""First section of the page: the winner at each point of the sweep, and the points where no difference is significant."""
+"""First section of the page: the winner at each point of the sweep, and where no difference is significant."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ EXACTLY = 1e-12
 
 def largest(values: Array) -> float:
     """Largest coordinate in absolute value; 0 of none."""
-    return float(np.abs(values).max(initial=0.0))
+    return float(np.maximum(values.max(initial=0.0), -values.min(initial=0.0)))
 
 
 def by_row(values: Array) -> Array:
@@ -170,8 +170,13 @@ def of_edges(name: str, block: str, sign: float, source: str) -> Invariant:
     """
 
     def distance(instant: Instant) -> Array:
-        values = instant.edge(block)
-        return by_row(values + sign * values[instant.graph.reverse])
+        values, reverse = instant.edge(block), instant.graph.reverse
+        gaps = values[reverse]
+        np.multiply(gaps, sign, out=gaps)
+        gaps += values
+        if not gaps.any():  # as a rule
+            return np.zeros(len(gaps))
+        return by_row(gaps)
 
     scale = lambda instant: largest(instant.edge(block))  # noqa: E731
     return Invariant(name, distance, scale, where=Where.QUIET_EDGES, tolerance=EXACTLY, source=source)

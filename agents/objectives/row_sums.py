@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import final
 
 import numpy as np
@@ -40,7 +40,13 @@ class RowSums:
         self._sums = np.zeros(len(table.counts))
 
     def at(self, models: Array) -> Array:
-        """(n,) sums at the (n, p) models, in every bit as if they were computed at once; 0 without rows.
+        """(n,) sums at the (n, p) models; see `over`."""
+        return self.over([models])[0]
+
+    def over(self, instants: Sequence[Array]) -> Array:
+        """(k, n) sums at the (n, p) models of k instants, in every bit as if each were computed at once.
+
+        Sums of an agent without rows are 0.
 
         Raises
         ------
@@ -49,20 +55,37 @@ class RowSums:
         """
         table, everybody = self.table, self._everybody
         expected = (len(everybody), table.features.shape[1] if self.model is None else self.model.width)
-        if models.shape != expected:
-            raise ValueError(f"models must have the shape {expected}, got {models.shape}")
-        before, self._models = self._models, models.copy() if models.nbytes <= MOST_KEPT else None
-        changed = everybody if before is None else (models != before).any(axis=1).nonzero()[0]
-        if not len(changed):
-            return self._sums.copy()
-        features, labels = table.features, table.labels
-        if 2 * len(changed) > len(everybody):
-            changed = everybody
-        else:
-            rows = _rows(table, changed)
+        models = instants[0] if len(instants) == 1 else np.concatenate(instants)
+        if models.shape != (len(instants) * len(everybody), expected[1]):
+            raise ValueError(f"models must have the shape {expected}, got {instants[0].shape}")
+        before, self._models = self._models, instants[-1].copy() if instants[-1].nbytes <= MOST_KEPT else None
+        changed = np.ones((len(instants), len(everybody)), dtype=bool)
+        for rank, own in enumerate(instants):
+            if before is not None:
+                changed[rank] = (own != before).any(axis=1)
+            before = own
+        sums = np.zeros(changed.shape)
+        if len(instants) == 1 and 2 * np.count_nonzero(changed) > changed.size:
+            changed[:] = True
+        agents, ranks = changed.T.nonzero()  # an agent's rows are read once for all instants
+        if len(agents):
+            sums[ranks, agents] = self._of_changed(models, ranks * len(everybody) + agents)
+        latest = self._sums
+        for own, moved in zip(sums, changed, strict=True):
+            np.copyto(own, latest, where=~moved)
+            latest = own
+        self._sums = latest
+        return sums
+
+    def _of_changed(self, models: Array, changed: NDArray[np.int64]) -> Array:
+        """(c,) sums at those of the (k n, p) models that have changed, by their ranks."""
+        table = self.table
+        features, labels, agents = table.features, table.labels, changed % len(self._everybody)
+        if not len(changed) == len(models) == len(self._everybody):
+            rows = _rows(table, agents)
             labels = labels[rows]
             features = features if self.model is None else features[rows]
-        counts = table.counts[changed]
+        counts = table.counts[agents]
         inhabited, begins = counts > 0, np.cumsum(counts) - counts
         if self.model is not None:
             scores = self.model.scores(models[changed], features, np.append(begins, len(labels)))
@@ -70,10 +93,10 @@ class RowSums:
             given = *self._rows, read_only(models), read_only(changed)
             form = self._scores = self._scores or scores_of_rows.form(given)
             scores = form(*given)
-        self._sums[changed] = 0.0
+        sums = np.zeros(len(changed))
         if inhabited.any():
-            self._sums[changed[inhabited]] = np.add.reduceat(self.number(scores, labels), begins[inhabited])
-        return self._sums.copy()
+            sums[inhabited] = np.add.reduceat(self.number(scores, labels), begins[inhabited])
+        return sums
 
 
 def _rows(table: Table, agents: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -21,18 +21,19 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 
 @compiled(fastmath=REASSOCIATED)
-def scores_of_rows(features, offsets, models, agents):  # pragma: no cover - compiled
-    """Scores x_k . theta_i of all rows x_k of some agents i, one agent after the other.
+def scores_of_rows(features, offsets, models, chosen):  # pragma: no cover - compiled
+    """Scores x_k . theta of all rows x_k of the owners of some models, one model after the other.
 
-    Agent i owns the rows ``offsets[i]`` to ``offsets[i + 1] - 1`` of the (M, p) features.
+    Agent i of n owns the rows ``offsets[i]`` to ``offsets[i + 1] - 1`` of the (M, p) features, and the models of the
+    ranks i, i + n, i + 2 n and so on: its models at several instants.
     """
-    count = 0
-    for agent in agents:
-        count += offsets[agent + 1] - offsets[agent]
+    count, agents = 0, len(offsets) - 1
+    for rank in chosen:
+        count += offsets[rank % agents + 1] - offsets[rank % agents]
     scores = np.empty(count)
     place = 0
-    for agent in agents:
-        model = models[agent]
+    for rank in chosen:
+        model, agent = models[rank], rank % agents
         for row in range(offsets[agent], offsets[agent + 1]):
             x = features[row]
             score = 0.0

@@ -299,6 +299,8 @@ class StepCharges(NoiseColumns):
 
     def settle(self, ledger: Ledger, now: float) -> None:
         """Charge the noise that steps have drawn since the last time."""
+        if not self.noisy:
+            return
         due = self.draws - self._settled
         for agent, stage in np.argwhere(due).tolist():
             if self.growth is None:

@@ -8,7 +8,7 @@ from typing import Literal, final
 
 from typing_extensions import override
 
-from ...agents.errors import InputError
+from ...agents.errors import HushnetError, InputError
 from ...protocols.steps.step_charges import NotPlanned
 from ..network.laws import forms_of
 from ..tables.round_table import repeats
@@ -168,7 +168,11 @@ def run_together(drivers: Sequence[Driver]) -> None:
     run_side_by_side(drivers)
 
 
-def run_exactly(make: Callable[[Rewind | None], World], engine: Callable[[World], Engine]) -> World:
+def run_exactly(
+    make: Callable[[Rewind | None], World],
+    engine: Callable[[World], Engine],
+    failed: Callable[[World], None] = lambda _: None,
+) -> World:
     """Run a world to its end, once more where its plan has gone beyond the step that ends it.
 
     Parameters
@@ -177,6 +181,8 @@ def run_exactly(make: Callable[[Rewind | None], World], engine: Callable[[World]
         ``make(again)`` gives a world that was not run, with new recorders and observers; it is passed on to `World`.
     engine : callable
         The engine for a world.
+    failed : callable, optional
+        Called with a world whose run has ended with an error; it, too, may raise `Rewind`.
 
     Returns
     -------
@@ -187,7 +193,11 @@ def run_exactly(make: Callable[[Rewind | None], World], engine: Callable[[World]
     while True:
         world = make(again)
         try:
-            engine(world).run(world)
-            return world
+            try:
+                engine(world).run(world)
+                return world
+            except HushnetError:
+                failed(world)
+                raise
         except Rewind as rewind:
             again = Rewind(rewind.number, rewind.why or world.one_by_one)

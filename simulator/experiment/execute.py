@@ -31,6 +31,8 @@ FAILURES: dict[str, type[HushnetError]] = {
     "limited": LimitReached,
 }
 """Errors that end a run and keep what was recorded, by the status that they give it."""
+TOGETHER = 20
+"""Record instants at most whose models are measured at once."""
 
 
 def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None] | None = None) -> RunResult:
@@ -53,7 +55,7 @@ def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None]
     with naming_fields(run.protocol), one_thread(), np.errstate(all="ignore"):
         attempt, failure = _Attempt(experiment, run, on_sample), None
         try:
-            run_exactly(attempt.make, attempt.engine)
+            run_exactly(attempt.make, attempt.engine, attempt.failed)
         except tuple(FAILURES.values()) as error:
             failure = error
         result = attempt.result(failure)
@@ -122,6 +124,7 @@ class _Attempt:
         """The world of an attempt."""
         self.remarks = Remarks(self._on_sample)
         self.recorder = self._experiment.recorder(self._run, self.remarks)
+        self.recorder.together = TOGETHER if again is None else 1
         self.log = message_log(self._experiment, self._run)
         self.world = self._experiment.world(self._run, self.recorder, self.log, again)
         if self.log is not None:
@@ -130,6 +133,10 @@ class _Attempt:
         self.observing = None if observers is None else Observing(observers, self.log)
         self.world.learned = self.observing
         return self.world
+
+    def failed(self, world: World) -> None:
+        """Record what is still to be recorded of an attempt that has ended with an error."""
+        self.recorder.catch_up(world)
 
     def engine(self, world: World) -> Engine:
         """The engine that the scenario asks for."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,25 +101,40 @@ def _rows_of(criterion: Criterion) -> Callable[[Reading], Rows]:
     def rows(reading: Reading) -> Rows:
         if reading.models is None:
             return
-        task = reading.task
-        values = _values(reading, criterion)
-        known = np.isfinite(values) & reading.world.started & reading.honest
-        if not known.any():
-            return
-        ranked = np.sort(values[known])
-        tenth = max(1, round(len(ranked) / 10))
-        yield "mean", ranked.mean()
-        yield "worst_decile", (ranked[:tenth] if criterion.more_is_better else ranked[-tenth:]).mean()
-        if "size_bins" not in reading.kept:
-            reading.kept["size_bins"] = size_bins(task.train.counts)
-        names, places = reading.kept["size_bins"]
-        counts = np.bincount(places[known], minlength=len(names))
-        sums = np.bincount(places[known], weights=values[known], minlength=len(names))
-        for name, count, total in zip(names, counts, sums, strict=True):
-            if count:
-                yield name, total / count
+        if criterion.name not in reading.found:
+            together = reading.together or [reading]
+            values = np.array([_values(one, criterion) for one in together])
+            known = np.isfinite(values) & np.array([one.started for one in together]) & reading.honest
+            if "size_bins" not in reading.kept:
+                reading.kept["size_bins"] = size_bins(reading.task.train.counts)
+            same = bool((known == known[0]).all())
+            for begin, end in [(0, len(together))] if same else [(k, k + 1) for k in range(len(together))]:
+                mask = known[begin]
+                found = _statistics(criterion, values[begin:end, mask], *reading.kept["size_bins"], mask)
+                for one, own in zip(together[begin:end], found, strict=True):
+                    one.found[criterion.name] = own
+        yield from reading.found[criterion.name]
 
     return rows
+
+
+def _statistics(
+    criterion: Criterion, values: NDArray[np.float64], bins: list[str], bin_of: NDArray[np.int64], known: Any
+) -> list[list[tuple[str, float]]]:
+    """(statistic, value) of each of k instants from the (k, m) values of m known agents; nothing of none."""
+    if not values.size:
+        return [[] for _ in values]
+    ranked = np.sort(np.ascontiguousarray(values), axis=1)  # whose means have the bits of each row's own
+    tenth = max(1, round(values.shape[1] / 10))
+    worst = np.ascontiguousarray(ranked[:, :tenth] if criterion.more_is_better else ranked[:, -tenth:])
+    counts = np.bincount(bin_of[known], minlength=len(bins))
+    places = bin_of[known] + len(bins) * np.arange(len(values))[:, None]
+    sums = np.bincount(places.ravel(), weights=values.ravel(), minlength=len(values) * len(bins))
+    there = np.flatnonzero(counts)
+    means = sums.reshape(len(values), len(bins))[:, there] / counts[there]
+    names = ["mean", "worst_decile", *(bins[place] for place in there.tolist())]
+    columns = np.column_stack([ranked.mean(axis=1), worst.mean(axis=1), means]).tolist()
+    return [list(zip(names, column, strict=True)) for column in columns]
 
 
 def _per_agent(reading: Reading) -> NDArray[np.float64]:
@@ -140,6 +155,7 @@ def metric_of_criterion(criterion: Criterion) -> Metric:
         name=criterion.name,
         better="more" if criterion.more_is_better else "less",
         compute=_rows_of(criterion),
+        of_models=True,
         quantity=lambda reading: Quantity(criterion.name, "mean over agents", "test rows", models_judged(reading.task)),
         label=criterion.label,
         statistics=("mean", "worst_decile"),

@@ -31,6 +31,7 @@ register(
         name="distance",
         better="less",
         compute=distance,
+        of_models=True,
         quantity=lambda reading: Quantity(
             "relative distance from the minimiser of the own objective", "mean over agents"
         ),

@@ -57,6 +57,7 @@ register(
         name="training_loss",
         better="less",
         compute=training_loss,
+        of_models=True,
         quantity=lambda reading: Quantity(
             f"{reading.task.loss.name} loss", "mean over agents", "training rows", models_judged(reading.task)
         ),
@@ -73,6 +74,7 @@ register(
         name="test_loss",
         better="less",
         compute=test_loss,
+        of_models=True,
         quantity=lambda reading: Quantity(
             f"{reading.task.loss.name} loss", "mean over rows", "test rows", models_judged(reading.task)
         ),

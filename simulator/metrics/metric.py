@@ -41,17 +41,26 @@ class Reading:
         Read-only; None where the protocol has none.
     delta : float
         Probability delta at which epsilon is read.
+    started : (n,) bool
+        Which agents have ever joined.
     dear : bool
         Whether expensive metrics are read: at the samples 1, 2, 4, 8, ... and at the end.
     kept : dict
         Values that metrics keep between the samples of a run, by their names.
+    together : list of Reading
+        Those of successive instants that are read at once, this one among them; if empty, this one alone.
+    found : dict
+        What was found of this instant's models with those of the others, by name.
     """
 
     world: Any
     models: NDArray[np.float64] | None
     delta: float
+    started: NDArray[np.bool_]
     dear: bool = True
     kept: dict[str, Any] = field(default_factory=dict)
+    together: list[Reading] = field(default_factory=list)
+    found: dict[str, Any] = field(default_factory=dict)
 
     @property
     def task(self) -> Task:
@@ -76,10 +85,15 @@ class Reading:
         """
         from ...agents.objectives.row_sums import RowSums
 
-        assert self.models is not None
-        if name not in self.kept:
-            self.kept[name] = RowSums(table, number, self.task.model)
-        return self.kept[name].at(self.models)
+        own = f"sums of {name}"
+        if own not in self.found:
+            if own not in self.kept:
+                self.kept[own] = RowSums(table, number, self.task.model)
+            readings = self.together or [self]
+            found = self.kept[own].over([reading.models for reading in readings])
+            for reading, sums in zip(readings, found, strict=True):
+                reading.found[own] = sums
+        return self.found[own]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +108,9 @@ class Metric:
         Its direction, for tables, targets, tuning and wins; None where neither is better.
     compute : callable or None
         ``compute(reading)`` gives (statistic, value); None where the recorder itself computes it meanwhile.
+    of_models : bool
+        Whether it reads nothing of the world but the task, models, and who is honest and has started: what is so may
+        be computed later, for several instants at once.
     quantity : callable
         ``quantity(reading)``: what it measures, so that nobody compares two numbers of different kinds.
     label : str
@@ -134,6 +151,7 @@ class Metric:
     better: Literal["more", "less"] | None
     compute: Callable[[Reading], Rows] | None
     quantity: Callable[[Reading], Quantity | None]
+    of_models: bool = False
     label: str = ""
     unit: str = ""
     statistics: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ OBJECTIVE = register(
         name="objective",
         better="less",
         compute=None,
+        of_models=True,
         quantity=lambda reading: None,
         statistics=("value", "gap"),
         usual="value",

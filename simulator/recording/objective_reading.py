@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...agents.errors import Inconsistency, InputError
 from ...agents.objectives.objectives import Models, Objective, mean_losses
-from ...agents.objectives.row_sums import RowSums
+from ..metrics import Reading
 
 if TYPE_CHECKING:
     from ...agents.tasks.task import Task
@@ -34,16 +34,24 @@ class ObjectiveReading:
         self.task = world.setting.task
         self._value = 0.0
         self._mean: Models | None = None
-        self._sums = RowSums(self.task.train, self.task.loss.value, self.task.model)
         self._holds_squares = False
 
-    def value(self, models: Models) -> float:
-        """The objective at the (n, p) models of this instant; rows are read of those agents whose model has changed."""
+    def value(self, reading: Reading) -> float:
+        """The objective at the models of an instant; rows are read of those agents whose model has changed."""
+        models = reading.models
+        assert models is not None
+
+        def losses(task: Task, models: Models) -> NDArray[np.float64]:
+            if task.train is not self.task.train or task.loss != self.task.loss or models is not reading.models:
+                return mean_losses(task, models)
+            sums = reading.row_sums("training_loss", task.train, task.loss.value)
+            return sums / np.maximum(task.train.counts, 1)
+
         self._mean = models.mean(axis=0) if self.objective.minimum_over == "agreeing" else None
-        self._value = self.objective.value_from(models, self._losses)
+        self._value = self.objective.value_from(models, losses)
         return self._value
 
-    def check(self, minimum: float) -> None:
+    def check(self, minimum: float, now: float) -> None:
         """See that the last value is not below what is said to be its minimum, by more than rounding.
 
         A minimum over models that agree bounds the value at their mean; agents' own models may lie below it until they
@@ -52,6 +60,8 @@ class ObjectiveReading:
         Parameters
         ----------
         minimum : float
+        now : float
+            The time of the last value.
 
         Raises
         ------
@@ -68,15 +78,9 @@ class ObjectiveReading:
             value = self.objective.value(np.tile(self._mean, (self.task.agents, 1)))
         if value < lowest:
             raise Inconsistency(
-                f"the objective is {value:.17g} at time {self.world.now:.6g}, below its minimum {minimum:.17g}: one of "
+                f"the objective is {value:.17g} at time {now:.6g}, below its minimum {minimum:.17g}: one of "
                 "the two is computed wrongly; please report it with the scenario"
             )
-
-    def _losses(self, task: Task, models: Models) -> NDArray[np.float64]:
-        """(n,) mean losses on agents' own rows."""
-        if task.train is not self.task.train or task.loss != self.task.loss:
-            return mean_losses(task, models)
-        return self._sums.at(models) / np.maximum(task.train.counts, 1)
 
     def _check_squares(self) -> None:
         """Raise an `InputError` if squares of the rows, summed over all of them, are beyond what a float holds."""

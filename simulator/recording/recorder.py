@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,6 +25,7 @@ from ..metrics.metric import traced_by
 from ..metrics.own_metrics import shown_as
 from ..metrics.trace import KINDS, ROW, Row
 from ..tables.tallies import MESSAGES, SENT_BYTES, VECTORS
+from ..world.step_form import Rewind
 from ..world.world import World
 from .invariant_check import InvariantCheck
 from .objective_reading import ObjectiveReading
@@ -34,6 +35,8 @@ from .snapshot import OwnMetric, Snapshot
 
 EXPLOSION = 1e6
 """A run whose objective exceeds its start by this factor has diverged."""
+MOST_BYTES, MOST_ROWS = 2**22, 2**18
+"""Bytes of models, and rows of data, that are read at once."""
 
 
 Rows = Iterator[tuple[str, str, float]]
@@ -59,6 +62,9 @@ class Recorder:
         Labels of the rows.
     on_sample : callable, optional
         Called with the world after every sample, for progress.
+    together : int
+        Instants at most whose models are measured at once, when the last of them is over. If the objective turns out
+        to have exploded before, the run has to be made again, with a recorder of one.
 
     Attributes
     ----------
@@ -79,18 +85,19 @@ class Recorder:
         protocol: str = "",
         seed: int = 0,
         on_sample: Callable[[World], None] | None = None,
+        together: int = 1,
     ) -> None:
         self.metrics, self.own, self.objective = tuple(metrics), dict(own or {}), objective
         self.delta, self.cache_dir, self.protocol, self.seed = delta, cache_dir, protocol, seed
-        self.samples, self.on_sample = 0, on_sample
+        self.samples, self.on_sample, self.together = 0, on_sample, together
         self.invariants: InvariantCheck | None = None
         self.warnings: list[str] = []
         self._asked = [METRICS[name] for name in dict.fromkeys(traced_by(self.metrics))]
         self._rows: list[Row] = []
         self._last: tuple[float, int] | None = None
         self._reading: ObjectiveReading | None = None
-        self._value: float | None = None
         self._first_objective: float | None = None
+        self._waiting: list[_Instant] = []
         self._kept: dict[str, Any] = {}
         self._shown: tuple[Task, Graph] | None = None
 
@@ -101,19 +108,34 @@ class Recorder:
         ------
         Divergence
             When the objective has exploded; never of a private run, for the objective is computed from raw data.
+        Rewind
+            If it had at an earlier instant.
         """
-        instant = (world.now, world.activations)
-        if final and instant == self._last:
-            self._rows = [row for row in self._rows if (row[0], row[1]) != instant]
-        self._last = instant
-        if not final:
-            self.samples += 1
-        self._take(world, self._measure(world, final=final))
+        if final:
+            self.catch_up(world)
+        instant = self._begin(world, final=final)
+        if final and instant.head[:2] == self._last:
+            self._rows = [row for row in self._rows if (row[0], row[1]) != self._last]
+        self._last = instant.head[:2]
+        self._waiting.append(instant)
         self.invariants = self.invariants or InvariantCheck(world)
         self.invariants.look(world)
-        if self.on_sample:
-            self.on_sample(world)
-        self._judge_objective(world)
+        try:
+            if self.on_sample:
+                self.on_sample(world)
+        finally:
+            if final or len(self._waiting) >= self._most(world):
+                self._finish(world, now=instant)
+
+    def catch_up(self, world: World) -> None:
+        """Measure the models of all instants that wait for it, where the run goes on no further.
+
+        Raises
+        ------
+        Rewind
+            If the objective had exploded.
+        """
+        self._finish(world, now=None)
 
     def trace(self) -> pd.DataFrame:
         """Tidy rows: protocol, seed, time, activations, messages, vectors, bytes, metric, statistic, value."""
@@ -141,8 +163,8 @@ class Recorder:
         known = [metric for metric in self._asked if metric.baselines and _concerns(metric, task)]
         found = {metric.name: dict(metric.baselines(task)) for metric in known if metric.baselines}
         if self._reading is not None and self._reading.objective.has_minimum:
-            gap = self._reading.objective.value(np.zeros((task.agents, task.dimension))) - self._minimum(self._reading)
-            found["objective"] = {task.zero_is: float(gap)}
+            start = self._reading.objective.value(np.zeros((task.agents, task.dimension)))
+            found["objective"] = {task.zero_is: float(start - self._minimum(self._reading, world.now))}
         return {metric: values for metric, values in found.items() if values and np.isfinite([*values.values()]).all()}
 
     def agents(self, world: World) -> pd.DataFrame:
@@ -184,59 +206,82 @@ class Recorder:
             models = models.view()
             models.flags.writeable = False
         few = final or self.samples & (self.samples - 1) == 0
-        return Reading(world, models, self.delta_of(world), few, self._kept)
+        return Reading(world, models, self.delta_of(world), world.started, few, self._kept)
 
     def delta_of(self, world: World) -> float:
         """Delta at which a run's epsilons are read: its protocol's own, if it has one."""
         privacy = world.protocol.privacy
         return self.delta if privacy is None else privacy.reported_delta
 
-    def _take(self, world: World, rows: Rows) -> None:
-        """Append rows, one by one, with where the run is."""
-        counts = world.transport.tables.counts[[MESSAGES, VECTORS, SENT_BYTES]].tolist()
-        head = world.now, world.activations, *counts
-        for metric, statistic, value in rows:
-            self._rows.append((*head, metric, statistic, value))
+    def _most(self, world: World) -> int:
+        """Instants that are measured together: as many as processor caches have room for."""
+        table, models = world.setting.task.train, self._waiting[0].reading.models
+        size = 0 if models is None else models.nbytes
+        return max(1, min(self.together, MOST_BYTES // max(size, 1), MOST_ROWS // max(len(table.labels), 1)))
 
-    def _measure(self, world: World, *, final: bool) -> Rows:
-        """All metrics now."""
+    def _begin(self, world: World, *, final: bool) -> _Instant:
+        """An instant, with the rows of all metrics that look at more than models."""
+        if not final:
+            self.samples += 1
         reading = self._look(world, final=final)
-        models, task = reading.models, world.setting.task
+        counts = world.transport.tables.counts[[MESSAGES, VECTORS, SENT_BYTES]].tolist()
+        instant = _Instant((world.now, world.activations, *counts), reading)
         for metric in self._asked:
-            if not _concerns(metric, task):
+            if not _concerns(metric, world.setting.task):
                 raise InputError(
-                    f"the task {task.name!r} is judged by {task.metric}, not by {metric.name}",
+                    f"the task {world.setting.task.name!r} is judged by {world.setting.task.metric}, not by "
+                    f"{metric.name}",
                     field=("record", "metrics"),
                 )
-            if metric.compute is None:
-                yield from self._objective(world, models)
-            else:
-                for statistic, value in metric.compute(reading):
-                    yield metric.name, statistic, number_of(value, metric.name, statistic, metric.compute)
+            if not metric.of_models:
+                instant.take(metric.name, _computed(metric, reading))
         if self.own:
-            yield from self._own(world, models)
+            instant.take("", self._own(world, reading.models))
+        if not final and reading.models is not None and self.together > 1:
+            instant.reading = replace(reading, models=reading.models.copy(), started=world.started.copy())
+        return instant
 
-    def _objective(self, world: World, models: NDArray[np.float64] | None) -> Rows:
+    def _finish(self, world: World, *, now: _Instant | None) -> None:
+        """Measure the models of all instants that wait; the run is still at the instant ``now``."""
+        waiting, self._waiting = self._waiting, []
+        for instant in waiting:
+            instant.reading.together.extend(one.reading for one in waiting)
+        for instant in waiting:
+            value = None
+            for metric in self._asked:
+                if metric.compute is not None and metric.of_models:
+                    instant.take(metric.name, _computed(metric, instant.reading))
+                elif metric.of_models and instant.reading.models is not None:
+                    value = self._objective(world, instant)
+            names = *(metric.name for metric in self._asked), ""
+            self._rows += [row for name in names for row in instant.rows.get(name, ())]
+            instant.reading.together.clear()
+            if value is not None:
+                self._judge_objective(world, instant, value, now=instant is now)
+
+    def _objective(self, world: World, instant: _Instant) -> float | None:
+        """The objective at the models of an instant, whose rows are taken; None where there is none."""
         if self._reading is None:
             objective = self.objective or world.protocol.objective()
             if objective is not None and world.attackers is not None:
                 objective = objective.over(world.honest)
                 if objective is None:
                     self._warn("its objective has no part of honest agents alone, so none is recorded")
-            if objective is None or models is None:
-                return
+            if objective is None:
+                return None
             self._reading = ObjectiveReading(objective, world)
-        assert models is not None
-        self._value = value = self._reading.value(models)
-        yield "objective", "value", value
+        value = self._reading.value(instant.reading)
+        rows = [("objective", "value", value)]
         if self._reading.objective.has_minimum:
-            yield "objective", "gap", value - self._minimum(self._reading)
+            rows.append(("objective", "gap", value - self._minimum(self._reading, instant.head[0])))
+        instant.take("objective", rows)
+        return value
 
-    def _minimum(self, reading: ObjectiveReading) -> float:
-        """The objective's minimum; in a private run NaN where rows are too extreme to find it."""
+    def _minimum(self, reading: ObjectiveReading, now: float) -> float:
+        """The objective's minimum at a time; in a private run NaN where rows are too extreme to find it."""
         try:
             minimum = cached_minimum(reading.objective, self.cache_dir)[1]
-            reading.check(minimum)
+            reading.check(minimum, now)
         except (ArithmeticError, np.linalg.LinAlgError, Inconsistency, InputError):
             if not reading.world.private:
                 raise
@@ -252,27 +297,28 @@ class Recorder:
         if sentence not in self.warnings:
             self.warnings.append(sentence)
 
-    def _judge_objective(self, world: World) -> None:
-        """See that the last sample's objective, if there is one, has not exploded."""
-        value = self._value
-        if value is None:
-            return
+    def _judge_objective(self, world: World, instant: _Instant, value: float, *, now: bool) -> None:
+        """See that the objective of an instant has not exploded."""
         if self._first_objective is None:
             self._first_objective = value
         limit = EXPLOSION * max(abs(self._first_objective), 1.0)
-        if world.private and not (value <= limit and np.isfinite(value)):
+        if np.isfinite(value) and value <= limit:
+            return
+        if world.private:
             self._warn(
                 f"the objective grew more than {EXPLOSION:g} times or was not a finite number; it is computed from raw "
                 "data, so it is recorded and does not end a private run"
             )
-        elif not world.private and not (np.isfinite(value) and value <= limit):
-            worst = self._worst_agent(world)
-            grew = f"grew from {self._first_objective:.6g} to {value:.6g} after {world.activations} activations"
-            began = np.isfinite(self._first_objective)
-            raise Divergence(
-                f"agent {worst!r} at time {world.now:.6g}: model has exploded; the objective "
-                f"{grew if began else f'is {value:.6g} at the start'}; take smaller steps or less noise"
-            )
+            return
+        if not now:
+            raise Rewind(0)
+        time, activations, *_ = instant.head
+        grew = f"grew from {self._first_objective:.6g} to {value:.6g} after {activations} activations"
+        began = np.isfinite(self._first_objective)
+        raise Divergence(
+            f"agent {self._worst_agent(world)!r} at time {time:.6g}: model has exploded; the objective "
+            f"{grew if began else f'is {value:.6g} at the start'}; take smaller steps or less noise"
+        )
 
     def _worst_agent(self, world: World) -> int | str:
         models = world.protocol.models(world.state)
@@ -290,6 +336,35 @@ class Recorder:
                 yield name, statistic, number_of(value, name, statistic, function)
 
 
+@dataclass
+class _Instant:
+    """An instant that is recorded.
+
+    Parameters
+    ----------
+    head : tuple
+        Time, activations, messages, vectors and bytes.
+    reading : Reading
+    rows : dict
+        By metric; those of a user's own metrics under an empty name.
+    """
+
+    head: tuple[float, int, int, int, int]
+    reading: Reading
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+
+    def take(self, name: str, rows: Iterable[tuple[str, str, float]]) -> None:
+        """Keep (metric, statistic, value) of a metric."""
+        self.rows[name] = [(*self.head, *row) for row in rows]
+
+
+def _computed(metric: Metric, reading: Reading) -> Rows:
+    """All that a metric has to say of an instant."""
+    assert metric.compute is not None
+    for statistic, value in metric.compute(reading):
+        yield metric.name, statistic, number_of(value, metric.name, statistic, metric.compute)
+
+
 def _concerns(metric: Metric, task: Task) -> bool:
     """True if a metric concerns this task: of the criteria by which tasks are judged, only the task's own does."""
     return not metric.criterion or metric.name == task.metric
@@ -302,13 +377,13 @@ Shared = TypeVar("Shared", Task, Graph, Table)
 def _read_only(shared: Shared) -> Shared:
     """The same task, graph or table, whose arrays nobody can write through it."""
     shown: dict[str, Any] = {}
-    for field in fields(shared):
-        value = getattr(shared, field.name)
+    for name in (own.name for own in fields(shared)):
+        value = getattr(shared, name)
         if isinstance(value, Table):
-            shown[field.name] = _read_only(value)
+            shown[name] = _read_only(value)
         elif isinstance(value, np.ndarray):
-            shown[field.name] = value.view()
-            shown[field.name].flags.writeable = False
+            shown[name] = value.view()
+            shown[name].flags.writeable = False
     return replace(shared, **shown)
 
 

@@ -173,7 +173,7 @@ def test_training_loss_weighs_agents_and_not_their_rows():
         for shard, model in zip(shards, models, strict=True)
         if len(shard)
     ]
-    ((_, value),) = training_loss(Reading(world, models, 1e-5))
+    ((_, value),) = training_loss(Reading(world, models, 1e-5, world.started))
     assert value == pytest.approx(np.mean(means), rel=1e-13)
 
 
@@ -182,10 +182,10 @@ class Scripted(ObjectiveReading):
 
     values: list[float]
 
-    def value(self, models):
+    def value(self, reading):
         return self.values.pop(0) if len(self.values) > 1 else self.values[0]
 
-    def check(self, minimum):
+    def check(self, minimum, now):
         """What it is told has no minimum."""
 
 

@@ -117,8 +117,8 @@ def test_a_run_that_breaks_off_keeps_a_finite_objective_in_every_row():
 
 def test_an_objective_that_explodes_is_reported_at_its_own_instant():
     class Exploding(ObjectiveReading):
-        def value(self, models):
-            return super().value(models) * (1e9 if self.world.now >= 4.0 else 1.0)
+        def value(self, reading):
+            return super().value(reading) * (1e9 if self.world.now >= 4.0 else 1.0)
 
     recorder = Recorder(["objective"])
     world = world_of(recorder, every=1.0)

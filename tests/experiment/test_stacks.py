@@ -7,6 +7,7 @@ import json
 
 import numpy as np
 import pytest
+from hushnet.agents.objectives.objectives import LocalOnly
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
 from hushnet.protocols.noise import GradientNoise
 from hushnet.protocols.privacy.budget import Privacy
@@ -103,6 +104,44 @@ def test_a_run_that_fails_is_the_only_one_that_does(tmp_path, stacks, alone):
     statuses = [json.loads(file.read_text())["status"] for file in tmp_path.glob("*/manifest.json")]
     assert statuses.count("limited") == len(failures) > 0
     assert statuses.count("complete") == len(statuses) - len(failures) > 0
+
+
+class Growing(Protocol):
+    """Models grow a hundredfold with every step, up to the objective's explosion."""
+
+    def layout(self):
+        return Layout(agent={"model": self.problem.task.dimension})
+
+    def objective(self):
+        return LocalOnly(self.problem.task)
+
+    def start(self, me):
+        me.model = np.ones(len(me.model))
+
+    @staticmethod
+    @batched
+    def step(me):
+        me.model = -100.0 * me.model
+
+
+EXPLODING = {
+    "protocols": {"Growing": {"kind": "Growing"}, "cd": {"kind": "coordinate_descent", "mu": 0.4}},
+    "availability": {"kind": "always", "joins": {"share": 0.5, "between": [2, 6]}},
+    "record": {"every": 0.2, "metrics": ["objective", "accuracy", "training_loss", "test_loss", "distance", "updates"]},
+}
+
+
+@pytest.mark.parametrize("together", [1, 3])
+def test_a_run_is_the_same_however_many_instants_are_measured_at_once(tmp_path, monkeypatch, together):
+    """With objectives that explode between, and agents that join between."""
+    scenario = {**SCENARIO, **EXPLODING}
+    perform(Experiment(load(scenario, extra={"Growing": Growing}), tmp_path / "usual"))
+    monkeypatch.setattr(importlib.import_module("hushnet.simulator.experiment.execute"), "TOGETHER", together)
+    perform(Experiment(load(scenario, extra={"Growing": Growing}), tmp_path / "other"))
+    usual = kept(tmp_path / "usual")
+    assert usual == kept(tmp_path / "other")
+    errors = [content["error"] for path, content in usual.items() if path.name == "manifest.json"]
+    assert sum("exploded" in error for error in errors) == len(errors) / 2
 
 
 class Together(Protocol):

@@ -26,6 +26,7 @@ TITLES = {
     "model": "Models",
     "topology": "Topologies",
     "clock": "Clocks",
+    "compute": "Times of steps",
     "latency": "Latencies",
     "loss": "Losses on links",
     "availability": "Availability",

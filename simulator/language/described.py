@@ -32,6 +32,7 @@ SECTIONS = {
     "model": ("task", "model"),
     "topology": ("topology",),
     "clock": ("clock",),
+    "compute": ("compute",),
     "latency": ("network", "latency"),
     "loss": ("network", "loss"),
     "availability": ("availability",),

@@ -1,4 +1,4 @@
-"""Metrics of messages, of the age of what agents know of each other, of their steps, and of conserved sums."""
+"""Metrics of messages and energy, of the age of what agents know of each other, of steps, and of conserved sums."""
 
 from __future__ import annotations
 
@@ -65,6 +65,16 @@ def updates(reading: Reading) -> Rows:
     yield "max", counts.max()
 
 
+def energy(reading: Reading) -> Rows:
+    """Joules so far of all agents, for computing (``compute.power``) and for bytes (``network.energy_per_byte``)."""
+    world = reading.world
+    computing = world.computing.power * float(world.computing.spent(world.now).sum())
+    sending = world.setting.network.energy_per_byte * world.traffic.bytes.sent
+    yield "total", computing + sending
+    yield "computing", computing
+    yield "sending", sending
+
+
 def conserved(reading: Reading) -> Rows:
     """Distance of the protocol's sums from the values that they should keep."""
     yield from reading.world.protocol.conserved(reading.world.state).items()
@@ -109,6 +119,20 @@ register(
         low=0.0,
         per_agent=lambda reading: reading.world.updates,
         unasked=True,
+        learning=False,
+    )
+)
+register(
+    Metric(
+        name="energy",
+        better="less",
+        compute=energy,
+        quantity=lambda reading: Quantity("energy of computing and of bytes on links", "total of the run"),
+        label="energy",
+        unit="J",
+        statistics=("total", "computing", "sending"),
+        usual="total",
+        low=0.0,
         learning=False,
     )
 )

@@ -107,6 +107,8 @@ class Setting:
     limits : Limits
     adversaries : Adversaries, optional
         Byzantine agents; all are honest by default.
+    compute : Parameters, optional
+        Time that steps take, as in the scenario; none by default.
     """
 
     task: Task
@@ -120,6 +122,7 @@ class Setting:
     assumed_public: tuple[str, ...] = ()
     limits: Limits = Limits()
     adversaries: Adversaries | None = None
+    compute: Any = None
 
     @property
     def always_up(self) -> bool:

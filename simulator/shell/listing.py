@@ -24,6 +24,7 @@ _PLURALS = {
     "model": "models",
     "topology": "topologies",
     "clock": "clocks",
+    "compute": "compute_times",
     "latency": "latencies",
     "loss": "losses",
     "availability": "availabilities",

@@ -36,6 +36,7 @@ from ..tables import session_table as sessions
 from ..tables import tallies
 from ..tables.round_table import RoundTables
 from ..tables.session_table import SessionTables
+from .computing import Computing
 from .directed import check_directed
 from .effort import Effort
 from .notes import Notebook
@@ -108,6 +109,7 @@ class World:
         ``learned(world, delta)`` gives what observers can have learned of agents' data by now, if the scenario has any.
     activations : int
         Steps of all agents so far.
+    computing : Computing
     stop_condition : StopCondition
     reactions : Reactions
     effort : Effort
@@ -130,12 +132,12 @@ class World:
     ) -> None:
         self.setting, self.recorder, self.observer, self.watch = setting, recorder, observer, watch
         self.record_time, self.record_activations = every, activations
-        self.env = simpy.Environment()
-        task, graph = setting.task, setting.graph
+        self.env, task, graph = simpy.Environment(), setting.task, setting.graph
         self.numbers = stable_ids(task.ids)
         self.clock = setting.clock.build(task.ids, self.numbers, setting.draws, setting.base)
         self.network = Network(setting.network, task.ids, self.numbers, setting.draws, setting.base)
         self.network.check_links(graph.tails, graph.heads)
+        self.computing = Computing(setting, self.numbers)
         self.traits = protocol_class.traits_for(parameters)
         self.in_rounds = rounds_of(self.traits, parameters)
         check_directed(setting, self.traits, parameters.kind, self.in_rounds)
@@ -173,12 +175,11 @@ class World:
             self.honest = ~adversaries.byzantine
             self.attackers = Attackers(adversaries.attack, adversaries.byzantine, self._attack_stream)
         self.step_tables.attackers = self.attackers
-        self.activations = 0
+        self.activations, self.ahead = 0, 0.0
         self.stop_condition = StopCondition(self.env, setting.stop, graph.agents)
         self.reactions = Reactions(setting.limits, task.ids)
         self.effort = Effort(setting.limits, task.ids, lambda: self.events)
         self.agents = Agents(graph.agents, self._come)
-        self.ahead = 0.0
         parts = graph, self.layout, self.network, self.ledger, self.agents
         self.transport = Transport(*parts, forms=forms_or_none(setting.network, self.clock), now=lambda: self.now)
         self.inbox = self.transport.inbox

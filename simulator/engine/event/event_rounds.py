@@ -91,17 +91,24 @@ class EventRounds(EventDriver):
 
     @override
     def steps(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
-        """A round ends, the agent steps, and waits for its neighbours."""
+        """A round ends, the agent steps, perhaps for a while, and waits for its neighbours."""
         self._change(start_rounds, agent.index)
         while True:
             yield self._round_ends[agent.index]
             self._round_ends[agent.index] = self.world.env.event()
             if self._change(on_round_end, agent.index):
-                self._step(agent)
+                if self.world.traits.inbox == "every":
+                    self.world.inbox.pending[agent.index] += self._shown(agent)
+                time = self.world.computing.begin(agent.index, self.env.now)
+                if time:
+                    yield from self.computed(agent, time)
+                if not agent.gone:
+                    self._step(agent)
                 self._change(after_step, agent.index)
 
     @override
     def turn(self, agent: Agent) -> None:
+        super().turn(agent)
         self._change(on_available, agent.index, agent.up, agent.gone)
 
     @override
@@ -127,8 +134,6 @@ class EventRounds(EventDriver):
         run, updates = self.transport.tables, agent.updates
         agent.tick = int(run.agents.ticks[agent.index])
         agent.reactions = 0
-        if self.world.traits.inbox == "every":
-            self.world.inbox.pending[agent.index] += self._shown(agent)
         self.step(agent)
         if agent.updates == updates:
             self.send(agent, ())  # it fell silent without a word, which its neighbours are told all the same

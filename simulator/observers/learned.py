@@ -16,7 +16,8 @@ from ...agents.suggestions import suggestion
 from ..language.observer_parameters import AGENTS, EVERYONE, NEIGHBOURS, ObserverParameters, ObservingParty
 from .data_flow import releases_heard
 from .deliveries import Deliveries
-from .linear_view import linear_epsilons
+from .linear_check import mistake_of
+from .linear_view import linear_view
 from .release_record import ReleaseRecord
 
 if TYPE_CHECKING:
@@ -74,12 +75,16 @@ class Learned:
     bounds : (k, n) int64
         Rank of the bound that proves it, among `BOUNDS`.
     delta : float
+    mistake : str
+        Why there is no linear bound although the protocol declares a linear map: where it differs from the run. Empty
+        otherwise.
     """
 
     parties: list[Party]
     epsilons: Array
     bounds: NDArray[np.int64]
     delta: float
+    mistake: str = ""
 
     def table(self, world: World) -> Frame:
         """Return a table of all pairs.
@@ -153,7 +158,11 @@ def needs_log(observers: ObserverParameters | None) -> bool:
 
 
 def learned(
-    world: World, deliveries: Deliveries | None, record: ReleaseRecord, observers: ObserverParameters
+    world: World,
+    deliveries: Deliveries | None,
+    record: ReleaseRecord,
+    observers: ObserverParameters,
+    values: Array | None = None,
 ) -> Learned:
     """Return what observers can have learned.
 
@@ -166,6 +175,8 @@ def learned(
     record : ReleaseRecord
         Its delta is that of the result.
     observers : ObserverParameters
+    values : (n, p) float64, optional
+        What agents have released at their starts, with which a declared linear map is checked (`mistake_of`).
 
     Raises
     ------
@@ -176,16 +187,17 @@ def learned(
     agents = world.setting.graph.agents
     everyone = np.tile(record.everyone, (len(parties), 1))
     epsilons, bounds = everyone.copy(), np.zeros((len(parties), agents), dtype=np.int64)
-    some = [k for k, party in enumerate(parties) if party.group != WORDS[EVERYONE]]
+    some, mistake = [k for k, party in enumerate(parties) if party.group != WORDS[EVERYONE]], ""
     if some and deliveries is not None and follows_data(world):
         copies = {k: _copies(deliveries, parties[k], observers.heard) for k in some}
         for k, counts in zip(some, releases_heard(deliveries, record, [copies[k] for k in some]), strict=True):
             flow = np.array([record.epsilon(agent, count) for agent, count in enumerate(counts.tolist())])
             epsilons[k], bounds[k] = np.minimum(flow, everyone[k]), BOUNDS.index(DATA_FLOW)
+        view = linear_view(world, deliveries)
+        mistake = "" if view is None else mistake_of(world, deliveries, view, values)
         pairs = [(copies[k], parties[k].members) for k in some]
-        once = all(len(charges) <= 1 for charges in record.charges)
-        exact = linear_epsilons(world, deliveries, pairs, delta) if once else None
-        for k, linear in zip(some if exact else (), exact or (), strict=True):
+        exact = [] if view is None or mistake else view.epsilons(deliveries, pairs, delta)
+        for k, linear in zip(some if exact else (), exact, strict=True):
             smaller = (linear <= epsilons[k]) & ~record.refused
             epsilons[k][smaller] = linear[smaller]
             bounds[k][smaller] = BOUNDS.index(LINEAR)
@@ -193,7 +205,7 @@ def learned(
         epsilons[k, party.members] = math.nan
         if party.source is not None:
             epsilons[k, np.arange(agents) != party.source] = math.nan
-    return Learned(parties, epsilons, bounds, delta)
+    return Learned(parties, epsilons, bounds, delta, mistake)
 
 
 def follows_data(world: World) -> bool:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ...protocols.privacy.accounting import Charge, evaluate
 from ...protocols.privacy.ledger import charge_of
 from ...protocols.privacy.mechanisms import Release
-from ...protocols.steps.step_charges import StagedAgent
+from ...protocols.steps.step_charges import StagedAgent, Unreadable
 from .deliveries import Deliveries
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ class ReleaseRecord:
     refused : (n,) bool
         Agents about whom nothing can be verified, whatever is heard of them.
     delta : float
+    unplaced : str
+        Why it is not known at which steps releases were drawn; empty if it is.
     """
 
     charges: list[list[Charge]]
@@ -55,6 +57,7 @@ class ReleaseRecord:
     everyone: Array
     refused: NDArray[np.bool_]
     delta: float
+    unplaced: str = ""
 
     def after_steps(self, agent: int) -> list[int]:
         """Return the number of an agent's releases after its start, and after each of its steps that draws one."""
@@ -129,13 +132,18 @@ def release_record(world: World, deliveries: Deliveries | None, delta: float) ->
     in_steps = deliveries is not None and deliveries.in_steps
     made = np.bincount(deliveries.agent if deliveries is not None else [], minlength=agents).astype(np.int64)
     charges, steps, at_start = list[list[Charge]](), list[list[int]](), np.zeros(agents, dtype=np.int64)
-    refused = np.zeros(agents, dtype=bool)
+    refused, unplaced = np.zeros(agents, dtype=bool), ""
     for agent in range(agents):
         left = ledger.histogram(agent)
         refused[agent] = math.isinf(everyone[agent]) and all(charge.multiplier > 0 for charge in left)
         drawn = list[Charge]()
         numbers = list[int]()
-        for number, charge in enumerate(_by_step(world, agent, int(made[agent])) if in_steps else ()):
+        try:
+            scheduled = _by_step(world, agent, int(made[agent])) if in_steps else []
+        except Unreadable as missing:
+            name = type(world.protocol).__name__
+            scheduled, unplaced = [], f"{name}: its release reads me.{missing}, which is not known of past steps"
+        for number, charge in enumerate(scheduled):
             if left[charge] > 0:
                 left[charge] -= 1
                 drawn.append(charge)
@@ -144,11 +152,17 @@ def release_record(world: World, deliveries: Deliveries | None, delta: float) ->
         at_start[agent] = len(first)
         charges.append([*first, *drawn])
         steps.append(numbers)
-    return ReleaseRecord(charges, at_start, steps, everyone, refused, delta)
+    return ReleaseRecord(charges, at_start, steps, everyone, refused, delta, unplaced)
 
 
 def _by_step(world: World, agent: int, steps: int) -> list[Charge]:
-    """Charge of the release of each of an agent's first steps, by its protocol's schedule; empty if there is none."""
+    """Charge of the release of each of an agent's first steps, by its protocol's schedule; empty if there is none.
+
+    Raises
+    ------
+    Unreadable
+        If a release depends on more than its agent, its data and its step.
+    """
     noise, me = world.protocol.step_noise, world.peers[agent]
     if noise is None or noise.mechanism is None or not len(me.data):
         return []
@@ -157,10 +171,7 @@ def _by_step(world: World, agent: int, steps: int) -> list[Charge]:
     def at(stage: int) -> Release:
         return world.protocol.release(StagedAgent(agent, 0.0, me.data, me.neighbours, stage))
 
-    try:
-        found = [charge_of(at(stage)) for stage in range(stages)]
-    except Exception:  # a release of its author's own that reads more than planned ones may
-        return []
+    found = [charge_of(at(stage)) for stage in range(stages)]
     return [found[min(number, len(found) - 1)] for number in range(steps)]
 
 

@@ -225,9 +225,12 @@ def distances_of(world: World, parties: Sequence[Party]) -> NDArray[np.int64]:
 
     graph = world.setting.graph
     links = csr_array((np.ones(len(graph.heads)), graph.heads, graph.offsets), shape=(graph.agents, graph.agents))
-    apart = shortest_path(links, unweighted=True)
     ends = [one.members if one.members.any() else _tails(graph, one.slots) for one in parties]
-    nearest = np.array([apart[end].min(axis=0) if end.any() else np.zeros(graph.agents) for end in ends])
+    near = [end.all() or not end.any() for end in ends]
+    apart = np.zeros((0, 0)) if all(near) else shortest_path(links, unweighted=True)
+    nearest = np.array(
+        [np.zeros(graph.agents) if here else apart[end].min(axis=0) for end, here in zip(ends, near, strict=True)]
+    )
     return np.where(np.isfinite(nearest), nearest, -1).astype(np.int64)
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...protocols.linear_map import START, LinearMap
-from ...protocols.privacy.composition import gaussian_epsilon
+from ...protocols.privacy.composition import gaussian_epsilons
 from ...protocols.privacy.mechanisms import GAUSSIAN, Release, mechanism_of
 from .deliveries import AT_START, Deliveries
 
@@ -94,7 +94,7 @@ class LinearView:
             unknown = np.flatnonzero(noisy & ~own[self.owners])
             basis = _basis(self.heard(deliveries, copies)[:, unknown] * scales[unknown])
             squares = _squares(basis, shifts[unknown], self.owners[unknown], len(own))
-            found.append(np.array([gaussian_epsilon(mu, delta) for mu in np.sqrt(squares).tolist()]))
+            found.append(gaussian_epsilons(np.sqrt(squares), delta))
         return found
 
     def heard(self, deliveries: Deliveries, copies: NDArray[np.bool_]) -> Array:

@@ -15,6 +15,7 @@ from .release_record import ReleaseRecord, release_record
 
 if TYPE_CHECKING:
     from ...protocols.linear_map import LinearMap
+    from ...protocols.privacy.mechanisms import Release
     from ..recording.message_log import MessageLog
     from ..storage.files import Frame
     from ..world.world import World
@@ -36,13 +37,17 @@ class Observing:
 
         self._linear: LinearMap | None = None
         self._values: dict[int, NDArray[np.float64]] = {}
+        self._begun: dict[int, list[Release]] = {}
 
     def __call__(self, world: World, delta: float) -> Learned:
         """Return what observers can have learned by now, at ``delta`` in [0, 1)."""
         return learned(world, *self._so_far(world, delta), self.observers, self._started_with(world))
 
     def started(self, world: World, agent: int) -> None:
-        """Note what an agent that has just started has released, if a linear map says so."""
+        """Note what an agent that has just started has released."""
+        if self.observers.record:
+            me = world.peers[agent]
+            self._begun[agent] = [*me.disclosed_, *(sent.release for sent in me.sent_)]
         self._linear = self._linear or world.protocol.linear_map()
         value = None if self._linear is None else start_values(self._linear, world, agent)
         if value is not None:
@@ -80,7 +85,7 @@ class Observing:
         tables = {"observers": found.table(world)}
         if self.observers.record and deliveries is not None:
             names, kinds = [str(one) for one in world.setting.task.ids], list(world.layout.messages)
-            tables["releases"] = record.table(world, deliveries)
+            tables["releases"] = record.table(world, deliveries, self._begun)
             tables["copies"] = deliveries.table(names, kinds, record.of_steps(deliveries))
         warnings = [f"{found.mistake}; no linear bound is given against observers"] if found.mistake else []
         if record.unplaced:

@@ -6,6 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from hushnet.simulator.contract import ContractViolation, check_replay, protocol_parameters
+from hushnet.simulator.language.observer_parameters import ObserverParameters
 from hushnet.simulator.observers import deliveries_of, linear_view
 
 from .noisy_averaging import NoisyAveraging, StatesOneRelease, averaging, bounds_of
@@ -60,6 +61,18 @@ def innovations(rows):
         if np.linalg.norm(rest) > 1e-10 * np.linalg.norm(row):
             found.append(rest / np.linalg.norm(rest))
     return np.array(found).reshape(-1, rows.shape[1])
+
+
+def test_a_release_names_those_that_it_may_depend_on():
+    """In rounds, each on its agent's last one and on what its neighbours released in the round before."""
+    world = averaging(nx.path_graph(3), 2, run=ran)
+    world.learned.observers = ObserverParameters(against=["everyone"], record=True)
+    releases = world.learned.outcome(world, DELTA)[0]["releases"]
+    assert releases[["agent", "step"]].to_numpy().tolist() == [[str(k), n] for k in range(3) for n in range(2)]
+    assert releases["parents"].tolist() == [[], [0, 2], [], [0, 2, 4], [], [2, 4]]
+    np.testing.assert_allclose(releases["scale"], releases["multiplier"] * releases["sensitivity"])
+    assert set(releases["sensitivity"]) == {2 * 0.2 / 3}
+    assert set(releases["dimension"]) == {3}
 
 
 def test_the_contract_counts_releases_of_a_map():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 from hushnet.agents.errors import InputError
@@ -44,8 +45,10 @@ def test_a_run_keeps_who_can_have_learned_what(tmp_path, monkeypatch):
     assert farthest.is_monotonic_decreasing
     assert farthest[4] == farthest[6] == 0.0  # in rounds, three messages do not go further
     last = result.trace[result.trace["metric"] == "epsilon_observers"].groupby("statistic")["value"].last()
-    assert last["distance 2"] <= last["worst"] == verified
+    assert last["distance 2"] <= last["worst"] == pytest.approx(verified)
     assert set(releases["mechanism"]) == {"gaussian"}
+    np.testing.assert_allclose(releases["scale"], 2.0 * releases["sensitivity"])
+    assert releases["parents"].map(len).sum() == 0
     totals = result.manifests[0]["totals"]
     assert 0 < (copies["fate"] == "lost").sum() <= totals["lost"]  # acknowledgements have no content
     assert len(copies) == totals["vectors"]

@@ -131,8 +131,17 @@ class Learned:
             if len(at):
                 yield f"distance {distance}", float(at.max())
 
-    def statements(self, protected: Flags, heard: str) -> list[dict[str, Any]]:
-        """Return for each group the largest and middle epsilon of protected agents, with the bounds that prove them."""
+    def _worst(self, rows: list[int], names: Sequence[str], protected: Flags) -> dict[str, str]:
+        """Return the names of the pair of observer and protected agent with the largest epsilon of some parties."""
+        values = np.where(protected, self.epsilons[rows], math.nan)
+        place, agent = np.unravel_index(np.nanargmax(values), values.shape)
+        return {"observer": self.parties[rows[int(place)]].name, "agent": names[int(agent)]}
+
+    def statements(self, protected: Flags, heard: str, names: Sequence[str]) -> list[dict[str, Any]]:
+        """Return statements on the epsilon of protected agents, one for each group of observers.
+
+        Each has the largest and the middle epsilon, the bounds that prove them, and the pair with the largest.
+        """
         found: list[dict[str, Any]] = []
         for group in dict.fromkeys(party.group for party in self.parties):
             rows = [k for k, party in enumerate(self.parties) if party.group == group]
@@ -147,6 +156,7 @@ class Learned:
                         "median": float(np.sort(values[there])[(there.sum() - 1) // 2]),
                         "delta": self.delta,
                         "bounds": [BOUNDS[k] for k in np.unique(bounds[there]).tolist()],
+                        **self._worst(rows, names, protected),
                     }
                 )
         return found

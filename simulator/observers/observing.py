@@ -82,12 +82,12 @@ class Observing:
         """
         deliveries, record = self._so_far(world, delta)
         found = learned(world, deliveries, record, self.observers, self._started_with(world))
-        tables = {"observers": found.table(world)}
+        tables, names = {"observers": found.table(world)}, [str(one) for one in world.setting.task.ids]
         if self.observers.record and deliveries is not None:
-            names, kinds = [str(one) for one in world.setting.task.ids], list(world.layout.messages)
+            kinds = list(world.layout.messages)
             tables["releases"] = record.table(world, deliveries, self._begun)
             tables["copies"] = deliveries.table(names, kinds, record.of_steps(deliveries))
         warnings = [f"{found.mistake}; no linear bound is given against observers"] if found.mistake else []
         if record.unplaced:
             warnings.append(f"{record.unplaced}; all of its releases count as made at an agent's start")
-        return tables, found.statements(world.protected, self.observers.heard), warnings
+        return tables, found.statements(world.protected, self.observers.heard, names), warnings

@@ -41,7 +41,7 @@ from ...agents.parameters import Positive, Size
 from ...agents.tables import Shard
 from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, Traits
 from ..invariants import Declared, told_is_kept
-from ..linear_map import LinearMap, LinearStep
+from ..linear_map import START, LinearMap, LinearStep
 from ..noise import GradientNoise, check_all_rows
 from ..privacy.budget import Privacy
 from ..privacy.mechanisms import Release
@@ -162,13 +162,16 @@ class Muffliato(Protocol):
 
     @override
     def linear_map(self) -> LinearMap:
+        def released(agent: int, number: int) -> Release | None:
+            return self.releases[agent] if number == START else None
+
         def step(agent: int, heard: NDArray[np.bool_]) -> LinearStep:
             weights = self.gamma * self.weights[self.problem.graph.edges_of(agent)] * heard
             own = {"model": self.gamma - float(weights.sum()), "before": 1 - self.gamma}
             return LinearStep({"model": own, "before": {"model": 1.0}}, {"model": weights})
 
         alpha = -self.parameters.step_size
-        return LinearMap(self.releases.__getitem__, {"model": alpha, "before": alpha}, step, {"model": "model"})
+        return LinearMap(released, {"model": alpha, "before": alpha}, step, {"model": "model"})
 
     def models(self, state: State) -> Array:
         """Every agent's estimate of the average."""

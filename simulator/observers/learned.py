@@ -16,7 +16,8 @@ from ...agents.suggestions import suggestion
 from ..language.observer_parameters import AGENTS, EVERYONE, NEIGHBOURS, ObserverParameters, ObservingParty
 from .data_flow import releases_heard
 from .deliveries import Deliveries
-from .linear_view import linear_epsilons
+from .linear_check import mistake_of
+from .linear_view import linear_view
 from .release_record import ReleaseRecord
 
 if TYPE_CHECKING:
@@ -74,12 +75,16 @@ class Learned:
     bounds : (k, n) int64
         Rank of the bound that proves it, among `BOUNDS`.
     delta : float
+    mistake : str
+        Why there is no linear bound although the protocol declares a linear map: where it differs from the run. Empty
+        otherwise.
     """
 
     parties: list[Party]
     epsilons: Array
     bounds: NDArray[np.int64]
     delta: float
+    mistake: str = ""
 
     def table(self, world: World) -> Frame:
         """Return a table of all pairs.
@@ -126,8 +131,17 @@ class Learned:
             if len(at):
                 yield f"distance {distance}", float(at.max())
 
-    def statements(self, protected: Flags, heard: str) -> list[dict[str, Any]]:
-        """Return for each group the largest and middle epsilon of protected agents, with the bounds that prove them."""
+    def _worst(self, rows: list[int], names: Sequence[str], protected: Flags) -> dict[str, str]:
+        """Return the names of the pair of observer and protected agent with the largest epsilon of some parties."""
+        values = np.where(protected, self.epsilons[rows], math.nan)
+        place, agent = np.unravel_index(np.nanargmax(values), values.shape)
+        return {"observer": self.parties[rows[int(place)]].name, "agent": names[int(agent)]}
+
+    def statements(self, protected: Flags, heard: str, names: Sequence[str]) -> list[dict[str, Any]]:
+        """Return statements on the epsilon of protected agents, one for each group of observers.
+
+        Each has the largest and the middle epsilon, the bounds that prove them, and the pair with the largest.
+        """
         found: list[dict[str, Any]] = []
         for group in dict.fromkeys(party.group for party in self.parties):
             rows = [k for k, party in enumerate(self.parties) if party.group == group]
@@ -142,6 +156,7 @@ class Learned:
                         "median": float(np.sort(values[there])[(there.sum() - 1) // 2]),
                         "delta": self.delta,
                         "bounds": [BOUNDS[k] for k in np.unique(bounds[there]).tolist()],
+                        **self._worst(rows, names, protected),
                     }
                 )
         return found
@@ -153,7 +168,11 @@ def needs_log(observers: ObserverParameters | None) -> bool:
 
 
 def learned(
-    world: World, deliveries: Deliveries | None, record: ReleaseRecord, observers: ObserverParameters
+    world: World,
+    deliveries: Deliveries | None,
+    record: ReleaseRecord,
+    observers: ObserverParameters,
+    values: Array | None = None,
 ) -> Learned:
     """Return what observers can have learned.
 
@@ -166,6 +185,8 @@ def learned(
     record : ReleaseRecord
         Its delta is that of the result.
     observers : ObserverParameters
+    values : (n, p) float64, optional
+        What agents have released at their starts, with which a declared linear map is checked (`mistake_of`).
 
     Raises
     ------
@@ -176,16 +197,17 @@ def learned(
     agents = world.setting.graph.agents
     everyone = np.tile(record.everyone, (len(parties), 1))
     epsilons, bounds = everyone.copy(), np.zeros((len(parties), agents), dtype=np.int64)
-    some = [k for k, party in enumerate(parties) if party.group != WORDS[EVERYONE]]
+    some, mistake = [k for k, party in enumerate(parties) if party.group != WORDS[EVERYONE]], ""
     if some and deliveries is not None and follows_data(world):
         copies = {k: _copies(deliveries, parties[k], observers.heard) for k in some}
         for k, counts in zip(some, releases_heard(deliveries, record, [copies[k] for k in some]), strict=True):
             flow = np.array([record.epsilon(agent, count) for agent, count in enumerate(counts.tolist())])
             epsilons[k], bounds[k] = np.minimum(flow, everyone[k]), BOUNDS.index(DATA_FLOW)
+        view = linear_view(world, deliveries)
+        mistake = "" if view is None else mistake_of(world, deliveries, view, values)
         pairs = [(copies[k], parties[k].members) for k in some]
-        once = all(len(charges) <= 1 for charges in record.charges)
-        exact = linear_epsilons(world, deliveries, pairs, delta) if once else None
-        for k, linear in zip(some if exact else (), exact or (), strict=True):
+        exact = [] if view is None or mistake else view.epsilons(deliveries, pairs, delta)
+        for k, linear in zip(some if exact else (), exact, strict=True):
             smaller = (linear <= epsilons[k]) & ~record.refused
             epsilons[k][smaller] = linear[smaller]
             bounds[k][smaller] = BOUNDS.index(LINEAR)
@@ -193,7 +215,7 @@ def learned(
         epsilons[k, party.members] = math.nan
         if party.source is not None:
             epsilons[k, np.arange(agents) != party.source] = math.nan
-    return Learned(parties, epsilons, bounds, delta)
+    return Learned(parties, epsilons, bounds, delta, mistake)
 
 
 def follows_data(world: World) -> bool:
@@ -213,9 +235,12 @@ def distances_of(world: World, parties: Sequence[Party]) -> NDArray[np.int64]:
 
     graph = world.setting.graph
     links = csr_array((np.ones(len(graph.heads)), graph.heads, graph.offsets), shape=(graph.agents, graph.agents))
-    apart = shortest_path(links, unweighted=True)
     ends = [one.members if one.members.any() else _tails(graph, one.slots) for one in parties]
-    nearest = np.array([apart[end].min(axis=0) if end.any() else np.zeros(graph.agents) for end in ends])
+    near = [end.all() or not end.any() for end in ends]
+    apart = np.zeros((0, 0)) if all(near) else shortest_path(links, unweighted=True)
+    nearest = np.array(
+        [np.zeros(graph.agents) if here else apart[end].min(axis=0) for end, here in zip(ends, near, strict=True)]
+    )
     return np.where(np.isfinite(nearest), nearest, -1).astype(np.int64)
 
 

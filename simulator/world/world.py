@@ -106,7 +106,8 @@ class World:
     attackers : Attackers, optional
         The others, if there are any.
     learned : callable, optional
-        ``learned(world, delta)`` gives what observers can have learned of agents' data by now, if the scenario has any.
+        ``learned(world, delta)`` gives what observers can have learned of agents' data by now, if the scenario has any;
+        ``learned.started(world, agent)`` notes that an agent has started.
     activations : int
         Steps of all agents so far.
     computing : Computing
@@ -197,7 +198,7 @@ class World:
                 exchange,
                 repeat=sessions.callers_repeat(self.traits, self.layout),
             )
-        self.learned: Callable[[World, float], Any] | None = None
+        self.learned: Any = None
         self.engine = ""
         self.form: StepForm | None = None
         self.remarks: tuple[str, ...] = ()
@@ -379,6 +380,8 @@ class World:
         """Let an agent begin with its start, which its neighbours may be told."""
         self.started[agent.index] = True
         self.transport.remember_start(agent, self.act("start", agent).sent_)
+        if self.learned is not None:
+            self.learned.started(self, agent.index)
 
     def tell_start(self, agent: Agent, *, joining: bool) -> None:
         """Tell present neighbours an agent's start, and a joining agent theirs, where starts are known."""

@@ -8,8 +8,7 @@ import pytest
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.dual_averaging import DualAveraging
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation
-from hushnet.simulator.observers import deliveries_of
-from hushnet.simulator.observers.linear_view import message_weights
+from hushnet.simulator.observers import deliveries_of, linear_view
 from hushnet.simulator.world.watchers import Observer
 
 from .worlds import DELTA, ENGINES, NOISE, found, gossip, ran
@@ -58,7 +57,7 @@ def test_weights_times_released_values_are_what_is_sent(case, engine):
     world, vectors = gossip(GRAPH, 6, engine=engine, **WORLDS[case]), Vectors()
     gossip(GRAPH, 6, engine=engine, observer=vectors, **WORLDS[case])
     deliveries = deliveries_of(world, world.observer)
-    _, weights, _ = message_weights(world, deliveries)
+    weights = linear_view(world, deliveries).sent
     keys = list(zip(deliveries.agent.tolist(), deliveries.tick.tolist(), strict=True))
     firsts = [keys.index((agent, min(tick for who, tick in keys if who == agent))) for agent in range(16)]
     released = np.linalg.solve(weights[firsts], [vectors.sent_at[keys[first]] for first in firsts])
@@ -73,6 +72,7 @@ def test_bounds_are_in_their_order(case, seed):
     world = gossip(GRAPH, 3, seed=seed, **WORLDS[case])
     check_order(world)
     result = found(world)
+    assert result.mistake == ""
     flow = flow_alone(world)
     assert (result.epsilons <= flow * (1 + 1e-9))[~np.eye(16, dtype=bool)].all()
     assert (result.epsilons < flow * 0.99).any()

@@ -15,7 +15,7 @@ from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 from hushnet.simulator.language.observer_parameters import ObserverParameters
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.randomness import Draws
-from hushnet.simulator.observers import deliveries_of, learned, release_record
+from hushnet.simulator.observers import Observing
 from hushnet.simulator.recording.message_log import MessageLog
 from hushnet.simulator.world.world import World
 
@@ -48,6 +48,8 @@ def ran(
     made = replace(made, clock=clock or made.clock, task=replace(made.task, train=rows), graph=edges, draws=Draws(seed))
     log = observer or MessageLog(None, made.task.ids, edges, whole=True)
     world = World(made, protocol, protocol_parameters(protocol, fields), observer=log)
+    if observer is None:
+        world.learned = Observing(ObserverParameters(against=["agents"]), log)
     ENGINES[engine].run(world)
     return world
 
@@ -60,10 +62,9 @@ def gossip(graph: nx.Graph, rounds: int, **given) -> World:
 
 def found(world: World, *against, heard="delivered", delta=DELTA):
     """What observers have learned by the end of a world's run."""
-    deliveries = deliveries_of(world, world.observer)
-    record = release_record(world, deliveries, delta)
     observers = ObserverParameters.model_validate({"against": list(against) or ["agents"], "heard": heard})
-    return learned(world, deliveries, record, observers)
+    world.learned.observers = observers
+    return world.learned(world, delta)
 
 
 def mu_of(epsilons):

@@ -107,10 +107,11 @@ def _rows_of(criterion: Criterion) -> Callable[[Reading], Rows]:
             known = np.isfinite(values) & np.array([one.started for one in together]) & reading.honest
             if "size_bins" not in reading.kept:
                 reading.kept["size_bins"] = size_bins(reading.task.train.counts)
+            bins, places = reading.kept["size_bins"]
             same = bool((known == known[0]).all())
             for begin, end in [(0, len(together))] if same else [(k, k + 1) for k in range(len(together))]:
                 mask = known[begin]
-                found = _statistics(criterion, values[begin:end, mask], *reading.kept["size_bins"], mask)
+                found = _statistics(criterion, values[begin:end, mask], bins, places, mask)
                 for one, own in zip(together[begin:end], found, strict=True):
                     one.found[criterion.name] = own
         yield from reading.found[criterion.name]

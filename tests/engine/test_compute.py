@@ -62,7 +62,7 @@ def test_a_step_hears_what_was_there_at_its_begin_and_wake_ups_meanwhile_are_ski
     assert [event[1] for event in log.of("sent") if event[2][0] == 0] == [2.5, 5.0]
     assert world.computing.spent(world.now).tolist() == [3.5, 0.0]
     assert world.computing.spent(4.0)[0] == 2.5
-    joules = dict(METRICS["energy"].compute(Reading(world, None, 1e-3)))
+    joules = dict(METRICS["energy"].compute(Reading(world, None, 1e-3, world.started)))
     assert joules == {"computing": 2.0 * 3.5, "sending": 0.25 * 4 * 16, "total": 7.0 + 16.0}
 
 

@@ -84,6 +84,7 @@ class BatchedDriver(Driver):
         self._all_charged = False
         self.transport.set_limits(world.setting.stop, record=world.recorded_steps, compiled=True)
         self.planned.plan.counts[EXACT] = world.exact_end
+        world.ledger.settle = self._charge
 
     def make_if_full(self) -> None:
         """Make the planned steps if there is no room for another one, or somebody looks at each."""
@@ -181,8 +182,9 @@ class BatchedDriver(Driver):
         self.transport.notes.tell()
         if final:
             self.transport.notes.keep()
-        self._charge(final=final)
         if final:
+            self._charge(final=True)
+            self.world.ledger.settle = None
             for agent in self.world.agents.made.values():
                 agent.updates = int(run.agents.updates[agent.index])
 
@@ -279,7 +281,7 @@ class BatchedDriver(Driver):
         """Note the time at which a window has stopped to let something happen."""
         self.world.ahead = now
 
-    def _charge(self, *, final: bool) -> None:
+    def _charge(self, *, final: bool = False) -> None:
         """Charge planned messages: an agent's first at once, which makes its epsilon infinite; the rest at the end."""
         self.planned.charges.settle(self.world.ledger, self.world.now)
         if self._all_charged and not final:

@@ -309,10 +309,8 @@ class WakeWindows(BatchedDriver):
 
     @override
     def next_event(self) -> tuple[float, int] | None:
-        run = self.transport.tables
-        if run.counts[tallies.HEAP] == 0:
-            return None
-        return float(run.wakes.time[0]), WAKE + int(run.wakes.agent[0])
+        run = self.transport.plain
+        return (run.wakes.time[0], WAKE + run.wakes.agent[0]) if run.counts[tallies.HEAP] else None
 
     @override
     def window(self, limit: float, forced: bool) -> Pause:
@@ -359,7 +357,7 @@ class Broadcasts(WakeWindows):
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
         """Run a window, which ends where availability is not known."""
         assert self.presence is not None
-        top = float(self.transport.tables.wakes.time[0])
+        top = self.transport.plain.wakes.time[0]
         if self.presence.drawn <= top < math.inf:
             self._look_ahead(top, limit)
         return windows.run_window(self.transport.tables, None, min(limit, self.presence.drawn), forced, 0, *self._call)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import lru_cache
 from hashlib import blake2b
@@ -86,7 +86,14 @@ class Ledger:
         infinite; empty if nothing speaks against it.
     unlooked : mapping of int to str
         Agents about whom alone nothing was shown, and why, which makes their verified epsilon infinite.
+
+    Attributes
+    ----------
+    settle : callable or None
+        Charges what an engine has still to charge; called before anything is read.
     """
+
+    settle: Callable[[], None] | None = None
 
     def __init__(
         self,
@@ -275,6 +282,7 @@ class Ledger:
         public = self.strict and self.assumed_public
         inputs = [f"strict, and treated as public: {', '.join(self.assumed_public)}"] if public else []
         agents = list(agents)
+        self._settled()
         names = sorted({charge.mechanism for agent in agents for charge, _ in self._counts[agent]})
         doubts = [self._uses.doubt(name) for name in names]
         missed = [f"nothing was shown about its data: {self.unlooked[a]}" for a in agents if a in self.unlooked]
@@ -282,7 +290,12 @@ class Ledger:
         return _distinct([self.unproved, *inputs, *doubts, *reasons, *missed])
 
     def _kinds_of(self, agents: Iterable[int]) -> list[tuple[str, str, str]]:
+        self._settled()
         return [kind for agent in agents for kind in self._kinds[agent]]
+
+    def _settled(self) -> None:
+        if self.settle is not None:
+            self.settle()
 
     @property
     def _refuses(self) -> bool:
@@ -291,10 +304,15 @@ class Ledger:
 
     def releases(self, agent: int) -> int:
         """Number of releases that an agent was charged for."""
+        self._settled()
         return self._totals[agent]
 
     def histogram(self, agent: int) -> Counter[Charge]:
         """Count how often an agent was charged each charge."""
+        self._settled()
+        return self._histogram(agent)
+
+    def _histogram(self, agent: int) -> Counter[Charge]:
         counts: Counter[Charge] = Counter()
         for (charge, _), count in self._counts[agent].items():
             counts[charge] += count
@@ -318,6 +336,7 @@ class Ledger:
         """
         if which not in get_args(Which):
             raise ValueError(f"epsilon is one of {', '.join(get_args(Which))}, not {which}.")
+        self._settled()
         if which != "claimed" and self._refuses:
             return np.full(self.agents, math.inf)
         seen, values = self._epsilons.get((which, delta), ([0] * self.agents, np.zeros(self.agents)))
@@ -325,7 +344,7 @@ class Ledger:
         for agent, total in enumerate(self._totals):
             if total == seen[agent]:
                 continue
-            histogram = self.histogram(agent)
+            histogram = self._histogram(agent)
             key = tuple(sorted(histogram.items()))
             if key not in known:
                 known[key] = evaluate(which, histogram, delta, self._claimed_by)
@@ -348,6 +367,7 @@ class Ledger:
         """One row per agent and charge."""
         import pandas as pd
 
+        self._settled()
         rows: list[dict[str, Any]] = []
         for agent, counts in enumerate(self._counts):
             for (charge, source), count in sorted(counts.items(), key=lambda item: (item[0][0], item[0][1] or "")):

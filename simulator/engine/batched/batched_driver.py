@@ -84,6 +84,7 @@ class BatchedDriver(Driver):
         self._all_charged = False
         self.transport.set_limits(world.setting.stop, record=world.recorded_steps, compiled=True)
         self.planned.plan.counts[EXACT] = world.exact_end
+        world.ledger.settle = self._charge
 
     def make_if_full(self) -> None:
         """Make the planned steps if there is no room for another one, or somebody looks at each."""
@@ -181,8 +182,9 @@ class BatchedDriver(Driver):
         self.transport.notes.tell()
         if final:
             self.transport.notes.keep()
-        self._charge(final=final)
         if final:
+            self._charge(final=True)
+            self.world.ledger.settle = None
             for agent in self.world.agents.made.values():
                 agent.updates = int(run.agents.updates[agent.index])
 
@@ -279,7 +281,7 @@ class BatchedDriver(Driver):
         """Note the time at which a window has stopped to let something happen."""
         self.world.ahead = now
 
-    def _charge(self, *, final: bool) -> None:
+    def _charge(self, *, final: bool = False) -> None:
         """Charge planned messages: an agent's first at once, which makes its epsilon infinite; the rest at the end."""
         self.planned.charges.settle(self.world.ledger, self.world.now)
         if self._all_charged and not final:
@@ -307,10 +309,8 @@ class WakeWindows(BatchedDriver):
 
     @override
     def next_event(self) -> tuple[float, int] | None:
-        run = self.transport.tables
-        if run.counts[tallies.HEAP] == 0:
-            return None
-        return float(run.wakes.time[0]), WAKE + int(run.wakes.agent[0])
+        run = self.transport.plain
+        return (run.wakes.time[0], WAKE + run.wakes.agent[0]) if run.counts[tallies.HEAP] else None
 
     @override
     def window(self, limit: float, forced: bool) -> Pause:
@@ -357,7 +357,7 @@ class Broadcasts(WakeWindows):
     def run_compiled(self, limit: float, forced: bool) -> tuple[int, int, float]:
         """Run a window, which ends where availability is not known."""
         assert self.presence is not None
-        top = float(self.transport.tables.wakes.time[0])
+        top = self.transport.plain.wakes.time[0]
         if self.presence.drawn <= top < math.inf:
             self._look_ahead(top, limit)
         return windows.run_window(self.transport.tables, None, min(limit, self.presence.drawn), forced, 0, *self._call)

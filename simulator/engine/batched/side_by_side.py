@@ -126,7 +126,9 @@ class StepsSideBySide(BatchMaker):
     def _join_plans(self, totals: Sequence[int]) -> None:
         """Put the runs' steps and what they read one after the other, with the places of agents and rows here."""
         plans = [part.plan for part in self._parts]
-        steps = np.concatenate([plan.steps[:total] for plan, total in zip(plans, totals, strict=True)])
+        steps = np.empty(sum(totals), dtype=plans[0].steps.dtype)
+        for plan, total, end in zip(plans, totals, np.cumsum(totals), strict=True):
+            steps[end - total : end] = plan.steps[:total]
         ends = [int(plan.counts[READS]) for plan in plans]
         reads, news = (
             [getattr(plan, name)[:end] for plan, end in zip(plans, ends, strict=True)] for name in ("reads", "news")
@@ -137,9 +139,7 @@ class StepsSideBySide(BatchMaker):
             column = steps[name]
             column += np.where(column >= 0, np.repeat(shift, totals), 0)
         shifted = [np.where(own >= 0, own + row, -1) for own, row in zip(reads, self._rows.tolist(), strict=False)]
-        self.plan = self.plan._replace(
-            steps=steps.view(plans[0].steps.dtype), reads=np.concatenate(shifted), news=np.concatenate(news)
-        )
+        self.plan = self.plan._replace(steps=steps, reads=np.concatenate(shifted), news=np.concatenate(news))
 
     @override
     def _levels(self, total: int) -> Ranks:

@@ -27,6 +27,7 @@ PROTOCOLS: dict[str, str] = {
     "decentralised_sgd": ".decentralised_sgd:DecentralisedSGD",
     "dual_averaging": ".dual_averaging:DualAveraging",
     "edge_consensus_admm": ".edge_consensus_admm:EdgeConsensusAdmm",
+    "epidemic_learning": ".epidemic_learning:EpidemicLearning",
     "extra": ".extra:Extra",
     "feature_sgd": ".feature_sgd:FeatureSgd",
     "feature_sharing": ".feature_sharing:FeatureSharing",

@@ -138,6 +138,8 @@ CASES = [
     Case("ad_psgd", {"batch": 2}),
     Case("stochastic_gradient_push"),
     Case("choco_sgd", {"compression": "random_k"}),
+    Case("epidemic_learning"),
+    Case("epidemic_learning", {"batch": 2, **PATIENT}),
     Case("stochastic_gradient_push", {"batch": 2, **PATIENT}),
     Case("decentralised_sgd"),
     Case("decentralised_sgd", {"aggregation": "median"}),

@@ -33,6 +33,7 @@ SHIPPED = {
         {"privacy": GIVEN, "batch": 2, "gamma": 1.0, "sampling": "poisson"},
     ],
     "edge_consensus_admm": [{}],
+    "epidemic_learning": [{}, {"batch": 2, "local_steps": 2, "schedule": "rounds"}],
     "extra": [{}],
     "gradient_tracking": [{}],
     "local_dp_descent": [{"mu": 0.5, "privacy": {**GIVEN, "mechanism": "laplace", "updates": 1}}],

@@ -89,6 +89,8 @@ CASES = [
     Case("ad_psgd", {}),
     Case("stochastic_gradient_push", {}),
     Case("choco_sgd", {"keep": 2}),
+    Case("epidemic_learning", {}),
+    Case("epidemic_learning", {"schedule": "rounds"}),
     Case("decentralised_sgd", {"aggregation": "geometric_median"}),
     Case("feature_sharing", {}, split=True),
     Case("feature_sharing", {"order": "gauss_seidel"}, split=True),

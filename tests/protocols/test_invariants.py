@@ -17,6 +17,7 @@ from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.decentralised_sgd import DecentralisedSGD
 from hushnet.protocols.algorithms.dual_averaging import DualAveraging
 from hushnet.protocols.algorithms.edge_consensus_admm import EdgeConsensusAdmm
+from hushnet.protocols.algorithms.epidemic_learning import EpidemicLearning
 from hushnet.protocols.algorithms.extra import Extra
 from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
 from hushnet.protocols.algorithms.gradient_tracking import GradientTracking
@@ -293,7 +294,7 @@ class StepsTooFarLate(StaleFeatureSharing):
         return over
 
 
-def goes_on_from_something_else(protocol):
+def goes_on_from_something_else(protocol, block="sent"):
     """A protocol that tells one vector and mixes another."""
 
     class Otherwise(protocol):
@@ -301,7 +302,7 @@ def goes_on_from_something_else(protocol):
 
         def step(self, me):
             self.steps.alone(me, super().step)
-            me.sent = 1.01 * me.sent
+            setattr(me, block, 1.01 * getattr(me, block))
 
     Otherwise.__name__ = f"{protocol.__name__}GoesOnFromSomethingElse"
     return Otherwise
@@ -362,6 +363,7 @@ MUTANTS = [
             "nids": Nids,
         }.items()
     ),
+    (goes_on_from_something_else(EpidemicLearning, "half"), Case("epidemic_learning"), {"half told"}),
     (ForgetsTheOldGradient, Case("gradient_tracking"), {"sum of trackers"}),
     (GainsTooMuch, Case("ad_psgd"), {"gained over an edge"}),
     (GivesTooMuch, Case("stochastic_gradient_push"), {"weight w"}),

@@ -19,6 +19,7 @@ ANY = (
     "ad_psgd",
     "choco_sgd",
     "decentralised_sgd",
+    "epidemic_learning",
     "extra",
     "gradient_tracking",
     "nids",

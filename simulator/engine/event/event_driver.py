@@ -132,6 +132,10 @@ class EventDriver(Driver):
         given = world.setting.network
         self._uplink, self._downlink = (Turns(rate, len(world.agents)) for rate in (given.uplink, given.downlink))
         self._departing = 0, 0
+        setting, self._opening = world.setting, None
+        if setting.changes is not None:
+            given = setting.graph, setting.task.ids, world.numbers, setting.draws, setting.base
+            self._opening = setting.changes.build(*given)
         self.transport.set_limits(world.setting.stop, record=world.recorded_steps, compiled=False)
 
     @override
@@ -244,6 +248,13 @@ class EventDriver(Driver):
         self.world.activations += 1
         self.check_limits(agent)
 
+    def opened(self, agent: Agent) -> NDArray[np.bool_]:
+        """(degree,) over which of its edges an agent sends now."""
+        if self._opening is None:
+            graph = self.world.setting.graph
+            return graph.opened[graph.edges_of(agent.index)]
+        return self._opening(agent.index, agent.tick, self.env.now)
+
     def is_up(self, _run: Any, agent: int, _time: float, _after: bool) -> bool:
         """True if an agent is present and up at this instant, in place of `hushnet.simulator.rules.lazy.is_up`."""
         one = self.world.agents[agent]
@@ -322,9 +333,9 @@ class EventBroadcasts(EventDriver):
         """Charge and send everything that a step gave out; what nobody can hear is not sent."""
         graph, transport = self.world.setting.graph, self.transport
         offsets: list[int] = transport.plain.offsets[agent.index : agent.index + 2].tolist()
-        first, last = offsets
+        opened = np.arange(*offsets)[self.opened(agent)] if messages else np.arange(0)
         for sent in messages:
-            edges = np.arange(first, last)[graph.opened[first:last]]
+            edges = opened
             if sent.to is not None:
                 edges = edges[np.isin(graph.heads[edges], sent.to)]
             if len(edges):

@@ -164,8 +164,11 @@ class EventRounds(EventDriver):
         """
         kinds, per_edge = list(self.world.layout.messages), addressed(self.world.setting.graph, agent.index, messages)
         said, edges = list[tuple[int, int, int, int]](), list[int]()
+        first, opened = self.world.setting.graph.edges_of(agent.index).start, self.opened(agent)
         for sent in messages:
-            over = [edge for edge, sents in per_edge.items() if any(one is sent for one in sents)]
+            over = [
+                edge for edge, sents in per_edge.items() if opened[edge - first] and any(one is sent for one in sents)
+            ]
             if over:
                 self.transport.remember(agent, sent, agent.tick)
                 row, kind = self.transport.keep(sent, agent.tick), kinds.index(sent.kind)

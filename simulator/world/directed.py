@@ -18,10 +18,9 @@ def check_directed(setting: Setting, traits: Traits, kind: str, rounds: RoundsSc
         With the topology.
     """
     if setting.changing and not traits.changing:
-        paired = " calls its neighbours itself" if traits.exchange == "pairwise" else " sends to all its neighbours"
         raise InputError(
-            f"makes a graph that changes, and the protocol {kind!r}{paired}; use epidemic_learning, or a graph "
-            "that stays as it is",
+            f"makes a graph that changes, and the protocol {kind!r} needs all edges open; use epidemic_learning or "
+            "gossip_learning, or a graph that stays as it is",
             field=("topology", "changes"),
         )
     if not setting.graph.directed:

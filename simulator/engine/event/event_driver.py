@@ -347,10 +347,10 @@ class EventBroadcasts(EventDriver):
         """Send a copy over each of some edges; with draws of its own where one was sent at the same tick."""
         network, rank, now = self.world.network, self._kinds.index(sent.kind), self.env.now
         attempts = network.attempts(agent.index, self.world.setting.graph.heads[edges], agent.tick, rank)
-        size, vectors = network.size(len(sent.vector)), self.world.layout.messages[sent.kind].vectors
+        size, vectors = self.transport.size(sent.kind, len(sent.vector)), self.world.layout.messages[sent.kind].vectors
         for attempt in dict.fromkeys(attempts):
             part, transmission = edges[np.equal(attempts, attempt)], attempt * KINDS + rank
-            row = self.transport.new_version(sent.vector, now, agent.tick)
+            row = self.transport.new_version(sent, now, agent.tick)
             self.draw_together(agent, part, transmission, size)
             self._begin_notes()
             run = self.transport.plain
@@ -415,7 +415,7 @@ class EventBroadcasts(EventDriver):
         rank, edge = divmod(slot, len(run.heads))
         people = int(run.heads[edge]), int(run.heads[run.reverse[edge]])
         sending = float(run.versions.sent_at[row]), int(run.versions.order[row]), int(run.versions.tick[row])
-        vector, size = self.transport.vector_of(row), int(run.versions.bytes[row])
+        vector, size = self.transport.vector_of(row, self._kinds[rank], people[0]), int(run.versions.bytes[row])
         return Message(*people, self._kinds[rank], vector, *sending, edge, size)
 
     def _react(self, agent: Agent, message: Message) -> None:

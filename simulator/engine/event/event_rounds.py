@@ -149,7 +149,7 @@ class EventRounds(EventDriver):
             vector = inbox.values[kind][slot].copy()
             vector.flags.writeable = False
             sent_at, tick = float(inbox.sent_at[kind][slot]), int(inbox.tick[kind][slot])
-            size = world.network.size(len(vector))
+            size = self.transport.size(kind, len(vector))
             messages.append(Message(int(heads[slot]), agent.index, kind, vector, sent_at, order, tick, slot, size))
         return messages
 
@@ -172,7 +172,7 @@ class EventRounds(EventDriver):
             if over:
                 self.transport.remember(agent, sent, agent.tick)
                 row, kind = self.transport.keep(sent, agent.tick), kinds.index(sent.kind)
-                self.draw_together(agent, np.array(over), kind, self.world.network.size(len(sent.vector)))
+                self.draw_together(agent, np.array(over), kind, self.transport.size(sent.kind, len(sent.vector)))
                 said.append((kind, row, len(edges), len(edges) + len(over)))
                 edges += over
         self.transport.tables.agents.silent[agent.index] = agent.silent

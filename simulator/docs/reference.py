@@ -25,6 +25,7 @@ TITLES = {
     "task": "Tasks",
     "model": "Models",
     "topology": "Topologies",
+    "changes": "Changes of the graph",
     "clock": "Clocks",
     "compute": "Times of steps",
     "latency": "Latencies",

@@ -318,6 +318,7 @@ class Experiment:
             base=self.loaded.base,
             assumed_public=(*scenario.topology.assumed_public(data[0]), *_tuned(parameters)),
             limits=scenario.limits.limits(),
+            changes=scenario.topology.changes,
             compute=scenario.compute,
             adversaries=scenario.adversaries and scenario.adversaries.build(*data, Draws(run.data_seed)),
         )

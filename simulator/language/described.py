@@ -31,6 +31,7 @@ SECTIONS = {
     "task": ("task",),
     "model": ("task", "model"),
     "topology": ("topology",),
+    "changes": ("topology", "changes"),
     "clock": ("clock",),
     "compute": ("compute",),
     "latency": ("network", "latency"),

@@ -23,6 +23,7 @@ _PLURALS = {
     "task": "tasks",
     "model": "models",
     "topology": "topologies",
+    "changes": "graph_changes",
     "clock": "clocks",
     "compute": "compute_times",
     "latency": "latencies",

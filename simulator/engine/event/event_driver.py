@@ -132,6 +132,10 @@ class EventDriver(Driver):
         given = world.setting.network
         self._uplink, self._downlink = (Turns(rate, len(world.agents)) for rate in (given.uplink, given.downlink))
         self._departing = 0, 0
+        setting, self._opening = world.setting, None
+        if setting.changes is not None:
+            given = setting.graph, setting.task.ids, world.numbers, setting.draws, setting.base
+            self._opening = setting.changes.build(*given)
         self.transport.set_limits(world.setting.stop, record=world.recorded_steps, compiled=False)
 
     @override
@@ -244,6 +248,13 @@ class EventDriver(Driver):
         self.world.activations += 1
         self.check_limits(agent)
 
+    def opened(self, agent: Agent) -> NDArray[np.bool_]:
+        """(degree,) over which of its edges an agent sends now."""
+        if self._opening is None:
+            graph = self.world.setting.graph
+            return graph.opened[graph.edges_of(agent.index)]
+        return self._opening(agent.index, agent.tick, self.env.now)
+
     def is_up(self, _run: Any, agent: int, _time: float, _after: bool) -> bool:
         """True if an agent is present and up at this instant, in place of `hushnet.simulator.rules.lazy.is_up`."""
         one = self.world.agents[agent]
@@ -322,9 +333,9 @@ class EventBroadcasts(EventDriver):
         """Charge and send everything that a step gave out; what nobody can hear is not sent."""
         graph, transport = self.world.setting.graph, self.transport
         offsets: list[int] = transport.plain.offsets[agent.index : agent.index + 2].tolist()
-        first, last = offsets
+        opened = np.arange(*offsets)[self.opened(agent)] if messages else np.arange(0)
         for sent in messages:
-            edges = np.arange(first, last)[graph.opened[first:last]]
+            edges = opened
             if sent.to is not None:
                 edges = edges[np.isin(graph.heads[edges], sent.to)]
             if len(edges):
@@ -336,10 +347,10 @@ class EventBroadcasts(EventDriver):
         """Send a copy over each of some edges; with draws of its own where one was sent at the same tick."""
         network, rank, now = self.world.network, self._kinds.index(sent.kind), self.env.now
         attempts = network.attempts(agent.index, self.world.setting.graph.heads[edges], agent.tick, rank)
-        size, vectors = network.size(len(sent.vector)), self.world.layout.messages[sent.kind].vectors
+        size, vectors = self.transport.size(sent.kind, len(sent.vector)), self.world.layout.messages[sent.kind].vectors
         for attempt in dict.fromkeys(attempts):
             part, transmission = edges[np.equal(attempts, attempt)], attempt * KINDS + rank
-            row = self.transport.new_version(sent.vector, now, agent.tick)
+            row = self.transport.new_version(sent, now, agent.tick)
             self.draw_together(agent, part, transmission, size)
             self._begin_notes()
             run = self.transport.plain
@@ -404,7 +415,7 @@ class EventBroadcasts(EventDriver):
         rank, edge = divmod(slot, len(run.heads))
         people = int(run.heads[edge]), int(run.heads[run.reverse[edge]])
         sending = float(run.versions.sent_at[row]), int(run.versions.order[row]), int(run.versions.tick[row])
-        vector, size = self.transport.vector_of(row), int(run.versions.bytes[row])
+        vector, size = self.transport.vector_of(row, self._kinds[rank], people[0]), int(run.versions.bytes[row])
         return Message(*people, self._kinds[rank], vector, *sending, edge, size)
 
     def _react(self, agent: Agent, message: Message) -> None:

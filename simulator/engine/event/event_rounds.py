@@ -149,7 +149,7 @@ class EventRounds(EventDriver):
             vector = inbox.values[kind][slot].copy()
             vector.flags.writeable = False
             sent_at, tick = float(inbox.sent_at[kind][slot]), int(inbox.tick[kind][slot])
-            size = world.network.size(len(vector))
+            size = self.transport.size(kind, len(vector))
             messages.append(Message(int(heads[slot]), agent.index, kind, vector, sent_at, order, tick, slot, size))
         return messages
 
@@ -164,12 +164,15 @@ class EventRounds(EventDriver):
         """
         kinds, per_edge = list(self.world.layout.messages), addressed(self.world.setting.graph, agent.index, messages)
         said, edges = list[tuple[int, int, int, int]](), list[int]()
+        first, opened = self.world.setting.graph.edges_of(agent.index).start, self.opened(agent)
         for sent in messages:
-            over = [edge for edge, sents in per_edge.items() if any(one is sent for one in sents)]
+            over = [
+                edge for edge, sents in per_edge.items() if opened[edge - first] and any(one is sent for one in sents)
+            ]
             if over:
                 self.transport.remember(agent, sent, agent.tick)
                 row, kind = self.transport.keep(sent, agent.tick), kinds.index(sent.kind)
-                self.draw_together(agent, np.array(over), kind, self.world.network.size(len(sent.vector)))
+                self.draw_together(agent, np.array(over), kind, self.transport.size(sent.kind, len(sent.vector)))
                 said.append((kind, row, len(edges), len(edges) + len(over)))
                 edges += over
         self.transport.tables.agents.silent[agent.index] = agent.silent

@@ -20,6 +20,7 @@ WORLDS = {
     "rounds": {"fields": {}, "network": {}},
     "momentum": {"fields": {"gossip": "chebyshev"}, "network": LOSSY},
     "patience": {"fields": {"schedule": PATIENT}, "network": LOSSY},
+    "cut short": {"fields": {"schedule": PATIENT}, "network": LOSSY, "time": 6.0},
     "own clocks": {"fields": {"schedule": "async"}, "network": LOSSY},
 }
 ITERATIVE = {
@@ -62,7 +63,7 @@ def test_weights_times_released_values_are_what_is_sent(case, engine):
     firsts = [keys.index((agent, min(tick for who, tick in keys if who == agent))) for agent in range(16)]
     released = np.linalg.solve(weights[firsts], [vectors.sent_at[keys[first]] for first in firsts])
     np.testing.assert_allclose(weights @ released, [vectors.sent_at[key] for key in keys], atol=1e-12)
-    assert len(keys) == 96
+    assert (len(keys) == 96) is (case != "cut short")
     assert (np.count_nonzero(np.abs(weights) > 1e-9, axis=1) > 3).mean() > 0.5
 
 

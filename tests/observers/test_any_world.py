@@ -69,7 +69,7 @@ def test_weights_times_released_values_are_what_is_sent(case, engine):
     released = np.linalg.solve(weights[firsts], [vectors.sent_at[keys[first]] for first in firsts])
     np.testing.assert_allclose(weights @ released, [vectors.sent_at[key] for key in keys], atol=1e-12)
     assert (len(keys) == 96) is (case != "cut short")
-    assert (np.count_nonzero(np.abs(weights) > 1e-9, axis=1) > 3).mean() > 0.5
+    assert (np.count_nonzero(np.abs(weights) > 1e-9, axis=1) > 3).mean() > (0.0 if case == "cut short" else 0.5)
 
 
 @pytest.mark.parametrize("case", WORLDS)

@@ -9,9 +9,8 @@ from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.dual_averaging import DualAveraging
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation
 from hushnet.simulator.observers import deliveries_of, linear_view
-from hushnet.simulator.world.watchers import Observer
 
-from .worlds import DELTA, ENGINES, NOISE, found, gossip, ran
+from .worlds import DELTA, ENGINES, NOISE, Vectors, found, gossip, ran
 
 GRAPH = nx.random_regular_graph(3, 16, seed=3)
 LOSSY = {"latency": {"kind": "exponential", "mean": 0.7}, "loss": 0.25}
@@ -36,24 +35,6 @@ ITERATIVE = {
     ),
     "exchanges in pairs": (ModelPropagation, {"alpha": 0.5, "privacy": {**NOISE, "updates": 1}}),
 }
-
-
-class Vectors(Observer):
-    """What every agent has sent, by its tick."""
-
-    def __init__(self):
-        self.sent_at = {}
-
-    def woke(self, world, agent):
-        """Nothing."""
-
-    def sent(self, world, message, delay, lost):
-        """Keep the vector."""
-        if len(message.vector):
-            self.sent_at[message.sender, message.tick] = message.vector
-
-    def arrived(self, world, message, up, newest):
-        """Nothing."""
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -105,8 +105,7 @@ class World:
     attackers : Attackers, optional
         The others, if there are any.
     learned : callable, optional
-        ``learned(world, delta)`` gives what observers can have learned of agents' data by now, if the scenario has any;
-        ``learned.started(world, agent)`` notes that an agent has started.
+        ``learned(world, delta)`` gives what observers can have learned by now; ``started`` notes an agent's start.
     activations : int
         Steps of all agents so far.
     stop_condition : StopCondition
@@ -174,12 +173,11 @@ class World:
             self.honest = ~adversaries.byzantine
             self.attackers = Attackers(adversaries.attack, adversaries.byzantine, self._attack_stream)
         self.step_tables.attackers = self.attackers
-        self.activations = 0
+        self.activations, self.ahead = 0, 0.0
         self.stop_condition = StopCondition(self.env, setting.stop, graph.agents)
         self.reactions = Reactions(setting.limits, task.ids)
         self.effort = Effort(setting.limits, task.ids, lambda: self.events)
         self.agents = Agents(graph.agents, self._come)
-        self.ahead = 0.0
         parts = graph, self.layout, self.network, self.ledger, self.agents
         self.transport = Transport(*parts, forms=forms_or_none(setting.network, self.clock), now=lambda: self.now)
         self.inbox = self.transport.inbox

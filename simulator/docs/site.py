@@ -41,6 +41,7 @@ CONTENTS = {
         "howto-data",
         "howto-graphs",
         "howto-adversaries",
+        "howto-observers",
         "howto-sweeps",
         "howto-budget",
         "howto-replay",

@@ -27,8 +27,8 @@ DISTANCE = "distance "
 """What begins the statistics of pairs at a distance."""
 AGENTS_ALONE = "each other agent by itself"
 """Group of observers that a map shows, as the table of a run calls it."""
-MOST_NAMES = 32
-"""Agents up to which each has its name beside the map."""
+MOST_NAMES = 12
+"""Names beside a map at most; of more agents every so many has one."""
 
 
 def numbers(collection: Collection, spec: Spec) -> Plot:
@@ -88,7 +88,7 @@ def _draw_map(axes: Axes, plot: Plot, collection: Collection, norm: Any, colours
     step = -(-len(order) // MOST_NAMES)
     places = list(range(0, len(order), step))
     labels = [literal(str(order[k])) for k in places]
-    axes.set_xticks([k + 0.5 for k in places], labels, rotation=90 if len(places) > 12 else 0)
+    axes.set_xticks([k + 0.5 for k in places], labels)
     axes.set_yticks([k + 0.5 for k in places], labels)
     axes.tick_params(length=0)
     axes.set_ylim(len(order), 0)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from ...agents.registry import Registry
 from ..metrics.costs import COSTS, TO_TARGET
-from ..metrics.epsilon import EPSILONS
+from ..metrics.epsilon import EPSILONS, PAIRS
 
 AXES = tuple(dict.fromkeys(("time", "activations", "vectors", "updates", "epochs", "bytes", *COSTS)))
 """What curves may have on their x axis."""
@@ -238,7 +238,7 @@ register(
         about="accuracy against privacy or cost, one mark per protocol and grid point",
         numbers=".frontier:numbers",
         draw=".frontier:draw",
-        x=(*EPSILONS, *COSTS, *TO_TARGET),
+        x=(*EPSILONS, PAIRS.name, *COSTS, *TO_TARGET),
         columns=("x", "x_low", "x_high", *MEANS),
         usual_x=EPSILONS[0],
         seeds="seeds (small)",

@@ -54,9 +54,9 @@ class Figure(Parameters):
     )
     x: str = "time"
     """time, activations, vectors, updates, epochs, bytes, messages, samples, protocol, or a name in the sweep; of a
-    frontier epsilon_verified, epsilon_claimed, time, activations, vectors, messages, bytes or one of those to target.
-    Vectors and messages do not count what agents exchange before their start; vectors_with_start and
-    messages_with_start do."""
+    frontier epsilon_verified, epsilon_claimed, epsilon_observers (of the worst pair), time, activations, vectors,
+    messages, bytes or one of those to target. Vectors and messages do not count what agents exchange before
+    their start; vectors_with_start and messages_with_start do."""
     rows: str | None = None
     """Second swept parameter of a heat map, from bottom to top."""
     facet: str | list[str] | None = None

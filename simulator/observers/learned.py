@@ -221,11 +221,12 @@ def learned(
 def follows_data(world: World) -> bool:
     """True if an agent's data reach others through its messages' contents alone.
 
-    Not so where a protocol decides by numbers what it sends, when, or to whom: then silence tells something, too.
+    Not so where a protocol decides by numbers what it sends, when, or to whom: then silence tells something, too; nor
+    where it has no messages, so that what it releases leaves in another way.
     """
     protocol, traits = world.protocol, world.traits
     chooses = protocol.decides or protocol.picks_partners or traits.trigger == "message"
-    return not (chooses or traits.central)
+    return bool(world.layout.messages) and not (chooses or traits.central)
 
 
 def distances_of(world: World, parties: Sequence[Party]) -> NDArray[np.int64]:

@@ -106,8 +106,7 @@ class World:
     attackers : Attackers, optional
         The others, if there are any.
     learned : callable, optional
-        ``learned(world, delta)`` gives what observers can have learned of agents' data by now, if the scenario has any;
-        ``learned.started(world, agent)`` notes that an agent has started.
+        ``learned(world, delta)`` gives what observers can have learned by now; ``started`` notes an agent's start.
     activations : int
         Steps of all agents so far.
     computing : Computing

@@ -115,6 +115,16 @@ def test_what_observers_could_learn_is_drawn_and_reported(tmp_path, monkeypatch)
     assert (row["observer"], row["agent"]) == (stated["observer"], stated["agent"])
 
 
+def test_what_leaves_without_a_message_counts_as_heard_by_all(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = {"kind": "local_dp", "privacy": PRIVACY}
+    task = {"kind": "epsilon_like", "agents": 6, "samples": 4, "dimension": 3, "loss": "logistic"}
+    plain = {**TINY, "task": task, "protocols": {"rows": rows}, "observers": ["agents"], "figures": []}
+    (stated,) = run(plain).manifests[0]["privacy"]["observers"]
+    assert stated["bounds"] == ["everyone"]
+    assert stated["worst"] > 0
+
+
 @pytest.mark.parametrize("kind", ["pairs", "by_distance"])
 def test_figures_of_observers_need_observers(kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -477,8 +477,8 @@ class StillRuns(PretendedRuns):
         found = super().final(key, metric, statistic, at=at)
         return found * 0 + found.iloc[0]
 
-    def curve(self, key, metric, x, statistic=None):
-        curves = super().curve(key, metric, x, statistic)
+    def curve(self, key, metric, x):
+        curves = super().curve(key, metric, x)
         return dict.fromkeys(curves, next(iter(curves.values())))
 
 
@@ -515,10 +515,10 @@ def test_the_record_before_a_first_hit_is_known():
     runs = Runs(pretended_collection(load("bellet2018-fig3")))
     level = number(1, 0, 3, {})
     assert runs.first(level, "cd", "accuracy", "vectors")[0] == 3000
-    assert runs.before(level, "cd", "accuracy", "vectors")[0] == 2000
-    assert runs.before(level, "cd", "accuracy", "vectors_with_start")[0] == 2060
-    assert runs.before(0.0, "cd", "accuracy", "vectors")[0] == 0
-    assert np.isinf(runs.before(2.0, "cd", "accuracy", "vectors")).all()
+    assert runs.first(level, "cd", "accuracy", "vectors", earlier=1)[0] == 2000
+    assert runs.first(level, "cd", "accuracy", "vectors_with_start", earlier=1)[0] == 2060
+    assert runs.first(0.0, "cd", "accuracy", "vectors", earlier=1)[0] == 0
+    assert np.isinf(runs.first(2.0, "cd", "accuracy", "vectors", earlier=1)).all()
 
 
 def test_the_best_of_a_sweep_is_chosen_on_the_other_seeds():

@@ -11,21 +11,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ...agents.errors import InputError
 from ..analysis.apart import set_apart
-from ..analysis.results import Collection
-from ..analysis.summary import with_half_width
-from ..analysis.trivial_values import at_places, axes_that_matter, baselines, measure_of, unbeaten, with_baselines
+from ..analysis.summary import parted, trivial_rows, with_half_width
+from ..analysis.trivial_values import measure_of, unbeaten
 from ..experiment.time_left import in_words
 from ..figures.figure_files import drawing, few_colours, picture
 from ..language.figure_style import FigureStyle
 from ..storage.files import put_file
 from .findings import judged
-from .judge import EXACT, FEWEST, Finding, Number, Verdict, measured
+from .judge import EXACT, FEWEST, Finding, Number, Verdict
 from .papers import Claim, Paper, PaperFigure
 from .reproduction_runs import Runs
 
@@ -265,24 +264,21 @@ def ours_text(claim: Claim) -> str:
 
 
 def trivial_predictions(runs: Runs) -> list[str]:
-    """What constant predictions come to in a figure's runs, and who does not beat them."""
-    apart = set_apart(runs.collection)
-    named = [
-        f"{name} {_by_place(apart, values)} ({measure_of(metric)})"
-        for metric in with_baselines(apart)
-        for name, values in baselines(apart, metric).items()
-    ]
+    """What constant predictions come to in a figure's runs, and who does not beat them.
+
+    A prediction that changes along a sweep is said from its smallest mean over seeds to its largest.
+    """
+    found: dict[tuple[str, str], list[Number]] = {}
+    for row in trivial_rows(runs.collection):
+        for column, (mean, half) in row.values.items():
+            name = row.label.strip("()"), measure_of(parted(column)[0])
+            found.setdefault(name, []).append(Number("", mean, half))
+    named = []
+    for (name, column), numbers in found.items():
+        ends = dict.fromkeys(number_text(end(numbers, key=lambda number: number.value)) for end in (min, max))
+        named.append(f"{name} {' to '.join(ends)}{' by point of the sweep' if len(ends) > 1 else ''} ({column})")
     listed = [f"Trivial predictions: {', '.join(named)}."] if named else []
-    return [*listed, *(said for said, _ in unbeaten(apart))]
-
-
-def _by_place(collection: Collection, values: Any) -> str:
-    """A trivial prediction's mean over runs; where it changes along a sweep, its smallest and its largest one."""
-    places = at_places(collection, axes_that_matter(collection, [values]))
-    known = [values[values.index.isin(runs)].dropna() for _, runs in places]
-    means = [measured("", here) for here in known if len(here)]
-    ends = [end(means, key=lambda mean: mean.value) for end in (min, max)]
-    return " to ".join(dict.fromkeys(map(number_text, ends))) + (" by point of the sweep" if len(means) > 1 else "")
+    return [*listed, *(said for said, _ in unbeaten(set_apart(runs.collection)))]
 
 
 def _means(runs: Runs, metric: str, down: str, across: str) -> list[list[str]]:

@@ -294,7 +294,11 @@ def _reads_with_patience(all_of: Deliveries, patience: float, graph: Any, silent
 
     def is_in_time(slot: int, number: int, due: float) -> bool:
         known = max(shown[slot], 0)
-        after = silent[graph.heads[slot]] and number > last[slot] and (last[slot] <= known or last[slot] in held[slot])
+        after = (
+            bool(silent[graph.heads[slot]])
+            and number > last[slot]
+            and (last[slot] <= known or last[slot] in held[slot])
+        )
         return number <= known or after or (number in held[slot] and held[slot][number].time <= due)
 
     for w, agent in enumerate(all_of.agent.tolist()):

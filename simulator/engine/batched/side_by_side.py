@@ -126,7 +126,7 @@ class StepsSideBySide(BatchMaker):
     def _join_plans(self, totals: Sequence[int]) -> None:
         """Put the runs' steps and what they read one after the other, with the places of agents and rows here."""
         plans = [part.plan for part in self._parts]
-        steps = np.empty(sum(totals), dtype=plans[0].steps.dtype)
+        steps: Any = np.empty(sum(totals), dtype=plans[0].steps.dtype)
         for plan, total, end in zip(plans, totals, np.cumsum(totals), strict=True):
             steps[end - total : end] = plan.steps[:total]
         ends = [int(plan.counts[READS]) for plan in plans]

@@ -21,6 +21,7 @@ from ....agents.availability import Timeline
 from ....agents.inbox import Message
 from ....protocols.base import Sent
 from ...network.network import KINDS
+from ...rules.clock_rules import count_step
 from ...rules.delivery import count_message, deliver, depart, release_version
 from ...rules.forms import PlainRules
 from ...tables.effects import ARRIVAL, ARRIVE, AVAILABILITY, WAKE
@@ -94,6 +95,7 @@ class EventDriver(Driver):
         self.observed = world.observer is not None
         self.plain = PlainRules(fate=self.fate, copy_out=_copy_out, schedule=self.schedule, **laws)
         self.views = PlainTables()
+        self._count_step = self.plain(count_step)
         self._happen = [self.happen]
         self.transport.set_limits(world.setting.stop, record=world.recorded_steps, compiled=False)
 
@@ -160,9 +162,8 @@ class EventDriver(Driver):
     def count(self, agent: Agent) -> None:
         """Count a completed step of an agent; record, and end the run, where that number asks for it."""
         agent.updates += 1
-        self.transport.plain.agents.updates[agent.index] = agent.updates
-        self.world.activations += 1
-        self.check_limits(agent)
+        if self._count_step(self.transport.plain, agent.index):
+            self.check_limits(agent)
 
     def is_up(self, _run: Any, agent: int, _time: float, _after: bool) -> bool:
         """True if an agent is present and up at this instant, in place of `hushnet.simulator.rules.lazy.is_up`."""

@@ -296,7 +296,7 @@ def _outside(instant: Instant, vectors: NDArray[np.float64]) -> NDArray[np.float
     if instant.zero_start or not len(solitary):  # who was not heard counts as zeros
         solitary = np.vstack([solitary, np.zeros((1, vectors.shape[1]))])
     low, high = solitary.min(axis=0), solitary.max(axis=0)
-    if len(vectors) and (vectors.min(axis=0) >= low).all() and (vectors.max(axis=0) <= high).all():  # as a rule
+    if (vectors >= low).all() and (vectors <= high).all():  # as a rule
         return np.zeros(len(vectors))
     return np.maximum(low - vectors, vectors - high).max(axis=1, initial=0.0)
 

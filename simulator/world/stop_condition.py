@@ -6,10 +6,13 @@ import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import simpy
+from numpy.typing import NDArray
 
 from ...agents.errors import LimitReached
 from ..network.setting import Limits, Stop
+from ..tables.tallies import ACTIVE, SHORT
 
 TIME_UP = "the time was up"
 """Why a run ended that was to last so long."""
@@ -22,6 +25,8 @@ class StopCondition:
     ----------
     env : simpy.Environment
     stop : Stop
+    counts : (COUNTERS,) int64
+        Of the run's tables, where rules count, too (`hushnet.simulator.tables.tallies`).
     agents : int
 
     Attributes
@@ -30,16 +35,12 @@ class StopCondition:
         Happens when the run is over.
     why : str
         Why it is over; empty until then.
-    active : int
-        Agents whose clock may still wake them.
-    short : int
-        Agents that may still make the updates asked for and have not made them yet.
     """
 
-    def __init__(self, env: simpy.Environment, stop: Stop, agents: int) -> None:
-        self.stop, self.why = stop, ""
+    def __init__(self, env: simpy.Environment, stop: Stop, counts: NDArray[np.int64], agents: int) -> None:
+        self.stop, self.counts, self.why = stop, counts, ""
         self.stopped = env.event()
-        self.active = self.short = agents
+        counts[[ACTIVE, SHORT]] = agents
 
     def end(self, why: str) -> None:
         """End the run, unless it is over already."""
@@ -49,16 +50,16 @@ class StopCondition:
 
     def retire(self, updates: int) -> None:
         """Note that an agent with so many updates will never step again."""
-        self.active -= 1
+        self.counts[ACTIVE] -= 1
         if self.stop.updates is not None and updates < self.stop.updates:
-            self.short -= 1
+            self.counts[SHORT] -= 1
         self.check()
 
     def check(self) -> None:
         """End once everybody has made the updates asked for or, without a time to run to, can never step again."""
-        if self.stop.updates is not None and self.short == 0:
+        if self.stop.updates is not None and self.counts[SHORT] == 0:
             self.end("every agent has made its updates")
-        if self.stop.time is None and self.active == 0:
+        if self.stop.time is None and self.counts[ACTIVE] == 0:
             self.end("every agent has finished")
 
     def check_vectors(self, vectors: int) -> None:
@@ -74,7 +75,7 @@ class StopCondition:
     def check_updates(self, updates: int) -> None:
         """Note that an agent has just made so many updates, and end if it was the last one asked for."""
         if self.stop.updates is not None and updates == self.stop.updates:
-            self.short -= 1
+            self.counts[SHORT] -= 1
             self.check()
 
 

@@ -107,8 +107,6 @@ class World:
         The others, if there are any.
     learned : callable, optional
         ``learned(world, delta)`` gives what observers can have learned by now; ``started`` notes an agent's start.
-    activations : int
-        Steps of all agents so far.
     computing : Computing
     stop_condition : StopCondition
     reactions : Reactions
@@ -175,14 +173,14 @@ class World:
             self.honest = ~adversaries.byzantine
             self.attackers = Attackers(adversaries.attack, adversaries.byzantine, self._attack_stream)
         self.step_tables.attackers = self.attackers
-        self.activations, self.ahead = 0, 0.0
-        self.stop_condition = StopCondition(self.env, setting.stop, graph.agents)
+        self.ahead = 0.0
         self.reactions = Reactions(setting.limits, task.ids)
         self.effort = Effort(setting.limits, task.ids, lambda: self.events)
         self.agents = Agents(graph.agents, self._come)
         parts = graph, self.layout, self.network, self.ledger, self.agents
         self.transport = Transport(*parts, forms=forms_or_none(setting.network, self.clock), now=lambda: self.now)
         self.inbox = self.transport.inbox
+        self.stop_condition = StopCondition(self.env, setting.stop, self.transport.tables.counts, graph.agents)
         self.rounds: RoundTables | None = None
         self.sessions: SessionTables | None = None
         if self.in_rounds:
@@ -215,6 +213,11 @@ class World:
     def traffic(self) -> Traffic:
         """Counts of what was sent so far: delivered, lost, dropped or in flight."""
         return self.transport.traffic
+
+    @property
+    def activations(self) -> int:
+        """Steps of all agents so far."""
+        return int(self.transport.tables.counts[tallies.ACTIVATIONS])
 
     @property
     def updates(self) -> NDArray[np.int64]:

@@ -124,20 +124,36 @@ class Growing(Protocol):
         me.model = -100.0 * me.model
 
 
+class Failing(Growing):
+    """A step fails soon after the objective has exploded."""
+
+    @staticmethod
+    @batched
+    def step(me):
+        me.model = -100.0 * me.model
+        if np.abs(me.model).max() > 1e9:
+            raise ArithmeticError("too large")
+
+
 EXPLODING = {
-    "protocols": {"Growing": {"kind": "Growing"}, "cd": {"kind": "coordinate_descent", "mu": 0.4}},
+    "protocols": {
+        "Growing": {"kind": "Growing"},
+        "Failing": {"kind": "Failing"},
+        "cd": {"kind": "coordinate_descent", "mu": 0.4},
+        "local": {"kind": "local"},
+    },
     "availability": {"kind": "always", "joins": {"share": 0.5, "between": [2, 6]}},
     "record": {"every": 0.2, "metrics": ["objective", "accuracy", "training_loss", "test_loss", "distance", "updates"]},
 }
 
 
-@pytest.mark.parametrize("together", [1, 3])
-def test_a_run_is_the_same_however_many_instants_are_measured_at_once(tmp_path, monkeypatch, together):
-    """With objectives that explode between, and agents that join between."""
-    scenario = {**SCENARIO, **EXPLODING}
-    perform(Experiment(load(scenario, extra={"Growing": Growing}), tmp_path / "usual"))
+@pytest.mark.parametrize(("together", "engine"), [(1, "batched"), (3, "batched"), (1, "event")])
+def test_a_run_is_the_same_however_many_instants_are_measured_at_once(tmp_path, monkeypatch, together, engine):
+    """With objectives that explode between, steps that fail after that, and agents that join."""
+    scenario, own = {**SCENARIO, **EXPLODING, "engine": engine}, {"Growing": Growing, "Failing": Failing}
+    perform(Experiment(load(scenario, extra=own), tmp_path / "usual"))
     monkeypatch.setattr(importlib.import_module("hushnet.simulator.experiment.execute"), "TOGETHER", together)
-    perform(Experiment(load(scenario, extra={"Growing": Growing}), tmp_path / "other"))
+    perform(Experiment(load(scenario, extra=own), tmp_path / "other"))
     usual = kept(tmp_path / "usual")
     assert usual == kept(tmp_path / "other")
     errors = [content["error"] for path, content in usual.items() if path.name == "manifest.json"]

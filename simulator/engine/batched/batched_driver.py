@@ -314,13 +314,10 @@ class WakeWindows(BatchedDriver):
 
     @override
     def window(self, limit: float, forced: bool) -> Pause:
-        stop, counts = self.world.stop_condition, self.transport.tables.counts
-        counts[tallies.ACTIVE], counts[tallies.SHORT] = stop.active, stop.short
+        counts = self.transport.tables.counts
         why, agent, now = self.run_compiled(limit, forced)
-        stop.active, stop.short = int(counts[tallies.ACTIVE]), int(counts[tallies.SHORT])
         if why not in (windows.REACHED, windows.IDLE, windows.FULL):
             self.stopped_at(float(now))
-        self.world.activations = int(counts[tallies.ACTIVATIONS])
         after_step = why in (windows.COUNTED, windows.SHOWN, windows.OVER, windows.FINISHED)
         self.tell(min(limit, float(now)), int(counts[tallies.BARRIER]) if after_step else EVER)
         return self.handle(why, agent)

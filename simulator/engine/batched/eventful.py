@@ -18,7 +18,6 @@ from ....protocols.steps.kernels import NO_LAW
 from ...network.randomness import check_transmission
 from ...tables import round_table as rounds
 from ...tables import session_table as sessions
-from ...tables import tallies
 from ...tables.effects import ENOUGH, FREE_COPIES, PATIENCE, WAKE, WORN
 from ...tables.round_table import EMPTY, RoundTables
 from ...tables.session_table import REFUSED_KIND, SessionTables, with_more_copies
@@ -78,17 +77,14 @@ class Exchanges(BatchedDriver):
     def window(self, limit: float, forced: bool) -> Pause:
         """Run a window, which ends where availability is not known."""
         assert self.presence is not None
-        stop, run, now = self.world.stop_condition, self.transport.tables, self.world.now
+        run, now = self.transport.tables, self.world.now
         if now >= self.presence.drawn:
             run = self.presence.draw(now, run)
             self.transport.tables = run = self.presence.forget(now, run)
-        run.counts[tallies.ACTIVE], run.counts[tallies.SHORT] = stop.active, stop.short
         until = min(limit, self.presence.drawn)
         arguments = self.sessions, self.agenda, until, forced, *self._call
         why, index = events.run_exchanges(self.transport.tables, *arguments)
-        stop.active, stop.short = int(run.counts[tallies.ACTIVE]), int(run.counts[tallies.SHORT])
         self.stopped_at(float(self.sessions.times[sessions.NOW]))
-        self.world.activations = int(run.counts[tallies.ACTIVATIONS])
         if self.transport.notes.told:
             self.planned.make()
         self.transport.notes.tell()
@@ -168,16 +164,13 @@ class EventfulRounds(WakeWindows):
     def init_clocks(self) -> Sequence[int]:
         """Round 1 begins at once, and nobody waits for who is silent from the start."""
         assert self._changes is not None
-        stop, counts = self.world.stop_condition, self.transport.tables.counts
-        counts[tallies.ACTIVE], counts[tallies.SHORT] = stop.active, stop.short
         self.tables.agents[:, rounds.IS_UP] = self._changes.up
         for agent in np.flatnonzero(self._changes.gone).tolist():
             self.tables.agents[agent, rounds.IS_GONE] = 1
             self.transport.tables.agents.silent[agent] = True
         self.agenda = events.with_room(self.agenda, len(self.tables.agents) + self._room)
         events.start_all(self.transport.tables, self.tables, self.agenda)
-        stop.active, stop.short = int(counts[tallies.ACTIVE]), int(counts[tallies.SHORT])
-        stop.check()
+        self.world.stop_condition.check()
         return ()
 
     @override

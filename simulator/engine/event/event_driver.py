@@ -23,6 +23,7 @@ from ....agents.inbox import Message
 from ....protocols.base import Sent
 from ...network.network import KINDS
 from ...network.randomness import BEYOND, quantise
+from ...rules.clock_rules import count_step
 from ...rules.delivery import count_message, deliver, depart, release_version
 from ...rules.forms import PlainRules
 from ...tables.effects import ARRIVAL, ARRIVE, AVAILABILITY, TIMER, WAKE
@@ -126,6 +127,7 @@ class EventDriver(Driver):
         self.observed = world.observer is not None
         self.plain = PlainRules(fate=self.fate, copy_out=_copy_out, schedule=self.schedule, **laws)
         self.views = PlainTables()
+        self._count_step = self.plain(count_step)
         self._happen, self._reach = [self.happen], [self._reach_downlink]
         self._computing: dict[int, simpy.Process] = {}
         self._turns: dict[int, simpy.Event] = {}
@@ -244,9 +246,8 @@ class EventDriver(Driver):
     def count(self, agent: Agent) -> None:
         """Count a completed step of an agent; record, and end the run, where that number asks for it."""
         agent.updates += 1
-        self.transport.plain.agents.updates[agent.index] = agent.updates
-        self.world.activations += 1
-        self.check_limits(agent)
+        if self._count_step(self.transport.plain, agent.index):
+            self.check_limits(agent)
 
     def opened(self, agent: Agent) -> NDArray[np.bool_]:
         """(degree,) over which of its edges an agent sends now."""

@@ -137,7 +137,6 @@ class EventRounds(EventDriver):
         self.step(agent)
         if agent.updates == updates:
             self.send(agent, ())  # it fell silent without a word, which its neighbours are told all the same
-        self.transport.plain.agents.updates[agent.index] = agent.updates
 
     def _shown(self, agent: Agent) -> list[Message]:
         """The messages that an agent's inbox shows for the first time, by neighbour and order of sending."""
@@ -182,7 +181,7 @@ class EventRounds(EventDriver):
 
     def _change(self, rule: Any, *arguments: Any) -> Any:
         """Let a rule change the tables, and do what it asks for."""
-        transport, world, stop = self.transport, self.world, self.world.stop_condition
+        transport, world = self.transport, self.world
         run, tables = transport.plain, self.views(world.rounds)
         if self._is_full(run.counts, tables.counts):
             self.transport.make_room(2, 0)
@@ -192,9 +191,7 @@ class EventRounds(EventDriver):
             transport.notes.make_room(self._room)
             run, tables = transport.plain, self.views(world.rounds)
         tables.now[0] = world.env.now
-        run.counts[tallies.ACTIVE], run.counts[tallies.SHORT] = stop.active, stop.short
         result = self.plain(rule)(run, tables, *arguments)
-        stop.active, stop.short = run.counts[tallies.ACTIVE], run.counts[tallies.SHORT]
         if self.observed:
             transport.notes.tell()
         self._heed(tables.counts)

@@ -55,8 +55,7 @@ class Deliveries:
     fate : (C,) int64
         Rank among `FATES`.
     made_by, read_by : (C,) int64
-        The step that sent it (`AT_START` for a start), and the first one that read it (`NOBODY` for none). Where steps
-        take time, one that is made while a copy arrives counts as its reader, although the next one is.
+        The step that sent it (`AT_START` for a start), and the first one that read it (`NOBODY` for none).
     """
 
     in_steps: bool

@@ -108,14 +108,13 @@ def linear_view(world: World, deliveries: Deliveries) -> LinearView | None:
     """Return the weights of all that was sent; None where that is not known to be linear in Gaussian releases.
 
     That is so if the protocol declares no linear map, or one that does not fit what has happened: agents have joined or
-    are byzantine, steps take time (so that what each has read is not known), noise is not Gaussian, or the weights are
-    too many.
+    are byzantine, noise is not Gaussian, or the weights are too many.
     """
     linear = world.protocol.linear_map()
     agents, steps = world.setting.graph.agents, len(deliveries.agent)
     if linear is None or not deliveries.in_steps or not (world.started & world.honest).all() or len(linear.sent) != 1:
         return None
-    if world.computing.takes_time or (deliveries.made_by[: np.count_nonzero(deliveries.order < 0)] != AT_START).any():
+    if (deliveries.made_by[: np.count_nonzero(deliveries.order < 0)] != AT_START).any():
         return None
     stated = [
         (agent, number, release)

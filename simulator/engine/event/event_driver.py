@@ -179,7 +179,8 @@ class EventDriver(Driver):
             tick += 1
             if agent.index in self._computing:
                 continue
-            agent.tick, agent.reactions = tick, 0
+            agent.tick = tick
+            agent.reactions = 0
             if self.is_awake(agent):
                 self._begin_step(agent)
         if agent.index in self._computing:

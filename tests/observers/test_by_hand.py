@@ -5,10 +5,11 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
+from hushnet.protocols.algorithms.decentralised_sgd import DecentralisedSGD
 from hushnet.simulator.network.clocks import Periodic
 from hushnet.simulator.observers import deliveries_of, linear_view
 
-from .worlds import ENGINES, Vectors, found, gossip, mu_of
+from .worlds import ENGINES, NOISE, Vectors, found, gossip, mu_of, ran
 
 LATE = {"latency": {"kind": "exponential", "mean": 3.0}}
 
@@ -31,6 +32,17 @@ def test_what_an_agent_learns_of_another_falls_with_their_distance(graph, rounds
     apart = np.array(nx.floyd_warshall_numpy(graph))
     for distance, mu in enumerate(by_distance, start=1):
         np.testing.assert_allclose(mu_of(result.epsilons)[apart == distance], mu, atol=1e-8)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_of_noisy_gradients_each_edge_holds_back_one(rounds, engine):
+    """The gradient form by data flow: of T releases with mu = 1/2, T + 1 - d have come d edges far."""
+    fields = {"order": "adapt_then_combine", "privacy": {**NOISE, "updates": rounds}}
+    result = found(ran(nx.path_graph(4), fields, protocol=DecentralisedSGD, engine=engine))
+    for distance in (1, 2, 3):
+        mu = np.sqrt(max(0, rounds + 1 - distance)) / 2
+        np.testing.assert_allclose(mu_of(result.epsilons)[0, distance], mu, atol=1e-8)
 
 
 def star_where(lost: bool):

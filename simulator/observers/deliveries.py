@@ -287,17 +287,15 @@ def _reads_with_patience(all_of: Deliveries, patience: float, graph: Any, silent
     A round that begins in time shows exactly the neighbours' round before it, another one the newest that is there. The
     last round of an agent that has fallen silent, as (n,) ``silent`` says, stands for all later ones.
     """
-    held, last = _held_rounds(all_of, len(graph.heads))
+    held, newest = _held_rounds(all_of, len(graph.heads))
+    ended = silent[graph.heads].tolist()
+    last = [number if end else math.inf for number, end in zip(newest, ended, strict=True)]
     read, shown = np.full(len(all_of.sent), NOBODY), [-1] * len(held)  # round 0 are starts
     before = np.zeros(graph.agents)
 
     def is_in_time(slot: int, number: int, due: float) -> bool:
         known = max(shown[slot], 0)
-        after = (
-            bool(silent[graph.heads[slot]])
-            and number > last[slot]
-            and (last[slot] <= known or last[slot] in held[slot])
-        )
+        after = number > last[slot] and (last[slot] <= known or last[slot] in held[slot])
         return number <= known or after or (number in held[slot] and held[slot][number].time <= due)
 
     for w, agent in enumerate(all_of.agent.tolist()):

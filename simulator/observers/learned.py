@@ -75,6 +75,8 @@ class Learned:
     bounds : (k, n) int64
         Rank of the bound that proves it, among `BOUNDS`.
     delta : float
+    reconstructed : (k, n) bool
+        Whether a value that an agent released without noise can be computed from what a party has heard.
     mistake : str
         Why there is no linear bound although the protocol declares a linear map: where it differs from the run. Empty
         otherwise.
@@ -84,6 +86,7 @@ class Learned:
     epsilons: Array
     bounds: NDArray[np.int64]
     delta: float
+    reconstructed: NDArray[np.bool_]
     mistake: str = ""
 
     def table(self, world: World) -> Frame:
@@ -93,7 +96,8 @@ class Learned:
         -------
         DataFrame
             Columns ``against`` (the group), ``observer`` (an agent's name or empty), ``agent``, ``distance`` (edges of
-            the graph from the observer's nearest end; -1 where there is no path), ``epsilon``, ``delta``, ``bound``.
+            the graph from the observer's nearest end; -1 where there is no path), ``epsilon``, ``delta``, ``bound``,
+            and ``reconstructed``.
         """
         names = np.array([str(one) for one in world.setting.task.ids], dtype=object)
         place, agent = np.nonzero(~np.isnan(self.epsilons))
@@ -107,6 +111,7 @@ class Learned:
                 "epsilon": self.epsilons[place, agent],
                 "delta": self.delta,
                 "bound": np.array(BOUNDS, dtype=object)[self.bounds[place, agent]],
+                "reconstructed": self.reconstructed[place, agent],
             }
         )
 
@@ -197,6 +202,7 @@ def learned(
     agents = world.setting.graph.agents
     everyone = np.tile(record.everyone, (len(parties), 1))
     epsilons, bounds = everyone.copy(), np.zeros((len(parties), agents), dtype=np.int64)
+    reconstructed = np.zeros((len(parties), agents), dtype=bool)
     some, mistake = [k for k, party in enumerate(parties) if party.group != WORDS[EVERYONE]], ""
     if some and deliveries is not None and follows_data(world):
         copies = {k: _copies(deliveries, parties[k], observers.heard) for k in some}
@@ -206,7 +212,9 @@ def learned(
         view = linear_view(world, deliveries)
         mistake = "" if view is None else mistake_of(world, deliveries, view, values)
         pairs = [(copies[k], parties[k].members) for k in some]
-        exact = [] if view is None or mistake else view.epsilons(deliveries, pairs, delta)
+        exact: list[Array] = []
+        if view is not None and not mistake:
+            exact, reconstructed[some] = view.epsilons(deliveries, pairs, delta), view.reconstructed(deliveries, pairs)
         for k, linear in zip(some if exact else (), exact, strict=True):
             smaller = (linear <= epsilons[k]) & ~record.refused
             epsilons[k][smaller] = linear[smaller]
@@ -215,7 +223,7 @@ def learned(
         epsilons[k, party.members] = math.nan
         if party.source is not None:
             epsilons[k, np.arange(agents) != party.source] = math.nan
-    return Learned(parties, epsilons, bounds, delta, mistake)
+    return Learned(parties, epsilons, bounds, delta, reconstructed, mistake)
 
 
 def follows_data(world: World) -> bool:

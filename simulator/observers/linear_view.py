@@ -1,4 +1,4 @@
-"""Exact view of an observer where all that is sent is linear in values that were released with Gaussian noise.
+"""Exact view of an observer where all that is sent is linear in released values, with Gaussian noise or without.
 
 What an observer has heard is M (x + noise), a row of M for every message and a column for every release but its own,
 which it knows. Multiplied by their noise's deviation sigma, columns have a common scale, and with an orthonormal basis
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 MOST_NUMBERS = 2**27
 """Numbers of all messages' weights at most (a GiB); runs with more have their bound by data flow."""
+KNOWN = 1e-9
+"""Squared distance of a unit vector from the span of what was heard up to which it counts as in it."""
 DEPENDENT = 1e-12
 """Relative size below which what a further message adds counts as rounding."""
 
@@ -84,8 +86,10 @@ class LinearView:
         Returns
         -------
         list of (n,) float64
-            0 for agents of the party itself.
+            0 for agents of the party itself; empty where a release is not Gaussian, and so without a bound.
         """
+        if not all(map(_is_gaussian, self.releases)):
+            return []
         noisy = np.array([release.noisy for release in self.releases], dtype=bool)
         scales = np.array([release.scale for release in self.releases])
         shifts = np.array([0.0 if release.free else 1.0 / release.multiplier for release in self.releases])
@@ -97,6 +101,34 @@ class LinearView:
             found.append(gaussian_epsilons(np.sqrt(squares), delta))
         return found
 
+    def reconstructed(
+        self, deliveries: Deliveries, parties: Sequence[tuple[NDArray[np.bool_], NDArray[np.bool_]]]
+    ) -> list[NDArray[np.bool_]]:
+        """Return whose values some parties can compute exactly, where no noise is added to them.
+
+        An agent's value is known if its unit vector is in the span of what was heard, the knowledge matrix of El Mrini,
+        Cyffers, Bellet (2024, arXiv 2402.10001).
+
+        Parameters
+        ----------
+        deliveries : Deliveries
+        parties : sequence of ((C,) bool, (n,) bool)
+            As of `epsilons`.
+
+        Returns
+        -------
+        list of (n,) bool
+            Agents of whom a value that was released without noise is known; not those of the party itself.
+        """
+        plain = np.array([not release.noisy and not release.free for release in self.releases], dtype=bool)
+        found: list[NDArray[np.bool_]] = []
+        for copies, own in parties:
+            unknown = np.flatnonzero(~own[self.owners])
+            basis = _basis(self.heard(deliveries, copies)[:, unknown])
+            known = plain[unknown] & ((basis**2).sum(axis=0) > 1 - KNOWN)
+            found.append(np.isin(np.arange(len(own)), self.owners[unknown[known]]))
+        return found
+
     def heard(self, deliveries: Deliveries, copies: NDArray[np.bool_]) -> Array:
         """(k, R) weights of the different messages among some (C,) copies."""
         made = np.unique(deliveries.made_by[copies])
@@ -105,10 +137,10 @@ class LinearView:
 
 
 def linear_view(world: World, deliveries: Deliveries) -> LinearView | None:
-    """Return the weights of all that was sent; None where that is not known to be linear in Gaussian releases.
+    """Return the weights of all that was sent; None where that is not known to be linear in what was released.
 
     That is so if the protocol declares no linear map, or one that does not fit what has happened: agents have joined or
-    are byzantine, noise is not Gaussian, or the weights are too many.
+    are byzantine, or the weights are too many.
     """
     linear = world.protocol.linear_map()
     agents, steps = world.setting.graph.agents, len(deliveries.agent)
@@ -122,7 +154,7 @@ def linear_view(world: World, deliveries: Deliveries) -> LinearView | None:
         for number in range(START, made)
         if (release := linear.released(agent, number)) is not None
     ]
-    if steps * len(stated) > MOST_NUMBERS or not all(_is_gaussian(release) for *_, release in stated):
+    if steps * len(stated) > MOST_NUMBERS:
         return None
     columns = {(agent, number): column for column, (agent, number, _) in enumerate(stated)}
     owners, numbers = (np.array([one[k] for one in stated], dtype=np.int64) for k in (0, 1))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
+from hushnet.protocols.algorithms.muffliato import Muffliato
 from hushnet.simulator.contract import ContractViolation, check_replay, protocol_parameters
 from hushnet.simulator.language.observer_parameters import ObserverParameters
 from hushnet.simulator.observers import deliveries_of, linear_view
 
 from .noisy_averaging import NoisyAveraging, StatesOneRelease, averaging, bounds_of
-from .worlds import DELTA, ENGINES, found, mu_of, ran
+from .worlds import DELTA, ENGINES, found, gossip, mu_of, ran
 
 NOISY = {"rounds": 3, "privacy": {"mechanism": "gaussian", "multiplier": 2.0, "clip": 0.2, "updates": 3}}
 LOSSY = {"latency": {"kind": "exponential", "mean": 0.7}, "loss": 0.25}
@@ -73,6 +74,23 @@ def test_a_release_names_those_that_it_may_depend_on():
     np.testing.assert_allclose(releases["scale"], releases["multiplier"] * releases["sensitivity"])
     assert set(releases["sensitivity"]) == {2 * 0.2 / 3}
     assert set(releases["dimension"]) == {3}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("protocol", [NoisyAveraging, Muffliato])
+@pytest.mark.parametrize("schedule", [None, "async", {"kind": "rounds", "patience": 0.5}])
+def test_bounds_are_linear_at_all_times(protocol, engine, schedule):
+    """In the middle of a run, with messages under way, no map is found wrong that is right."""
+    asked: list[tuple[str, bool]] = []
+    fields = {} if schedule is None else {"schedule": schedule}
+    if protocol is NoisyAveraging:
+        fields = fields if schedule == "async" else {}
+        averaging(nx.cycle_graph(6), 6, run=ran, engine=engine, network=LOSSY, fields=fields, mistakes=asked, time=8.0)
+    else:
+        gossip(nx.cycle_graph(6), 6, engine=engine, network=LOSSY, fields=fields, mistakes=asked, time=8.0)
+    assert {mistake for mistake, _ in asked} == {""}
+    assert len(asked) > 5
+    assert asked[-1][1]
 
 
 def test_the_contract_counts_releases_of_a_map():

@@ -16,6 +16,7 @@ from hushnet.simulator.language.observer_parameters import ObserverParameters
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.randomness import Draws
 from hushnet.simulator.observers import Observing
+from hushnet.simulator.observers.learned import BOUNDS, LINEAR
 from hushnet.simulator.recording.message_log import MessageLog
 from hushnet.simulator.world.watchers import Observer
 from hushnet.simulator.world.world import World
@@ -43,6 +44,18 @@ class Vectors(Observer):
         """Nothing."""
 
 
+class Asks:
+    """A recorder that asks observers at every record instant."""
+
+    def __init__(self, mistakes):
+        self.mistakes = mistakes
+
+    def sample(self, world, *, final):
+        """Keep what they say, and the bounds that they rely on."""
+        learned = world.learned(world, DELTA)
+        self.mistakes.append((learned.mistake, LINEAR in np.array(BOUNDS)[learned.bounds]))
+
+
 def ran(
     graph: nx.Graph,
     fields: dict,
@@ -54,9 +67,13 @@ def ran(
     clock=None,
     observer=None,
     features=None,
+    mistakes=None,
     **setting,
 ) -> World:
-    """A world that has run to its end, whose observer is a log of everything; each agent has three rows."""
+    """A world that has run to its end, whose observer is a log of everything; each agent has three rows.
+
+    ``mistakes`` is a list to which what observers say against its linear map is added at every time unit.
+    """
     network = NetworkParameters.model_validate(setting.pop("network", {}))
     made = small_setting(agents=len(graph), empty=False, network=network, time=time, **setting)
     tails, heads = np.array(sorted(map(sorted, graph.edges)), dtype=np.int64).reshape(-1, 2).T
@@ -68,7 +85,8 @@ def ran(
         rows = Table.from_owners(features, np.ones(len(owners)), owners, len(graph))
     made = replace(made, clock=clock or made.clock, task=replace(made.task, train=rows), graph=edges, draws=Draws(seed))
     log = observer or MessageLog(None, made.task.ids, edges, whole=True)
-    world = World(made, protocol, protocol_parameters(protocol, fields), observer=log)
+    recorded = {} if mistakes is None else {"every": 1.0, "recorder": Asks(mistakes)}
+    world = World(made, protocol, protocol_parameters(protocol, fields), observer=log, **recorded)
     if observer is None:
         world.learned = Observing(ObserverParameters(against=["agents"]), log)
     ENGINES[engine].run(world)

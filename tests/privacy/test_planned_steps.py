@@ -26,7 +26,11 @@ SHIPPED = {
         {"mu": 0.5, "privacy": GIVEN},
         {"mu": 0.5, "radius": 0.5, "privacy": {**GIVEN, "mechanism": "laplace"}},
     ],
-    "decentralised_sgd": [{}, {"order": "adapt_then_combine", "local_steps": 3, "batch": 2}],
+    "decentralised_sgd": [
+        {},
+        {"order": "adapt_then_combine", "local_steps": 3, "batch": 2},
+        {"order": "adapt_then_combine", "privacy": GIVEN},
+    ],
     "dual_averaging": [
         {"privacy": GIVEN, "sampling": "full", "gamma": 1.0},
         {"privacy": GIVEN, "batch": 2, "gamma": 1.0},

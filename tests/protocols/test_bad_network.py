@@ -83,6 +83,7 @@ CASES = [
     Case("push_sum_dual_averaging", {"privacy": SUBGRADIENT}),
     Case("decentralised_sgd", {}),
     Case("decentralised_sgd", {"order": "adapt_then_combine", "local_steps": 3}),
+    Case("decentralised_sgd", {"order": "adapt_then_combine", "privacy": GAUSSIAN}),
     Case("gradient_tracking", {}),
     Case("extra", {}),
     Case("nids", {}),

@@ -156,3 +156,17 @@ def bundle(
     else:
         path = write_bundle(results, out, with_data=with_data, say=lambda text: typer.echo(f"bundle: {text}", err=True))
         typer.echo(f"bundle: {path}")
+
+
+@app.command()
+def view(
+    results: Annotated[
+        Path, typer.Argument(metavar="RESULTS", help="A folder results/<scenario>, or results/.", parser=place)
+    ],
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, metavar="N", help="0 takes a free one.")] = 0,
+    trust_code: TrustCode = False,
+) -> None:
+    """Serve a local, read-only page about many experiments, live while they go on, until Ctrl-C."""
+    from ..view import serve
+
+    serve(results, port, typer.echo, trust_code=trust_code)

@@ -12,6 +12,7 @@ from hushnet.agents.errors import Divergence
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
+from hushnet.simulator.compare import compare
 from hushnet.simulator.experiment import Experiment, perform, run
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.language.yaml_source import read_text
@@ -85,6 +86,7 @@ def test_a_baseline_without_messages_does_not_feel_the_network_and_is_run_once_i
     assert one == two == three
     assert len(one[0]) == 3
     assert sorted(runs.values()) == ["base"] * 2 + ["cd"] * 6
+    assert not any("did not share" in said for said in compare(load_all(tmp_path / "swept")).warnings)
 
 
 def test_adding_a_protocol_or_a_metric_changes_nobody_elses_numbers(scenario, tmp_path):

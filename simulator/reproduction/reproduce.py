@@ -17,7 +17,7 @@ from ..storage.files import write_text
 from ..storage.provenance import run_id
 from .pages import Report, Row, Section, moved, overview, page, row_of, save_pictures
 from .papers import Paper, PaperFigure
-from .reproduction_plan import announce, count_runs, missing_data, scenario_of, select
+from .reproduction_plan import count_runs, missing_data, scenario_of, select
 from .reproduction_runs import Runs
 
 REPORT_INTERVAL = 60.0
@@ -136,7 +136,6 @@ def reproduce(
         If the name is unknown, or the number of processes is none.
     """
     chosen, place = select(papers, name, full=full), Place(results, quick, anew)
-    announce(chosen, quick=quick, say=say)
     failures, reports, moves = [], [], []
     with hire(jobs) as workers:
         for paper, figures in chosen:
@@ -259,6 +258,7 @@ def _run(
     """Run what is missing of a figure; a failure for every run that diverged or stalled."""
     loaded, began = place.scenario(figure, seeds), time.perf_counter()
     total, count, said = count_runs(loaded), 0, began
+    say(f"{figure.name}: {total} runs of {figure.scenario}")
 
     def beat(*_: object) -> None:
         nonlocal count, said

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from ...agents.errors import InputError
@@ -33,23 +33,6 @@ def select(
     if name not in named:
         raise InputError(f"unknown paper or figure {name!r}{suggestion(name, named)} admissible: {', '.join(named)}")
     return [named[name]]
-
-
-def announce(
-    chosen: Iterable[tuple[Paper, tuple[PaperFigure, ...]]], *, quick: bool, say: Callable[[str], None]
-) -> None:
-    """Say how many runs there are going to be; what is complete is not made again."""
-    seen = set()
-    for _, figures in chosen:
-        for figure in figures:
-            try:
-                runs = count_runs(scenario_of(figure, quick=quick))
-            except InputError:
-                continue  # It is said when its turn comes.
-            same = (figure.scenario, runs, tuple(figure.quick) if quick else ())
-            what = f"the same runs of {figure.scenario}" if same in seen else f"{runs} runs of {figure.scenario}"
-            seen.add(same)
-            say(f"{figure.name}: {what}")
 
 
 def scenario_of(figure: PaperFigure, *, quick: bool, seeds: int = 0, anew: int = 0) -> LoadedScenario:

@@ -16,9 +16,7 @@ import pandas as pd
 
 from ...agents.errors import InputError
 from ..analysis.aggregate import ALIASES, curves, final_values, resolve, wins
-from ..analysis.apart import set_apart
 from ..analysis.results import Collection
-from ..analysis.trivial_values import baselines
 from ..audit.verdicts import ROUNDING
 from ..metrics import more_is_better
 from ..storage.files import Frame
@@ -189,11 +187,6 @@ class Runs:
     def best_at(self, key: str, metric: str, path: str) -> str:
         """Which values of the field `best` takes, in words."""
         return ", ".join(f"{value:g}" for value in sorted(set(self._best(key, metric, path)[1].values())))
-
-    def baseline(self, name: str, metric: str) -> float:
-        """What a trivial prediction comes to, by its name; NaN where it was not recorded."""
-        found = baselines(set_apart(self.collection), metric)
-        return float(found[name].mean()) if name in found else math.nan
 
     def given(self, key: str, path: str = "", *, at: Point | None = None) -> Any:
         """What a protocol was given, or a field of it, by the runs' manifest; None where it has no such field."""

@@ -396,20 +396,6 @@ def test_full_runs_say_before_they_start_what_will_run(tmp_path, monkeypatch):
     assert before == ["tiny-fig1: 25 runs of bellet2018-fig3"]
 
 
-def test_runs_that_two_figures_share_are_counted_once(tmp_path, monkeypatch):
-    from hushnet.simulator.reproduction import reproduce as module
-
-    lines = []
-    monkeypatch.setattr(module, "perform", lambda experiment, **_: lines.append("running") or [])
-    figures = tiny_figure(), tiny_figure("tiny-fig2"), tiny_figure("tiny-fig3", seeds=10)
-    reproduce([tiny_paper(*figures)], results=tmp_path, say=lines.append)
-    assert lines[: lines.index("running")] == [
-        "tiny-fig1: 25 runs of bellet2018-fig3",
-        "tiny-fig2: the same runs of bellet2018-fig3",
-        "tiny-fig3: 50 runs of bellet2018-fig3",
-    ]
-
-
 def test_long_runs_give_signs_of_life(tmp_path, monkeypatch):
     from hushnet.simulator.reproduction import reproduce as module
 

@@ -174,7 +174,6 @@ class World:
         self.reactions = Reactions(setting.limits, task.ids)
         self.effort = Effort(setting.limits, task.ids, lambda: self.events)
         self.agents = Agents(graph.agents, self._come)
-        self.ahead = 0.0
         parts = graph, self.layout, self.network, self.ledger, self.agents
         self.transport = Transport(*parts, forms=forms_or_none(setting.network, self.clock), now=lambda: self.now)
         self.inbox = self.transport.inbox
@@ -194,7 +193,7 @@ class World:
                 repeat=sessions.callers_repeat(self.traits, self.layout),
             )
         self.learned: Callable[[World, float], Any] | None = None
-        self.engine = ""
+        self.ahead, self.engine = 0.0, ""
         self.form: StepForm | None = None
         self.remarks: tuple[str, ...] = ()
         self.peers = Peers(graph.agents, self._peer)

@@ -72,7 +72,7 @@ class RowSums:
             sums[ranks, agents] = self._of_changed(models, ranks * len(everybody) + agents)
         latest = self._sums
         for own, moved in zip(sums, changed, strict=True):
-            np.copyto(own, latest, where=~moved)
+            own[~moved] = latest[~moved]
             latest = own
         self._sums = latest
         return sums

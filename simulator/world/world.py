@@ -93,10 +93,8 @@ class World:
         Time that a compiled window between two of its events has come to.
     in_rounds : RoundsSchedule, optional
         How agents run in rounds, if they do.
-    rounds : RoundTables, optional
-        The state of rounds, where an engine keeps it; replaced when there is need for more room.
-    sessions : SessionTables, optional
-        The state of pairwise exchanges, if agents exchange in pairs; likewise.
+    rounds, sessions : RoundTables, SessionTables, optional
+        The state of rounds and of pairwise exchanges, where there are some; replaced when there is need for more room.
     private : bool
         Whether noise protects data, so that nothing ends the run but what is sent.
     started : (n,) bool
@@ -107,10 +105,7 @@ class World:
         The others, if there are any.
     learned : callable, optional
         ``learned(world, delta)`` gives what observers can have learned by now; ``started`` notes an agent's start.
-    computing : Computing
-    stop_condition : StopCondition
-    reactions : Reactions
-    effort : Effort
+    computing, stop_condition, reactions, effort : Computing, StopCondition, Reactions, Effort
     """
 
     def __init__(
@@ -173,7 +168,6 @@ class World:
             self.honest = ~adversaries.byzantine
             self.attackers = Attackers(adversaries.attack, adversaries.byzantine, self._attack_stream)
         self.step_tables.attackers = self.attackers
-        self.ahead = 0.0
         self.reactions = Reactions(setting.limits, task.ids)
         self.effort = Effort(setting.limits, task.ids, lambda: self.events)
         self.agents = Agents(graph.agents, self._come)
@@ -196,7 +190,7 @@ class World:
                 repeat=sessions.callers_repeat(self.traits, self.layout),
             )
         self.learned: Any = None
-        self.engine = ""
+        self.ahead, self.engine = 0.0, ""
         self.form: StepForm | None = None
         self.remarks: tuple[str, ...] = ()
         self.peers = Peers(graph.agents, self._peer)

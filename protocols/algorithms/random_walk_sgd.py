@@ -95,7 +95,7 @@ class RandomWalkSGD(GradientProtocol):
         me.send("taken", [number], me.public("the number of a step"), to=message.sender)
 
     def invariants(self) -> Declared:
-        """At most one agent holds the token."""
+        """The token is held by one agent at most."""
 
         def distance(instant: Instant) -> float:
             return max(float(instant.agent("walk")[:, HOLDS].sum()) - 1.0, 0.0)

@@ -17,7 +17,7 @@ from ...agents.parameters import Parameters
 from ...agents.tasks.extent import Extent, Files
 from ...agents.tasks.outline import Outline
 from ...agents.tasks.task import Task
-from .changes import ChangeParameters, FixedGraph
+from .graph_changes import ChangeParameters, FixedGraph
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -12,7 +12,7 @@ from ...agents.errors import InputError
 from ...agents.graph import Graph
 from ...agents.tasks.task import Task
 from .adversaries import Adversaries
-from .changes import FixedGraph, GraphChanges
+from .graph_changes import FixedGraph, GraphChanges
 from .network import NetworkParameters
 from .randomness import Draws
 

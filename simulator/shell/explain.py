@@ -99,7 +99,7 @@ def explain(asked: str) -> str:
         return field
     if found:
         raise InputError(f"{asked} may be {listed(found)}; give one of them")
-    near = nearest(asked, [*known, *(name.rpartition(".")[2] for name in known)])
+    near = nearest(asked, dict.fromkeys([*(name.rpartition(".")[2] for name in known), *known]))
     hint = f"; did you mean {near!r}?" if near else ";"
     raise InputError(f"nothing is called {asked!r}{hint} `hushnet list` names everything")
 

@@ -15,7 +15,7 @@ from hushnet.protocols.catalog import resolve
 from hushnet.simulator.contract import check_contract
 from hushnet.simulator.contract.bench import protocol_parameters, small_graph, small_setting, small_task
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
-from hushnet.simulator.network.changes import GRAPH_CHANGES
+from hushnet.simulator.network.graph_changes import GRAPH_CHANGES
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.network.topology import TOPOLOGIES

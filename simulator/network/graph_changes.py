@@ -95,7 +95,7 @@ class PeerSampling(GraphChanges):
 
 @GRAPH_CHANGES.register
 class RegularSampling(GraphChanges):
-    """At every tick a random directed graph in which all send to, and hear, as many (EL-Oracle, de Vos et al. 2023).
+    """Random directed graphs, one at every tick, in which all send to and hear as many (EL-Oracle, de Vos et al. 2023).
 
     Agents are put on a ring in random order, which is the same for all at their ticks of one number, and each sends to
     the next ones. It needs a complete graph.

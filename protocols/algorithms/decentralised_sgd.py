@@ -76,6 +76,8 @@ class DecentralisedSGDParameters(MixingParameters):
             raise FieldError("must be 1 with privacy: a step releases one gradient", "local_steps")
         if active(self.privacy) and self.batch is not None:
             raise FieldError("is for runs without privacy: noise is accounted for gradients of all rows", "batch")
+        if self.privacy is not None and (self.privacy.allocation != "uniform" or self.privacy.oracle_schedule):
+            raise FieldError("must be uniform, without oracle_schedule: all gradients count alike", "privacy")
         return self
 
 
@@ -112,7 +114,9 @@ class DecentralisedSGD(GradientRounds):
     def prepare(self) -> None:
         super().prepare()
         if self.parameters.privacy is not None:
-            self.step_noise = GradientNoise(self.parameters.privacy, self.problem.task)
+            updates = self.parameters.privacy.updates or 1
+            weights = np.full(updates, 1 / updates)
+            self.step_noise = GradientNoise(self.parameters.privacy, self.problem.task, weights=weights)
 
     @override
     def most_steps(self) -> float | None:

@@ -16,7 +16,7 @@ An agent's value is what one gradient step from zero gives, x_v = -alpha mean_k 
 (s - y)^2 and alpha = 1/2 it is the mean of y_k x_k, so that the task ``mean_estimation`` is averaging of means. W has
 Metropolis's weights, w_ij = 1 / (1 + max(degree i, degree j)).
 
-Where we depart: gamma is that of the authors' own code (github.com/totilas/muffliato), whose figures begin with
+Where we depart: gamma is that of the authors' own code (`totilas/muffliato`), whose figures begin with
 x^1 = W x^0 where we take x^{-1} = x^0; both keep the mean. The paper's network is synchronous and loses nothing. A
 neighbour that was never heard counts as the agent itself, and with ``patience`` the newest that is known of a neighbour
 stands for what did not come; the mean of all models then moves. The first message carries x_v^0, and the last one

@@ -84,6 +84,7 @@ CASES = [
     Case("decentralised_sgd", {}),
     Case("decentralised_sgd", {"order": "adapt_then_combine", "local_steps": 3}),
     Case("decentralised_sgd", {"order": "adapt_then_combine", "privacy": GAUSSIAN}),
+    Case("decentralised_sgd", {"privacy": TARGET}),
     Case("gradient_tracking", {}),
     Case("extra", {}),
     Case("nids", {}),

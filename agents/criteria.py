@@ -85,7 +85,7 @@ def _squared_errors(predictions: Array, labels: Array) -> Array:
     return (predictions - labels) ** 2
 
 
-MEAN_ERROR = r"\frac{1}{m_i} \sum_{k=1}^{m_i} (\hat{y}_{ik} - y_{ik})^2"
+MEAN_ERROR = r"\frac{1}{m_i} \sum_{k=1}^{m_i} ({\hat{y}{}}_{ik} - y_{ik})^2"
 register(
     Criterion(
         "accuracy",
@@ -95,7 +95,7 @@ register(
         more_is_better=True,
         high=1.0,
         classes=True,
-        formula=r"\frac{1}{m_i} \sum_{k=1}^{m_i} [\hat{y}_{ik} = y_{ik}]",
+        formula=r"\frac{1}{m_i} \sum_{k=1}^{m_i} [{\hat{y}{}}_{ik} = y_{ik}]",
     )
 )
 register(Criterion("rmse", "RMSE", _squared_errors, of_mean=np.sqrt, formula=rf"\left( {MEAN_ERROR} \right)^{{1/2}}"))

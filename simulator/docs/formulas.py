@@ -9,7 +9,7 @@ GREEK = re.compile("alpha|beta|gamma|delta|eta|theta|kappa|lambda|mu|nu|xi|pi|rh
 WORDS = {
     "sum": r"\sum", "grad": r"\nabla", "argmin": r"\operatorname{argmin}\,", "max": r"\max", "min": r"\min",
     "mean": r"\operatorname{mean}", "sqrt": r"\operatorname{sqrt}", "exp": r"\exp", "log": r"\log",
-    "eps": r"\varepsilon", "xhat": r"\hat{x}",
+    "eps": r"\varepsilon", "xhat": r"{\hat{x}{}}",
 }  # fmt: skip
 SIGNS = {
     "<-": r"\leftarrow ",
@@ -84,7 +84,7 @@ def _piece(found: re.Match[str], bars: int) -> str | None:
         return None if inner is None else f"{found['index'][0]}{{{inner}}}"
     if found["word"]:
         made = _word(found["word"])
-        return made and (rf"\tilde{{{made}}}" if found["tilde"] else made)
+        return made and (rf"{{\tilde{{{made}}}{{}}}}" if found["tilde"] else made)
     if found["bar"]:
         return r"\left\lVert " if bars % 2 == 0 else r" \right\rVert "
     if found["space"]:

@@ -36,7 +36,7 @@ TITLES = {
 """Titles of the pages about `SECTIONS`."""
 SYMBOLS = r"""
 Below, {math}`\theta_i` is agent i's model, {math}`s_{ik}` the score that it gives its k-th row and
-{math}`\hat{y}_{ik}` its prediction of the label {math}`y_{ik}`; {math}`m_i` is the number of its rows,
+{math}`{\hat{y}{}}_{ik}` its prediction of the label {math}`y_{ik}`; {math}`m_i` is the number of its rows,
 {math}`\varphi` the task's loss, {math}`t` the time, and {math}`H` are the honest agents that have joined: all, where
 nobody attacks and nobody comes late. Where features are split over parties, there is one model.
 """

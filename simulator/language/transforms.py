@@ -149,8 +149,11 @@ def grid(source: Source, axes: Sequence[Axis]) -> Iterator[tuple[dict[str, Any],
 def _check_swept(source: Source, path: str, field: Keys) -> None:
     keys = tuple(path.split("."))
     if keys[0] not in SWEEPABLE or not all(keys):
+        near = suggestion(keys[0], SWEEPABLE)
+        if keys[0] in (source.data.get("protocols") or {}):
+            near = f"; did you mean 'protocols.{path}'?"
         raise InputError(
-            f"cannot be swept{suggestion(keys[0], SWEEPABLE)} admissible are fields of {', '.join(SWEEPABLE)}, such as "
+            f"cannot be swept{near} admissible are fields of {', '.join(SWEEPABLE)}, such as "
             "network.loss; several that move together need zip: {path: values}",
             field=field,
         )

@@ -33,7 +33,7 @@ stop: {{time: 2}}
 record: {{every: 1.0, metrics: [accuracy, traffic]}}
 engine: event
 seeds: {seeds}
-sweep: {{network.loss: {{from: 0.0, to: 0.5, step: 0.02}}}}
+sweep: {{clock.rate: {{from: 1.0, to: 1.5, step: 0.02}}}}
 figures:
   - {{y: accuracy, x: time, facet: protocol}}
 """

@@ -112,7 +112,7 @@ def test_status_of_a_run_that_is_done_and_of_what_is_no_run(tmp_path, capsys):
     assert main(["status", str(out)]) == 0
     assert f"{out}: done, 4 of 4 runs\n" in capsys.readouterr().out
     (out / FILE).unlink()
-    assert status(out) == [f"{out}: 4 runs are there, and nobody is writing there"]
+    assert status(out) == [f"{out}: 3 runs are there, and nobody is writing there"]
     with pytest.raises(InputError, match="does not exist"):
         status(tmp_path / "nowhere")
 

@@ -41,6 +41,8 @@ class Criterion:
         Its largest value; the smallest is 0.
     classes : bool
         Whether labels are classes, so that trivial predictions are majorities and no means.
+    formula : str
+        The criterion of agent i and its m_i samples, in LaTeX, for the documentation.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Criterion:
     more_is_better: bool = False
     high: float = float("inf")
     classes: bool = False
+    formula: str = ""
 
     def number(self, scores: Array, labels: Array) -> Array:
         """(k,) the number of each of k rows with these scores."""
@@ -82,6 +85,18 @@ def _squared_errors(predictions: Array, labels: Array) -> Array:
     return (predictions - labels) ** 2
 
 
-register(Criterion("accuracy", "accuracy", _hits, _classes, more_is_better=True, high=1.0, classes=True))
-register(Criterion("rmse", "RMSE", _squared_errors, of_mean=np.sqrt))
-register(Criterion("mse", "mean squared error", _squared_errors))
+MEAN_ERROR = r"\frac{1}{m_i} \sum_{k=1}^{m_i} (\hat{y}_{ik} - y_{ik})^2"
+register(
+    Criterion(
+        "accuracy",
+        "accuracy",
+        _hits,
+        _classes,
+        more_is_better=True,
+        high=1.0,
+        classes=True,
+        formula=r"\frac{1}{m_i} \sum_{k=1}^{m_i} [\hat{y}_{ik} = y_{ik}]",
+    )
+)
+register(Criterion("rmse", "RMSE", _squared_errors, of_mean=np.sqrt, formula=rf"\left( {MEAN_ERROR} \right)^{{1/2}}"))
+register(Criterion("mse", "mean squared error", _squared_errors, formula=MEAN_ERROR))

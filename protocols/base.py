@@ -382,11 +382,11 @@ class Protocol(ABC):
         return {}
 
     def linear_map(self) -> LinearMap | None:
-        """Linear map from values that agents release at their starts to all that they send; by default there is none.
+        """Linear map from values that agents release to all that they send; by default there is none.
 
         With it, what an observer learns is bounded by what it sees of others' noise
-        (`hushnet.simulator.observers.linear_view`). A run takes it at its word: a map that does not give
-        what is sent makes that bound wrong.
+        (`hushnet.simulator.observers.linear_view`). Contract and run compare it with what is sent; where it gives
+        something else, there is no such bound.
         """
         return None
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ..agents.blocks import Width, whole_widths
 
 
@@ -21,6 +23,9 @@ class MessageKind:
         own block (under ``network.start: own``, or before a late neighbour joins).
     vectors : int
         Model-sized vectors that one message counts as in the traffic.
+    bits : int, optional
+        Bits that one message takes, where its numbers are sent in another form than as float64 (indices of 32 bits,
+        signs of one): the traffic counts whole bytes. The numbers themselves must be those that fit into them.
     addressed : bool
         Whether a step sends every neighbour a vector of its own: its message is (degree, width) then.
     """
@@ -28,10 +33,21 @@ class MessageKind:
     width: Width
     mirrors: str | None = None
     vectors: int = 1
+    bits: int | None = None
     addressed: bool = False
 
     def __post_init__(self) -> None:
         whole_widths(self.width)
+        if self.bits is not None and self.bits < 1:
+            raise ValueError(f"MessageKind: bits = {self.bits}: must be at least 1")
+
+    def size(self, numbers: int) -> int:
+        """Bytes of a message that carries this many numbers, without a header."""
+        return 8 * numbers if self.bits is None else (self.bits + 7) // 8
+
+    def width_of(self, agent: int) -> int:
+        """Numbers of a message of an agent."""
+        return int(self.width if np.ndim(self.width) == 0 else self.width[agent])  # type: ignore[index,arg-type]
 
 
 @dataclass(frozen=True)

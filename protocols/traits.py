@@ -40,6 +40,9 @@ class Traits:
         which an end goes on with an older round and the two never make up for the difference.
     directed : bool
         Whether it is right on directed graphs, where an agent does not hear everybody that it sends to.
+    changing : bool
+        Whether it is right on graphs that change, where an agent does not send to all its neighbours at each step: it
+        sees by ``me.is_new`` who has sent.
     instead : str, optional
         What a refusal of ``patience`` names beside ``resend_after``: a protocol that needs no rounds.
 
@@ -56,6 +59,7 @@ class Traits:
     central: bool = False
     needs_both_ends: bool = False
     directed: bool = False
+    changing: bool = False
     instead: str | None = None
 
     def __post_init__(self) -> None:

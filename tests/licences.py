@@ -69,7 +69,9 @@ def direct() -> dict[str, str]:
     found: dict[str, str] = {}
     for text in requires("hushnet") or []:
         wanted = Requirement(text)
-        what = next((extra for extra in ("report", "test", "docs") if f'"{extra}"' in str(wanted.marker)), "hushnet")
+        what = next(
+            (extra for extra in ("report", "view", "test", "docs") if f'"{extra}"' in str(wanted.marker)), "hushnet"
+        )
         found.setdefault(str(canonicalize_name(wanted.name)), what)
     return found
 

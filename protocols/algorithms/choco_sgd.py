@@ -4,20 +4,31 @@
 equation                                                 here
 =======================================================  ==============================================================
 x_i(t+1/2) = x_i(t) - eta grad f_i(x_i(t))               ``half``, at the end of a step
-q_i = Q(x_i(t+1/2) - xhat_i(t))                          ``message``: k values and their k indices
+q_i = Q(x_i(t+1/2) - xhat_i(t))                          ``message``
 xhat_j(t+1) = xhat_j(t) + q_j, of neighbours and itself  ``hat`` of itself, ``copy`` of each neighbour
 x_i(t+1) = x_i(t+1/2)                                    ``model``, at the beginning of the next step
     + gamma sum_j w_ij (xhat_j(t+1) - xhat_i(t+1))
 =======================================================  ==============================================================
 
-Q keeps k coordinates: the largest (top-k), or random ones. W has Metropolis's weights. Values and indices are sent as
-float64 numbers, and counted so: 16 bytes for a coordinate that is kept.
+W has Metropolis's weights. Q(v) of p coordinates, with values, or norms, of b bits and indices of 32, is one of
 
-Every difference has to be added once, so rounds repeat what is lost, and never go on without it.
+===========  ==================================================================================  =====================
+compression  Q(v)                                                                                bits of a message
+===========  ==================================================================================  =====================
+top_k        the k largest coordinates                                                           k (32 + b)
+random_k     k random ones                                                                       k (32 + b)
+sign         the sign of each, times their mean size                                             p + b
+quantise     |v| / (s tau) times sign(v_c) floor(s |v_c| / |v| + u_c), u_c uniform in [0, 1),    p (1 + log2(s+1)) + b
+             tau = 1 + min(p / s^2, sqrt(p) / s); Alistarh et al. 2017, scaled
+===========  ==================================================================================  =====================
+
+Values and norms are rounded to their `precision`, at both ends, and levels take whole bits. Every difference has to be
+added once, so rounds repeat what is lost, and never go on without it.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -27,7 +38,7 @@ from ...agents.errors import InputError
 from ...agents.parameters import Factor, Size
 from ..base import Layout, MessageKind, Problem, Traits
 from ..invariants import Declared, told_is_kept
-from ..steps import batched, choice, per_edge, received, segment_sum
+from ..steps import batched, choice, per_edge, received, segment_sum, uniform
 from .gradient_rounds import Array, GradientRounds, MixingParameters, gradient
 
 
@@ -35,10 +46,14 @@ class ChocoParameters(MixingParameters):
     """Choco-SGD: send some coordinates of a difference, and mix the copies that neighbours have of each other."""
 
     kind: Literal["choco_sgd"]
-    compression: Literal["top_k", "random_k"] = "top_k"
-    """Coordinates that are kept: the largest, or random ones."""
+    compression: Literal["top_k", "random_k", "sign", "quantise"] = "top_k"
+    """What is sent of a difference: its largest coordinates, random ones, signs and a mean size, or random levels."""
     keep: Size = 1
-    """Number k of coordinates that are sent, at most the model's."""
+    """Number k of coordinates that top_k and random_k send, at most the model's."""
+    levels: Size = 16
+    """Number s of levels of quantise."""
+    precision: Literal["float64", "float32", "float16"] = "float64"
+    """Type of the values that top_k and random_k send, and of the norms of the others."""
     consensus_step: Factor = 0.5
     """Step size gamma of the mixing; smaller for fewer coordinates."""
 
@@ -54,7 +69,8 @@ class ChocoSGD(GradientRounds):
     @classmethod
     @override
     def check_problem(cls, parameters: ChocoParameters, problem: Problem) -> None:
-        if parameters.keep > problem.task.dimension:
+        sparse = parameters.compression in ("top_k", "random_k")
+        if sparse and parameters.keep > problem.task.dimension:
             raise InputError(
                 f"{parameters.keep} coordinates cannot be kept of models of {problem.task.dimension}", field=("keep",)
             )
@@ -62,26 +78,26 @@ class ChocoSGD(GradientRounds):
     @override
     def layout(self) -> Layout:
         """The model, half a step further, and its copy at the neighbours, of whom an edge has theirs; differences."""
-        p, k = self.problem.task.dimension, 2 * self.parameters.keep
-        agent = {"model": p, "half": p, "hat": p, "sent": k}
-        return Layout(agent=agent, edge={"copy": p}, messages={"sent": MessageKind(k)})
+        given, p = self.parameters, self.problem.task.dimension
+        value = np.dtype(given.precision).itemsize * 8
+        if given.compression in ("top_k", "random_k"):
+            width, bits = 2 * given.keep, given.keep * (32 + value)
+        else:
+            each = 1 if given.compression == "sign" else 1 + math.ceil(math.log2(given.levels + 1))
+            width, bits = p, each * p + value
+        agent = {"model": p, "half": p, "hat": p, "sent": width}
+        return Layout(agent=agent, edge={"copy": p}, messages={"sent": MessageKind(width, bits=bits)})
 
     @staticmethod
     @batched
     def step(me: Any) -> None:
         """Add the neighbours' differences, mix, go along the gradient, and send the own difference."""
-        me.copy = me.copy + expanded(received(me), me.model.shape[1])
+        me.copy = me.copy + expanded(me, received(me))
         apart = me.copy - per_edge(me, me.hat)
         me.model = me.half + me.consensus_step * segment_sum(me, me.mixing_weight * apart)
         me.half = me.model - me.step_size * gradient(me, me.model)
-        difference, p = me.half - me.hat, me.model.shape[1]
-        kept: Any
-        if me.compression == "random_k":
-            kept = choice(me, p, me.keep)
-        else:
-            kept = np.argsort(-np.abs(difference), axis=1, kind="stable")[:, : me.keep]
-        me.sent = np.concatenate((np.take_along_axis(difference, kept, axis=1), kept), axis=1)
-        me.hat = me.hat + expanded(me.sent, p)
+        me.sent = compressed(me, me.half - me.hat)
+        me.hat = me.hat + expanded(me, me.sent)
         me.message = me.sent
 
     def invariants(self) -> Declared:
@@ -89,9 +105,35 @@ class ChocoSGD(GradientRounds):
         return (told_is_kept("sent", "sent", "Koloskova et al. 2019, algorithm 2: q is added at both ends"),)
 
 
-def expanded(messages: Array, dimension: int) -> Array:
-    """(B, p) vectors of (B, 2k) values and their different indices; zeros elsewhere."""
-    keep = messages.shape[1] // 2
+def compressed(me: Any, vectors: Array) -> Array:
+    """(B, width) messages that carry Q of (B, p) vectors."""
+    p, sizes = vectors.shape[1], np.abs(vectors)
+    if me.compression == "sign":
+        return rounded(me, sizes.mean(axis=1, keepdims=True)) * np.where(vectors < 0, -1.0, 1.0)
+    if me.compression == "quantise":
+        s = me.levels
+        norms = rounded(me, np.sqrt((vectors * vectors).sum(axis=1, keepdims=True)))
+        tau = 1.0 + min(p / s**2, math.sqrt(p) / s)
+        levels = np.minimum(np.floor(s * sizes / np.where(norms > 0, norms, 1.0) + uniform(me, p)), s)
+        return norms / (s * tau) * np.sign(vectors) * levels
+    kept: Any
+    if me.compression == "random_k":
+        kept = choice(me, p, me.keep)
+    else:
+        kept = np.argsort(-sizes, axis=1, kind="stable")[:, : me.keep]
+    return np.concatenate((rounded(me, np.take_along_axis(vectors, kept, axis=1)), kept), axis=1)
+
+
+def rounded(me: Any, values: Array) -> Array:
+    """Values as they are sent, in the precision of messages."""
+    return values.astype(me.precision).astype(np.float64)
+
+
+def expanded(me: Any, messages: Array) -> Array:
+    """(B, p) vectors of messages: of (B, 2k) values and their different indices, zeros elsewhere."""
+    if me.compression in ("sign", "quantise"):
+        return messages
+    keep, dimension = messages.shape[1] // 2, me.model.shape[1]
     out = np.zeros((len(messages), dimension))
     np.put_along_axis(out, messages[:, keep:].astype(np.int64), messages[:, :keep], axis=1)
     return out

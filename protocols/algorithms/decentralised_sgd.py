@@ -5,6 +5,8 @@ equation                 here
 =======================  ==================================================================================
 combine then adapt       x_i(t+1) = sum_j w_ij x_j(t) - alpha grad f_i(x_i(t)); Lian et al. 2017, lines 4 to 6
 adapt then combine       x_i(t+1) = sum_j w_ij (x_j(t) - alpha grad f_j(x_j(t)))
+noise                    grad f_i + nu_i, with the gradient of every example clipped: adapt then combine is then the
+                         gradient form of Muffliato with one gossip step a gradient (Cyffers et al. 2022)
 robust aggregation       in place of sum_j w_ij x_j, a rule of x_i and its neighbours' x_j that withstands byzantine
                          agents (`aggregation`; BRIDGE, Fang et al. 2022, has such rules combine then adapt)
 =======================  ==================================================================================
@@ -28,17 +30,23 @@ from ...agents.errors import FieldError, InputError
 from ...agents.parameters import MOST, Positive, Size
 from ..base import Problem, Traits
 from ..invariants import Declared, told_is_kept
+from ..noise import GradientNoise, active, check_all_rows
+from ..privacy.budget import Privacy
 from ..steps import (
     aggregated,
     batched,
     clipped_gossip,
     coordinate_median,
     coordinate_trimmed_mean,
+    draw_rows,
     geometric_median,
     krum,
+    loss_gradient,
     mixed,
+    perturbed,
 )
-from .gradient_rounds import Array, GradientRounds, MixingParameters, gradient
+from ..surroundings import Surroundings, check_slope
+from .gradient_rounds import Array, GradientRounds, MixingParameters
 
 
 class DecentralisedSGDParameters(MixingParameters):
@@ -57,11 +65,17 @@ class DecentralisedSGDParameters(MixingParameters):
     krum 2f + 2."""
     clip: Positive = 1.0
     """Radius tau of clipped_gossip."""
+    privacy: Privacy | None = None
+    """Noise on every gradient, of all rows of a linear model; after ``updates`` an agent falls silent."""
 
     @model_validator(mode="after")
     def _mixed_between(self) -> DecentralisedSGDParameters:
         if self.local_steps > 1 and self.order == "combine_then_adapt":
             raise FieldError("is for order: adapt_then_combine", "local_steps")
+        if active(self.privacy) and self.local_steps > 1:
+            raise FieldError("must be 1 with privacy: a step releases one gradient", "local_steps")
+        if active(self.privacy) and self.batch is not None:
+            raise FieldError("is for runs without privacy: noise is accounted for gradients of all rows", "batch")
         return self
 
 
@@ -85,6 +99,24 @@ class DecentralisedSGD(GradientRounds):
                 "geometric_median",
                 field=("byzantine",),
             )
+        if active(parameters.privacy) and (problem.task.first is not None or problem.task.classes > 2):
+            raise InputError("is for linear models with two classes or real labels", field=("privacy",))
+        check_all_rows(parameters.privacy, problem.task)
+
+    @classmethod
+    @override
+    def check_scenario(cls, parameters: DecentralisedSGDParameters, surroundings: Surroundings) -> None:
+        check_slope(parameters.privacy, surroundings.task.loss)
+
+    @override
+    def prepare(self) -> None:
+        super().prepare()
+        if self.parameters.privacy is not None:
+            self.step_noise = GradientNoise(self.parameters.privacy, self.problem.task)
+
+    @override
+    def most_steps(self) -> float | None:
+        return None if self.parameters.privacy is None else self.parameters.privacy.updates
 
     @staticmethod
     @batched
@@ -92,17 +124,23 @@ class DecentralisedSGD(GradientRounds):
         """Mix, then go along the gradient, at the model before or after the mixing."""
         combined = AGGREGATIONS[me.aggregation](me, me.sent)
         if me.order == "combine_then_adapt":
-            me.model = me.sent = combined - me.step_size * gradient(me, me.model)
+            me.model = me.sent = combined - me.step_size * noisy_gradient(me, me.model)
         else:
             me.model = combined
             for _ in range(me.local_steps):
-                combined = combined - me.step_size * gradient(me, combined)
+                combined = combined - me.step_size * noisy_gradient(me, combined)
             me.sent = combined
         me.message = me.sent
 
     def invariants(self) -> Declared:
         """Agents go on from what they have sent."""
         return (told_is_kept("sent", "sent", "Lian et al. 2017, algorithm 1: what is mixed is what was sent"),)
+
+
+def noisy_gradient(me: Any, model: Array) -> Array:
+    """Gradient of f_i at a model, with the step's noise if there is any."""
+    rows = None if me.batch is None else draw_rows(me, me.batch)
+    return perturbed(me, loss_gradient(me, model, rows)) + me.mu * model
 
 
 AGGREGATIONS: dict[str, Callable[[Any, Array], Array]] = {

@@ -16,9 +16,11 @@ An agent's value is what one gradient step from zero gives, x_v = -alpha mean_k 
 (s - y)^2 and alpha = 1/2 it is the mean of y_k x_k, so that the task ``mean_estimation`` is averaging of means. W has
 Metropolis's weights, w_ij = 1 / (1 + max(degree i, degree j)).
 
-Where we depart: the paper's network is synchronous and loses nothing. A neighbour that was never heard counts as the
-agent itself, and with ``patience`` the newest that is known of a neighbour stands for what did not come; the mean of
-all models then moves. The first message carries x_v^0, and the last one x_v^{T-1}, T = ``rounds``.
+Where we depart: gamma is that of the authors' own code (github.com/totilas/muffliato), whose figures begin with
+x^1 = W x^0 where we take x^{-1} = x^0; both keep the mean. The paper's network is synchronous and loses nothing. A
+neighbour that was never heard counts as the agent itself, and with ``patience`` the newest that is known of a neighbour
+stands for what did not come; the mean of all models then moves. The first message carries x_v^0, and the last one
+x_v^{T-1}, T = ``rounds``.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ from ...agents.parameters import Positive, Size
 from ...agents.tables import Shard
 from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, Traits
 from ..invariants import Declared, told_is_kept
-from ..linear_map import LinearMap, LinearStep
+from ..linear_map import START, LinearMap, LinearStep
 from ..noise import GradientNoise, check_all_rows
 from ..privacy.budget import Privacy
 from ..privacy.mechanisms import Release
@@ -162,13 +164,16 @@ class Muffliato(Protocol):
 
     @override
     def linear_map(self) -> LinearMap:
+        def released(agent: int, number: int) -> Release | None:
+            return self.releases[agent] if number == START else None
+
         def step(agent: int, heard: NDArray[np.bool_]) -> LinearStep:
             weights = self.gamma * self.weights[self.problem.graph.edges_of(agent)] * heard
             own = {"model": self.gamma - float(weights.sum()), "before": 1 - self.gamma}
             return LinearStep({"model": own, "before": {"model": 1.0}}, {"model": weights})
 
         alpha = -self.parameters.step_size
-        return LinearMap(self.releases.__getitem__, {"model": alpha, "before": alpha}, step, {"model": "model"})
+        return LinearMap(released, {"model": alpha, "before": alpha}, step, {"model": "model"})
 
     def models(self, state: State) -> Array:
         """Every agent's estimate of the average."""

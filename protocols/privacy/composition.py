@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 
 def basic_composition(epsilons: ArrayLike, counts: ArrayLike | None = None) -> float:
@@ -111,6 +111,30 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
         return 0.0
     upper = mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / delta))
     return root(lambda eps: _gaussian_log_delta(eps, mu) - math.log(delta), 0.0, upper)
+
+
+def gaussian_epsilons(mus: NDArray[np.float64], delta: float) -> NDArray[np.float64]:
+    """`gaussian_epsilon` of (k,) mus at once, by bisection from above."""
+    if delta <= 0:
+        return np.where(mus == 0, 0.0, math.inf)
+    mu = np.where((mus > 0) & np.isfinite(mus), mus, 1.0)
+    low, high = np.zeros(len(mu)), mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / delta))
+    for _ in range(52):
+        middle = (low + high) / 2
+        above = _gaussian_log_deltas(middle, mu) > math.log(delta)
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    none = (mus == 0) | (_gaussian_log_deltas(np.zeros(len(mu)), mu) <= math.log(delta))
+    return np.select([none, np.isinf(mus)], [0.0, math.inf], high)
+
+
+def _gaussian_log_deltas(epsilons: NDArray[np.float64], mus: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`_gaussian_log_delta` of (k,) epsilons and mus."""
+    from scipy.special import log_ndtr
+
+    upper = log_ndtr(mus / 2 - epsilons / mus)
+    gap = epsilons + log_ndtr(-mus / 2 - epsilons / mus) - upper
+    with np.errstate(divide="ignore"):
+        return np.where(gap < 0, upper + np.log(-np.expm1(np.minimum(gap, 0.0))), -math.inf)
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:

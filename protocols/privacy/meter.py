@@ -6,10 +6,8 @@ import math
 
 from .accounting import Charge
 from .budget import Budget
-from .composition import gaussian_mu, remaining_delta, three_bounds
-
-SLACK = 1 + 1e-9
-"""A plan spends its budget exactly, so the comparison forgives rounding."""
+from .composition import remaining_delta, three_bounds
+from .filters import SLACK, gaussian_limit
 
 
 class Meter:
@@ -27,7 +25,7 @@ class Meter:
         self.total = self.drift = self.square = self.logs = self.precision = 0.0
         self.others = 0
         curve = budget.delta > 0 and budget.by in ("gaussian", "verified")
-        self.limit = gaussian_mu(budget.epsilon, budget.delta) ** 2 * SLACK if curve else 0.0
+        self.limit = gaussian_limit(budget.epsilon, budget.delta) * SLACK if curve else 0.0
 
     @property
     def state(self) -> tuple[float, ...]:

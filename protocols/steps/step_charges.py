@@ -30,8 +30,8 @@ class ScaleMismatch(StepFailure):
     """A protocol's release names another noise scale than its `StepNoise.scales`, from which planned steps draw."""
 
 
-class _Unreadable(Exception):
-    """A release has read what a `StagedAgent` does not have; its name."""
+class Unreadable(Exception):
+    """Raised if a release reads what a `StagedAgent` does not have; the message is its name."""
 
 
 @final
@@ -62,7 +62,7 @@ class StagedAgent:
         return self.updates + 1
 
     def __getattr__(self, name: str) -> Any:
-        raise _Unreadable(name)
+        raise Unreadable(name)
 
 
 class NoiseColumns:
@@ -198,7 +198,7 @@ class StepCharges(NoiseColumns):
         for agent in np.flatnonzero(self.protocol.problem.task.train.counts > 0)[:1].tolist():
             try:
                 self._staged(agent, 0, 0.0)
-            except _Unreadable as missing:
+            except Unreadable as missing:
                 line = traceback.extract_tb(missing.__traceback__)[-2]
                 raise NotPlanned(
                     f"its release reads me.{missing} ({place(line.filename, line.lineno or 0)}); releases of "
@@ -260,7 +260,7 @@ class StepCharges(NoiseColumns):
         name = type(self.protocol).__name__
         try:
             release = self._staged(agent, stage, now)
-        except _Unreadable as missing:
+        except Unreadable as missing:
             raise StepFailure(
                 f"the release of {name} reads me.{missing} at stage {stage} of agent {agent}; releases of planned "
                 "steps depend on agent, data, neighbours and updates; or use engine: event"

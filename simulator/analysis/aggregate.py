@@ -33,6 +33,10 @@ class NothingRecorded(InputError):
     """Runs hold nothing of what is asked for, as luck or data decided."""
 
 
+FEWEST = 3
+"""Runs from which an interval is shown or judged by: of two it says next to nothing."""
+
+
 def power_near(values: ArrayLike) -> int:
     """The exponent of a power of 2 near the largest finite one of some values; 0 where there is none.
 

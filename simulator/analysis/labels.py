@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from ..metrics import metric_of
 from ..metrics.costs import LABELS
+from ..storage.dataset import word_for
 from .results import Collection
 
 
@@ -18,7 +18,7 @@ def words_of(name: str) -> str:
 
 def named(collection: Collection, path: str, usual: str, *, unit: bool = True) -> str:
     """Return the label of a swept parameter, with its unit: the figures' style's if it has one, else the default."""
-    label = _of(path, (collection.index.get("style") or {}).get("labels")) or usual
+    label = word_for(path, (collection.index.get("style") or {}).get("labels")) or usual
     measured, scale = swept_unit(collection, path) if unit else "", collection.index.get("time_unit")
     said = f"{measured} of {scale}" if scale and measured.endswith(("time unit", "time units")) else measured
     return f"{label} ({said})" if said else label
@@ -27,7 +27,7 @@ def named(collection: Collection, path: str, usual: str, *, unit: bool = True) -
 def swept_name(collection: Collection, path: str, *, whole: bool = False) -> str:
     """Return what a table calls a swept parameter: as the style says, or the last part of its path, or the whole."""
     styled = {name: (collection.index.get("style") or {}).get(name) for name in ("labels", "units")}
-    label, unit = (_of(path, words) for words in styled.values())
+    label, unit = (word_for(path, words) for words in styled.values())
     return (label or (path if whole else path.rpartition(".")[2])) + (f" ({unit})" if unit else "")
 
 
@@ -39,24 +39,19 @@ def plain_name(metric: str) -> str:
 
 def column_name(collection: Collection, metric: str, statistic: str = "") -> str:
     """Return what a table calls a metric: as the style says, or as a user has described it, or by its name."""
-    label = _of(metric, (collection.index.get("style") or {}).get("labels")) or plain_name(metric)
+    label = word_for(metric, (collection.index.get("style") or {}).get("labels")) or plain_name(metric)
     return f"{label} {statistic}" if statistic in ("gap", "worst") else label
 
 
 def swept_unit(collection: Collection, path: str) -> str:
     """Return the unit of a swept parameter, from the figures' style, else the schema; empty without a unit."""
-    said = _of(path, (collection.index.get("style") or {}).get("units"))
+    said = word_for(path, (collection.index.get("style") or {}).get("units"))
     if said is not None or path not in collection.grid:
         return said or ""
     from ..language.described import unit_of  # which loads all protocols, and most figures have no such axis
 
     found = dict.fromkeys(unit_of(path, manifest.get("scenario") or {}) for manifest in collection.manifests)
     return next(filter(None, found), "")
-
-
-def _of(path: str, words: Mapping[str, str] | None) -> str | None:
-    """Look up the text for a swept parameter by its path or by the end of it; None if there is none."""
-    return next((said for name, said in (words or {}).items() if path == name or path.endswith(f".{name}")), None)
 
 
 def placed(collection: Collection, path: str, value: Any) -> str:

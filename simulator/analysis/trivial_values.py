@@ -16,7 +16,7 @@ import pandas as pd
 
 from ..metrics import more_is_better
 from ..storage.files import Frame
-from .aggregate import final_values, mean_interval, resolve
+from .aggregate import FEWEST, final_values, mean_interval, resolve
 from .apart import own_name
 from .results import Collection
 
@@ -86,7 +86,7 @@ def unbeaten(collection: Collection) -> list[tuple[str, bool]]:
     """Sentences about who does not beat trivial predictions, each with whether nobody does.
 
     A protocol beats the best one of its grid point if the whole 95 % interval of its lead, over the same runs, is
-    above 0.
+    above 0; of fewer than three runs, if the mean is.
     """
     return [said for metric in with_baselines(collection) for said in _unbeaten(collection, metric)]
 
@@ -145,7 +145,7 @@ def _leads(values: Frame, theirs: Any, metric: str) -> dict[str, tuple[float, fl
         if n:
             # Means that differ by rounding do not differ.
             size = 1e-12 * max(1.0, abs(float(theirs.mean())))
-            found[str(key)] = float(mean) - size, float(mean) - size - (float(half) if n > 1 else 0.0)
+            found[str(key)] = float(mean) - size, float(mean) - size - (float(half) if n >= FEWEST else 0.0)
     return found
 
 

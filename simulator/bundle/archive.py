@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 import platform
 import shlex
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from ...agents.tasks.task_registry import is_published
 from ..analysis.claimed_privacy import MARK
 from ..analysis.results import Collection, load_all
 from ..compare.comparison_tables import number
-from ..experiment.sources import FOLDER, LEFT_OUT, kept_files, left_out
+from ..experiment.sources import FOLDER, LEFT_OUT, kept_files, left_out, left_out_contents
 from ..storage.files import checksum, json_text, put_file, read_json, writing
 from ..storage.plain_text import csv_text
 from ..storage.provenance import code_version
@@ -74,6 +75,9 @@ BY_PATH = (
     "They are in here, where scenario.yaml looks for them, but for those named below; data.csv has their checksums."
 )
 BRING = "Not in here: `{path}`{sum}, which the experiment reads, {why}. Bring it to where scenario.yaml looks for it."
+GET = "Not in here: the published data set {name}; `hushnet data` says where to get it."
+HOME = "experiment/"
+"""Folder of the scenario in a bundle in which other files need the top, or a place above the scenario."""
 RESULTS = "results"
 SCENARIO = ("scenario.yaml", "resolved.json")
 ABOUT = {
@@ -89,7 +93,13 @@ ABOUT = {
 }
 
 
-def write_bundle(results: Path, out: Path | None = None) -> Path:
+def write_bundle(
+    results: Path,
+    out: Path | None = None,
+    *,
+    with_data: bool = False,
+    say: Callable[[str], object] = lambda sentence: None,
+) -> Path:
     """Pack what it takes to run an experiment again and to check its numbers.
 
     Parameters
@@ -98,6 +108,10 @@ def write_bundle(results: Path, out: Path | None = None) -> Path:
         ``results/<scenario>``.
     out : Path, optional
         The file; ``results/<scenario>/<scenario>-bundle.zip`` by default.
+    with_data : bool
+        Whether files of the experiment's own are packed that lie outside the scenario's folder or are large.
+    say : callable
+        Is called with a sentence about each file that the experiment reads and the bundle lacks.
 
     Returns
     -------
@@ -107,23 +121,28 @@ def write_bundle(results: Path, out: Path | None = None) -> Path:
     Raises
     ------
     InputError
-        If there are no results, some are missing, or they came of different versions.
+        If there are no results, some are missing, they came of different versions, or data to pack have changed since.
     """
     collection = load_all(results)
     _check_whole(collection, results)
     origin = kept_files(results / FOLDER)
     if not set(SCENARIO) <= set(origin):
         raise InputError(f"{results}: does not say what it was made from; run the scenario again")
+    origin.pop(LEFT_OUT, None)
+    absent = left_out(results / FOLDER)
+    if with_data:
+        packed, absent = left_out_contents(results / FOLDER)
+        origin |= packed
     # A file of the experiment's may bear a name that bundles use: data.csv is a usual one.
     tops = {name.partition("/")[0] for name in origin}
-    place = "" if tops.isdisjoint({*ABOUT, "README.md", RESULTS} - set(SCENARIO)) else "experiment/"
-    contents = {place + name: content for name, content in origin.items() if name != LEFT_OUT}
+    above = max(Path(name).parts.count("..") for name in origin)
+    clear = not above and tops.isdisjoint({*ABOUT, "README.md", RESULTS} - set(SCENARIO))
+    place = "" if clear else HOME * (above + 1)
+    contents = {os.path.normpath(place + name): content for name, content in origin.items()}
     if collection.manifests[0].get("code") == code_version():
         wheel, files = wheel_files()
         contents[wheel] = _zipped(files)
-    contents |= {
-        name: text.encode() for name, text in _texts(collection, contents, place, left_out(results / FOLDER)).items()
-    }
+    contents |= {name: text.encode() for name, text in _texts(collection, contents, place, absent).items()}
     contents["tables.csv"] = csv_text(tables(results)).encode()
     sums = "".join(f"{checksum(content)}  {name}\n" for name, content in sorted(contents.items()))
     contents["SHA256SUMS"] = sums.encode()
@@ -131,6 +150,8 @@ def write_bundle(results: Path, out: Path | None = None) -> Path:
     path = out or results / f"{name}-bundle.zip"
     with writing(path):
         put_file(_zipped(contents), path, within=None if out is not None else results)
+    for sentence in _not_packed(collection, absent):
+        say(sentence)
     return path
 
 
@@ -235,7 +256,7 @@ def _readme(collection: Collection, names: list[str], count: int, place: str, ab
     sources = sorted({str(manifest["task"]["notes"].get("source")) for manifest in collection.manifests})
     drawn = all(source.startswith("synthetic") for source in sources)
     get = NOTHING_TO_GET if drawn else PUBLISHED if _is_published(collection) else BY_PATH
-    notes = [_bring(entry) for entry in absent]
+    notes = _not_packed(collection, absent)
     wheel = next((name for name in names if name.endswith(".whl")), "")
     commit = f" (commit {made['commit']})" if made["commit"] else ""
     install = (IN_HERE if wheel else ELSEWHERE).format(wheel=wheel, commit=commit, code=made["hushnet"])
@@ -255,6 +276,13 @@ def _is_published(collection: Collection) -> bool:
     """True if a task's data are a published data set."""
     tasks = [(manifest.get("scenario") or {}).get("task") or {} for manifest in collection.manifests]
     return any(is_published(task.get("kind")) for task in tasks)
+
+
+def _not_packed(collection: Collection, absent: list[dict[str, Any]]) -> list[str]:
+    """Sentences about what the experiment reads and a bundle lacks."""
+    tasks = [(manifest.get("scenario") or {}).get("task") or {} for manifest in collection.manifests]
+    data_sets = {task["kind"] for task in tasks if is_published(task.get("kind")) and not task.get("path")}
+    return [*map(_bring, absent), *(GET.format(name=name) for name in sorted(data_sets))]
 
 
 def _bring(entry: Mapping[str, Any]) -> str:

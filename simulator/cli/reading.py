@@ -143,8 +143,30 @@ def bundle(
             "--check", metavar="CLAIMS.csv", help="Say whether RESULTS bear out a bundle's claims.", parser=place
         ),
     ] = None,
+    with_data: Annotated[
+        bool,
+        typer.Option("--with-data", help="Pack your data that lie outside the scenario's folder or are large, too."),
+    ] = False,
 ) -> None:
     """Pack what a reviewer needs to run an experiment again and to check its numbers; or check them."""
     from ..bundle import check_bundle, write_bundle
 
-    check_bundle(results, check) if check else typer.echo(f"bundle: {write_bundle(results, out)}")
+    if check:
+        check_bundle(results, check)
+    else:
+        path = write_bundle(results, out, with_data=with_data, say=lambda text: typer.echo(f"bundle: {text}", err=True))
+        typer.echo(f"bundle: {path}")
+
+
+@app.command()
+def view(
+    results: Annotated[
+        Path, typer.Argument(metavar="RESULTS", help="A folder results/<scenario>, or results/.", parser=place)
+    ],
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, metavar="N", help="0 takes a free one.")] = 0,
+    trust_code: TrustCode = False,
+) -> None:
+    """Serve a local, read-only page about many experiments, live while they go on, until Ctrl-C."""
+    from ..view import serve
+
+    serve(results, port, typer.echo, trust_code=trust_code)

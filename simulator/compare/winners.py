@@ -1,4 +1,4 @@
-"""Winners at each point of a sweep: every protocol against every other, and how certain the order is."""
+"""Winners at each point of a sweep: every protocol against every other, and how significant differences are."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Duel:
     one, other : str
         Keys, in the order of the scenario.
     ahead : str
-        The key of the better one where that is certain; else empty.
+        The key of the better one where the difference is significant; else empty.
     cause : Cause
         Why nobody is ahead.
     n : int
@@ -65,9 +65,9 @@ class Contest:
     duels : tuple of Duel
         One for each unordered pair.
     leaders : tuple of str
-        Those that nobody is certainly ahead of, best mean first.
+        Those that nobody is significantly ahead of, best mean first.
     winner : str
-        Who is certainly ahead of each other one; empty where that is open.
+        Who is significantly ahead of each other one; empty where that is open.
     """
 
     at: dict[str, Any]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..analysis.aggregate import FEWEST
 from ..analysis.claimed_privacy import MARK, epsilon_text
 from ..analysis.labels import column_name, swept_name
 from ..analysis.results import Collection
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 MOST_WARNINGS = 3
 MOST_POINTS = 3
 """Points of a sweep that have a column."""
-FEWEST = 3
-"""Runs from which an interval is shown: of two it says next to nothing."""
 LONGEST_LABEL = 26
 
 

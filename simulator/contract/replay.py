@@ -26,6 +26,7 @@ from ..world.world import World
 from .charge_checks import check_charges, exposed
 from .draws import difference, protects_nothing
 from .forcing import Forcing
+from .linear_checks import check_linear_map, logged
 from .neighbours import Domain, crowded, differing, domain_of, groups, replaced, resized
 from .rows import Beside, Rows, in_turn, last
 from .samples_seen import Witness
@@ -90,7 +91,7 @@ class Noted:
     Raises
     ------
     ContractViolation
-        If noise and charges do not match.
+        If noise and charges do not match, or a linear map does not give what was sent.
     """
 
     def __init__(self, make: Make, setting: Setting) -> None:
@@ -98,6 +99,7 @@ class Noted:
         self.recording = Recording(setting.task.ids)
         try:
             self.world, engine = ready(make, setting, self.recording)
+            log = logged(self.world)
             self.ended = _run(self.world, engine)
         except Failed as error:
             raise Broken(str(error)) from error
@@ -107,6 +109,8 @@ class Noted:
         self.forced: Forcing | None = None
         if self.world.ended:  # a step that was broken off has not sent what it drew
             check_charges(self.world, self.recording)
+            if log is not None:
+                check_linear_map(self.world, log, self.recording)
 
     @property
     def holders(self) -> list[int]:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from ...agents.input_files import read_bytes
 from ..language.loading import opening_comment, shipped
+from ..language.yaml_source import read_file
 from ..reproduction.papers import papers
-from .markdown import anchor, block, prose, table
+from .markdown import anchor, block, cell, link, prose, table
 
 
 def pictures(root: Path) -> dict[str, list[Path]]:
@@ -35,12 +36,14 @@ def pages(root: Path) -> tuple[dict[str, str], dict[str, Path]]:
         drawn = drawn_by[name]
         shown |= {each.name: each for each in drawn}
         rows.append((f"[`{name}`](#scenario-{name})", opening_comment(path), str(len(drawn) or "")))
-        strip += [_thumbnail(each, name) for each in drawn[:1]]
+        strip += [_thumbnail(each, name, _title(path)) for each in drawn[:1]]
         made[f"scenario-{name}"] = _page(name, path, drawn)
     gallery = [
         "# Gallery\n",
         "Each figure with the scenario that makes it. Figures of papers are from full runs of `hushnet reproduce`.\n",
+        "``````{container} gallery\n",
         *strip,
+        "``````\n",
         "## All shipped scenarios\n",
         table(("scenario", "what it asks", "pictures"), rows),
         "```{toctree}\n:hidden:\n\n" + "\n".join(made) + "\n```\n",
@@ -48,18 +51,19 @@ def pages(root: Path) -> tuple[dict[str, str], dict[str, Path]]:
     return {"gallery": "\n".join(gallery)} | made, shown
 
 
-def _thumbnail(picture: Path, scenario: str) -> str:
-    options = {"alt": picture.stem, "width": "20em", "target": f"scenario-{scenario}.html"}
-    lines = [
-        f"```{{image}} pictures/{picture.name}",
-        *(f":{name}: {value}" for name, value in options.items()),
-        "```\n",
-    ]
-    return "\n".join(lines)
+def _title(path: Path) -> str:
+    """Title of a scenario, or its name."""
+    return str(read_file(path).data.get("title") or path.stem)
+
+
+def _thumbnail(picture: Path, scenario: str, title: str) -> str:
+    """A figure with its scenario's title, both of which lead to the scenario."""
+    head = f"```{{figure}} pictures/{picture.name}\n:alt: {title}\n:target: scenario-{scenario}.html\n\n"
+    return f"{head}{link(cell(title), f'scenario-{scenario}')}\n```\n"
 
 
 def _page(name: str, path: Path, drawn: list[Path]) -> str:
-    text = [anchor(f"scenario-{name}") + f"# {name}\n", prose(opening_comment(path))]
+    text = [anchor(f"scenario-{name}") + f"# {name}\n", f"*{cell(_title(path))}*\n", prose(opening_comment(path))]
     text += [f"```{{figure}} pictures/{each.name}\n:alt: {each.stem}\n\n`{each.stem}`\n```\n" for each in drawn]
     text += [block(f"hushnet run {name}"), block(read_bytes(path).decode(), "yaml")]
     return "\n".join(text)

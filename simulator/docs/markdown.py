@@ -6,6 +6,8 @@ import inspect
 import re
 from collections.abc import Iterable, Sequence
 
+from .formulas import display, set_in
+
 _CELL = str.maketrans({"|": r"\|", "\n": " ", "<": "&lt;", "*": r"\*"})
 _RULE = re.compile(r"=+(  +=+)+")
 """Above and below a docstring's table, and below its head."""
@@ -47,7 +49,8 @@ def prose(docstring: str) -> str:
             end = place
             while end + 1 < len(lines) and (lines[end + 1].startswith("    ") or _goes_on(lines, end + 1)):
                 end += 1
-            out.append("\n" + block(inspect.cleandoc("\n".join(lines[place : end + 1]))))
+            inside = inspect.cleandoc("\n".join(lines[place : end + 1]))
+            out.append("\n" + (display(inside) or block(inside)))
         else:
             end = place
             out.append(_escaped(lines[place]))
@@ -78,7 +81,7 @@ def _simple_table(lines: Sequence[str]) -> str:
             rows[-1] = [f"{above} {below}".strip() for above, below in zip(rows[-1], cells, strict=True)]
         else:
             rows.append(cells)
-    return table(rows[0], rows[1:])
+    return table(rows[0], [[set_in(each) for each in row] for row in rows[1:]])
 
 
 def _escaped(line: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 
+from ...agents.errors import InputError
 from ...agents.input_files import read_bytes
 from ...protocols import catalog
 from ...protocols.base import Protocol, ProtocolParameters
@@ -99,8 +100,8 @@ def _page(name: str, kind: type[Protocol]) -> str:
 
 def example(name: str) -> tuple[Experiment, Run]:
     """A small experiment with a protocol, and its first run."""
-    usual, columns = {"topology": "ring"}, catalog.resolve(name).learns_from == "columns"
-    content = scenario_text("example", kinds=usual, among=[name])
+    columns = catalog.resolve(name).learns_from == "columns"
+    content = scenario_text("example", kinds={"topology": "ring"}, among=[name])
     if columns:
         content = re.sub(
             r"(?s)^task:.*?^topology:.*?(?=^clock:)",
@@ -108,7 +109,12 @@ def example(name: str) -> tuple[Experiment, Run]:
             content,
             flags=re.MULTILINE,
         )
-    experiment = Experiment(load(read_text(content, name).data))
+    try:
+        loaded = load(read_text(content, name).data)
+    except InputError:  # a protocol with a centre
+        content = scenario_text("example", kinds={"topology": "star"}, among=[name])
+        loaded = load(read_text(content, name).data)
+    experiment = Experiment(loaded)
     return experiment, next(experiment.runs())
 
 

@@ -25,13 +25,21 @@ TITLES = {
     "task": "Tasks",
     "model": "Models",
     "topology": "Topologies",
+    "changes": "Changes of the graph",
     "clock": "Clocks",
+    "compute": "Times of steps",
     "latency": "Latencies",
     "loss": "Losses on links",
     "availability": "Availability",
     "attack": "Attacks of byzantine agents",
 }
 """Titles of the pages about `SECTIONS`."""
+SYMBOLS = r"""
+Below, {math}`\theta_i` is agent i's model, {math}`s_{ik}` the score that it gives its k-th row and
+{math}`\hat{y}_{ik}` its prediction of the label {math}`y_{ik}`; {math}`m_i` is the number of its rows,
+{math}`\varphi` the task's loss, {math}`t` the time, and {math}`H` are the honest agents that have joined: all, where
+nobody attacks and nobody comes late. Where features are split over parties, there is one model.
+"""
 FIELD_HEAD = ("field", "admissible", "default", "meaning")
 
 
@@ -131,6 +139,7 @@ def _metrics() -> str:
             "unit=..., better=...)` above it says how it is shown. A `Metric` there, which may judge tunings and have "
             "a value for each agent, is named likewise.\n",
             table(("metric", "what it is", "better", "statistics", "recorded by `record.metrics`"), rows),
+            SYMBOLS,
             *(_metric(name) for name in METRICS),
         ]
     )
@@ -138,15 +147,7 @@ def _metrics() -> str:
 
 def _metric(name: str) -> str:
     metric = METRICS[name]
-    return f"{anchor(f'metric-{name}')}\n## {name}\n\n{cell(line_of(metric))}\n\n{_computed(metric)}"
-
-
-def _computed(metric: Any) -> str:
-    return prose(_about_function(metric.compute)) if getattr(metric.compute, "__doc__", None) else ""
-
-
-def _about_function(function: Any) -> str:
-    return inspect.cleandoc(function.__doc__ or "").partition("\n\nParameters\n---")[0]
+    return f"{anchor(f'metric-{name}')}\n## {name}\n\n{cell(line_of(metric))}\n\n{metric.definition}\n"
 
 
 def _figures() -> str:

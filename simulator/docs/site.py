@@ -37,13 +37,16 @@ CONTENTS = {
         "howto-steps",
         "howto-pairs",
         "howto-own",
+        "howto-kinds",
         "howto-latency",
         "howto-data",
         "howto-graphs",
         "howto-adversaries",
+        "howto-observers",
         "howto-sweeps",
         "howto-budget",
         "howto-replay",
+        "howto-view",
         "howto-artifact",
     ),
     "Background": ("time", "rounds", "pairing", "epsilon", "observers", "trust"),
@@ -70,8 +73,12 @@ CONTENTS = {
 CONFIGURATION: dict[str, Any] = {
     "project": "hushnet",
     "author": "The hushnet developers",
-    "extensions": "myst_parser,sphinx.ext.autodoc,sphinx.ext.napoleon,hushnet.simulator.docs.plain",
+    "extensions": "myst_parser,sphinx.ext.autodoc,sphinx.ext.napoleon,sphinx_copybutton,"
+    "hushnet.simulator.docs.plain,hushnet.simulator.docs.formulas",
     "html_theme": "furo",
+    "html_math_renderer": "mathml",
+    "html_static_path": "static",
+    "html_css_files": "site.css",
     "default_role": "literal",
     "autodoc_member_order": "bysource",
     "autodoc_typehints": "none",
@@ -113,6 +120,9 @@ def sources(folder: Path) -> None:
     made["index"] = _index(made["index"])
     for name, text in made.items():
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    (folder / "static").mkdir()
+    (folder / "static" / "site.css").write_bytes(read_bytes(WRITTEN.with_name("site.css")))
+    shown |= {path.name: path for path in sorted((WRITTEN / "pictures").glob("*.png"))}
     (folder / "pictures").mkdir()
     for name, path in shown.items():
         (folder / "pictures" / name).write_bytes(read_bytes(path))

@@ -146,6 +146,12 @@ def declined(world: World) -> str | None:
     """Reason why the batched engine cannot run a world, whatever the protocol; None if it can."""
     if world.setting.graph.directed:
         return "the graph is directed"
+    if world.setting.changing:
+        return "the graph changes"
+    if world.computing.takes_time:
+        return "steps take time"
+    if world.setting.network.shared:
+        return "transfers take turns on a shared uplink or downlink"
     try:
         forms_of(world.setting.network, world.clock)
     except InputError as error:

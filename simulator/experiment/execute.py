@@ -161,8 +161,9 @@ class _Attempt:
         manifest["no_invariant"] = None if checked is None else checked.why_none
         extras = {} if self.log is None else self.log.tables(world)
         if self.observing is not None:
-            tables, statements = self.observing.outcome(world, recorder.delta_of(world))
+            tables, statements, warnings = self.observing.outcome(world, recorder.delta_of(world))
             extras |= tables
+            manifest["warnings"] += warnings
             if manifest["privacy"] is not None:
                 manifest["privacy"]["observers"] = statements
         return RunResult(manifest, trace, agents, ledger, extras=extras)

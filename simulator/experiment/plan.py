@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ from ..engine.selection import Engine, Name, engine_for
 from ..language.loading import LoadedScenario
 from ..language.scenario import Scenario
 from ..language.yaml_source import Source
-from ..limits.memory import check_memory, processes_that_fit
+from ..limits.memory import Sizes, check_memory, early_layout, processes_that_fit
 from ..metrics import METRICS, recordable
 from ..metrics.metric import names_of
 from ..metrics.own_metrics import show_function
@@ -251,7 +252,7 @@ class Experiment:
         """Name of a run's folder."""
         files = self.named_files(run)
         return run_id(
-            run.point.scenario.resolved(),
+            self._deciding(run),
             run.protocol,
             [run.data_seed, run.run_seed],
             code_version=code_version(),
@@ -263,7 +264,22 @@ class Experiment:
 
     def named_files(self, run: Run) -> dict[str, str]:
         """The checksums of the files that a run reads by a path, see `hushnet.simulator.storage.provenance`."""
-        return named_files(run.point.scenario.resolved(), run.protocol, self.loaded.base)
+        return named_files(self._deciding(run), run.protocol, self.loaded.base)
+
+    def planned_name(self, run: Run) -> str:
+        """Hash of all that decides a run and is known before its data are made."""
+        seeds, unknown = [run.data_seed, run.run_seed], {"data_fingerprint": "", "libraries": {}, "form": ""}
+        source = self.source(run)
+        return run_id(self._deciding(run), run.protocol, seeds, code_version="", plugin_source=source, **unknown)
+
+    def _deciding(self, run: Run) -> dict[str, Any]:
+        """The scenario of a run with its defaults; without a network, where the protocol has no messages."""
+        scenario = run.point.scenario
+        parameters, resolved = scenario.protocols[run.protocol], scenario.resolved()
+        layout = early_layout(self.loaded.code.protocol(parameters.kind), parameters, Sizes(2, 2))
+        if layout is not None and not layout.messages:
+            del resolved["network"]
+        return resolved
 
     def source(self, run: Run) -> str | None:
         """A hash of the user's own code that a run executes; found once, where the code is at home."""
@@ -302,6 +318,8 @@ class Experiment:
             base=self.loaded.base,
             assumed_public=(*scenario.topology.assumed_public(data[0]), *_tuned(parameters)),
             limits=scenario.limits.limits(),
+            changes=scenario.topology.changes,
+            compute=scenario.compute,
             adversaries=scenario.adversaries and scenario.adversaries.build(*data, Draws(run.data_seed)),
         )
 
@@ -382,23 +400,16 @@ class Experiment:
 def plan(experiment: Experiment, runs: Iterable[Run]) -> list[PlannedRun]:
     """Every run once, those with the same data one after the other.
 
-    A protocol that what is swept does not concern has the same run at several grid points.
+    A protocol that what is swept does not concern has the same run at several grid points: so has one without messages
+    in a sweep of the network.
     """
     found: dict[str, tuple[Run, list[int]]] = {}
     for place, run in enumerate(runs):
-        found.setdefault(_name(run, experiment.source(run)), (run, []))[1].append(place)
+        found.setdefault(experiment.planned_name(run), (run, []))[1].append(place)
     by_data: dict[tuple[str, int], list[PlannedRun]] = {}
     for name, (run, places) in found.items():
         by_data.setdefault(run.data_key, []).append(PlannedRun(name, run, tuple(places)))
     return [planned for group in by_data.values() for planned in group]
-
-
-def _name(run: Run, source: str | None) -> str:
-    seeds, unknown = (
-        [run.data_seed, run.run_seed],
-        {"code_version": "", "data_fingerprint": "", "libraries": {}, "form": ""},
-    )
-    return run_id(run.point.scenario.resolved(), run.protocol, seeds, plugin_source=source, **unknown)
 
 
 def _tuned(parameters: ProtocolParameters) -> tuple[str, ...]:

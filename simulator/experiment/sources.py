@@ -33,6 +33,7 @@ OWN = ("scenario.yaml", "resolved.json", LEFT_OUT)
 MOST_KEPT = 2**26
 """Bytes of the data files of one experiment that are copied."""
 OUTSIDE = "lies outside the scenario's folder"
+PUBLISHED = "is a published data set"
 
 
 def keep_sources(experiment: Experiment) -> None:
@@ -77,6 +78,34 @@ def left_out(folder: Path) -> list[dict[str, Any]]:
     """Files that were not copied to an origin: ``path`` as in the scenario, ``why``, ``at`` and ``sha256`` of each."""
     path = folder / LEFT_OUT
     return read_document(LeftOut, path)["files"] if path.exists() else []
+
+
+def left_out_contents(folder: Path) -> tuple[dict[str, bytes], list[dict[str, Any]]]:
+    """Files of the experiment's own that were not copied to an origin.
+
+    Returns
+    -------
+    contents, absent : dict of str to bytes, and list of dict
+        By their normal path from the scenario's folder, which may begin with ``..``; and entries of `left_out` that
+        have none: published data sets, folders of too many files, and what the scenario names by its whole path.
+
+    Raises
+    ------
+    InputError
+        If one is not there any more, or is another file now.
+    """
+    contents: dict[str, bytes] = {}
+    absent: list[dict[str, Any]] = []
+    for entry in left_out(folder):
+        path, place = entry["path"], Path(entry["at"])
+        named_whole = path.startswith("~") or Path(path).is_absolute()
+        files = None if named_whole or entry["why"] == PUBLISHED else files_of(_where(entry), place.parent)
+        if files is None:
+            absent.append(entry)
+            continue
+        for name, file in files.items():
+            contents[os.path.normpath(path + name.removeprefix(str(place)))] = read_bytes(file)
+    return contents, absent
 
 
 def brought(folder: Path, value: Any) -> Any:
@@ -149,7 +178,7 @@ def _kept(experiment: Experiment) -> tuple[dict[str, bytes], list[dict[str, Any]
         files = files_of(path, base)
         size = sum(file.stat().st_size for file in (files or {}).values())
         why = (
-            "is a published data set" if path in published
+            PUBLISHED if path in published
             else OUTSIDE if _place(path) is None
             else "is a folder of too many files, or of the scenario itself" if files is None
             else f"is larger than what is copied ({MOST_KEPT:,} bytes of all files)" if size > room
@@ -178,13 +207,13 @@ def _place(path: str) -> str | None:
 def _entry(path: str, place: Path, why: str) -> dict[str, Any]:
     """Entry of ``left-out.json`` for a file that is not copied."""
     told: dict[str, Any] = {"path": path, "at": str(place.resolve()), "why": why}
-    if place.is_file() and why != "is a published data set":
+    if place.is_file() and why != PUBLISHED:
         told |= {"sha256": file_checksum(place, links=True), "bytes": place.stat().st_size}
     return told
 
 
 def _code(experiment: Experiment) -> dict[str, Path]:
-    """The files of the user's own code: by the path that the scenario gives, where it does, else by their own."""
+    """The files of the user's own code by their paths, as the scenario gives them, or from its folder."""
     loaded = experiment.loaded
     scenarios = [point.scenario for point in loaded.points]
     code = loaded.code
@@ -194,4 +223,4 @@ def _code(experiment: Experiment) -> dict[str, Path]:
     named = code.files([*kinds, *metrics])
     files = source_files([*map(code.protocol, kinds), *own, *experiment.metrics.values(), *named])
     spelled = {beside(loaded.base, path).resolve(): path for path in map(path_of, [*kinds, *metrics]) if path}
-    return {spelled.get(file, str(file)): file for file in files}
+    return {spelled.get(file, os.path.relpath(file, loaded.base.resolve())): file for file in files}

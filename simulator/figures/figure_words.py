@@ -13,6 +13,7 @@ from ..analysis.claimed_privacy import EPSILON, MARK, PASSED, ClaimedPrivacy, br
 from ..analysis.labels import named, placed, short, words_of
 from ..analysis.results import Collection
 from ..language.figure_kinds import FIGURE_KINDS
+from ..metrics.epsilon import EPSILONS, PAIRS
 from .intervals import FEW, scale_of
 from .numbers import Plot, Spec, chosen, subset
 from .series_style import literal
@@ -131,7 +132,8 @@ def caption(
     largest = max((max(claim.verified, default=0.0) for claim in flagged), default=0.0)
     claims = f"{MARK} claims less {EPSILON} than is verified (up to {epsilon_text(largest)})" if flagged else ""
     contracts = _contracts(collection, chosen(collection, spec), failed_only=not full)
-    marks = [_marks(plots, spec), _kinds(plots, collection), _changing(plots, collection), claims, *contracts]
+    marks = [_marks(plots, spec), _kinds(plots, collection), _changing(plots, collection), _fixed(plots), claims]
+    marks += contracts
     return "\n".join(filter(None, [stand_in(collection), "; ".join(filter(None, marks))]))
 
 
@@ -146,6 +148,12 @@ def _changing(plots: Sequence[Plot], collection: Collection) -> str:
     axes = {(plot.metric, path): None for plot in plots for path in collection.grid if path in (plot.x, *plot.splits)}
     found = [path.rpartition(".")[2] for metric, path in axes if collection.kinds.changes_along(metric, path)]
     return f"another function at each {' and '.join(dict.fromkeys(found))}" if found else ""
+
+
+def _fixed(plots: Sequence[Plot]) -> str:
+    """Return the note that an epsilon of a curve is no odometer's; empty for other figures."""
+    shown = any(plot.kind == "curve" and plot.metric in (*EPSILONS, PAIRS.name) for plot in plots)
+    return f"each {EPSILON} holds at a time fixed in advance" if shown else ""
 
 
 def stand_in(collection: Collection) -> str:

@@ -19,7 +19,7 @@ from ..analysis.aggregate import final_values, series, time_scale
 from ..analysis.results import Collection
 from ..analysis.targets import reached
 from ..language.figure_parameters import TO_TARGET
-from ..metrics.epsilon import EPSILONS
+from ..metrics.epsilon import EPSILONS, PAIRS
 from ..metrics.metric import Range, range_of
 from ..storage.files import Frame
 from .axis_ends import BrokenAxis, ends_around, show
@@ -171,6 +171,8 @@ def _costs(collection: Collection, x: str) -> Mapping[str, float]:
             if manifest.get("privacy") and manifest["privacy"].get(entry) is not None
         }
         return {**worst, **stated}
+    if x == PAIRS.name:
+        return final_values(collection, x, "worst").set_index("run")["value"].to_dict()
     scale = time_scale(collection.index.get("time_unit"))[0] if x in ("time", "time_to_target") else 1.0
     if x == "time":
         ends = collection.trace.groupby("run")["time"].max()
@@ -239,13 +241,13 @@ def _joined(axes: Axes, shown_at: Frame, line: Frame, look: Any) -> None:
 
 
 def _cost_label(collection: Collection, x: str) -> str:
-    if x not in EPSILONS:
+    if x not in (*EPSILONS, PAIRS.name):
         return axis_label(collection, x)
     privacy = [manifest.get("privacy") or {} for manifest in collection.manifests]
     deltas = sorted({float(delta) for each in privacy if (delta := each.get("delta"))})
     span = " to ".join(f"{delta:.2g}" for delta in dict.fromkeys([*deltas[:1], *deltas[-1:]]))
     at = rf", $\delta$ = {span}" if span else ""
-    return f"{axis_label(collection, x)}, worst agent{at}"
+    return f"{axis_label(collection, x)}, worst {'pair' if x == PAIRS.name else 'agent'}{at}"
 
 
 def _cost_axis(x: NDArray[np.float64], paid: NDArray[np.float64], spec: Spec) -> BrokenAxis:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,18 +55,24 @@ def numbers(collection: Collection, spec: Spec) -> Plot:
 
 def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
     """Draw maps with common colours and one bar that explains them."""
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import LogNorm
-
-    figure = panels[0][0].figure
     points = pd.concat([plot.points for _, plot in panels], ignore_index=True)
-    norm, colours = _colours(points["mean"], spec)
+    norm, colours = colours_of(points["mean"], spec)
     for axes, plot in panels:
         _draw_map(axes, plot, collection, norm, colours, difference=spec.get("baseline") is not None)
     plot = panels[0][1]
-    bar = figure.colorbar(
+    label = value_label(collection, plot.metric, plot.statistic, baseline=spec.get("baseline"))
+    put_bar([axes for axes, _ in panels], norm, colours, label)
+    return {}
+
+
+def put_bar(panels: Sequence[Axes], norm: Any, colours: Any, label: str) -> None:
+    """Put the bar below some panels that explains their colours."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LogNorm
+
+    bar = panels[0].figure.colorbar(
         ScalarMappable(norm, colours),
-        ax=[axes for axes, _ in panels],
+        ax=list(panels),
         location="bottom",
         aspect=30 * len(panels) ** 0.5,
         shrink=0.9 if len(panels) == 1 else 0.6,
@@ -73,11 +80,10 @@ def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
     )
     if isinstance(norm, LogNorm):
         ticks = np.geomspace(float(norm.vmin or 0), float(norm.vmax or 1), 5)
-        bar.set_ticks(ticks, labels=[_number(tick) for tick in ticks])
+        bar.set_ticks(ticks.tolist(), labels=[_number(tick) for tick in ticks])
         bar.minorticks_off()
-    bar.set_label(value_label(collection, plot.metric, plot.statistic, baseline=spec.get("baseline")))
+    bar.set_label(label)
     bar.outline.set_linewidth(0.4)  # type: ignore[operator]  # a Spine, annotated as a function
-    return {}
 
 
 def _require_cells(collection: Collection, values: Frame, axes: list[str]) -> None:
@@ -96,7 +102,7 @@ def _order(collection: Collection, path: str, found: Any) -> list[Any]:
     return sorted(values) if pd.api.types.is_numeric_dtype(collection.places[path]) else values
 
 
-def _colours(means: Any, spec: Spec) -> tuple[Any, Any]:
+def colours_of(means: Any, spec: Spec) -> tuple[Any, Any]:
     """Scale and map of the colours; of differences, the same to either side of 0."""
     from matplotlib import colormaps
     from matplotlib.colors import LogNorm, Normalize

@@ -46,7 +46,7 @@ def curve(collection: Collection, spec: Spec) -> Plot:
     if x not in CURVE_AXES:
         raise InputError(f"figures: x {x!r} is no axis of a curve{unknown(x, CURVE_AXES)}", field=("figures",))
     samples = curves(collection, metric, statistic, x)
-    drawn = _plot("curve", x, (metric, statistic), collection, spec, samples)
+    drawn = plot_of("curve", x, (metric, statistic), collection, spec, samples)
     if x == "time":
         drawn.points["x"] *= time_scale(collection.index.get("time_unit"))[0]
     return drawn
@@ -56,19 +56,19 @@ def sweep(collection: Collection, spec: Spec) -> Plot:
     """Final values along a swept parameter."""
     x = swept(collection, str(spec["x"]), others=(*CURVE_AXES, "samples", "protocol"))
     *named, values = finals(collection, spec)
-    return _plot("sweep", x, named, collection, spec, values.assign(x=values[x]).dropna(subset=["x"]))
+    return plot_of("sweep", x, named, collection, spec, values.assign(x=values[x]).dropna(subset=["x"]))
 
 
 def bars(collection: Collection, spec: Spec) -> Plot:
     """Final values, a bar per protocol."""
     *named, values = finals(collection, spec)
-    return _plot("bars", "protocol", named, collection, spec, values.assign(x=values["protocol"]))
+    return plot_of("bars", "protocol", named, collection, spec, values.assign(x=values["protocol"]))
 
 
 def samples(collection: Collection, spec: Spec) -> Plot:
     """Final values by the size of the agents' data."""
     metric = agent_column(collection, str(spec["y"]))
-    return _plot("samples", "samples", (metric, ""), collection, spec, _by_size(collection, metric))
+    return plot_of("samples", "samples", (metric, ""), collection, spec, _by_size(collection, metric))
 
 
 def agent_column(collection: Collection, y: str) -> str:
@@ -90,7 +90,7 @@ def size_classes(sizes: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray
     return classes, np.bincount(classes, weights=sizes) / np.maximum(np.bincount(classes), 1)
 
 
-def _plot(kind: str, x: str, named: Any, collection: Collection, spec: Spec, samples: Frame) -> Plot:
+def plot_of(kind: str, x: str, named: Any, collection: Collection, spec: Spec, samples: Frame) -> Plot:
     """Samples (``run, protocol, x, value`` and the grid's) averaged over runs."""
     asked = {"interval": "95%", **spec}
     protocols, level = chosen(collection, spec), level_of(asked["interval"])

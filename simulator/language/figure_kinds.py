@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from ...agents.registry import Registry
 from ..metrics.costs import COSTS, TO_TARGET
-from ..metrics.epsilon import EPSILONS
+from ..metrics.epsilon import EPSILONS, PAIRS
 
 AXES = tuple(dict.fromkeys(("time", "activations", "vectors", "updates", "epochs", "bytes", *COSTS)))
 """What curves may have on their x axis."""
@@ -52,9 +52,9 @@ class FigureKind:
         means, and the note of the `Plot` says what the marks are.
     usual_x : str
         What is, where nobody says.
-    shows : {"metric", "metric or target", "agents", "messages"}
-        What its y may be: a metric of the trace, also what it took to reach the target, what is known per agent, or
-        messages.
+    shows : {"metric", "metric or target", "agents", "messages", "observers"}
+        What its y may be: a metric of the trace, also what it took to reach the target, what is known per agent,
+        messages, or the epsilon against observers.
     baseline : {"", "may", "must"}
         Whether it shows differences from a protocol.
     wins : bool
@@ -91,7 +91,7 @@ class FigureKind:
     columns: tuple[str, ...] = MEANS
     plural: str = ""
     usual_x: str = "time"
-    shows: Literal["metric", "metric or target", "agents", "messages"] = "metric"
+    shows: Literal["metric", "metric or target", "agents", "messages", "observers"] = "metric"
     baseline: Literal["", "may", "must"] = ""
     wins: bool = False
     rows: bool = False
@@ -114,7 +114,7 @@ class FigureKind:
     @property
     def per_run(self) -> bool:
         """True if it shows values at a run's end, or messages, and no statistic of a metric."""
-        return self.shows in ("agents", "messages")
+        return self.shows in ("agents", "messages", "observers")
 
     def axes(self, swept: Sequence[str]) -> list[str]:
         """Return the quantities that its x axis may show, given the names of the sweep."""
@@ -238,7 +238,7 @@ register(
         about="accuracy against privacy or cost, one mark per protocol and grid point",
         numbers=".frontier:numbers",
         draw=".frontier:draw",
-        x=(*EPSILONS, *COSTS, *TO_TARGET),
+        x=(*EPSILONS, PAIRS.name, *COSTS, *TO_TARGET),
         columns=("x", "x_low", "x_high", *MEANS),
         usual_x=EPSILONS[0],
         seeds="seeds (small)",
@@ -289,5 +289,33 @@ register(
         by_protocol=True,
         stacked=True,
         height=2.2,
+    )
+)
+register(
+    FigureKind(
+        name="pairs",
+        about="what each agent of one run could learn of each other one, as a map",
+        numbers=".observed_pairs:numbers",
+        draw=".observed_pairs:draw",
+        x=("observer",),
+        columns=("observer", "agent", "distance", "value"),
+        usual_x="observer",
+        shows="observers",
+        by_protocol=True,
+        wide=True,
+        height=3.0,
+        legend="none",
+    )
+)
+register(
+    FigureKind(
+        name="by_distance",
+        about="the largest epsilon of agents against observers by their distance in the graph",
+        numbers=".observed_pairs:by_distance",
+        draw=".lines:draw",
+        x=("graph_distance",),
+        columns=("x", *MEANS),
+        usual_x="graph_distance",
+        shows="observers",
     )
 )

@@ -15,6 +15,7 @@ from ...agents.suggestions import listed, require
 from ...protocols.user_files import is_file
 from ..metrics import METRICS, more_is_better
 from ..metrics.costs import TO_TARGET
+from ..metrics.epsilon import PAIRS
 from ..metrics.metric import OWN, names_of, statistics
 from .figure_kinds import FIGURE_KINDS, SWEPT, FigureKind, asked, kind_asked_by, named_kinds
 from .figure_style import FigureStyle
@@ -30,6 +31,8 @@ def per_agent(*, always: bool = False) -> tuple[str, ...]:
     return (*found, *ALWAYS_PER_AGENT)
 
 
+USUAL_Y = {"messages": "messages", "observers": PAIRS.name}
+"""What figures show that can show nothing else, by what their kind shows."""
 BIN = "samples "
 """What begins the statistics of agents with about as many samples, whose numbers are known with the data."""
 
@@ -47,13 +50,13 @@ class Figure(Parameters):
     )
     y: str = Field(
         description=f"A metric of the trace: {', '.join(METRICS)}; or {', '.join(TO_TARGET)}. A portrait, a scatter "
-        "and samples take what is known per agent; a timeline shows messages."
+        "and samples take what is known per agent; a timeline shows messages, pairs and by_distance epsilon_observers."
     )
     x: str = "time"
     """time, activations, vectors, updates, epochs, bytes, messages, samples, protocol, or a name in the sweep; of a
-    frontier epsilon_verified, epsilon_claimed, time, activations, vectors, messages, bytes or one of those to target.
-    Vectors and messages do not count what agents exchange before their start; vectors_with_start and
-    messages_with_start do."""
+    frontier epsilon_verified, epsilon_claimed, epsilon_observers (of the worst pair), time, activations, vectors,
+    messages, bytes or one of those to target. Vectors and messages do not count what agents exchange before
+    their start; vectors_with_start and messages_with_start do."""
     rows: str | None = None
     """Second swept parameter of a heat map, from bottom to top."""
     facet: str | list[str] | None = None
@@ -88,7 +91,7 @@ class Figure(Parameters):
     protocols: list[str] | None = Field(default=None, min_length=1)
     """Keys of the protocols that it shows; all by default."""
     seed: int | None = Field(default=None, ge=0)
-    """Which repetition a portrait or timeline shows; the first by default."""
+    """Which repetition a portrait, timeline or map of pairs shows; the first by default."""
     between: list[Instant] | None = Field(default=None, min_length=2, max_length=2)
     """First and last time unit of a timeline; by default all that was recorded."""
     name: Name | None = None
@@ -107,8 +110,8 @@ class Figure(Parameters):
         if "y" not in filled and isinstance(facet, list) and facet:
             filled["y"] = facet[0]
         kind = FIGURE_KINDS.get(str(filled.get("kind")))
-        if kind is not None and kind.shows == "messages":
-            filled.setdefault("y", "messages")
+        if kind is not None and kind.shows in USUAL_Y:
+            filled.setdefault("y", USUAL_Y[kind.shows])
         if "x" not in filled:
             usual = "time" if kind is None else kind.usual_x
             filled["x"] = "protocol" if usual == "time" and str(filled.get("y")) in TO_TARGET else usual
@@ -219,6 +222,11 @@ def _check(
         known = list(dict.fromkeys([*recorded, *per_agent(always=True)]))
     if kind.shows == "messages":
         known = ["messages"]
+    if kind.shows == "observers":
+        known = [PAIRS.name]
+        if PAIRS.name not in metrics:
+            wanted = f"needs observers: [agents], and {PAIRS.name} among record.metrics"
+            raise InputError(f"a figure of kind {kind.name} {wanted}", field=(*where, "kind"))
     require(figure.y, known, "metric is not recorded", (*where, "y"))
     # A figure that names no kind may have on its x axis what would ask for another.
     axes = kind.axes(swept) if figure.kind is not None or SWEPT not in kind.asked_by else asked(swept)

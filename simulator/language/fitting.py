@@ -31,6 +31,7 @@ def check_fit(scenario: Scenario) -> None:
     scenario.topology.check_task(outline)
     if outline.agents is not None:
         scenario.clock.check_size(outline.agents)
+        scenario.compute.check_size(outline.agents)
     _check_record(scenario)
     if outline.columns and not isinstance(scenario.task.model, LinearModel):
         raise InputError(

@@ -35,12 +35,13 @@ class ObservingParty(Parameters):
         return self
 
 
+Against = Annotated[list[Literal["everyone", "neighbours", "agents"] | ObservingParty], Field(min_length=1)]
+
+
 class ObserverParameters(Parameters):
     """Observers against whom an agent's epsilon is computed, on what the network delivered."""
 
-    against: list[Literal["everyone", "neighbours", "agents"] | ObservingParty] = Field(
-        default=[EVERYONE], min_length=1
-    )
+    against: Against = Field(default=[EVERYONE])
     """``everyone`` on the wire; all ``neighbours`` of an agent together; all other ``agents``, each by itself; or
     ``{agent: name}``, ``{coalition: [names]}``, ``{share: 0.1}``, ``{link: [name, name]}``."""
     heard: Literal["delivered", "sent"] = "delivered"
@@ -56,4 +57,6 @@ def _in_full(observers: Any) -> Any:
     return {"against": observers} if isinstance(observers, list) else observers
 
 
-Observers = Annotated[ObserverParameters, BeforeValidator(_in_full)]
+Observers = Annotated[
+    ObserverParameters, BeforeValidator(_in_full, json_schema_input_type=ObserverParameters | Against)
+]

@@ -28,6 +28,7 @@ from ..metrics.epsilon import PAIRS
 from ..metrics.metric import traced_by
 from ..network.adversaries import AdversaryParameters
 from ..network.clocks import ClockParameters, Poisson
+from ..network.compute import ComputeParameters, ConstantTime
 from ..network.network import NetworkParameters
 from ..network.topology import TopologyParameters
 from .figure_parameters import Figure, check_figures, check_style
@@ -173,6 +174,8 @@ class Scenario(Parameters):
     """Who talks to whom."""
     clock: ClockParameters = Field(default_factory=lambda: Poisson(kind="poisson"))
     """When agents wake; by default Poisson clocks of rate 1."""
+    compute: ComputeParameters = Field(default_factory=lambda: ConstantTime(kind="constant", value=0.0))
+    """Time that a step takes; by default none. An agent that computes begins no other step."""
     network: NetworkParameters = Field(default_factory=NetworkParameters)
     """Delay, loss and bandwidth; by default perfect."""
     availability: AvailabilityParameters = Field(default_factory=lambda: Always(kind="always"))
@@ -242,6 +245,11 @@ class Scenario(Parameters):
             raise InputError("makes steps one by one, and engine: batched plans; leave engine out", field=("debug",))
         self._check_protocols()
         self._check_samples()
+        if "energy" in self.traced() and not (self.network.energy_per_byte or self.compute.power):
+            raise InputError(
+                "has no energy to count; set compute.power, network.energy_per_byte, or both",
+                field=("record", "metrics", self.measured().index("energy")),
+            )
         for rank, name in enumerate(self.record.metrics or () if self.observers is None else ()):
             if name == PAIRS.name:
                 raise InputError(

@@ -16,6 +16,7 @@ SWEEPABLE = (
     "task",
     "topology",
     "clock",
+    "compute",
     "network",
     "availability",
     "adversaries",

@@ -214,8 +214,8 @@ def _per_agent(loaded: LoadedScenario) -> list[str]:
 
 
 def _of_one_run(figure: Figure) -> bool:
-    """Say if a figure shows a graph or messages, which only a run has."""
-    return FIGURE_KINDS[figure.drawn_as].shows == "messages" or figure.drawn_as == "portrait"
+    """Say if a figure shows a graph, messages or observers, which only a run has."""
+    return FIGURE_KINDS[figure.drawn_as].shows in ("messages", "observers") or figure.drawn_as == "portrait"
 
 
 def _check_fonts(scenario: Scenario) -> None:

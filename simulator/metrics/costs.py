@@ -31,6 +31,7 @@ LABELS: Mapping[str, str] = {
     "epochs": "epochs (passes over the training rows)",
     "samples": "samples of the agent",
     "degree": "neighbours of the agent",
+    "graph_distance": "edges between observer and agent",
     **{name: _to_target(COSTS[axis]) for name, axis in TO_TARGET.items()},
 }
 """What axes are called on figures."""

@@ -107,10 +107,11 @@ def _rows_of(criterion: Criterion) -> Callable[[Reading], Rows]:
             known = np.isfinite(values) & np.array([one.started for one in together]) & reading.honest
             if "size_bins" not in reading.kept:
                 reading.kept["size_bins"] = size_bins(reading.task.train.counts)
+            bins, places = reading.kept["size_bins"]
             same = bool((known == known[0]).all())
             for begin, end in [(0, len(together))] if same else [(k, k + 1) for k in range(len(together))]:
                 mask = known[begin]
-                found = _statistics(criterion, values[begin:end, mask], *reading.kept["size_bins"], mask)
+                found = _statistics(criterion, values[begin:end, mask], bins, places, mask)
                 for one, own in zip(together[begin:end], found, strict=True):
                     one.found[criterion.name] = own
         yield from reading.found[criterion.name]
@@ -149,6 +150,13 @@ def _values(reading: Reading, criterion: Criterion) -> NDArray[np.float64]:
     return _of_sums(criterion, table, reading.row_sums(criterion.name, table, criterion.number))
 
 
+_STATISTICS = (
+    r"over agent i's test rows; `mean` is {math}`\frac{1}{|H|} \sum_{i \in H} a_i` over those that have "
+    "some, `worst_decile` the mean over the tenth of them with the worst values, `samples A-B` that "
+    "over agents with so many training rows."
+)
+
+
 def metric_of_criterion(criterion: Criterion) -> Metric:
     """The metric of a criterion."""
     return Metric(
@@ -158,6 +166,7 @@ def metric_of_criterion(criterion: Criterion) -> Metric:
         of_models=True,
         quantity=lambda reading: Quantity(criterion.name, "mean over agents", "test rows", models_judged(reading.task)),
         label=criterion.label,
+        definition=f"{{math}}`a_i = {criterion.formula}`, {_STATISTICS}" if criterion.formula else "",
         statistics=("mean", "worst_decile"),
         low=0.0,
         high=criterion.high,

@@ -36,6 +36,11 @@ register(
             "relative distance from the minimiser of the own objective", "mean over agents"
         ),
         label="models' relative distance from the optimum",
+        definition=(
+            r"{math}`\lVert \theta_i - \theta_i^{*} \rVert / \lVert \theta_i^{*} \rVert` for {math}`i \in H`, "
+            r"with the minimiser {math}`\theta^{*}` of the protocol's own objective: `mean` and maximum "
+            "(`worst`)."
+        ),
         statistics=("mean", "worst"),
         low=0.0,
         learning=False,

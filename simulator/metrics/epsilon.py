@@ -33,6 +33,18 @@ def _quantity(reading: Reading, which: Which) -> Quantity:
     return epsilon_quantity(f"{which}{by}", reading.delta, unit, adjacency, str(world.protocol.observer))
 
 
+DEFINITIONS: dict[Which, str] = {
+    "claimed": (
+        r"{math}`\varepsilon_i(\delta)` of all that agent i has released so far, composed as the protocol's "
+        "paper does"
+    ),
+    "verified": (
+        r"{math}`\varepsilon_i(\delta)`, the least that is proved of all that agent i has released so far, "
+        "and infinite where nothing is"
+    ),
+}
+
+
 def _metric(which: Which) -> Metric:
     return Metric(
         name=f"epsilon_{which}",
@@ -40,6 +52,7 @@ def _metric(which: Which) -> Metric:
         compute=_rows_of(which),
         quantity=lambda reading: _quantity(reading, which),
         label=f"\N{GREEK SMALL LETTER EPSILON} {which}",
+        definition=f"{DEFINITIONS[which]}; `worst`, `median` and `q90` over the protected agents.",
         statistics=("worst", "median", "q90"),
         usual="worst",
         low=0.0,
@@ -70,6 +83,10 @@ PAIRS = register(
         compute=_pairs,
         quantity=_pair_quantity,
         label="\N{GREEK SMALL LETTER EPSILON} against observers",
+        definition=(
+            r"{math}`\max_{i,o} \varepsilon_{io}(\delta)`, what is proved of all that observer o of the scenario "
+            "has received of agent i's releases (`worst`); by observer, its name."
+        ),
         usual="worst",
         low=0.0,
         learning=False,

@@ -62,6 +62,10 @@ register(
             f"{reading.task.loss.name} loss", "mean over agents", "training rows", models_judged(reading.task)
         ),
         label="training loss",
+        definition=(
+            r"{math}`\frac{1}{|H|} \sum_{i \in H} \frac{1}{m_i} \sum_{k=1}^{m_i} \varphi(s_{ik}, y_{ik})`, over "
+            "training rows: the mean over agents of each one's mean loss, without regulariser."
+        ),
         statistics=("mean",),
         low=0.0,
         judge=True,
@@ -79,6 +83,10 @@ register(
             f"{reading.task.loss.name} loss", "mean over rows", "test rows", models_judged(reading.task)
         ),
         label="test loss",
+        definition=(
+            r"{math}`\sum_{i \in H} \sum_k \varphi(s_{ik}, y_{ik}) \, / \sum_{i \in H} m_i`, over test rows: the "
+            "mean over rows, without regulariser."
+        ),
         statistics=("mean",),
         low=0.0,
         judge=True,

@@ -117,6 +117,8 @@ class Metric:
         For axes and tables; by default its name.
     unit : str
         Behind the label.
+    definition : str
+        Its definition for the documentation, in Markdown, with formulas in LaTeX: ``{math}`...```.
     statistics : tuple of str
         Known before a run; empty where a protocol names them.
     usual : str
@@ -154,6 +156,7 @@ class Metric:
     of_models: bool = False
     label: str = ""
     unit: str = ""
+    definition: str = ""
     statistics: tuple[str, ...] = ()
     usual: str = "mean"
     low: float = -math.inf

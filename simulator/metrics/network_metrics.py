@@ -1,4 +1,4 @@
-"""Metrics of messages, of the age of what agents know of each other, of their steps, and of conserved sums."""
+"""Metrics of messages and energy, of the age of what agents know of each other, of steps, and of conserved sums."""
 
 from __future__ import annotations
 
@@ -65,6 +65,16 @@ def updates(reading: Reading) -> Rows:
     yield "max", counts.max()
 
 
+def energy(reading: Reading) -> Rows:
+    """Joules so far of all agents, for computing (``compute.power``) and for bytes (``network.energy_per_byte``)."""
+    world = reading.world
+    computing = world.computing.power * float(world.computing.spent(world.now).sum())
+    sending = world.setting.network.energy_per_byte * world.traffic.bytes.sent
+    yield "total", computing + sending
+    yield "computing", computing
+    yield "sending", sending
+
+
 def conserved(reading: Reading) -> Rows:
     """Distance of the protocol's sums from the values that they should keep."""
     yield from reading.world.protocol.conserved(reading.world.state).items()
@@ -77,6 +87,11 @@ register(
         compute=traffic,
         quantity=lambda reading: Quantity("vectors on links by what became of them", "total of the run"),
         label="messages to neighbours",
+        definition=(
+            r"Counts of copies since the start, one for each link: {math}`\mathrm{sent} = \mathrm{delivered} + "
+            r"\mathrm{lost} + \mathrm{dropped} + \mathrm{in\ flight}`. `overtaken` of the delivered came after a "
+            "newer one; `start_vectors` were exchanged before the start."
+        ),
         statistics=("sent", "delivered", "lost", "dropped", "in_flight", "overtaken", "start_vectors"),
         usual="sent",
         low=0.0,
@@ -90,6 +105,11 @@ register(
         compute=age,
         quantity=lambda reading: Quantity("age of what agents know of their neighbours", "mean over agents"),
         label="age of what is known",
+        definition=(
+            "{math}`t - s_{ij}` for each directed link, where {math}`s_{ij}` is the instant at which the newest "
+            "message of j that i has was sent: `mean`, 90 % quantile (`q90`) and maximum (`worst`) over links "
+            "on which anything has come."
+        ),
         unit="wake-ups",
         statistics=("mean", "q90", "worst"),
         low=0.0,
@@ -105,10 +125,27 @@ register(
         compute=updates,
         quantity=lambda reading: Quantity("completed steps", "mean over agents"),
         label=LABELS["updates"],
+        definition=(
+            "{math}`u_i`, the number of steps that agent i has completed: `mean`, `min` and `max` over agents."
+        ),
         statistics=("mean", "min", "max"),
         low=0.0,
         per_agent=lambda reading: reading.world.updates,
         unasked=True,
+        learning=False,
+    )
+)
+register(
+    Metric(
+        name="energy",
+        better="less",
+        compute=energy,
+        quantity=lambda reading: Quantity("energy of computing and of bytes on links", "total of the run"),
+        label="energy",
+        unit="J",
+        statistics=("total", "computing", "sending"),
+        usual="total",
+        low=0.0,
         learning=False,
     )
 )
@@ -119,6 +156,10 @@ register(
         compute=conserved,
         quantity=lambda reading: Quantity("distance from what the protocol's sums keep", "total of the run"),
         label="off the conserved sum by",
+        definition=(
+            r"{math}`\lVert \sum_i v_i - c \rVert` for each sum over agents that a protocol keeps at {math}`c` "
+            "where nothing is late or lost; its page says which."
+        ),
         low=0.0,
         learning=False,
     )

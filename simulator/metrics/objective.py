@@ -13,6 +13,10 @@ OBJECTIVE = register(
         compute=None,
         of_models=True,
         quantity=lambda reading: None,
+        definition=(
+            r"The objective {math}`Q(\theta)` of the protocol, or of that which `record.objective_of` names, at "
+            r"the agents' models; `gap` is {math}`Q(\theta) - \min Q`, where the minimum is known."
+        ),
         statistics=("value", "gap"),
         usual="value",
         ranges={"gap": (0.0, math.inf)},

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
 from ...agents.errors import InputError
 from ...agents.graph import Graph, one_way
@@ -16,6 +17,7 @@ from ...agents.parameters import Parameters
 from ...agents.tasks.extent import Extent, Files
 from ...agents.tasks.outline import Outline
 from ...agents.tasks.task import Task
+from .changes import ChangeParameters, FixedGraph
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -36,6 +38,8 @@ class Topology(Parameters, ABC):
     """Accept agents without neighbours; they work alone."""
     allow_disconnected: bool = False
     """Accept a graph of several components."""
+    changes: ChangeParameters = Field(default_factory=lambda: FixedGraph(kind="fixed"))
+    """Over which of its edges agents send when; by default over all, always."""
 
     from_profiles: ClassVar[bool] = False
     """Whether graph and weights are computed from the agents' profiles."""
@@ -110,6 +114,7 @@ class Topology(Parameters, ABC):
         if built.agents != task.agents:
             raise InputError(f"makes {built.agents} agents where the task has {task.agents}", field=("topology",))
         self._check(built, task)
+        self.changes.check(built)
         return built
 
     def _check(self, graph: Graph, task: Task) -> None:

@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from ...agents.compilation import compiled, form_of, part
 from ...agents.kinds import Bare, KindOf
-from ...agents.parameters import Interval, Parameters, Positive
+from ...agents.parameters import Interval, NotNegative, Parameters, Positive
 from . import delay_files  # noqa: F401 - registers its kinds
 from .latency import Constant, LatencyParameters, delay_of
 from .links import UNASKED, Bursts, is_lost, state_now, under_way
@@ -136,11 +136,23 @@ class NetworkParameters(Parameters):
     """Loss on each link: a probability, or a model by ``kind``."""
     bandwidth: Positive | None = None
     """Bytes per time unit and message; adds size / bandwidth to the delay, without queueing."""
+    uplink: Positive | None = None
+    """Bytes per time unit that an agent sends: its copies of messages take turns, in the order of sending, each for
+    size / uplink, and are then as late as ``latency`` says. By default all leave at once."""
+    downlink: Positive | None = None
+    """Bytes per time unit that an agent receives: copies take turns, in the order in which they reach it."""
+    energy_per_byte: NotNegative = 0.0
+    """Joules that a byte takes on a link; for the metric ``energy``."""
     header_bytes: int = Field(default=0, ge=0, le=10**9)
     """Bytes that every message carries besides its numbers (8 bytes each)."""
     start: Literal["known", "own", "zero"] = "known"
     """What an agent knows of its neighbours before hearing from them: their start message (exchanged reliably
     beforehand and counted apart), its own model, or zeros."""
+
+    @property
+    def shared(self) -> bool:
+        """True if transfers take turns."""
+        return self.uplink is not None or self.downlink is not None
 
     @property
     def lossless(self) -> bool:
@@ -199,8 +211,9 @@ class Network:
 
     def mean_delay(self, size: int) -> float:
         """Mean delay in time units of a message of this many bytes; of links, over those that have a known one."""
-        delay = (self._fixed or self._read or self.parameters.latency).average
-        return delay + (size / self.parameters.bandwidth if self.parameters.bandwidth is not None else 0.0)
+        given = self.parameters
+        delay = (self._fixed or self._read or given.latency).average
+        return delay + sum(size / rate for rate in (given.bandwidth, given.uplink, given.downlink) if rate is not None)
 
     def attempts(self, sender: int, receivers: NDArray[np.int64], tick: int, kind: int) -> list[int]:
         """Number of earlier messages of this kind, by rank, to each receiver within this tick; counts these, too."""

@@ -47,6 +47,7 @@ class Purpose(IntEnum):
     JOIN = 7
     LEAVE = 8
     PARTNER = 9
+    SPEED = 10
 
 
 @part

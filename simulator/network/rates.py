@@ -1,4 +1,4 @@
-"""Rates of clocks: one value, one per agent, or a distribution over agents."""
+"""Rates of clocks, and speeds of devices: one value, one per agent, or a distribution over agents."""
 
 from __future__ import annotations
 
@@ -78,11 +78,16 @@ def per_agent(value: float | list[float], agents: int, *where: str) -> NDArray[n
     return np.full(agents, float(value))
 
 
-def rates_of(rate: float | list[float] | Rates, numbers: NDArray[np.uint64], draws: Draws) -> NDArray[np.float64]:
-    """(n,) rates of the agents, drawn by their stable numbers where there is a distribution."""
+def rates_of(
+    rate: float | list[float] | Rates,
+    numbers: NDArray[np.uint64],
+    draws: Draws,
+    purpose: Purpose = Purpose.CLOCK_RATE,
+) -> NDArray[np.float64]:
+    """(n,) rates of the agents, drawn for a purpose by their stable numbers where there is a distribution."""
     if isinstance(rate, float | int | list):
         return per_agent(rate, len(numbers), "clock", "rate")
-    return np.array([rate.quantile(draws.uniform(Purpose.CLOCK_RATE, int(number))) for number in numbers])
+    return np.array([rate.quantile(draws.uniform(purpose, int(number))) for number in numbers])
 
 
 def slowest_of(rate: float | list[float] | Rates) -> float:

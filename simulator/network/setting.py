@@ -12,6 +12,7 @@ from ...agents.errors import InputError
 from ...agents.graph import Graph
 from ...agents.tasks.task import Task
 from .adversaries import Adversaries
+from .changes import FixedGraph, GraphChanges
 from .network import NetworkParameters
 from .randomness import Draws
 
@@ -107,6 +108,10 @@ class Setting:
     limits : Limits
     adversaries : Adversaries, optional
         Byzantine agents; all are honest by default.
+    changes : GraphChanges, optional
+        Of the graph over time; none by default.
+    compute : Parameters, optional
+        Time that steps take, as in the scenario; none by default.
     """
 
     task: Task
@@ -120,6 +125,13 @@ class Setting:
     assumed_public: tuple[str, ...] = ()
     limits: Limits = Limits()
     adversaries: Adversaries | None = None
+    changes: GraphChanges | None = None
+    compute: Any = None
+
+    @property
+    def changing(self) -> bool:
+        """True if agents do not send over all edges of the graph at all their steps."""
+        return self.changes is not None and not isinstance(self.changes, FixedGraph)
 
     @property
     def always_up(self) -> bool:

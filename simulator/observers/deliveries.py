@@ -241,7 +241,8 @@ def _reads(world: World, all_of: Deliveries) -> Ranks:
         read = _steps_at(all_of.agent, all_of.tick, all_of.receiver, all_of.sent_tick + 1)
         useful = all_of.fate == FATES.index(DELIVERED)
         return np.where(useful, read, NOBODY)
-    return _reads_with_patience(all_of, world.in_rounds.patience, world.setting.graph)
+    silent = world.transport.tables.agents.silent != 0
+    return _reads_with_patience(all_of, world.in_rounds.patience, world.setting.graph, silent)
 
 
 def _next_steps(all_of: Deliveries, copies: Ranks) -> Ranks:
@@ -280,19 +281,22 @@ class _Round:
     time: float
 
 
-def _reads_with_patience(all_of: Deliveries, patience: float, graph: Any) -> Ranks:
+def _reads_with_patience(all_of: Deliveries, patience: float, graph: Any, silent: NDArray[np.bool_]) -> Ranks:
     """(C,) step that reads each copy, where agents go on with the newest round that is whole after some patience.
 
-    A round that begins in time shows exactly the neighbours' round before it, another one the newest that is there.
+    A round that begins in time shows exactly the neighbours' round before it, another one the newest that is there. The
+    last round of an agent that has fallen silent, as (n,) ``silent`` says, stands for all later ones.
     """
-    held, last = _held_rounds(all_of, len(graph.heads))
+    held, newest = _held_rounds(all_of, len(graph.heads))
+    ended = silent[graph.heads].tolist()
+    last = [number if end else math.inf for number, end in zip(newest, ended, strict=True)]
     read, shown = np.full(len(all_of.sent), NOBODY), [-1] * len(held)  # round 0 are starts
     before = np.zeros(graph.agents)
 
     def is_in_time(slot: int, number: int, due: float) -> bool:
         known = max(shown[slot], 0)
-        silent = number > last[slot] and (last[slot] <= known or last[slot] in held[slot])
-        return number <= known or silent or (number in held[slot] and held[slot][number].time <= due)
+        after = number > last[slot] and (last[slot] <= known or last[slot] in held[slot])
+        return number <= known or after or (number in held[slot] and held[slot][number].time <= due)
 
     for w, agent in enumerate(all_of.agent.tolist()):
         number, edges, due = int(all_of.tick[w]), graph.edges_of(agent), float(before[agent]) + patience

@@ -16,7 +16,8 @@ from ...agents.suggestions import suggestion
 from ..language.observer_parameters import AGENTS, EVERYONE, NEIGHBOURS, ObserverParameters, ObservingParty
 from .data_flow import releases_heard
 from .deliveries import Deliveries
-from .linear_view import linear_epsilons
+from .linear_check import mistake_of
+from .linear_view import linear_view
 from .release_record import ReleaseRecord
 
 if TYPE_CHECKING:
@@ -74,12 +75,19 @@ class Learned:
     bounds : (k, n) int64
         Rank of the bound that proves it, among `BOUNDS`.
     delta : float
+    reconstructed : (k, n) bool
+        Whether a value that an agent released without noise can be computed from what a party has heard.
+    mistake : str
+        Why there is no linear bound although the protocol declares a linear map: where it differs from the run. Empty
+        otherwise.
     """
 
     parties: list[Party]
     epsilons: Array
     bounds: NDArray[np.int64]
     delta: float
+    reconstructed: NDArray[np.bool_]
+    mistake: str = ""
 
     def table(self, world: World) -> Frame:
         """Return a table of all pairs.
@@ -88,7 +96,8 @@ class Learned:
         -------
         DataFrame
             Columns ``against`` (the group), ``observer`` (an agent's name or empty), ``agent``, ``distance`` (edges of
-            the graph from the observer's nearest end; -1 where there is no path), ``epsilon``, ``delta``, ``bound``.
+            the graph from the observer's nearest end; -1 where there is no path), ``epsilon``, ``delta``, ``bound``,
+            and ``reconstructed``.
         """
         names = np.array([str(one) for one in world.setting.task.ids], dtype=object)
         place, agent = np.nonzero(~np.isnan(self.epsilons))
@@ -102,6 +111,7 @@ class Learned:
                 "epsilon": self.epsilons[place, agent],
                 "delta": self.delta,
                 "bound": np.array(BOUNDS, dtype=object)[self.bounds[place, agent]],
+                "reconstructed": self.reconstructed[place, agent],
             }
         )
 
@@ -126,8 +136,17 @@ class Learned:
             if len(at):
                 yield f"distance {distance}", float(at.max())
 
-    def statements(self, protected: Flags, heard: str) -> list[dict[str, Any]]:
-        """Return for each group the largest and middle epsilon of protected agents, with the bounds that prove them."""
+    def _worst(self, rows: list[int], names: Sequence[str], protected: Flags) -> dict[str, str]:
+        """Return the names of the pair of observer and protected agent with the largest epsilon of some parties."""
+        values = np.where(protected, self.epsilons[rows], math.nan)
+        place, agent = np.unravel_index(np.nanargmax(values), values.shape)
+        return {"observer": self.parties[rows[int(place)]].name, "agent": names[int(agent)]}
+
+    def statements(self, protected: Flags, heard: str, names: Sequence[str]) -> list[dict[str, Any]]:
+        """Return statements on the epsilon of protected agents, one for each group of observers.
+
+        Each has the largest and the middle epsilon, the bounds that prove them, and the pair with the largest.
+        """
         found: list[dict[str, Any]] = []
         for group in dict.fromkeys(party.group for party in self.parties):
             rows = [k for k, party in enumerate(self.parties) if party.group == group]
@@ -142,6 +161,7 @@ class Learned:
                         "median": float(np.sort(values[there])[(there.sum() - 1) // 2]),
                         "delta": self.delta,
                         "bounds": [BOUNDS[k] for k in np.unique(bounds[there]).tolist()],
+                        **self._worst(rows, names, protected),
                     }
                 )
         return found
@@ -153,7 +173,11 @@ def needs_log(observers: ObserverParameters | None) -> bool:
 
 
 def learned(
-    world: World, deliveries: Deliveries | None, record: ReleaseRecord, observers: ObserverParameters
+    world: World,
+    deliveries: Deliveries | None,
+    record: ReleaseRecord,
+    observers: ObserverParameters,
+    values: Array | None = None,
 ) -> Learned:
     """Return what observers can have learned.
 
@@ -166,6 +190,8 @@ def learned(
     record : ReleaseRecord
         Its delta is that of the result.
     observers : ObserverParameters
+    values : (n, p) float64, optional
+        What agents have released at their starts, with which a declared linear map is checked (`mistake_of`).
 
     Raises
     ------
@@ -176,16 +202,20 @@ def learned(
     agents = world.setting.graph.agents
     everyone = np.tile(record.everyone, (len(parties), 1))
     epsilons, bounds = everyone.copy(), np.zeros((len(parties), agents), dtype=np.int64)
-    some = [k for k, party in enumerate(parties) if party.group != WORDS[EVERYONE]]
+    reconstructed = np.zeros((len(parties), agents), dtype=bool)
+    some, mistake = [k for k, party in enumerate(parties) if party.group != WORDS[EVERYONE]], ""
     if some and deliveries is not None and follows_data(world):
         copies = {k: _copies(deliveries, parties[k], observers.heard) for k in some}
         for k, counts in zip(some, releases_heard(deliveries, record, [copies[k] for k in some]), strict=True):
             flow = np.array([record.epsilon(agent, count) for agent, count in enumerate(counts.tolist())])
             epsilons[k], bounds[k] = np.minimum(flow, everyone[k]), BOUNDS.index(DATA_FLOW)
+        view = linear_view(world, deliveries)
+        mistake = "" if view is None else mistake_of(world, deliveries, view, values)
         pairs = [(copies[k], parties[k].members) for k in some]
-        once = all(len(charges) <= 1 for charges in record.charges)
-        exact = linear_epsilons(world, deliveries, pairs, delta) if once else None
-        for k, linear in zip(some if exact else (), exact or (), strict=True):
+        exact: list[Array] = []
+        if view is not None and not mistake:
+            exact, reconstructed[some] = view.epsilons(deliveries, pairs, delta), view.reconstructed(deliveries, pairs)
+        for k, linear in zip(some if exact else (), exact, strict=True):
             smaller = (linear <= epsilons[k]) & ~record.refused
             epsilons[k][smaller] = linear[smaller]
             bounds[k][smaller] = BOUNDS.index(LINEAR)
@@ -193,17 +223,19 @@ def learned(
         epsilons[k, party.members] = math.nan
         if party.source is not None:
             epsilons[k, np.arange(agents) != party.source] = math.nan
-    return Learned(parties, epsilons, bounds, delta)
+    return Learned(parties, epsilons, bounds, delta, reconstructed, mistake)
 
 
 def follows_data(world: World) -> bool:
     """True if an agent's data reach others through its messages' contents alone.
 
-    Not so where a protocol decides by numbers what it sends, when, or to whom: then silence tells something, too.
+    Not so where a protocol decides by numbers what it sends, when, or to whom: then silence tells something, too; nor
+    where it has no messages, so that what it releases leaves in another way; nor where steps take time, which read what
+    was there at their begin, of which a log of their ends says nothing.
     """
     protocol, traits = world.protocol, world.traits
     chooses = protocol.decides or protocol.picks_partners or traits.trigger == "message"
-    return not (chooses or traits.central)
+    return bool(world.layout.messages) and not (chooses or traits.central or world.computing.takes_time)
 
 
 def distances_of(world: World, parties: Sequence[Party]) -> NDArray[np.int64]:
@@ -213,9 +245,12 @@ def distances_of(world: World, parties: Sequence[Party]) -> NDArray[np.int64]:
 
     graph = world.setting.graph
     links = csr_array((np.ones(len(graph.heads)), graph.heads, graph.offsets), shape=(graph.agents, graph.agents))
-    apart = shortest_path(links, unweighted=True)
     ends = [one.members if one.members.any() else _tails(graph, one.slots) for one in parties]
-    nearest = np.array([apart[end].min(axis=0) if end.any() else np.zeros(graph.agents) for end in ends])
+    near = [end.all() or not end.any() for end in ends]
+    apart = np.zeros((0, 0)) if all(near) else shortest_path(links, unweighted=True)
+    nearest = np.array(
+        [np.zeros(graph.agents) if here else apart[end].min(axis=0) for end, here in zip(ends, near, strict=True)]
+    )
     return np.where(np.isfinite(nearest), nearest, -1).astype(np.int64)
 
 

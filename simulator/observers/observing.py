@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..language.observer_parameters import ObserverParameters
 from .deliveries import Deliveries, deliveries_of
 from .learned import Learned, learned, needs_log
+from .linear_check import start_values
 from .release_record import ReleaseRecord, release_record
 
 if TYPE_CHECKING:
+    from ...protocols.linear_map import LinearMap
+    from ...protocols.privacy.mechanisms import Release
     from ..recording.message_log import MessageLog
     from ..storage.files import Frame
     from ..world.world import World
@@ -29,15 +35,34 @@ class Observing:
     def __init__(self, observers: ObserverParameters, log: MessageLog | None) -> None:
         self.observers, self.log = observers, log if needs_log(observers) else None
 
+        self._linear: LinearMap | None = None
+        self._values: dict[int, NDArray[np.float64]] = {}
+        self._begun: dict[int, list[Release]] = {}
+
     def __call__(self, world: World, delta: float) -> Learned:
         """Return what observers can have learned by now, at ``delta`` in [0, 1)."""
-        return learned(world, *self._so_far(world, delta), self.observers)
+        return learned(world, *self._so_far(world, delta), self.observers, self._started_with(world))
+
+    def started(self, world: World, agent: int) -> None:
+        """Note what an agent that has just started has released."""
+        if self.observers.record:
+            me = world.peers[agent]
+            self._begun[agent] = [*me.disclosed_, *(sent.release for sent in me.sent_)]
+        self._linear = self._linear or world.protocol.linear_map()
+        value = None if self._linear is None else start_values(self._linear, world, agent)
+        if value is not None:
+            self._values[agent] = value
+
+    def _started_with(self, world: World) -> NDArray[np.float64] | None:
+        """(n, p) values of all agents; None if they are not all known."""
+        agents = range(world.setting.graph.agents)
+        return np.array([self._values[k] for k in agents]) if len(self._values) == len(agents) else None
 
     def _so_far(self, world: World, delta: float) -> tuple[Deliveries | None, ReleaseRecord]:
         deliveries = None if self.log is None else deliveries_of(world, self.log)
         return deliveries, release_record(world, deliveries, delta)
 
-    def outcome(self, world: World, delta: float) -> tuple[dict[str, Frame], list[dict[str, Any]]]:
+    def outcome(self, world: World, delta: float) -> tuple[dict[str, Frame], list[dict[str, Any]], list[str]]:
         """Return what a run keeps at its end.
 
         Parameters
@@ -52,12 +77,17 @@ class Observing:
             ``observers``, and where the scenario asks for a record ``releases`` and ``copies``.
         statements : list of dict
             For each group of observers, see `Learned.statements`.
+        warnings : list of str
+            Why bounds are larger than they would have to be.
         """
         deliveries, record = self._so_far(world, delta)
-        found = learned(world, deliveries, record, self.observers)
-        tables = {"observers": found.table(world)}
+        found = learned(world, deliveries, record, self.observers, self._started_with(world))
+        tables, names = {"observers": found.table(world)}, [str(one) for one in world.setting.task.ids]
         if self.observers.record and deliveries is not None:
-            names, kinds = [str(one) for one in world.setting.task.ids], list(world.layout.messages)
-            tables["releases"] = record.table(world, deliveries)
+            kinds = list(world.layout.messages)
+            tables["releases"] = record.table(world, deliveries, self._begun)
             tables["copies"] = deliveries.table(names, kinds, record.of_steps(deliveries))
-        return tables, found.statements(world.protected, self.observers.heard)
+        warnings = [f"{found.mistake}; no linear bound is given against observers"] if found.mistake else []
+        if record.unplaced:
+            warnings.append(f"{record.unplaced}; all of its releases count as made at an agent's start")
+        return tables, found.statements(world.protected, self.observers.heard, names), warnings

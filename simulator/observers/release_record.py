@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ...protocols.linear_map import START
 from ...protocols.privacy.accounting import Charge, evaluate
 from ...protocols.privacy.ledger import charge_of
 from ...protocols.privacy.mechanisms import Release
-from ...protocols.steps.step_charges import StagedAgent
-from .deliveries import Deliveries
+from ...protocols.steps.step_charges import StagedAgent, Unreadable
+from .deliveries import AT_START, Deliveries
 
 if TYPE_CHECKING:
     from ..storage.files import Frame
@@ -42,19 +45,25 @@ class ReleaseRecord:
         How many of them stand at the agent's start.
     steps : list of list of int
         Steps that the others were drawn at: the agent's steps, from 0.
+    drawn : list of list of Release
+        Those others.
     everyone : (n,) float64
         Verified epsilon against everyone on the wire.
     refused : (n,) bool
         Agents about whom nothing can be verified, whatever is heard of them.
     delta : float
+    unplaced : str
+        Why it is not known at which steps releases were drawn; empty if it is.
     """
 
     charges: list[list[Charge]]
     at_start: NDArray[np.int64]
     steps: list[list[int]]
+    drawn: list[list[Release]]
     everyone: Array
     refused: NDArray[np.bool_]
     delta: float
+    unplaced: str = ""
 
     def after_steps(self, agent: int) -> list[int]:
         """Return the number of an agent's releases after its start, and after each of its steps that draws one."""
@@ -62,7 +71,7 @@ class ReleaseRecord:
         return [first + k for k in range(len(self.steps[agent]) + 1)]
 
     @cached_property
-    def _known(self) -> dict[tuple[int, int], float]:
+    def _known(self) -> dict[frozenset[tuple[Charge, int]], float]:
         return {}
 
     def epsilon(self, agent: int, count: int) -> float:
@@ -74,42 +83,112 @@ class ReleaseRecord:
         charges, whole = self.charges[agent], float(self.everyone[agent])
         if count >= len(charges) or whole == 0.0:
             return whole
-        key = agent, count
+        part = Counter(charges[:count])
+        key = frozenset(part.items())
         if key not in self._known:
-            part = evaluate("verified", Counter(charges[:count]), self.delta, "verified")
-            self._known[key] = min(part, whole)
-        return self._known[key]
+            self._known[key] = evaluate("verified", part, self.delta, "verified")
+        return min(self._known[key], whole)
 
-    def table(self, world: World, deliveries: Deliveries) -> Frame:
+    def table(self, world: World, deliveries: Deliveries, starts: Mapping[int, Sequence[Release]] = {}) -> Frame:
         """Return the releases as a table.
+
+        Parameters
+        ----------
+        world : World
+        deliveries : Deliveries
+        starts : mapping of int to sequence of Release
+            What agents have released at their starts.
 
         Returns
         -------
         DataFrame
             Columns ``release`` (from 0), ``agent``, ``step`` (the agent's, from 0; -1 for its start), ``time`` (NaN for
-            the start), ``mechanism``, ``multiplier`` (noise scale over proved sensitivity), ``sampling``.
+            the start), ``mechanism``, ``multiplier`` (noise scale over proved sensitivity), ``scale``, ``sensitivity``
+            (proved; NaN, both, where the ledger alone knows of the release), ``sampling``, ``dimension`` (0 where noise
+            is not added to a vector) and ``parents``: the last releases of every agent that the releasing one had read
+            by then, its own among them, without those that are behind others of the list; none known (None) where
+            agents answer arrivals.
         """
-        at = {(a, k): t for a, k, t in zip(*map(np.ndarray.tolist, _columns(deliveries)), strict=True)}
-        rows: list[tuple[Any, ...]] = []
-        for agent, charges in enumerate(self.charges):
-            numbers = [-1] * int(self.at_start[agent]) + self.steps[agent]
-            name = str(world.setting.task.ids[agent])
-            for charge, number in zip(charges, numbers, strict=True):
-                time = at.get((agent, number), math.nan)
-                rows.append((len(rows), name, number, time, charge.mechanism, charge.multiplier, charge.sampling))
-        names = ["release", "agent", "step", "time", "mechanism", "multiplier", "sampling"]
-        return pd.DataFrame(rows, columns=pd.Index(names))
+        sizes = [len(charges) for charges in self.charges]
+        agent = np.repeat(np.arange(len(sizes)), sizes)
+        numbers = [[START] * int(first) + steps for first, steps in zip(self.at_start, self.steps, strict=True)]
+        step = np.array(list(chain.from_iterable(numbers)), dtype=np.int64)
+        place = self._places(deliveries)[agent, step + 1] if len(step) else step
+        charges = list(chain.from_iterable(self.charges))
+        known = [one for k in range(len(sizes)) for one in self._releases_of(k, starts.get(k, ()))]
+        parents = self._parents(deliveries)
+        return pd.DataFrame(
+            {
+                "release": np.arange(len(charges)),
+                "agent": np.array([str(one) for one in world.setting.task.ids], dtype=object)[agent],
+                "step": step,
+                "time": np.append(deliveries.step_time, math.nan)[place],
+                "mechanism": [one.mechanism for one in charges],
+                "multiplier": [one.multiplier for one in charges],
+                "scale": [math.nan if one is None else one.scale for one in known],
+                "sensitivity": [math.nan if one is None else one.verified_sensitivity for one in known],
+                "sampling": [one.sampling for one in charges],
+                "dimension": [0 if one is None else one.dimension for one in known],
+                "parents": pd.Series(parents if parents is not None else [None] * len(charges), dtype=object),
+            }
+        )
+
+    def _releases_of(self, agent: int, starts: Sequence[Release]) -> Iterator[Release | None]:
+        """Yield what is known of an agent's releases, in order."""
+        begun: dict[Charge, list[Release]] = {}
+        for one in starts:
+            begun.setdefault(charge_of(one), []).append(one)
+        for charge in self.charges[agent][: int(self.at_start[agent])]:
+            yield begun[charge].pop() if begun.get(charge) else None
+        yield from self.drawn[agent]
+
+    def _places(self, deliveries: Deliveries) -> NDArray[np.int64]:
+        """(n, most + 1) place of each step of each agent, from its start on, which has none (-1)."""
+        most = int(deliveries.number.max(initial=-1)) + 2
+        places = np.full((len(self.charges), most), -1, dtype=np.int64)
+        places[deliveries.agent, deliveries.number + 1] = np.arange(len(deliveries.agent))
+        return places
+
+    def _parents(self, deliveries: Deliveries) -> list[list[int]] | None:
+        """Releases that each release may depend on and that are not behind others; None if it is not known."""
+        if not deliveries.in_steps:
+            return None
+        firsts = self._firsts
+        found: list[list[int]] = [[] for _ in range(int(firsts[-1]))]
+        of_steps, read = self.of_steps(deliveries).tolist(), deliveries.read_by
+        order = np.argsort(read, kind="stable")
+        bounds = np.searchsorted(read[order], np.arange(len(of_steps) + 1)).tolist()
+        makers, senders = deliveries.made_by[order].tolist(), deliveries.sender[order].tolist()
+        begun: list[frozenset[int]] = []
+        for agent, first in enumerate(firsts[:-1].tolist()):
+            found[first : first + int(self.at_start[agent])] = [
+                [k - 1] if k > first else [] for k in range(first, first + int(self.at_start[agent]))
+            ]
+            begun.append(frozenset([first + int(self.at_start[agent]) - 1][: int(self.at_start[agent])]))
+        newest, sent = begun.copy(), list[frozenset[int]]()
+        for w, (agent, release) in enumerate(zip(deliveries.agent.tolist(), of_steps, strict=True)):
+            copies = range(bounds[w], bounds[w + 1])
+            behind = [begun[senders[k]] if makers[k] == AT_START else sent[makers[k]] for k in copies]
+            mine = newest[agent].union(*behind)
+            if release >= 0:
+                found[release] = sorted(mine)
+                mine = frozenset((release,))
+            newest[agent] = mine
+            sent.append(mine)
+        return found
+
+    @cached_property
+    def _firsts(self) -> NDArray[np.int64]:
+        """(n + 1,) number of the first release of each agent."""
+        return np.concatenate([[0], np.cumsum([len(own) for own in self.charges])]).astype(np.int64)
 
     def of_steps(self, deliveries: Deliveries) -> NDArray[np.int64]:
         """(W,) release that each step has drawn, -1 for none, as `table` numbers them."""
-        firsts = np.concatenate([[0], np.cumsum([len(own) for own in self.charges])])
-        drawn = {
-            (agent, number): int(firsts[agent] + self.at_start[agent]) + k
-            for agent, numbers in enumerate(self.steps)
-            for k, number in enumerate(numbers)
-        }
-        pairs = zip(deliveries.agent.tolist(), deliveries.number.tolist(), strict=True)
-        return np.array([drawn.get(pair, -1) for pair in pairs], dtype=np.int64)
+        places, found = self._places(deliveries), np.full(len(deliveries.agent), -1, dtype=np.int64)
+        for agent, numbers in enumerate(self.steps):
+            first = int(self._firsts[agent] + self.at_start[agent])
+            found[places[agent, np.array(numbers, dtype=np.int64) + 1]] = np.arange(first, first + len(numbers))
+        return found
 
 
 def release_record(world: World, deliveries: Deliveries | None, delta: float) -> ReleaseRecord:
@@ -129,40 +208,54 @@ def release_record(world: World, deliveries: Deliveries | None, delta: float) ->
     in_steps = deliveries is not None and deliveries.in_steps
     made = np.bincount(deliveries.agent if deliveries is not None else [], minlength=agents).astype(np.int64)
     charges, steps, at_start = list[list[Charge]](), list[list[int]](), np.zeros(agents, dtype=np.int64)
-    refused = np.zeros(agents, dtype=bool)
+    drawn = list[list[Release]]()
+    refused, unplaced = np.zeros(agents, dtype=bool), ""
+    schedule = _schedule_of(world) if in_steps else None
     for agent in range(agents):
         left = ledger.histogram(agent)
         refused[agent] = math.isinf(everyone[agent]) and all(charge.multiplier > 0 for charge in left)
-        drawn = list[Charge]()
-        numbers = list[int]()
-        for number, charge in enumerate(_by_step(world, agent, int(made[agent])) if in_steps else ()):
+        try:
+            scheduled = [] if schedule is None else schedule(agent, int(made[agent]))
+        except Unreadable as missing:
+            name = type(world.protocol).__name__
+            scheduled, unplaced = [], f"{name}: its release reads me.{missing}, which is not known of past steps"
+        mine, releases, numbers = list[Charge](), list[Release](), list[int]()
+        for number, (charge, release) in enumerate(scheduled):
             if left[charge] > 0:
                 left[charge] -= 1
-                drawn.append(charge)
+                mine.append(charge)
+                releases.append(release)
                 numbers.append(number)
         first = list(left.elements())
         at_start[agent] = len(first)
-        charges.append([*first, *drawn])
+        charges.append([*first, *mine])
+        drawn.append(releases)
         steps.append(numbers)
-    return ReleaseRecord(charges, at_start, steps, everyone, refused, delta)
+    return ReleaseRecord(charges, at_start, steps, drawn, everyone, refused, delta, unplaced)
 
 
-def _by_step(world: World, agent: int, steps: int) -> list[Charge]:
-    """Charge of the release of each of an agent's first steps, by its protocol's schedule; empty if there is none."""
-    noise, me = world.protocol.step_noise, world.peers[agent]
-    if noise is None or noise.mechanism is None or not len(me.data):
-        return []
-    stages = steps if noise.growth is not None else min(steps, noise.scales().shape[1])
-
-    def at(stage: int) -> Release:
-        return world.protocol.release(StagedAgent(agent, 0.0, me.data, me.neighbours, stage))
-
-    try:
-        found = [charge_of(at(stage)) for stage in range(stages)]
-    except Exception:  # a release of its author's own that reads more than planned ones may
-        return []
-    return [found[min(number, len(found) - 1)] for number in range(steps)]
+Schedule = Callable[[int, int], list[tuple[Charge, Release]]]
 
 
-def _columns(deliveries: Deliveries) -> tuple[Any, Any, Any]:
-    return deliveries.agent, deliveries.number, deliveries.step_time
+def _schedule_of(world: World) -> Schedule | None:
+    """Return the schedule of a protocol's releases, if it has one.
+
+    ``schedule(agent, steps)`` gives the releases of an agent's first steps, and raises `Unreadable` if they depend on
+    more than its agent, its data and its step.
+    """
+    protocol, noise, graph = world.protocol, world.protocol.step_noise, world.setting.graph
+    if noise is None or noise.mechanism is None:
+        return None
+    stages = noise.scales().shape[1] if noise.growth is None else None
+
+    def schedule(agent: int, steps: int) -> list[tuple[Charge, Release]]:
+        data = protocol.local_data(agent, protocol.problem.task.shard(agent))
+        if not len(data):
+            return []
+        seen = agent, 0.0, data, graph.neighbours(agent)
+        different = range(steps if stages is None else min(steps, stages))
+        releases = [protocol.release(StagedAgent(*seen, stage)) for stage in different]
+        found = [(charge_of(release), release) for release in releases]
+        return found + found[-1:] * (steps - len(found))
+
+    return schedule

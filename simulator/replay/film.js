@@ -67,7 +67,7 @@
   }
 
   const alike = new Set(data.films.map((film) => film.title)).size < data.films.length;
-  const name = (film) => alike ? [film.title, `seed ${film.seed}`, ...Object.entries(film.grid).map(([path, value]) => `${path} = ${value}`)].join(", ") : film.title;
+  const name = (film) => alike ? [film.title, `seed ${film.seed}`, ...film.grid].join(", ") : film.title;
   const films = data.films.map((film) => new Film(film));
   const colour = (rank, of) => { // from dark blue to yellow, lighter all the way, so that it reads in grey
     const x = rank / Math.max(of - 1, 1);

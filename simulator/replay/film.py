@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,14 @@ DIGITS = 4
 EPSILONS = ("epsilon_claimed", "epsilon_verified")
 
 
-def film(run: Rerun) -> dict[str, Any]:
+def film(run: Rerun, grid: Sequence[str]) -> dict[str, Any]:
     """One run for the page.
+
+    Parameters
+    ----------
+    run : Rerun
+    grid : sequence of str
+        Its place in a sweep, in words.
 
     Returns
     -------
@@ -52,7 +59,7 @@ def film(run: Rerun) -> dict[str, Any]:
         "title": str(manifest["label"]),
         "seed": manifest["seed"],
         "seeds": [manifest["data_seed"], manifest["run_seed"]],
-        "grid": {path: _plain(value) for path, value in (manifest.get("grid") or {}).items()},
+        "grid": list(grid),
         "network": network(manifest["scenario"]),
         "agents": [name for name in ranks if ranks[name] in seen],
         "of": run.task.agents,
@@ -164,10 +171,6 @@ def _times(values: Any) -> list[float | None]:
 def _time(value: Any) -> float | None:
     number = float(value)
     return round(number, DIGITS) if math.isfinite(number) else None
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, str | int | float | bool) else str(value)
 
 
 def _number(value: Any) -> bool:

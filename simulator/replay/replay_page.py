@@ -7,10 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from ...agents.errors import InputError
+from ..analysis.labels import placed
+from ..analysis.results import Collection
 from ..report.report_page import rendered
 from ..storage.dataset import Entry
 from ..storage.files import put_file, writing
+from ..storage.store import Store
 from .chosen import chosen
 from .film import EPSILONS, FATES, film
 from .rerun import rerun
@@ -67,10 +72,12 @@ def write_replay(
     results = Path(results)
     entries = chosen(results, wanted)
     window, remarks = _window(entries, first, last, agents)
+    index, manifests = Store(results).index(), [entry.manifest for entry in entries]
+    named = Collection(pd.DataFrame(), pd.DataFrame(), manifests, [entry.run for entry in entries], index)
     films = []
     for entry in entries:
         made = rerun(results, entry, window, agents=agents, data_dir=data_dir, trust_code=trust_code)
-        films.append(film(made))
+        films.append(film(made, [placed(named, path, value) for path, value in entry.grid.items()]))
     path = Path(out) if out is not None else results / "replay.html"
     text = page(films, window, remarks, str(entries[0].manifest["scenario"].get("title") or results.name))
     with writing(path):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...agents.errors import InputError
 from ...agents.suggestions import require
+from ..analysis.aggregate import FEWEST
 from ..analysis.claimed_privacy import MARK
 from ..analysis.results import Collection
 from ..analysis.summary import with_half_width
@@ -37,8 +38,6 @@ ALL = "all"
 MOST_COLUMNS = 3
 MOST_ROWS = 12
 MOST_WARNINGS = 3
-FEWEST = 3
-"""Pairs from which an interval is shown."""
 DASH = "\N{EN DASH}"
 
 

@@ -15,7 +15,7 @@ from .grid import Grid, value_text
 from .naming import described
 from .privacy import largest
 
-PARTS = ("task", "topology", "clock", "network", "availability", "adversaries", "stop", "record")
+PARTS = ("task", "topology", "clock", "compute", "network", "availability", "adversaries", "stop", "record")
 """Parts of a scenario that every protocol shares, in the order in which they are shown."""
 
 HEADS = {

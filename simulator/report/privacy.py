@@ -31,6 +31,22 @@ def privacy_rows(collection: Collection, grid: Grid) -> list[dict[str, Any]]:
     return rows
 
 
+def observed_rows(collection: Collection, grid: Grid) -> list[dict[str, Any]]:
+    """A row per private protocol, grid point and group of observers, of the run in which they could learn most."""
+    rows: list[dict[str, Any]] = []
+    for series in grid.series:
+        found: dict[str, dict[str, Any]] = {}
+        for run in series.runs:
+            for one in (collection.manifests[run].get("privacy") or {}).get("observers", ()):
+                known = found.setdefault(one["against"], one)
+                found[one["against"]] = max(known, one, key=lambda each: float(each["worst"]))
+        for one in found.values():
+            texts = {name: epsilon_text(float(one[name]), 4) for name in ("worst", "median")}
+            place = {"label": collection.labels[series.protocol], "at": grid.texts(series)}
+            rows.append({**one, **texts, **place, "bounds": ", ".join(one["bounds"])})
+    return rows
+
+
 def unprotected(collection: Collection, grid: Grid) -> list[str]:
     """Labels of the protocols that add no noise."""
     private = {manifest["protocol"] for manifest in collection.manifests if manifest.get("privacy")}

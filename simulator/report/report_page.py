@@ -23,7 +23,7 @@ from ..storage.files import put_file, writing, yaml_text
 from . import charts, overview, reproduction
 from .choices import choices
 from .grid import Grid
-from .privacy import privacy_rows, unprotected
+from .privacy import observed_rows, privacy_rows, unprotected
 from .recording import RunRecord
 from .report_comparison import comparison
 from .report_runs import pictures, runs
@@ -147,6 +147,7 @@ def content(collection: Collection, folder: Path) -> dict[str, Any]:
         "axes": [axis.plain() for axis in grid.axes],
         "headline": overview.headline(collection, grid, finals, trivial_rows(collection)),
         "privacy": privacy_rows(collection, grid),
+        "observed": observed_rows(collection, grid),
         "unprotected": unprotected(collection, grid),
         "uncovered": uncovered(collection),
         "kinds": said,

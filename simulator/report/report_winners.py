@@ -1,4 +1,4 @@
-"""First section of the page: the winner at each point of the sweep, with its certainty, and the open points."""
+"""First section of the page: the winner at each point of the sweep, and where no difference is significant."""
 
 from __future__ import annotations
 
@@ -72,13 +72,14 @@ def sentence(found: Standings, labels: dict[str, str]) -> str:
         if place.winner:
             pairs = min((d.n for d in place.duels if place.winner in (d.one, d.other)), default=0)
             others = "the other protocol" if len(place.means) == 2 else "each other protocol"
-            return f"{begin}{labels[place.winner]} is ahead of {others}, with certainty ({pairs} pairs of runs)."
+            ahead = f"{labels[place.winner]} is significantly ahead of {others}"
+            return f"{begin}{ahead} ({pairs} pairs of runs, 5 % level)."
         return f"{begin}it is open who is ahead: {named(place.leaders, labels)} ({why(place)})."
     parts = [f"{labels[key]} wins at {count}" for key, count in won.most_common()]
     if not parts:
         reasons = list(dict.fromkeys(cause for place in still for cause in place.causes))
         said = "; ".join(CAUSES[cause] for cause in reasons)
-        return f"{begin}nobody wins anywhere with certainty: at all {len(places)} points it is open ({said})."
+        return f"{begin}nobody is significantly ahead anywhere: at all {len(places)} points it is open ({said})."
     end = f", and at {len(still)} it is open" if still else ""
     parts[0] += f" of {counted(len(places), 'point')}"
     return f"{begin}{', '.join(parts)}{end}."
@@ -103,7 +104,7 @@ def _cell(place: Contest, labels: dict[str, str], grid: Grid) -> dict[str, Any]:
         "winner": labels[place.winner] if place.winner else "",
         "colour": COLOURS[rank % len(COLOURS)] if rank >= 0 else "",
         "text": labels[place.winner] if place.winner else f"open: {named(place.leaders, labels)}",
-        "why": f"certain; means: {means}" if place.winner else f"{why(place)}; means: {means}",
+        "why": f"significant; means: {means}" if place.winner else f"{why(place)}; means: {means}",
         "at": ",".join(map(str, _ranks(place, grid))),
     }
 

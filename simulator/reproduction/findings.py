@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from inspect import isfunction, isroutine, signature
 from itertools import pairwise, product
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,17 +16,20 @@ import pandas as pd
 
 from ...agents.errors import InputError
 from ..audit.verdicts import ROUNDING
-from . import problems
+from . import bellet2018_problems, hu2019_problems, liu2022_problems, vanhaesebrouck2017_problems, zhang2018_problems
 from .expressions import evaluate, filled
 from .judge import EXACT, Finding, Number, measured
 from .papers import Claim, NumberSpec, Paper
 from .reproduction_runs import Runs
 
-OF_RUNS = (
-    *("final", "lead", "at", "lead_at", "worst_lead", "first", "before", "end", "of_size", "won", "spread", "epsilon"),
-    *("best", "best_at", "baseline", "given", "trials", "chosen", "values", "keys"),
-)
-"""Methods of `Runs` that claims may call."""
+PROBLEMS: dict[str, ModuleType] = {
+    "bellet2018": bellet2018_problems,
+    "vanhaesebrouck2017": vanhaesebrouck2017_problems,
+    "zhang2018": zhang2018_problems,
+    "liu2022": liu2022_problems,
+    "hu2019": hu2019_problems,
+}
+"""Numbers and functions of a module that the claims of a paper may name; those of ``runs`` are given the figure's."""
 
 COMMON: dict[str, Any] = {
     "mean": lambda values: float(np.mean(values)),
@@ -56,11 +61,11 @@ def judged(paper: Paper, claim: Claim, runs: Runs | None = None) -> Finding:
     InputError
         If the runs lack something, or the claim is not written as it should be.
     """
-    names = {**COMMON, **problems.COMPUTED, **paper.printed}
+    names = {**COMMON, **_public(PROBLEMS.get(paper.name)), **paper.printed}
     if runs is not None:
         runs = replace(runs, point={}, asked=set())
-        names |= {name: getattr(runs, name) for name in OF_RUNS}
-        names |= {name: partial(function, runs) for name, function in problems.ABOUT_RUNS.items()}
+        names |= {name: partial(each, runs) for name, each in names.items() if "runs" in _parameters(each)}
+        names |= _public(runs)
     numbers = tuple(number for spec in claim.numbers for number in _numbers(paper, spec, names, runs))
     if runs is not None:
         runs.point.clear()
@@ -75,6 +80,16 @@ def judged(paper: Paper, claim: Claim, runs: Runs | None = None) -> Finding:
     return Finding(numbers, claim.kind, filled(claim.how, names), " ".join(sentences), words)
 
 
+def _public(owner: object) -> dict[str, Any]:
+    """Numbers and functions that an object or a module has, by name."""
+    named = {name: getattr(owner, name) for name in dir(owner) if not name.startswith("_")} if owner else {}
+    return {name: each for name, each in named.items() if isinstance(each, int | float) or isroutine(each)}
+
+
+def _parameters(each: object) -> Iterable[str]:
+    return signature(each).parameters if isfunction(each) else ()
+
+
 def _numbers(paper: Paper, spec: NumberSpec, names: Mapping[str, Any], runs: Runs | None) -> Iterator[Number]:
     """The numbers of one specification, in the order of its loops."""
     for values, point in _settings(spec, names, runs):
@@ -86,7 +101,7 @@ def _numbers(paper: Paper, spec: NumberSpec, names: Mapping[str, Any], runs: Run
             here[name] = evaluate(text, here)
         if runs is not None:
             runs.asked.clear()
-            runs.along = False
+            runs.on_the_way = False
         value = evaluate(spec.value, here)
         if runs is not None:
             unfair = runs.unfair(paper.untunable)

@@ -164,13 +164,10 @@ class Finding:
     @property
     def verdict(self) -> Verdict:
         """The verdict on all numbers together."""
-        known = set(self.by_reading.values()) - {"untuned"}
-        decided = known - {"undecided"}
-        if len(decided) > 1:
+        decided = set(self.by_reading.values()) - {"untuned"}
+        if len(decided - {"undecided"}) > 1:
             return "depends on the reading"
-        if "undecided" in known:
-            return "undecided"
-        return decided.pop() if decided else "untuned"
+        return "undecided" if "undecided" in decided else _first(ORDER, decided)
 
     @property
     def by_reading(self) -> dict[str, Verdict]:
@@ -216,32 +213,27 @@ class Finding:
         return max(known, default=0) if len(known) == len(needed) else None
 
     def _of(self, numbers: list[Number]) -> Verdict:
-        words: list[Verdict] = [number.verdict for number in numbers if number.verdict != "untuned"]
-        if any(number.claimed for number in numbers):
-            return "refuted" if "refuted" in words else "not proved" if "not proved" in words else "proved"
-        if not words:
-            return "untuned"
-        if self.kind == "exists a setting":
-            settings: dict[str, Verdict] = {
-                n.setting: _of_all(m.verdict for m in numbers if m.setting == n.setting) for n in numbers
+        """The verdict of one reading."""
+        words: list[Verdict] = [number.verdict for number in numbers]
+        if self.kind == "exists a setting" and not numbers[0].claimed:
+            untuned = {number.setting for number in numbers if number.unfair}
+            settings = {number.setting for number in numbers} - untuned
+            each: set[Verdict] = {
+                _first(ORDER, (n.verdict for n in numbers if n.setting == setting)) for setting in settings
             }
-            return _first(("holds", "undecided"), settings.values(), "does not hold")
+            return _first(reversed(ORDER), each)
         if self.kind == "all of these parts" and "does not hold" in words:
-            if "holds" in words:
-                return "in part"
-            return "undecided" if "undecided" in words else "does not hold"
-        return _of_all(words)
+            return "in part" if "holds" in words else "undecided" if "undecided" in words else "does not hold"
+        return _first(ORDER, words)
 
 
-def _of_all(verdicts: Iterable[Verdict]) -> Verdict:
-    """The verdict on what has to hold altogether."""
-    order: tuple[Verdict, ...] = ("untuned", "does not hold", "undecided")
-    return _first(order, verdicts, "holds")
+ORDER: list[Verdict] = ["refuted", "not proved", "does not hold", "undecided", "in part", "holds", "proved", "untuned"]
+"""Of several verdicts the first one in this order is that on what has to hold altogether."""
 
 
-def _first(order: tuple[Verdict, ...], verdicts: Iterable[Verdict], otherwise: Verdict) -> Verdict:
-    known = list(verdicts)
+def _first(order: Iterable[Verdict], verdicts: Iterable[Verdict]) -> Verdict:
+    known = set(verdicts)
     for word in order:
         if word in known:
             return word
-    return otherwise
+    return "untuned"

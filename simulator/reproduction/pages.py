@@ -1,4 +1,7 @@
-"""The Markdown page of a paper: for every figure what is claimed, what was measured, and whether the two agree."""
+"""The Markdown page of a paper: for every figure what is claimed, what was measured, and whether the two agree.
+
+Headings, tables and standing sentences are in the ``*.jinja`` files beside this module.
+"""
 
 from __future__ import annotations
 
@@ -6,37 +9,27 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ...agents.errors import InputError
 from ..analysis.apart import set_apart
-from ..analysis.results import Collection
-from ..analysis.summary import with_half_width
-from ..analysis.trivial_values import at_places, axes_that_matter, baselines, measure_of, unbeaten, with_baselines
+from ..analysis.summary import parted, trivial_rows, with_half_width
+from ..analysis.trivial_values import measure_of, unbeaten
+from ..experiment.time_left import in_words
 from ..figures.figure_files import drawing, few_colours, picture
 from ..language.figure_style import FigureStyle
 from ..storage.files import put_file
 from .findings import judged
-from .judge import EXACT, FEWEST, Finding, Number, Verdict, measured
+from .judge import EXACT, FEWEST, Finding, Number, Verdict
 from .papers import Claim, Paper, PaperFigure
-from .reproduction_plan import duration
 from .reproduction_runs import Runs
 
 RESOLUTION = 150
 """Dots per inch of a picture, whatever is on it: 525 across a column."""
-
-RULE = (
-    "A number *holds* if its whole 95 % interval lies within the margin and *does not hold* if all of it lies outside; "
-    f"in between, and below {FEWEST} seeds, it is *undecided*. Sides of a comparison that were not tuned in equal "
-    "trials are *untuned* and judge nothing. How numbers decide stands below the verdict. *For all*: one violated "
-    "number refutes the claim. *All of these parts*: where some hold and some do not, it holds *in part*. *Ordering*: "
-    "every pair stands in the claimed order. *Exists a setting*: all numbers of one setting hold. Where the paper may "
-    "be read in several ways, each reading is judged. Where runs have several sizes, those nearest to the paper's "
-    "decide. A claim of privacy is *proved* where what is verified lies within it, *refuted* where a lower bound, "
-    "printed as `at least`, lies above it, and *not proved* in between. `--more-seeds` runs what would decide."
-)
-NO_VERDICT = "**Quick runs**: smaller problems and fewer seeds than the paper's, so there are numbers but no verdict."
 
 SHORT: dict[Verdict, str] = {
     "holds": "Holds",
@@ -59,6 +52,16 @@ class Row:
     claim: Claim
     finding: Finding | None
     note: str = ""
+
+    @property
+    def says(self) -> str:
+        """The claim, after where it stands in the paper."""
+        return f"{self.claim.stands}: {self.claim.says}".removeprefix(": ")
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict, if it was measured."""
+        return self.finding.verdict if self.finding else None
 
 
 @dataclass(frozen=True)
@@ -89,45 +92,67 @@ class Report:
     statements: tuple[Row, ...]
     quick: bool
 
-    @property
+    @cached_property
     def deciding(self) -> dict[str, tuple[str, Row]]:
-        """Return the deciding row of every claim and the figure that it stands at, by what the claim says."""
+        """The deciding row of every claim and the figure that it stands at, by what the claim says."""
         rows = {(row.claim.says, at.figure.name): row for at in self.sections for row in at.rows}
         found = {row.claim.says: ("", row) for row in self.statements}
-        for claim in self.paper.claims:
-            if claim.on:
-                measured_at = [name for name in claim.on if rows[claim.says, name].finding]
-                name = (measured_at or claim.on)[0]
-                found[claim.says] = (name, rows[claim.says, name])
+        for claim in (claim for claim in self.paper.claims if claim.on):
+            name = next((name for name in claim.on if rows[claim.says, name].finding), claim.on[0])
+            found[claim.says] = (name, rows[claim.says, name])
         return found
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """What figures are called in the paper, by name."""
+        return {figure.name: figure.title for figure in self.paper.figures}
 
     def count(self) -> Counter[Verdict | None]:
         """Claims by verdict; None counts those that were not measured."""
-        return Counter(row.finding.verdict if row.finding else None for _, row in self.deciding.values())
+        return Counter(row.verdict for _, row in self.deciding.values())
 
     def in_short(self) -> list[str]:
         """Ten lines in plain words or fewer: what holds, what does not, what depends, what nobody should copy."""
-        said: dict[str, dict[str, list[str]]] = {}
-        titles = {figure.name: f" ({figure.title})" for figure in self.paper.figures}
+        names: dict[Verdict | None, str] = {**SHORT, None: "Not measured"}
+        said: dict[str, dict[str, list[str]]] = {name: {} for name in names.values()}
         for at, row in self.deciding.values():
-            name = SHORT[row.finding.verdict] if row.finding else "Not measured"
-            text, title = f"{row.claim.stands}: {row.claim.says}".removeprefix(": "), titles.get(at, " ()")
-            if row.finding and at and at != row.claim.on[0]:
+            text, title, finding = row.says, f" ({self.titles.get(at, '')})", row.finding
+            if finding and at and at != row.claim.on[0]:
                 text += " (Of a stand-in for the paper's size.)"
-            if row.finding and row.finding.verdict == "undecided":
-                count = row.finding.said.partition(" (")[2].removesuffix(")")
-                text += f" ({count}{'; ' if count else ''}{row.finding.needed or 'too many'} seeds would decide.)"
-            elif row.finding and row.finding.verdict == "depends on the reading":
-                text += f" ({row.finding.said.partition(': ')[2].capitalize()}.)"
-            places = said.setdefault(name, {}).setdefault(text.replace(title, ""), [])
-            places += [title[2:-1]] if title in text else []
-        order = [name for name in dict.fromkeys([*SHORT.values(), "Not measured"]) if name in said]
+            if finding and finding.verdict == "undecided":
+                count = finding.said.partition(" (")[2].removesuffix(")")
+                text += f" ({count}{'; ' if count else ''}{finding.needed or 'too many'} seeds would decide.)"
+            elif finding and finding.verdict == "depends on the reading":
+                text += f" ({finding.said.partition(': ')[2].capitalize()}.)"
+            # A claim of several figures is said once, with the figures after it.
+            places = said[names[row.verdict]].setdefault(text.replace(title, ""), [])
+            places += [self.titles[at]] if title in text else []
         lines = []
-        for name in order:
-            texts = [f"{text} ({'; '.join(at)}.)" if at else text for text, at in said[name].items()]
-            count = sum(max(1, len(at)) for at in said[name].values())
-            lines.append(f"- **{name}** ({count}): {' '.join(texts)}")
+        for name, texts in said.items():
+            if texts:
+                told = [f"{text} ({'; '.join(at)}.)" if at else text for text, at in texts.items()]
+                lines.append(f"- **{name}** ({sum(max(1, len(at)) for at in texts.values())}): {' '.join(told)}")
         return [f"- Looked at are {len(self.deciding)} claims.", *lines]
+
+    def cells(self, row: Row, at: str) -> list[str]:
+        """Cells of a row of the table at a figure; a quick page has no verdict among them."""
+        claim, finding = row.claim, row.finding
+        if finding is None:
+            return [row.says, row.note, *[""] * (2 if self.quick else 3)]
+        numbers = [f"{number.name}: {number_text(number)}" for number in finding.numbers]
+        margins = [margin_text(number) for number in finding.numbers]
+        margins += [f"ours: {claim.ours}: {ours_text(claim)}"] if claim.ours else []
+        kind = "" if any(number.claimed for number in finding.numbers) else f"<br>{finding.kind}"
+        verdict, texts = f"**{finding.said}**{kind}", [finding.how, finding.why]
+        if not self.quick:
+            texts += finding.reasons
+        decider = self.deciding[claim.says][0]
+        if decider != at:
+            verdict, texts = finding.said, [*texts, f"{self.titles[decider]} is nearer to the paper: it decides."]
+        elif at and at != claim.on[0]:
+            texts.append(f"A stand-in decides, as {self.titles[claim.on[0]]} was not run.")
+        cells = [row.says, "<br>".join(numbers), "<br>".join(margins), *([] if self.quick else [verdict])]
+        return [*cells, " ".join(filter(None, texts))]
 
 
 def row_of(paper: Paper, claim: Claim, runs: Runs | None = None) -> Row:
@@ -140,39 +165,14 @@ def row_of(paper: Paper, claim: Claim, runs: Runs | None = None) -> Row:
 
 def page(report: Report) -> str:
     """The page of a paper, in Markdown."""
-    paper, quick = report.paper, report.quick
-    lines = [f"# {paper.authors}: {paper.title}" + (" (quick runs)" if quick else ""), "", f"{paper.venue}.", ""]
-    if not quick:
-        lines += [*report.in_short(), ""]
-    lines += [
-        "What the paper says, beside what hushnet measures. `hushnet reproduce` computes every measured number from "
-        f"the runs' own files. {NO_VERDICT if quick else RULE}",
-        "",
-    ]
-    if paper.remarks:
-        lines += ["How the paper was read:", "", *(f"- {remark}" for remark in paper.remarks), ""]
-    for section in report.sections:
-        lines += _section(section, report)
-    if report.statements:
-        lines += ["## Printed statements", "", "Decided without a scenario, by direct computation.", ""]
-        lines += _table(report.statements, report)
-    return "\n".join([*lines, _versions(report.sections), ""])
+    return _filled(
+        "page", report=report, fewest=FEWEST, size=_size, means=_means, versions=_versions, trivial=trivial_predictions
+    )
 
 
 def overview(reports: Iterable[Report]) -> str:
     """The reader's page: ten lines a paper, and how many claims have which verdict."""
-    reports, columns = list(reports), ["paper", *get_args(Verdict), "not measured"]
-    said = "Written by `hushnet reproduce`: ten lines a paper, computed from its rows. [What changed](changes.md)."
-    lines = ["# Reproductions", "", said, ""]
-    for report in reports:
-        name = f"[{report.paper.authors} ({report.paper.year})]({report.paper.name}.md)"
-        lines += [f"## {name}", "", f"{report.paper.title}.", "", *report.in_short(), ""]
-    lines += ["## Verdicts", "", _line(columns), _line(["---"] * len(columns))]
-    for report in reports:
-        counts = report.count()
-        numbers = [str(counts[verdict]) for verdict in (*get_args(Verdict), None)]
-        lines.append(_line([f"{report.paper.authors} ({report.paper.year})", *numbers]))
-    return "\n".join([*lines, ""])
+    return _filled("overview", reports=list(reports), verdicts=(*get_args(Verdict), None))
 
 
 def moved(reports: Iterable[tuple[Report, Report]]) -> str:
@@ -183,25 +183,17 @@ def moved(reports: Iterable[tuple[Report, Report]]) -> str:
     reports : iterable of (Report, Report)
         Of each paper, with the shipped seeds and with others.
     """
-    both: list[tuple[str, Verdict, Verdict]] = []
-    for report, other in reports:
-        for at in report.sections:
-            others = {(row.claim.says, old.figure.name): row.finding for old in other.sections for row in old.rows}
-            for row in at.rows:
-                found = others[row.claim.says, at.figure.name]
-                if row.finding and found and any(number.seeds for number in row.finding.numbers):
-                    both.append((f"{report.paper.authors}, {row.claim.says}", row.finding.verdict, found.verdict))
+    both = [
+        (f"{report.paper.authors}, {row.claim.says}", row.verdict, again.verdict)
+        for report, other in reports
+        for at, with_others in zip(report.sections, other.sections, strict=True)
+        for row, again in zip(at.rows, with_others.rows, strict=True)
+        if row.finding and again.finding and any(number.seeds for number in row.finding.numbers)
+    ]
     changed = [row for row in both if row[1] != row[2]]
     opened = sum("undecided" in row for row in changed)
-    lines = [
-        f"Of {len(both)} rows with something random in them, {len(changed)} have another verdict: {opened} move to or "
-        f"from *undecided*, {sum(set(row[1:]) == {'holds', 'does not hold'} for row in changed)} between *holds* and "
-        "*does not hold*.",
-        "",
-        _line(["row", "with the shipped seeds", "with others"]),
-        _line(["---"] * 3),
-    ]
-    return "\n".join([*lines, *(_line(list(row)) for row in changed), ""])
+    turned = sum(set(row[1:]) == {"holds", "does not hold"} for row in changed)
+    return _filled("moved", both=both, changed=changed, opened=opened, turned=turned)
 
 
 def save_pictures(runs: Runs, figure: PaperFigure, folder: Path, *, suffix: str = "") -> tuple[str, ...]:
@@ -216,15 +208,13 @@ def save_pictures(runs: Runs, figure: PaperFigure, folder: Path, *, suffix: str 
     suffix : str
         Appended to the names.
     """
-    names = []
-    specs = list(enumerate(runs.collection.index.get("figures") or [], 1))
-    wanted = figure.pictures
-    shown = specs[:2] if wanted is None else [(number, spec) for number, spec in specs if spec.get("name") in wanted]
-    for number, spec in shown:
-        path = folder / f"{figure.name}-{spec.get('name') or number}{suffix}.png"
-        drawn = drawing(runs.collection, spec, path.stem, FigureStyle(resolution=RESOLUTION))
-        put_file(few_colours(picture(drawn, "png")), path)
-        names.append(path.name)
+    specs, names = enumerate(runs.collection.index.get("figures") or [], 1), []
+    for number, spec in specs:
+        if number <= 2 if figure.pictures is None else spec.get("name") in figure.pictures:
+            path = folder / f"{figure.name}-{spec.get('name') or number}{suffix}.png"
+            drawn = drawing(runs.collection, spec, path.stem, FigureStyle(resolution=RESOLUTION))
+            put_file(few_colours(picture(drawn, "png")), path)
+            names.append(path.name)
     return tuple(names)
 
 
@@ -274,82 +264,50 @@ def ours_text(claim: Claim) -> str:
 
 
 def trivial_predictions(runs: Runs) -> list[str]:
-    """What constant predictions come to in a figure's runs, and who does not beat them."""
-    apart = set_apart(runs.collection)
-    named = [
-        f"{name} {_by_place(apart, values)} ({measure_of(metric)})"
-        for metric in with_baselines(apart)
-        for name, values in baselines(apart, metric).items()
-    ]
+    """What constant predictions come to in a figure's runs, and who does not beat them.
+
+    A prediction that changes along a sweep is said from its smallest mean over seeds to its largest.
+    """
+    found: dict[tuple[str, str], list[Number]] = {}
+    for row in trivial_rows(runs.collection):
+        for column, (mean, half) in row.values.items():
+            name = row.label.strip("()"), measure_of(parted(column)[0])
+            found.setdefault(name, []).append(Number("", mean, half))
+    named = []
+    for (name, column), numbers in found.items():
+        ends = dict.fromkeys(number_text(end(numbers, key=lambda number: number.value)) for end in (min, max))
+        named.append(f"{name} {' to '.join(ends)}{' by point of the sweep' if len(ends) > 1 else ''} ({column})")
     listed = [f"Trivial predictions: {', '.join(named)}."] if named else []
-    return [*listed, *(said for said, _ in unbeaten(apart))]
+    return [*listed, *(said for said, _ in unbeaten(set_apart(runs.collection)))]
 
 
-def _by_place(collection: Collection, values: Any) -> str:
-    """A trivial prediction's mean over runs; where it changes along a sweep, its smallest and its largest one."""
-    places = at_places(collection, axes_that_matter(collection, [values]))
-    known = [values[values.index.isin(runs)].dropna() for _, runs in places]
-    means = [measured("", here) for here in known if len(here)]
-    ends = [end(means, key=lambda mean: mean.value) for end in (min, max)]
-    return " to ".join(dict.fromkeys(map(number_text, ends))) + (" by point of the sweep" if len(means) > 1 else "")
-
-
-def _section(section: Section, report: Report) -> list[str]:
-    figure, runs = section.figure, section.runs
-    command = f"hushnet reproduce {figure.name}{' --quick' if report.quick else ''}"
-    place = f"[`{figure.scenario}`](../../scenarios/{figure.scenario}.yaml)"
-    lines = [f"## {figure.title}", "", f"{figure.shows} Scenario {place}; `{command}`.", ""]
-    if runs is not None:
-        lines += [_size(runs), *(f"{said}  " for said in trivial_predictions(runs)), ""]
-    lines += _table(section.rows, report, figure.name)
-    if figure.table and runs is not None:
-        lines += [*_means(runs, *figure.table), ""]
-    for name in section.pictures:
-        lines += [f"![{figure.title}: {name.removesuffix('.png')}]({name})", ""]
-    return lines
-
-
-def _means(runs: Runs, metric: str, down: str, across: str) -> list[str]:
+def _means(runs: Runs, metric: str, down: str, across: str) -> list[list[str]]:
     """A table of means over runs: a row for each protocol and value of a swept field, columns of another one's."""
-    columns, lines = runs.values(across), []
-    for key, label in runs.collection.labels.items():
-        for row in runs.values(down):
-            ends = [runs.final(key, metric, at={down: row, across: column}).mean() for column in columns]
-            lines.append(_line([label, str(row), *(f"{end:.4f}" for end in ends)]))
+    columns = runs.values(across)
     header = ["protocol", down, *(f"{across} = {column}" for column in columns)]
-    return [_line(header), _line(["---"] * len(header)), *lines]
+    return [header, ["---"] * len(header)] + [
+        [label, str(row), *(f"{runs.final(key, metric, at={down: row, across: at}).mean():.4f}" for at in columns)]
+        for key, label in runs.collection.labels.items()
+        for row in runs.values(down)
+    ]
 
 
-def _table(rows: Iterable[Row], report: Report, at: str = "") -> list[str]:
-    columns = ["claim in the paper", "hushnet measures (± 95 %)", "margin asked for"]
-    columns += ["how and why"] if report.quick else ["verdict", "how and why"]
-    lines, deciding = [_line(columns), _line(["---"] * len(columns))], report.deciding
-    titles = {figure.name: figure.title for figure in report.paper.figures}
-    for row in rows:
-        claim, finding = row.claim, row.finding
-        says = f"{claim.stands}: {claim.says}" if claim.stands else claim.says
-        if finding is None:
-            lines.append(_line([says, row.note, *[""] * (len(columns) - 2)]))
-            continue
-        numbers = [f"{number.name}: {number_text(number)}" for number in finding.numbers]
-        margins = [margin_text(number) for number in finding.numbers]
-        margins += [f"ours: {claim.ours}: {ours_text(claim)}"] if claim.ours else []
-        kind = "" if any(number.claimed for number in finding.numbers) else f"<br>{finding.kind}"
-        verdict, texts = f"**{finding.said}**{kind}", [finding.how, finding.why]
-        if not report.quick:
-            texts += finding.reasons
-        decider = deciding[claim.says][0]
-        if decider != at:
-            verdict, texts = finding.said, [*texts, f"{titles[decider]} is nearer to the paper: it decides."]
-        elif at and at != claim.on[0]:
-            texts.append(f"A stand-in decides, as {titles[claim.on[0]]} was not run.")
-        cells = [says, "<br>".join(numbers), "<br>".join(margins), *([] if report.quick else [verdict])]
-        lines.append(_line([*cells, " ".join(filter(None, texts))]))
-    return [*lines, ""]
+def _line(cells: Iterable[object]) -> str:
+    return "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 
 
-def _line(cells: list[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+_PAGES = Environment(  # of Markdown, in which nothing is escaped but what would end a cell
+    loader=FileSystemLoader(Path(__file__).parent),
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+)
+_PAGES.filters["row"] = _line
+
+
+def _filled(name: str, **content: object) -> str:
+    return _PAGES.get_template(f"{name}.jinja").render(**content)
 
 
 def _size(runs: Runs) -> str:
@@ -361,14 +319,14 @@ def _size(runs: Runs) -> str:
     return f"{text}; {stopped} of them broke off and are left out." if stopped else f"{text}."
 
 
-def _versions(sections: Iterable[Section]) -> str:
-    known = [section.runs.collection for section in sections if section.runs]
+def _versions(report: Report) -> str:
+    known = [section.runs.collection for section in report.sections if section.runs]
     manifests = {run: m for runs in known for run, m in zip(runs.runs, runs.manifests, strict=True)}.values()
     codes = dict.fromkeys(
         f"hushnet {m['code']}, commit {m.get('commit') or 'unknown'}" for m in manifests if "code" in m
     )
     seconds = sum(m["timings"]["cpu_seconds"] for m in manifests if "timings" in m)
-    took = f" Their processor time was {duration(seconds)}, trials of tunings not counted." if seconds else ""
+    took = f" Their processor time was {in_words(seconds)}, trials of tunings not counted." if seconds else ""
     return f"Runs by {'; '.join(codes)}.{took}" if codes else "No runs yet."
 
 

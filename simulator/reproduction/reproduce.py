@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...agents.errors import HushnetError
-from ..analysis.results import Collection, load_all
+from ..analysis.results import load_all
 from ..experiment import Experiment, Jobs, Workers, hire, perform
+from ..experiment.time_left import in_words
 from ..experiment.tuning import settled
 from ..language.loading import LoadedScenario
 from ..storage.files import write_text
 from ..storage.provenance import run_id
 from .pages import Report, Row, Section, moved, overview, page, row_of, save_pictures
 from .papers import Paper, PaperFigure
-from .reproduction_plan import announce, count_runs, duration, missing_data, scenario_of, select
+from .reproduction_plan import count_runs, missing_data, scenario_of, select
 from .reproduction_runs import Runs
 
 REPORT_INTERVAL = 60.0
@@ -134,29 +135,25 @@ def reproduce(
     InputError
         If the name is unknown, or the number of processes is none.
     """
-    chosen = select(papers, name, full=full)
-    place, moves = Place(results, quick, anew), []
-    announce(chosen, quick=quick, say=say)
-    failures, reports = [], []
+    chosen, place = select(papers, name, full=full), Place(results, quick, anew)
+    failures, reports, moves = [], [], []
     with hire(jobs) as workers:
         for paper, figures in chosen:
-            report, broken = judge_paper(
-                paper, place, data_dir, run={figure.name: 0 for figure in figures}, workers=workers, say=say
-            )
+            wanted = {figure.name: 0 for figure in figures}
+            report, broken = judge_paper(paper, place, data_dir, run=wanted, workers=workers, say=say)
+            failures += broken
             more = wanted_seeds(report, figures) if more_seeds and not quick else {}
             if more:
                 say(f"{paper.name}: more seeds for {', '.join(f'{name} ({count})' for name, count in more.items())}")
-                report, more_broken = judge_paper(paper, place, data_dir, run=more, workers=workers, say=say)
-                broken += more_broken
-            failures += broken
+                report, broken = judge_paper(paper, place, data_dir, run=more, workers=workers, say=say)
+                failures += broken
             reports.append(report)
             say(f"page: {write_page(report, place)}")
             if anew and not quick:
                 moves.append((judge_paper(paper, replace(place, anew=0), say=say)[0], report))
     if moves:
-        text = moved(moves)
-        write_text(text, place.pages / "moved.md")
-        say(text)
+        write_text(moved(moves), place.pages / "moved.md")
+        say(moved(moves))
     if name is None and not quick:
         write_text(overview(reports), place.pages / "README.md")
     return failures
@@ -187,11 +184,9 @@ def judge_paper(
     sections, failures = [], []
     for figure in paper.figures:
         broken: list[Failure] = []
-        note = "not run; `hushnet reproduce --full` does" if figure.large else "not run"
-        section = None
-        lacking = missing_data(figure, data_dir)
+        section, lacking = None, missing_data(figure, data_dir)
         try:
-            if run and figure.name in run and lacking:
+            if figure.name in (run or {}) and lacking:
                 say(f"{figure.name}: {lacking}")
             elif run and figure.name in run:
                 broken = _run(figure, run[figure.name], place, data_dir, workers, say)
@@ -200,7 +195,8 @@ def judge_paper(
             broken = [Failure(figure.name, error)]
             say(f"{figure.name}: failed")
         if section is None:
-            note = str(broken[0].error) if broken else lacking or note
+            not_run = "not run; `hushnet reproduce --full` does" if figure.large else "not run"
+            note = str(broken[0].error) if broken else lacking or not_run
             section = Section(figure, tuple(Row(claim, None, note) for claim in paper.claims_about(figure)))
         sections.append(section)
         failures += broken
@@ -239,7 +235,8 @@ def finished(figure: PaperFigure, place: Place) -> Runs | None:
             loaded = settled(Experiment(loaded, folder)).loaded
     except HushnetError:
         return None
-    return Runs(collection) if _identities(collection) == _expected(loaded) else None
+    found = [_identity(m["scenario"], m["protocol"], m["data_seed"], m["run_seed"]) for m in collection.manifests]
+    return Runs(collection) if sorted(found) == _expected(loaded) else None
 
 
 def write_page(report: Report, place: Place) -> Path:
@@ -259,37 +256,26 @@ def _run(
     say: Callable[[str], None],
 ) -> list[Failure]:
     """Run what is missing of a figure; a failure for every run that diverged or stalled."""
-    began = time.perf_counter()
-    loaded = place.scenario(figure, seeds)
-    experiment = Experiment(loaded, place.runs(figure), data_dir)
-    errors = perform(experiment, workers=workers, on_run=_beat(figure, loaded, say))
-    say(f"{figure.name}: done after {duration(time.perf_counter() - began)}")
-    return [Failure(figure.name, error) for error in errors]
+    loaded, began = place.scenario(figure, seeds), time.perf_counter()
+    total, count, said = count_runs(loaded), 0, began
+    say(f"{figure.name}: {total} runs of {figure.scenario}")
 
-
-def _beat(figure: PaperFigure, loaded: LoadedScenario, say: Callable[[str], None]) -> Callable[..., None]:
-    """Told before each run; says now and then how far it is."""
-    total, count, said = count_runs(loaded), 0, time.perf_counter()
-
-    def on_run(*_: object) -> None:
+    def beat(*_: object) -> None:
         nonlocal count, said
         count += 1
         if time.perf_counter() - said > REPORT_INTERVAL:
             said = time.perf_counter()
             say(f"{figure.name}: run {count} of {total}")
 
-    return on_run
-
-
-def _identities(collection: Collection) -> list[str]:
-    return sorted(_identity(m["scenario"], m["protocol"], m["data_seed"], m["run_seed"]) for m in collection.manifests)
+    errors = perform(Experiment(loaded, place.runs(figure), data_dir), workers=workers, on_run=beat)
+    say(f"{figure.name}: done after {in_words(time.perf_counter() - began)}")
+    return [Failure(figure.name, error) for error in errors]
 
 
 def _expected(loaded: LoadedScenario) -> list[str]:
     return sorted(
-        _identity(resolved, key, data_seed, run_seed)
+        _identity(point.scenario.resolved(), key, data_seed, run_seed)
         for point in loaded.points
-        for resolved in [point.scenario.resolved()]
         for _, data_seed, run_seed in point.scenario.seed_pairs()
         for key in point.scenario.protocols
     )

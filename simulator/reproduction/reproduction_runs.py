@@ -16,9 +16,7 @@ import pandas as pd
 
 from ...agents.errors import InputError
 from ..analysis.aggregate import ALIASES, curves, final_values, resolve, wins
-from ..analysis.apart import set_apart
 from ..analysis.results import Collection
-from ..analysis.trivial_values import baselines
 from ..audit.verdicts import ROUNDING
 from ..metrics import more_is_better
 from ..storage.files import Frame
@@ -48,14 +46,14 @@ class Runs:
         Values of swept parameters.
     asked : set of str
         Protocols that were asked about since it was emptied.
-    along : bool
+    on_the_way : bool
         Whether a value on the way was asked for since it was False.
     """
 
     collection: Collection
     point: dict[str, Any] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
-    along: bool = False
+    on_the_way: bool = False
 
     def seeds(self) -> int:
         """Number of seeds."""
@@ -100,13 +98,17 @@ class Runs:
 
     def lead(self, first: str, second: str, metric: str, *, at: Point | None = None) -> Series:
         """Return by how much the first protocol ends better, by seed; numbers of two kinds are refused."""
-        self._check_kinds(metric, [first, second])
-        gap = self.final(first, metric, at=at) - self.final(second, metric, at=at)
-        return gap if _more_is_better(metric) else -gap
+        sign = self._sign(metric, first, second)
+        return sign * (self.final(first, metric, at=at) - self.final(second, metric, at=at))
 
-    def curve(self, key: str, metric: str, x: str, statistic: str | None = None) -> dict[int, tuple[Any, Any]]:
+    def lead_at(self, place: float, first: str, second: str, metric: str, x: str) -> Series:
+        """Return by how much the first protocol is better at a place on an axis, by seed."""
+        sign = self._sign(metric, first, second)
+        return sign * (self.at(place, first, metric, x) - self.at(place, second, metric, x))
+
+    def curve(self, key: str, metric: str, x: str) -> dict[int, tuple[Any, Any]]:
         """Places on the axis and values there, both (k,) arrays in order of x, by seed."""
-        rows = curves(self.collection, *resolve(self.collection, metric, statistic), x)
+        rows = curves(self.collection, *resolve(self.collection, metric), x)
         rows = self._chosen(rows[rows["run"].isin(self.collection.complete)], key, metric, None)
         result = {}
         for seed, group in rows.groupby("seed"):
@@ -114,45 +116,40 @@ class Runs:
             result[seed] = (group["x"].to_numpy(np.float64), group["value"].to_numpy(np.float64))
         return result
 
-    def at(self, place: float | Series, key: str, metric: str, x: str, statistic: str | None = None) -> Series:
-        """Last value of every run that was recorded up to a place on the axis x, one for all or one by seed."""
-        self.along, found = True, {}
-        for seed, (places, values) in self.curve(key, metric, x, statistic).items():
-            wanted = place[seed] if isinstance(place, pd.Series) else place
-            known = np.searchsorted(places, wanted * (1 + ROUNDING), side="right") - 1
-            found[seed] = values[known] if known >= 0 else np.nan
-        return _by_seed(found)
+    def along(self, key: str, metric: str, x: str, of: Callable[..., Any]) -> Series:
+        """A number of every run's curve, by seed: ``of(seed, places, values)``."""
+        self.on_the_way = True
+        return _by_seed({seed: of(seed, *curve) for seed, curve in self.curve(key, metric, x).items()})
 
-    def lead_at(self, place: float, first: str, second: str, metric: str, x: str) -> Series:
-        """Return by how much the first protocol is better at a place on an axis, by seed."""
-        self._check_kinds(metric, [first, second])
-        gap = self.at(place, first, metric, x) - self.at(place, second, metric, x)
-        return gap if _more_is_better(metric) else -gap
+    def at(self, place: float | Series, key: str, metric: str, x: str) -> Series:
+        """Last value of every run that was recorded up to a place on the axis x, one for all or one by seed."""
+
+        def last(seed: int, places: Any, values: Any) -> float:
+            known = np.searchsorted(places, _of(place, seed) * (1 + ROUNDING), side="right") - 1
+            return values[known] if known >= 0 else np.nan
+
+        return self.along(key, metric, x, last)
 
     def worst_lead(self, first: str, second: str, metric: str, x: str) -> Series:
         """The smallest lead of the first protocol over the second at any record after the start, by seed."""
-        self._check_kinds(metric, [first, second])
-        own, others = (self.curve(key, metric, x) for key in (first, second))
-        self.along, sign = True, 1 if _more_is_better(metric) else -1
-        gaps = {seed: sign * (values - np.interp(places, *others[seed])) for seed, (places, values) in own.items()}
-        return _by_seed({seed: float(gap[own[seed][0] > 0].min(initial=math.inf)) for seed, gap in gaps.items()})
+        sign, others = self._sign(metric, first, second), self.curve(second, metric, x)
 
-    def first(self, level: float | Series, key: str, metric: str, x: str) -> Series:
-        """Where on the axis x every run is first recorded to meet a level (one, or one per seed); infinite if never."""
-        found, self.along = {}, True
-        for seed, (places, values) in self.curve(key, metric, x).items():
-            wanted = level[seed] if isinstance(level, pd.Series) else level
-            met = values >= wanted
-            found[seed] = places[np.argmax(met)] if met.any() else np.inf
-        return _by_seed(found)
+        def least(seed: int, places: Any, values: Any) -> float:
+            return (sign * (values - np.interp(places, *others[seed])))[places > 0].min(initial=math.inf)
 
-    def before(self, level: float | Series, key: str, metric: str, x: str) -> Series:
-        """The place of the record before `first`; the same place if there is none."""
-        met, found = self.first(level, key, metric, x), {}
-        for seed, (places, _) in self.curve(key, metric, x).items():
-            earlier = places[places < met[seed]]
-            found[seed] = np.inf if np.isinf(met[seed]) else earlier[-1] if len(earlier) else met[seed]
-        return _by_seed(found)
+        return self.along(first, metric, x, least)
+
+    def first(self, level: float | Series, key: str, metric: str, x: str, *, earlier: int = 0) -> Series:
+        """Where on the axis x every run is first recorded to meet a level (one, or one per seed); infinite if never.
+
+        With ``earlier``, the place of a record so many before that one, as far as there are any.
+        """
+
+        def met(seed: int, places: Any, values: Any) -> float:
+            enough = values >= _of(level, seed)
+            return places[max(np.argmax(enough) - earlier, 0)] if enough.any() else np.inf
+
+        return self.along(key, metric, x, met)
 
     def end(self, keys: Sequence[str], metric: str, x: str) -> float:
         """The last place on the axis x that every run of these protocols reached."""
@@ -191,17 +188,16 @@ class Runs:
         """Which values of the field `best` takes, in words."""
         return ", ".join(f"{value:g}" for value in sorted(set(self._best(key, metric, path)[1].values())))
 
-    def baseline(self, name: str, metric: str) -> float:
-        """What a trivial prediction comes to, by its name; NaN where it was not recorded."""
-        found = baselines(set_apart(self.collection), metric)
-        return float(found[name].mean()) if name in found else math.nan
-
-    def given(self, key: str, path: str) -> Any:
-        """A field of what a protocol was given, by the runs' manifest; None where it has none."""
-        value: Any = self.manifests(key)[0]["scenario"]["protocols"][key]
-        for part in path.split("."):
+    def given(self, key: str, path: str = "", *, at: Point | None = None) -> Any:
+        """What a protocol was given, or a field of it, by the runs' manifest; None where it has no such field."""
+        value: Any = self.manifests(key, at)[0]["scenario"]["protocols"][key]
+        for part in filter(None, path.split(".")):
             value = (value or {}).get(part)
         return value
+
+    def of_agents(self, key: str) -> Frame:
+        """What is known of the agents of a protocol's runs, a row each and run."""
+        return self.collection.agents[self.collection.agents["protocol"] == key]
 
     def tuning(self) -> Mapping[str, Any]:
         """The account of how fields were tuned."""
@@ -222,7 +218,7 @@ class Runs:
         if len(set(trials.values())) > 1:
             return ", ".join(f"{key} had {count or 'no'} trials" for key, count in trials.items())
         decided = self.tuning()["decided_by"]
-        if len(trials) > 1 and max(trials.values()) and self.along and not decided.endswith("over the run"):
+        if len(trials) > 1 and max(trials.values()) and self.on_the_way and not decided.endswith("over the run"):
             return f"tuned by {decided} at the end of trials, and judged on the way"
         return ""
 
@@ -281,8 +277,10 @@ class Runs:
         named = zip(self.collection.runs, self.collection.manifests, strict=True)
         return rows.assign(seed=rows["run"].map({run: manifest["seed"] for run, manifest in named}))
 
-    def _check_kinds(self, metric: str, protocols: Sequence[str]) -> None:
-        self.collection.kinds.check(ALIASES.get(metric, metric), protocols)
+    def _sign(self, metric: str, first: str, second: str) -> int:
+        """Return 1 if more of a metric is better, else -1, of two protocols whose numbers are of one kind."""
+        self.collection.kinds.check(ALIASES.get(metric, metric), [first, second])
+        return 1 if _more_is_better(metric) else -1
 
 
 def jackknife(statistic: Callable[[Any], float], values: Any) -> Series:
@@ -301,6 +299,10 @@ def jackknife(statistic: Callable[[Any], float], values: Any) -> Series:
 
 def _more_is_better(metric: str) -> bool:
     return bool(more_is_better(ALIASES.get(metric, metric)))
+
+
+def _of(one: float | Series, seed: int) -> Any:
+    return one[seed] if isinstance(one, pd.Series) else one
 
 
 def _by_seed(found: dict[Any, float]) -> Series:

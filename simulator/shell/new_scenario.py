@@ -28,6 +28,8 @@ USUAL = {
     "availability": "always",
 }
 """The kinds that stand in the file where none is asked for."""
+PARTS_OF = {"model": "task", "changes": "topology"}
+"""Lists of kinds that are a part of a section."""
 MINIMISING, BY_GRADIENTS = ("local", "coordinate_descent"), ("solitary", "decentralised_sgd")
 """The protocols that stand in the file where none is asked for, of linear models and of others."""
 WIDTH = 118
@@ -95,9 +97,10 @@ def write_scenario(
     if own is not None:
         given = {"topology": own.topology, **given, "task": "csv"}
     content = scenario_text(name, kinds=given, among=among, own=own)
-    if "topology" not in given and _refusal(content) is not None:
-        # Agents of this task have no profiles to be like one another in.
-        content = scenario_text(name, kinds={**given, "topology": "ring"}, among=among)
+    for topology in ("ring", "star"):
+        if "topology" not in given and _refusal(content) is not None:
+            # Agents of this task have no profiles to be like one another in, or a protocol has a centre.
+            content = scenario_text(name, kinds={**given, "topology": topology}, among=among)
     for assignment in assignments:
         content = _assigned(content, assignment)
     refused = _refusal(content)
@@ -155,15 +158,16 @@ def scenario_text(
         known = kinds_in(section)
         if kind not in known:
             raise InputError(f"there is no {section} {kind!r}{suggestion(kind, known)} admissible: {listed(known)}")
-        if section == "model":
+        if section in PARTS_OF:
             continue
         within = SECTIONS[section][0] == "network"
         if section == "loss" and section not in (kinds or {}):
             network += ["  # loss: 0  # in [0, 1); the share of messages that are lost"]
             continue
         given = own.lines if own is not None and section == "task" else fields(known[kind], kind)
-        if section == "task" and chosen["model"] != USUAL["model"]:
-            given = [*(line for line in given if not line.startswith("# model:")), *_model(chosen["model"])]
+        for inner, outer in PARTS_OF.items():
+            if section == outer and chosen.get(inner) != USUAL.get(inner):
+                given = [*(line for line in given if not line.startswith(f"# {inner}:")), *_part(inner, chosen[inner])]
         block = [f"{section}:", *(f"  {line}" for line in given)]
         if section == "attack":
             lines += ["adversaries:", "  share: 0.2", *(f"  {line}" for line in block)]
@@ -184,12 +188,12 @@ def _is_linear(task: str, model: str) -> bool:
     return model == USUAL["model"] and isinstance(usual, LinearModel)
 
 
-def _model(kind: str) -> Iterator[str]:
-    """Yield the lines of a task about its model."""
-    known = kinds_in("model")
+def _part(section: str, kind: str) -> Iterator[str]:
+    """Yield the lines about a part of a section, such as a task's model."""
+    known = kinds_in(section)
     if kind not in known:
-        raise InputError(f"there is no model {kind!r}{suggestion(kind, known)} admissible: {listed(known)}")
-    yield "model:"
+        raise InputError(f"there is no {section} {kind!r}{suggestion(kind, known)} admissible: {listed(known)}")
+    yield f"{section}:"
     yield from (f"  {line}" for line in fields(known[kind], kind))
 
 

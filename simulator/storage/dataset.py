@@ -2,7 +2,8 @@
 
 Each is a plain file that pandas, polars and duckdb read: the runs' tables one after the other in the order of the
 index, with the run's id in the column ``run`` and one column per swept parameter. It is a copy; the runs' own folders
-stay what counts. ``dataset.json`` says what it was made of, so that nobody reads a dataset of yesterday's runs.
+stay what counts. ``dataset.json`` says what it was made of, so that nobody reads a dataset of yesterday's runs, and
+under ``names`` the labels and units that the scenario's style gives swept parameters, and users their own metrics.
 """
 
 from __future__ import annotations
@@ -97,7 +98,24 @@ def tables(name: str, entries: Sequence[Entry]) -> Iterator[pa.Table]:
         yield table
 
 
-def write(folder: Path, entries: Sequence[Entry]) -> bool:
+def word_for(path: str, words: Mapping[str, str] | None) -> str | None:
+    """Look up the text for a swept parameter by its path or by the end of it; None if there is none."""
+    return next((said for name, said in (words or {}).items() if path == name or path.endswith(f".{name}")), None)
+
+
+def names(entries: Sequence[Entry], style: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Labels, units and directions of swept parameters and of users' own metrics; of what has neither, nothing."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in dict.fromkeys(path for entry in entries for path in entry.grid):
+        said = {"label": word_for(path, style.get("labels")), "unit": word_for(path, style.get("units"))}
+        if any(said.values()):
+            found[path] = {name: text for name, text in said.items() if text}
+    for entry in entries:
+        found |= entry.manifest.get("own_metrics") or {}
+    return found
+
+
+def write(folder: Path, entries: Sequence[Entry], style: Mapping[str, Any] | None = None) -> bool:
     """Write the dataset as a whole or not at all, unless it is there already; returns whether it was written.
 
     Parameters
@@ -106,8 +124,11 @@ def write(folder: Path, entries: Sequence[Entry]) -> bool:
         ``results/<scenario>/dataset``.
     entries : sequence of Entry
         In the order that its rows will have.
+    style : mapping, optional
+        Style of the scenario's figures, with ``labels`` and ``units``.
     """
-    if not entries or _whole(folder, entries):
+    called = names(entries, style or {})
+    if not entries or _whole(folder, entries, called):
         return False
 
     def fill(fresh: Path) -> None:
@@ -116,9 +137,10 @@ def write(folder: Path, entries: Sequence[Entry]) -> bool:
             path = fresh / f"{name}.parquet"
             _write_table(path, tables(name, entries))
             checksums[path.name] = file_checksum(path)
-        (fresh / "dataset.json").write_text(json_text({"made_of": _key(entries), "checksums": checksums}))
+        about = {"made_of": _key(entries), "checksums": checksums, "names": called}
+        (fresh / "dataset.json").write_text(json_text(about))
 
-    put_folder(folder, fill, lambda there: _whole(there, entries))
+    put_folder(folder, fill, lambda there: _whole(there, entries, called))
     return True
 
 
@@ -198,13 +220,16 @@ def _key(entries: Iterable[Entry]) -> str:
     return checksum(json_text(parts, indent=None, sort_keys=False).encode())
 
 
-def _whole(folder: Path, entries: Sequence[Entry]) -> bool:
+def _whole(folder: Path, entries: Sequence[Entry], called: Mapping[str, Any] | None = None) -> bool:
+    """True if a dataset is one of just these runs, with these names if it matters."""
     no_links(folder, folder.parent)
     try:
         about = read_document(DatasetOrigin, folder / "dataset.json")
     except InputError:
         return False
     files = {f"{name}.parquet": folder / f"{name}.parquet" for name in NAMES}
+    if called is not None and about["names"] != called:
+        return False
     return about["made_of"] == _key(entries) and all(
         path.is_file() and file_checksum(path) == about["checksums"].get(name) for name, path in files.items()
     )

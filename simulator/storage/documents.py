@@ -275,6 +275,7 @@ class DatasetOrigin(_Document):
 
     made_of: str
     checksums: dict[str, Checksum]
+    names: dict[str, Words] = {}
 
 
 KINDS: dict[type[BaseModel], str] = {

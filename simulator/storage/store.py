@@ -293,8 +293,8 @@ class Store:
         Parameters
         ----------
         whole : bool
-            Whether manifests are wanted with all that they say, or, to save memory, with the swept values alone. Equal
-            parts of them are the same objects.
+            Whether manifests are wanted with all that they say, or, to save memory, with the swept values and the names
+            of users' own metrics alone. Equal parts of them are the same objects.
 
         Raises
         ------
@@ -309,7 +309,7 @@ class Store:
         for name in set(wanted):
             if (self.root / name).is_dir():
                 manifest, checksums = run_folder.read_manifest(self._run(name))
-                read[name] = shared.of(manifest if whole else {"grid": manifest.get("grid")}), checksums
+                read[name] = shared.of(manifest if whole else _placed(manifest)), checksums
         found, met = [], Counter()
         for name, grid in zip(wanted, grids, strict=True):
             if name in read:
@@ -332,7 +332,7 @@ class Store:
         """
         self._here()
         with writing(self.root):
-            return dataset.write(self.root / "dataset", self.entries(whole=False))
+            return dataset.write(self.root / "dataset", self.entries(whole=False), self.index().get("style"))
 
     def _run(self, name: str) -> Path:
         """A run's folder, which is no link."""
@@ -363,6 +363,10 @@ class Store:
         stray.rename(self.root / match["name"])
         sync(self.root)
         return True
+
+
+def _placed(manifest: dict[str, Any]) -> dict[str, Any]:
+    return {name: manifest.get(name) for name in ("grid", "own_metrics")}
 
 
 def _is_graph(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Check that a protocol and its schedule fit a directed graph."""
+"""Check that a protocol and its schedule fit a directed graph, or one that changes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,19 @@ from ..tables.round_table import repeats
 
 
 def check_directed(setting: Setting, traits: Traits, kind: str, rounds: RoundsSchedule | None) -> None:
-    """Refuse a directed graph to protocols that need an undirected one, and to rounds with acknowledgements.
+    """Refuse a graph that is directed, or changes, to protocols and rounds that need another one.
 
     Raises
     ------
     InputError
         With the topology.
     """
+    if setting.changing and not traits.changing:
+        raise InputError(
+            f"makes a graph that changes, and the protocol {kind!r} needs all edges open; use epidemic_learning or "
+            "gossip_learning, or a graph that stays as it is",
+            field=("topology", "changes"),
+        )
     if not setting.graph.directed:
         return
     if not traits.directed:

@@ -188,9 +188,9 @@ class Notes:
     def _message(self, now: float, note: list[int]) -> Message:
         run: RunTables = self.transport.tables
         place, row, size, vector = note[columns.PLACE], note[columns.ROW], note[columns.SIZE], NOTHING
-        if row >= 0:
-            vector = self.transport.vector_of(row)
-            delivery.release_version(run, row)
         people = int(run.heads[place]), int(run.heads[run.reverse[place]])
         kind = self.kind_of(note[columns.KIND])
+        if row >= 0:
+            vector = self.transport.vector_of(row, kind, people[0])
+            delivery.release_version(run, row)
         return Message(*people, kind, vector, now, note[columns.RANK], note[columns.TICK], place, size)

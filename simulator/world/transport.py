@@ -145,7 +145,7 @@ class Transport:
         there, too, and nowhere else.
         """
         if len(messages) == 1 and self._goes_into_mail(messages[0]):
-            row = self.new_version(messages[0].vector, self.now, -1)
+            row = self.new_version(messages[0], self.now, -1)
             self.tables.latest[agent.index] = row  # which holds its one reference
             return
         for sent in messages:
@@ -169,7 +169,7 @@ class Transport:
         vectors : (n, width) float64
         """
         self.make_room(len(agents), 0)
-        size = self.network.size(vectors.shape[1])
+        size = self.size(next(iter(self._ranks)), vectors.shape[1])
         starts.keep_starts(self.tables, agents, vectors, self.now, size)
 
     def exchange_starts(self, agents: NDArray[np.int64]) -> None:
@@ -214,19 +214,23 @@ class Transport:
     def keep(self, sent: Sent, tick: int = 0) -> int:
         """Charge a message of a session or round; the version that holds its vector, with one reference."""
         self.ledger.commit(sent.release, sent.vector)
-        return self.new_version(sent.vector, self.now, tick)
+        return self.new_version(sent, self.now, tick)
 
-    def new_version(self, vector: NDArray[np.float64], sent_at: float, tick: int) -> int:
-        """A version that holds a vector, with one reference, which was not sent yet."""
+    def new_version(self, sent: Sent, sent_at: float, tick: int) -> int:
+        """A version that holds a message's vector, with one reference, which was not sent yet."""
         self.make_room(1, 0)
-        row = delivery.take_row(self.plain, sent_at, 0, tick, self.network.size(len(vector)))
+        vector = sent.vector
+        row = delivery.take_row(self.plain, sent_at, 0, tick, self.size(sent.kind, len(vector)))
         self.tables.pool[row, : len(vector)] = vector
         return row
 
-    def vector_of(self, row: int) -> NDArray[np.float64]:
-        """A copy of the vector that a version holds, which nobody can write."""
-        width = (int(self.tables.versions.bytes[row]) - self.network.size(0)) // 8
-        vector = self.tables.pool[row, :width].copy()
+    def size(self, kind: str, numbers: int) -> int:
+        """Bytes of a message of a kind that carries this many numbers, with its header."""
+        return self.network.size(0) + self.layout.messages[kind].size(numbers)
+
+    def vector_of(self, row: int, kind: str, sender: int) -> NDArray[np.float64]:
+        """A copy of the vector that a version holds, a message of a kind from a sender, which nobody can write."""
+        vector = self.tables.pool[row, : self.layout.messages[kind].width_of(sender)].copy()
         vector.flags.writeable = False
         return vector
 
@@ -279,7 +283,7 @@ class Transport:
         if before is not None:
             delivery.release_version(self.tables, before[1])
         charged = self._charge(sender, sent)
-        row = self.new_version(sent.vector, sent_at, tick)
+        row = self.new_version(sent, sent_at, tick)
         self._told[key] = sent, row
         if charged and self.tables.constants[PLANNED] != 0.0 and not sent.release.noisy:
             # A planned step compares what it sends with what was charged last.
@@ -292,7 +296,7 @@ class Transport:
         paid = int(run.agents.paid[sender])
         if paid < 0:
             return self.ledger.commit(sent.release, vector)
-        same = run.versions.bytes[paid] == self.network.size(len(vector))
+        same = run.versions.bytes[paid] == self.size(sent.kind, len(vector))
         if same and run.pool[paid, : len(vector)].tobytes() == vector.tobytes():
             return False
         return self.ledger.commit(sent.release)

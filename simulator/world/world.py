@@ -36,6 +36,7 @@ from ..tables import session_table as sessions
 from ..tables import tallies
 from ..tables.round_table import RoundTables
 from ..tables.session_table import SessionTables
+from .computing import Computing
 from .directed import check_directed
 from .effort import Effort
 from .notes import Notebook
@@ -105,7 +106,8 @@ class World:
     attackers : Attackers, optional
         The others, if there are any.
     learned : callable, optional
-        ``learned(world, delta)`` gives what observers can have learned of agents' data by now, if the scenario has any.
+        ``learned(world, delta)`` gives what observers can have learned by now; ``started`` notes an agent's start.
+    computing : Computing
     stop_condition : StopCondition
     reactions : Reactions
     effort : Effort
@@ -128,12 +130,12 @@ class World:
     ) -> None:
         self.setting, self.recorder, self.observer, self.watch = setting, recorder, observer, watch
         self.record_time, self.record_activations = every, activations
-        self.env = simpy.Environment()
-        task, graph = setting.task, setting.graph
+        self.env, task, graph = simpy.Environment(), setting.task, setting.graph
         self.numbers = stable_ids(task.ids)
         self.clock = setting.clock.build(task.ids, self.numbers, setting.draws, setting.base)
         self.network = Network(setting.network, task.ids, self.numbers, setting.draws, setting.base)
         self.network.check_links(graph.tails, graph.heads)
+        self.computing = Computing(setting, self.numbers)
         self.traits = protocol_class.traits_for(parameters)
         self.in_rounds = rounds_of(self.traits, parameters)
         check_directed(setting, self.traits, parameters.kind, self.in_rounds)
@@ -185,14 +187,9 @@ class World:
         elif exchange is not None:
             sessions.check_exchange(type(self.protocol), self.traits, self.layout)
             self.transport.sessions = True
-            self.sessions = sessions.session_tables(
-                graph,
-                self.layout,
-                self.network,
-                exchange,
-                repeat=sessions.callers_repeat(self.traits, self.layout),
-            )
-        self.learned: Callable[[World, float], Any] | None = None
+            repeat = sessions.callers_repeat(self.traits, self.layout)
+            self.sessions = sessions.session_tables(graph, self.layout, self.network, exchange, repeat=repeat)
+        self.learned: Any = None
         self.ahead, self.engine = 0.0, ""
         self.form: StepForm | None = None
         self.remarks: tuple[str, ...] = ()
@@ -379,6 +376,8 @@ class World:
         """Let an agent begin with its start, which its neighbours may be told."""
         self.started[agent.index] = True
         self.transport.remember_start(agent, self.act("start", agent).sent_)
+        if self.learned is not None:
+            self.learned.started(self, agent.index)
 
     def tell_start(self, agent: Agent, *, joining: bool) -> None:
         """Tell present neighbours an agent's start, and a joining agent theirs, where starts are known."""

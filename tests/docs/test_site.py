@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
@@ -13,7 +14,8 @@ import pytest
 from hushnet.agents import errors
 from hushnet.protocols import catalog
 from hushnet.protocols.privacy.mechanisms import noises
-from hushnet.simulator.docs import reference, site
+from hushnet.simulator.docs import interface, reference, site
+from hushnet.simulator.docs.formulas import set_in
 from hushnet.simulator.docs.markdown import prose, table
 from hushnet.simulator.language.described import SECTIONS, described, kinds_in
 from hushnet.simulator.language.figure_kinds import FIGURE_KINDS
@@ -133,6 +135,33 @@ def test_everything_that_can_be_named_has_its_place(sources):
     assert "`--verbose`" in sources["commands"]
 
 
+def test_what_pages_import_is_public_and_what_is_public_is_there(sources):
+    listed = [pair for modules in interface.PUBLIC.values() for pair in modules.items()]
+    public = {(module, name) for module, given in listed for name in interface.names(module, given)}
+    public |= {(module, name) for module, given in interface.REGISTRIES.items() for name in given.split()}
+    for module, name in public:
+        assert hasattr(importlib.import_module(module), name), (module, name)
+    blocks = "\n".join(text for page in sources.values() for text in re.findall(r"(?s)```python\n(.*?)```", page))
+    found = re.findall(r"^from (hushnet[\w.]*) import ([\w, ]+)$", blocks, re.MULTILINE)
+    imported = {(module, name.strip()) for module, names in found for name in names.split(",")}
+    assert len(imported) > 20
+    assert imported - public == set()
+
+
+def test_formulas_are_set_and_every_metric_has_one(sources):
+    assert all("{math}`" in metric.definition for metric in METRICS.values())
+    assert "{math}`x_{i}(t+1) = \\sum_{j} w_{ij} x_{j}(t)" in sources["protocol-gradient_tracking"]
+    assert sum(text.count("{math}") for name, text in sources.items() if name.startswith("protocol-")) >= 25
+    assert set_in("an agent's own rows") == "an agent's own rows"
+
+
+def test_search_finds_words_of_the_field_and_blocks_have_a_button_that_copies(built):
+    index = (built / "searchindex.js").read_text()
+    for word in ("momentum", "graphml", "jupyt", "gradient", "track"):
+        assert re.search(rf'[{{,]"?{word}"?:', index), word
+    assert "copybutton.js" in (built / "index.html").read_text()
+
+
 @pytest.mark.parametrize("name", catalog.names())
 def test_every_protocol_says_what_it_sends_reveals_and_keeps(name, sources):
     page = sources[f"protocol-{name}"]
@@ -182,7 +211,7 @@ def test_every_word_is_spelled(sources):
 
 def words(text: str) -> set[str]:
     """Words of a page, without code, names of files and parts of links."""
-    for code in (r"(?s)```.*?```", r"`[^`]*`", r"\]\([^)]*\)", r"https?://\S+", r"\\_|&lt;|&gt;"):
+    for code in (r"(?s)```.*?```", r"`[^`]*`", r"\]\([^)]*\)", r"https?://\S+", r"\\_|&lt;|&gt;", r"\{[\w:]+\}"):
         text = re.sub(code, " ", text)
     found = re.findall(r"(?<![\w./=-])[A-Za-z']{3,}(?![\w/=])", text)
     plain = (word.strip("'").removesuffix("'s").lower() for word in found if not re.search("[a-z][A-Z]", word))

@@ -7,16 +7,31 @@ import sys
 from pathlib import Path
 
 import pytest
+from hushnet.agents.availability import AVAILABILITIES
+from hushnet.agents.kinds import KindOf
+from hushnet.agents.losses import LOSSES
+from hushnet.agents.models import MODELS
+from hushnet.agents.tasks.task_registry import TASKS
+from hushnet.protocols.attacks import ATTACKS
+from hushnet.protocols.privacy.mechanisms import mechanism_registry
 from hushnet.simulator.cli import main
 from hushnet.simulator.docs.site import WRITTEN
+from hushnet.simulator.language.figure_kinds import FIGURE_KINDS
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.language.yaml_source import read_text
+from hushnet.simulator.metrics import METRICS
+from hushnet.simulator.network.clocks import CLOCKS
+from hushnet.simulator.network.graphs import TOPOLOGIES
+from hushnet.simulator.network.latency import LATENCIES
+from hushnet.simulator.network.network import LOSS_MODELS
 from hushnet.simulator.shell.new_scenario import scenario_text
 
 from ..snippets import blocks, execute
 
 SLOW = {"howto-latency", "howto-budget"}
 """Pages whose commands take more than some seconds."""
+NETWORK = (CLOCKS, TOPOLOGIES, LATENCIES, LOSS_MODELS)
+REGISTRIES = (*NETWORK, AVAILABILITIES, ATTACKS, MODELS, TASKS, LOSSES, METRICS, FIGURE_KINDS)
 PAGES = sorted(path.stem for path in WRITTEN.glob("*.md"))
 WITH_CODE = [name for name in PAGES if blocks(WRITTEN / f"{name}.md")]
 
@@ -31,6 +46,18 @@ def admissible(fragment: str) -> None:
     load({**base, **given})
 
 
+@pytest.fixture
+def forgetful(monkeypatch):
+    """Kinds that a page registers are forgotten after it."""
+    monkeypatch.setattr(mechanism_registry, "_known", dict(mechanism_registry._known))
+    before = [(registry, set(registry)) for registry in REGISTRIES]
+    yield
+    for registry, names in before:
+        for name in set(registry) - names:
+            registry.remove(name)
+
+
+@pytest.mark.usefixtures("forgetful")
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in WITH_CODE])
 def test_what_a_page_says_can_be_done(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -38,6 +65,16 @@ def test_what_a_page_says_can_be_done(name, tmp_path, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "agg")
     assert {language for language, _ in blocks(WRITTEN / f"{name}.md")} <= {"bash", "python", "yaml", "text"}
     execute(WRITTEN / f"{name}.md", admissible)
+
+
+def test_every_registry_has_an_example_of_ones_own():
+    text = "".join((WRITTEN / f"howto-{name}.md").read_text() for name in ("kinds", "own"))
+    examples = "".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
+    for base in (registry.base for registry in REGISTRIES if isinstance(registry, KindOf)):
+        assert re.search(rf"class \w+\({base.__name__}\):", examples), base
+    for name in ("Loss", "Noise", "Objective"):
+        assert f"({name}):" in examples
+    assert {"FigureKind(", "@own_metric("} <= set(re.findall(r"FigureKind\(|@own_metric\(", examples))
 
 
 def test_a_snippet_that_is_not_admissible_would_be_found():

@@ -163,6 +163,7 @@ def world_of(
     stop=None,
     seed=1,
     base=None,
+    compute=None,
     log=None,
     recorder=None,
     every=None,
@@ -179,6 +180,7 @@ def world_of(
         stop=stop or Stop(time=12.0),
         draws=Draws(seed),
         base=base,
+        compute=compute,
     )
     parameters = parameters or protocol.Parameters()
     return World(setting, protocol, parameters, observer=log, recorder=recorder, every=every, activations=activations)

@@ -95,13 +95,13 @@ def test_runs_that_lose_their_process_together_are_made_by_themselves_until_the_
     assert [type(failure) for failure in failures] == [RunFailure]
     assert f"{queue[3].run.place}: killed its worker 3 times" in str(failures[0])
     assert workers.lost == 1 + alone
-    assert len(list(experiment.folder.glob("*/manifest.json"))) == 15
+    assert len(list(experiment.folder.glob("*/manifest.json"))) == 11
 
 
 def test_more_processes_than_fit_into_memory_are_refused_with_the_numbers(experiment, monkeypatch):
     needed = memory.expected_bytes(experiment.loaded.scenario, resolve=experiment.loaded.code.protocol)
     monkeypatch.setattr(memory, "available_memory", lambda: 4 * needed)
-    with pytest.raises(OutOfResources, match=r"of memory in 16 processes, and .* use fewer --jobs,"):
+    with pytest.raises(OutOfResources, match=r"of memory in 12 processes, and .* use fewer --jobs,"):
         perform(experiment, workers=hire(16))
 
 

@@ -12,8 +12,10 @@ from hushnet.agents.errors import Divergence
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
+from hushnet.simulator.compare import compare
 from hushnet.simulator.experiment import Experiment, perform, run
 from hushnet.simulator.language.loading import load
+from hushnet.simulator.language.yaml_source import read_text
 
 SCENARIO = """\
 schema: 1
@@ -66,6 +68,25 @@ def test_running_again_skips_what_is_complete(scenario, tmp_path):
         on_run=lambda _, outcome: there.append(outcome.there),
     )
     assert there[12:] == [False] * 6, "everyone is measured by the objective of cd, which has changed"
+
+
+@pytest.mark.parametrize("kind", ["local", "solitary", "consensus"])
+def test_a_baseline_without_messages_does_not_feel_the_network_and_is_run_once_in_a_sweep_of_it(kind, tmp_path):
+    protocols = {"base": {"kind": kind}, "cd": {"kind": "coordinate_descent"}}
+    plain = {**read_text(SCENARIO, "s").data, "protocols": protocols}
+    bad = {**plain, "network": {"latency": {"kind": "exponential", "mean": 3.0}, "loss": 0.6}}
+    swept = {**plain, "sweep": {"network.loss": [0.0, 0.1, 0.5]}}
+
+    def made(name, scenario):
+        found = run({**scenario, "record": {"every": 2.0, "metrics": ["accuracy", "traffic"]}}, out=tmp_path / name)
+        first = {each.partition("#")[0]: m["protocol"] for each, m in zip(found.runs, found.manifests, strict=True)}
+        return first, [tables(tmp_path / name / each) for each, protocol in first.items() if protocol == "base"]
+
+    (_, one), (_, two), (runs, three) = made("one", plain), made("two", bad), made("swept", swept)
+    assert one == two == three
+    assert len(one[0]) == 3
+    assert sorted(runs.values()) == ["base"] * 2 + ["cd"] * 6
+    assert not any("did not share" in said for said in compare(load_all(tmp_path / "swept")).warnings)
 
 
 def test_adding_a_protocol_or_a_metric_changes_nobody_elses_numbers(scenario, tmp_path):

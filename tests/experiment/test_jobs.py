@@ -35,7 +35,7 @@ def check_same_bytes(folder: Path, workers: Workers) -> None:
     assert perform(experiment(folder, "alone")) == []
     assert perform(experiment(folder, "together"), workers=workers) == []
     expected = content(folder / "alone")
-    assert len([name for name in expected if name.endswith("trace.parquet")]) == 4 * 2 * 2 + len(["dataset"])
+    assert len([name for name in expected if name.endswith("trace.parquet")]) == 4 + 4 * 2 + len(["dataset"])
     assert content(folder / "together") == expected
     assert strays(folder / "together") == set()
 

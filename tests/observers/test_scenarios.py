@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator import run
+from hushnet.simulator.analysis.results import load_all
+from hushnet.simulator.figures.figure_files import draw_all
+from hushnet.simulator.report.grid import Grid
+from hushnet.simulator.report.privacy import observed_rows
 
 PRIVACY = {"mechanism": "gaussian", "multiplier": 2.0, "clip": 2.0, "delta": 1e-4}
 TINY = {
@@ -44,8 +49,10 @@ def test_a_run_keeps_who_can_have_learned_what(tmp_path, monkeypatch):
     assert farthest.is_monotonic_decreasing
     assert farthest[4] == farthest[6] == 0.0  # in rounds, three messages do not go further
     last = result.trace[result.trace["metric"] == "epsilon_observers"].groupby("statistic")["value"].last()
-    assert last["distance 2"] <= last["worst"] == verified
+    assert last["distance 2"] <= last["worst"] == pytest.approx(verified)
     assert set(releases["mechanism"]) == {"gaussian"}
+    np.testing.assert_allclose(releases["scale"], 2.0 * releases["sensitivity"])
+    assert releases["parents"].map(len).sum() == 0
     totals = result.manifests[0]["totals"]
     assert 0 < (copies["fate"] == "lost").sum() <= totals["lost"]  # acknowledgements have no content
     assert len(copies) == totals["vectors"]
@@ -81,3 +88,56 @@ def test_observers_that_there_are_not_are_one_sentence(observers, sentence, tmp_
         run({**TINY, "observers": observers})
     assert sentence in str(found.value)
     assert "\n" not in str(found.value)
+
+
+def test_what_observers_could_learn_is_drawn_and_reported(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    drawn = [
+        {"kind": "pairs", "name": "pairs"},
+        {"kind": "by_distance", "name": "distance"},
+        {"y": "epsilon_observers", "statistic": "distance 2", "x": "time", "name": "time"},
+    ]
+    result = run({**TINY, "observers": ["agents"], "figures": drawn})
+    (folder,) = tmp_path.glob("results/*")
+    paths, failures = draw_all(load_all(folder), tmp_path)
+    assert failures == []
+    assert {path.suffix for path in paths} == {".png", ".pdf", ".svg", ".csv"}
+    pairs, distance, over_time = (pd.read_csv(tmp_path / f"{one['name']}.csv") for one in drawn)
+    assert len(pairs) == 12 * 11
+    by_distance = pairs.groupby("distance")["value"].max()
+    np.testing.assert_allclose(distance.sort_values("x")["mean"], by_distance)
+    assert over_time["mean"].is_monotonic_increasing
+    assert over_time["mean"].iloc[-1] == pytest.approx(by_distance[2])
+    (row,) = observed_rows(collection := load_all(folder), Grid(collection))
+    stated = result.manifests[0]["privacy"]["observers"][0]
+    worst = pairs.astype({"observer": str, "agent": str}).set_index(["observer", "agent"])["value"]
+    assert worst[stated["observer"], stated["agent"]] == worst.max() == stated["worst"]
+    assert (row["observer"], row["agent"]) == (stated["observer"], stated["agent"])
+
+
+def test_what_leaves_without_a_message_counts_as_heard_by_all(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = {"kind": "local_dp", "privacy": PRIVACY}
+    task = {"kind": "epsilon_like", "agents": 6, "samples": 4, "dimension": 3, "loss": "logistic"}
+    plain = {**TINY, "task": task, "protocols": {"rows": rows}, "observers": ["agents"], "figures": []}
+    (stated,) = run(plain).manifests[0]["privacy"]["observers"]
+    assert stated["bounds"] == ["everyone"]
+    assert stated["worst"] > 0
+
+
+@pytest.mark.parametrize("kind", ["pairs", "by_distance"])
+def test_figures_of_observers_need_observers(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    plain = {**TINY, "record": {"every": 5, "metrics": ["objective"]}, "figures": [{"kind": kind}]}
+    del plain["observers"]
+    with pytest.raises(InputError, match=f"figure of kind {kind} needs observers"):
+        run(plain)
+
+
+def test_where_steps_take_time_everybody_knows_what_everyone_knows(tmp_path, monkeypatch, recwarn):
+    monkeypatch.chdir(tmp_path)
+    gossip = {**TINY["protocols"]["gossip"], "gossip": "simple", "schedule": "async"}
+    run({**TINY, "compute": 0.7, "protocols": {"gossip": gossip}})
+    pairs = pd.concat(map(pd.read_parquet, tmp_path.rglob("observers.parquet")))
+    assert set(pairs["bound"]) == {"everyone"}
+    assert not [one for one in recwarn if "linear_map" in str(one.message)]

@@ -15,13 +15,45 @@ from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 from hushnet.simulator.language.observer_parameters import ObserverParameters
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.randomness import Draws
-from hushnet.simulator.observers import deliveries_of, learned, release_record
+from hushnet.simulator.observers import Observing
+from hushnet.simulator.observers.learned import BOUNDS, LINEAR
 from hushnet.simulator.recording.message_log import MessageLog
+from hushnet.simulator.world.watchers import Observer
 from hushnet.simulator.world.world import World
 
 DELTA = 1e-5
 NOISE = {"mechanism": "gaussian", "multiplier": 2.0, "clip": 0.2}
 ENGINES = {"event": EventEngine(), "batched": BatchedEngine()}
+
+
+class Vectors(Observer):
+    """What every agent has sent, by its tick."""
+
+    def __init__(self):
+        self.sent_at = {}
+
+    def woke(self, world, agent):
+        """Nothing."""
+
+    def sent(self, world, message, delay, lost):
+        """Keep the vector."""
+        if len(message.vector):
+            self.sent_at[message.sender, message.tick] = message.vector
+
+    def arrived(self, world, message, up, newest):
+        """Nothing."""
+
+
+class Asks:
+    """A recorder that asks observers at every record instant."""
+
+    def __init__(self, mistakes):
+        self.mistakes = mistakes
+
+    def sample(self, world, *, final):
+        """Keep what they say, and the bounds that they rely on."""
+        learned = world.learned(world, DELTA)
+        self.mistakes.append((learned.mistake, LINEAR in np.array(BOUNDS)[learned.bounds]))
 
 
 def ran(
@@ -34,20 +66,29 @@ def ran(
     seed=20,
     clock=None,
     observer=None,
+    features=None,
+    mistakes=None,
     **setting,
 ) -> World:
-    """A world that has run to its end, whose observer is a log of everything."""
+    """A world that has run to its end, whose observer is a log of everything; each agent has three rows.
+
+    ``mistakes`` is a list to which what observers say against its linear map is added at every time unit.
+    """
     network = NetworkParameters.model_validate(setting.pop("network", {}))
     made = small_setting(agents=len(graph), empty=False, network=network, time=time, **setting)
     tails, heads = np.array(sorted(map(sorted, graph.edges)), dtype=np.int64).reshape(-1, 2).T
     edges = Graph.from_edges(len(graph), tails, heads, np.ones(len(tails)))
     owners, rng = np.repeat(np.arange(len(graph)), 3), np.random.default_rng(7)  # equal data, and so equal noise
-    rows = Table.from_owners(
-        rng.uniform(-1, 1, (len(owners), 3)), rng.choice([-1.0, 1.0], len(owners)), owners, len(graph)
-    )
+    drawn, labels = rng.uniform(-1, 1, (len(owners), 3)), rng.choice([-1.0, 1.0], len(owners))
+    rows = Table.from_owners(drawn, labels, owners, len(graph))
+    if features is not None:
+        rows = Table.from_owners(features, np.ones(len(owners)), owners, len(graph))
     made = replace(made, clock=clock or made.clock, task=replace(made.task, train=rows), graph=edges, draws=Draws(seed))
     log = observer or MessageLog(None, made.task.ids, edges, whole=True)
-    world = World(made, protocol, protocol_parameters(protocol, fields), observer=log)
+    recorded = {} if mistakes is None else {"every": 1.0, "recorder": Asks(mistakes)}
+    world = World(made, protocol, protocol_parameters(protocol, fields), observer=log, **recorded)
+    if observer is None:
+        world.learned = Observing(ObserverParameters(against=["agents"]), log)
     ENGINES[engine].run(world)
     return world
 
@@ -60,10 +101,9 @@ def gossip(graph: nx.Graph, rounds: int, **given) -> World:
 
 def found(world: World, *against, heard="delivered", delta=DELTA):
     """What observers have learned by the end of a world's run."""
-    deliveries = deliveries_of(world, world.observer)
-    record = release_record(world, deliveries, delta)
     observers = ObserverParameters.model_validate({"against": list(against) or ["agents"], "heard": heard})
-    return learned(world, deliveries, record, observers)
+    world.learned.observers = observers
+    return world.learned(world, delta)
 
 
 def mu_of(epsilons):

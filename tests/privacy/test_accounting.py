@@ -21,6 +21,7 @@ from hushnet.protocols.privacy.composition import (
     advanced_composition,
     gaussian,
     gaussian_epsilon,
+    gaussian_epsilons,
     gaussian_mu,
     three_way_bounds,
 )
@@ -87,6 +88,13 @@ def test_gaussian_releases_follow_the_curve_of_balle_wang_2018(
     assert gaussian(multipliers, delta) == pytest.approx(expected, rel=EXACT)
     histogram = {gaussian_charge(multiplier): multipliers.count(multiplier) for multiplier in multipliers}
     assert verified(histogram, delta) == gaussian_bound(histogram, delta) == pytest.approx(expected, rel=EXACT)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9, 1e-5, 0.2])
+def test_many_gaussian_epsilons_are_those_of_each(delta: float) -> None:
+    mus = np.array([0.0, 1e-6, 0.01, 0.5, 1.0, 5.0, 30.0, math.inf])
+    each = [gaussian_epsilon(mu, delta) for mu in mus.tolist()]
+    assert gaussian_epsilons(mus, delta).tolist() == pytest.approx(each, rel=1e-9)
 
 
 @pytest.mark.parametrize("mu", [0.05, 1.0, 7.0])

@@ -17,7 +17,7 @@ from .sampled_gossip import Texts, fields_of, verdict_of
 GIVEN = {"mechanism": "gaussian", "multiplier": 2.0, "updates": 5, "clip": 0.2}
 SHIPPED = {
     "ad_psgd": [{}, {"batch": 2}],
-    "choco_sgd": [{"keep": 2}, {"compression": "random_k", "batch": 2}],
+    "choco_sgd": [{"keep": 2}, {"compression": "random_k", "batch": 2}, {"compression": "quantise", "levels": 3}],
     "collaborative_admm": [{"mu": 0.5}],
     "consensus_admm": [{}],
     "coordinate_descent": [
@@ -26,14 +26,20 @@ SHIPPED = {
         {"mu": 0.5, "privacy": GIVEN},
         {"mu": 0.5, "radius": 0.5, "privacy": {**GIVEN, "mechanism": "laplace"}},
     ],
-    "decentralised_sgd": [{}, {"order": "adapt_then_combine", "local_steps": 3, "batch": 2}],
+    "decentralised_sgd": [
+        {},
+        {"order": "adapt_then_combine", "local_steps": 3, "batch": 2},
+        {"order": "adapt_then_combine", "privacy": GIVEN},
+    ],
     "dual_averaging": [
         {"privacy": GIVEN, "sampling": "full", "gamma": 1.0},
         {"privacy": GIVEN, "batch": 2, "gamma": 1.0},
         {"privacy": GIVEN, "batch": 2, "gamma": 1.0, "sampling": "poisson"},
     ],
     "edge_consensus_admm": [{}],
+    "epidemic_learning": [{}, {"batch": 2, "local_steps": 2, "schedule": "rounds"}],
     "extra": [{}],
+    "gossip_learning": [{}, {"batch": 2, "schedule": "rounds"}],
     "gradient_tracking": [{}],
     "local_dp_descent": [{"mu": 0.5, "privacy": {**GIVEN, "mechanism": "laplace", "updates": 1}}],
     "model_propagation": [{"alpha": 0.5}, {"alpha": 0.5, "schedule": "async"}],

@@ -45,6 +45,7 @@ SHIPPED = [
     ("coordinate_descent", {"mu": 0.5, "privacy": NOISY, "schedule": "rounds"}),
     ("coordinate_descent", {"start": START, "radius": 0.5, "privacy": {**NOISY, "updates": 2}}),
     ("decentralised_sgd", {"batch": 2}),
+    ("decentralised_sgd", {"order": "adapt_then_combine", "privacy": CLIPPED}),
     ("dual_averaging", {"privacy": CLIPPED, "radius": 1.0, "sampling": "poisson", "batch": 2}),
     ("edge_consensus_admm", {}),
     ("extra", {}),

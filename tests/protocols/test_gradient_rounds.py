@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always
 from hushnet.agents.models import Perceptron
+from hushnet.protocols.algorithms import choco_sgd
 from hushnet.protocols.algorithms.choco_sgd import ChocoSGD
 from hushnet.protocols.algorithms.decentralised_sgd import DecentralisedSGD
 from hushnet.protocols.algorithms.extra import Extra
 from hushnet.protocols.algorithms.gradient_tracking import GradientTracking
 from hushnet.protocols.algorithms.nids import Nids
 from hushnet.protocols.steps import mixing_weights
-from hushnet.simulator.contract.bench import protocol_parameters, small_graph, small_task
+from hushnet.simulator.contract.bench import protocol_parameters, small_graph, small_setting, small_task
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 from hushnet.simulator.network.clocks import Poisson
 from hushnet.simulator.network.network import NetworkParameters
@@ -32,6 +34,7 @@ PROTOCOLS = {
     "local_sgd": (DecentralisedSGD, {"order": "adapt_then_combine", "local_steps": 3}),
     "lazy": (DecentralisedSGD, {"mixing": "lazy"}),
     "choco_sgd": (ChocoSGD, {"keep": 2, "consensus_step": 0.4}),
+    "choco_sign": (ChocoSGD, {"compression": "sign", "consensus_step": 0.4, "precision": "float32"}),
     "gradient_tracking": (GradientTracking, {}),
     "extra": (Extra, {}),
     "nids": (Nids, {}),
@@ -112,12 +115,16 @@ def by_matrices(name, rounds, alpha=ALPHA, model="linear"):
             for _ in range(3 if name == "local_sgd" else 1):
                 x = x - alpha * gradients(x)
             x = mixing @ x
-    elif name == "choco_sgd":
+    elif name in ("choco_sgd", "choco_sign"):
         hats = np.zeros_like(x)
         for _ in range(rounds - 1):
             half = x - alpha * gradients(x)
             difference = half - hats
-            for i in range(n):  # all but the two largest are left out
+            for i in range(n):  # all but the two largest are left out, or all have one size
+                if name == "choco_sign":
+                    size = float(np.float32(sum(abs(difference[i])) / task.dimension))
+                    difference[i] = [-size if one < 0 else size for one in difference[i]]
+                    continue
                 small = sorted(range(task.dimension), key=lambda c, i=i: -abs(difference[i, c]))[2:]
                 difference[i, small] = 0.0
             hats = hats + difference
@@ -177,3 +184,40 @@ def test_exact_methods_end_in_the_minimum_at_a_linear_rate(name):
 def test_local_steps_before_the_gradient_are_refused():
     with pytest.raises(ValidationError, match="adapt_then_combine"):
         protocol_parameters(DecentralisedSGD, {"local_steps": 2})
+
+
+@pytest.mark.parametrize("engine", [EventEngine, BatchedEngine])
+@pytest.mark.parametrize(
+    ("fields", "bits"),
+    [
+        ({"keep": 2}, 2 * (32 + 64)),
+        ({"keep": 2, "compression": "random_k", "precision": "float16"}, 2 * (32 + 16)),
+        ({"compression": "sign", "precision": "float32"}, 3 + 32),
+        ({"compression": "quantise", "levels": 4, "precision": "float16"}, 3 * (1 + 3) + 16),
+    ],
+)
+def test_the_traffic_counts_the_bytes_that_a_compressed_message_takes(engine, fields, bits):
+    for name, value in (("loss", 0.0), ("loss", 0.2)):
+        setting = small_setting(network=NetworkParameters.model_validate({name: value, "header_bytes": 7}), time=30.0)
+        world = World(setting, ChocoSGD, protocol_parameters(ChocoSGD, {"step_size": ALPHA, **fields}))
+        drive(prepared(world, engine()))
+        links, size = world.traffic.links, world.traffic.bytes
+        empty = links.sent - world.traffic.vectors  # acknowledgements
+        assert world.traffic.conserved
+        assert size.sent == world.traffic.vectors * (-(-bits // 8) + 7) + empty * 7
+        assert world.traffic.vectors > 50
+
+
+def test_quantised_differences_are_right_in_the_mean_and_never_too_large():
+    """Q(v) tau has mean v; 4,000 draws of seed 5, each coordinate within 5 standard errors."""
+    s, p = 4, 3
+    me = SimpleNamespace(compression="quantise", levels=s, precision="float64")
+    vectors, rng = np.tile([0.5, -2.0, 0.0], (4000, 1)), np.random.default_rng(5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(choco_sgd, "uniform", lambda me, size: rng.random((4000, size)))
+        found = choco_sgd.compressed(me, vectors) * (1 + min(p / s**2, np.sqrt(p) / s))
+    unit = np.linalg.norm(vectors[0]) / s
+    assert np.allclose(found / unit, np.round(found / unit))
+    assert (np.abs(found) <= s * unit * (1 + 1e-12)).all()
+    error = found.std(axis=0) / np.sqrt(len(found))
+    assert (np.abs(found.mean(axis=0) - vectors[0]) <= 5 * error + 1e-12).all()

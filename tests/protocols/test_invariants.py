@@ -17,8 +17,10 @@ from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.decentralised_sgd import DecentralisedSGD
 from hushnet.protocols.algorithms.dual_averaging import DualAveraging
 from hushnet.protocols.algorithms.edge_consensus_admm import EdgeConsensusAdmm
+from hushnet.protocols.algorithms.epidemic_learning import EpidemicLearning
 from hushnet.protocols.algorithms.extra import Extra
 from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
+from hushnet.protocols.algorithms.gossip_learning import GossipLearning
 from hushnet.protocols.algorithms.gradient_tracking import GradientTracking
 from hushnet.protocols.algorithms.local_dp_descent import LocalDPDescent
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation
@@ -26,6 +28,7 @@ from hushnet.protocols.algorithms.muffliato import Muffliato
 from hushnet.protocols.algorithms.nids import Nids
 from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
 from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging
+from hushnet.protocols.algorithms.random_walk_sgd import RandomWalkSGD
 from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureSharing
 from hushnet.protocols.algorithms.stochastic_gradient_push import StochasticGradientPush
 from hushnet.protocols.base import Traits
@@ -293,7 +296,7 @@ class StepsTooFarLate(StaleFeatureSharing):
         return over
 
 
-def goes_on_from_something_else(protocol):
+def goes_on_from_something_else(protocol, block="sent"):
     """A protocol that tells one vector and mixes another."""
 
     class Otherwise(protocol):
@@ -301,7 +304,7 @@ def goes_on_from_something_else(protocol):
 
         def step(self, me):
             self.steps.alone(me, super().step)
-            me.sent = 1.01 * me.sent
+            setattr(me, block, 1.01 * getattr(me, block))
 
     Otherwise.__name__ = f"{protocol.__name__}GoesOnFromSomethingElse"
     return Otherwise
@@ -315,6 +318,15 @@ class ForgetsTheOldGradient(GradientTracking):
     def step(self, me):
         me.gradient = 0.9 * me.gradient
         self.steps.alone(me, super().step)
+
+
+class KeepsTheToken(RandomWalkSGD):
+    """Whoever has passed the token on holds it still."""
+
+    def step(self, me):
+        held = me.walk[0]
+        super().step(me)
+        me.walk[0] = held
 
 
 class GainsTooMuch(AdPsgd):
@@ -362,6 +374,9 @@ MUTANTS = [
             "nids": Nids,
         }.items()
     ),
+    (goes_on_from_something_else(GossipLearning, "aged"), Case("gossip_learning"), {"aged told"}),
+    (KeepsTheToken, Case("random_walk_sgd"), {"one token"}),
+    (goes_on_from_something_else(EpidemicLearning, "half"), Case("epidemic_learning"), {"half told"}),
     (ForgetsTheOldGradient, Case("gradient_tracking"), {"sum of trackers"}),
     (GainsTooMuch, Case("ad_psgd"), {"gained over an edge"}),
     (GivesTooMuch, Case("stochastic_gradient_push"), {"weight w"}),

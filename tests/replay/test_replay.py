@@ -63,7 +63,7 @@ def told(path):
 def test_what_is_shown_adds_up_to_what_was_recorded(protocol, results):
     (entry,) = chosen(results, [f"{protocol},network.latency.mean=2"])
     made = rerun(results, entry, (0.0, 12.0))
-    shown = film(made)
+    shown = film(made, ["mean 2"])
     messages = {name: np.array(column, dtype=float) for name, column in shown["messages"].items()}
     fate = [FATES[int(rank)] for rank in messages["fate"]]
     traffic = made.trace[made.trace["metric"] == "traffic"]

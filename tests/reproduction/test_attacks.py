@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 from hushnet.protocols.algorithms.subgradient_noise import verified_epsilon
 from hushnet.protocols.privacy.budget import Privacy
-from hushnet.simulator.reproduction.bellet2018_problems import gaussian_step, laplace_scale, shrinking
+from hushnet.simulator.reproduction.bellet2018_problems import corner_bound, gaussian_step, laplace_scale, shrinking
 from hushnet.simulator.reproduction.findings import judged
+from hushnet.simulator.reproduction.liu2022_problems import drawn_row, hinged_row, theorem_1_scale
 from hushnet.simulator.reproduction.papers import papers
-from hushnet.simulator.reproduction.reproduction_attacks import drawn_row, hinged_row, theorem_1_scale, turned_corner
-from hushnet.simulator.reproduction.zhang2018_problems import contraction, pure_epsilon, recovered
+from hushnet.simulator.reproduction.zhang2018_problems import contraction, recovered, spent
 
 
 @pytest.mark.parametrize("name", ["bellet2018", "liu2022", "hu2019"])
@@ -50,7 +50,7 @@ def test_an_attack_on_a_corner_of_the_cube_passes_the_claim():
     """p = 30 and a claimed epsilon of 1; seeded."""
     budget = {"epsilon": 1.0, "delta": 0.01, "by": "advanced_composition"}
     privacy = Privacy.model_validate({"mechanism": "laplace", "budget": budget, "updates": 3, "sensitivity": "claimed"})
-    assert 1.0 < turned_corner(privacy, 30) < 30
+    assert 1.0 < corner_bound(privacy, 30) < 30
 
 
 def test_proposition_1_is_not_exceeded_and_remark_4_fails_for_large_epsilons():
@@ -91,4 +91,4 @@ def test_theorem_4_1_is_verified_at_the_delta_of_its_claim():
     """Two rounds of epsilon 1/4 and one of 1/2 come to 1 at delta = 0, whatever is verified at a delta above 0."""
     columns = {"agent": ["0", "0", "1"], "mechanism": "gamma", "multiplier": [4.0, 2.0, 8.0], "count": [2, 1, 3]}
     claims = {"claimed_multiplier": 1.0, "claimed_epsilon": 1.0, "claimed_delta": 0.0, "sampling": 1.0, "dimension": 0}
-    assert pure_epsilon(pd.DataFrame(columns | claims)) == pytest.approx(1.0)
+    assert spent(pd.DataFrame(columns | claims)) == pytest.approx(1.0)

@@ -105,6 +105,9 @@ def test_one_setting_of_which_all_numbers_hold_suffices_where_there_is_said_to_b
     assert Finding(of("q = 1", GOOD, BAD) + of("q = 2", GOOD, GOOD), kind).verdict == "holds"
     assert Finding(of("q = 1", GOOD, BAD) + of("q = 2", BAD, GOOD), kind).verdict == "does not hold"
     assert Finding(of("q = 1", BAD) + of("q = 2", OPEN), kind).verdict == "undecided"
+    unfair = replace(GOOD, unfair="one side tuned")
+    assert Finding(of("q = 1", GOOD, unfair) + of("q = 2", BAD), kind).verdict == "does not hold"
+    assert Finding(of("q = 1", GOOD, unfair), kind).verdict == "untuned"
 
 
 def test_readings_that_decide_differently_make_a_claim_depend_on_the_words_that_differ():

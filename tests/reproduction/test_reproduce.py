@@ -101,14 +101,16 @@ def test_ten_lines_are_enough_for_every_paper(tmp_path):
         assert 2 <= len(report.in_short()) <= 10
 
 
-def test_a_page_has_the_trivial_predictions_of_its_runs(pretended):
+def test_a_page_has_the_trivial_predictions_of_its_seeds(pretended):
+    """A seed counts once, however many protocols ran with it: five values, t(.975, 4), not twenty-five."""
     figure, place = pretended
     runs = finished(figure, place)
     for manifest in runs.collection.manifests:
-        manifest["baselines"] = {"accuracy": {"majority class": 0.9}}
+        manifest["baselines"] = {"accuracy": {"majority class": 0.9 + 0.01 * manifest["seed"], "guess": 2.0}}
+    interval = number_text(measured("", [0.9 + 0.01 * seed for seed in range(5)]))
     assert trivial_predictions(runs) == [
-        "Trivial predictions: majority class 0.9 (accuracy).",
-        "Nobody beats a trivial prediction: majority class, accuracy 0.9.",
+        f"Trivial predictions: majority class {interval} (accuracy), guess 2 (accuracy).",
+        "Nobody beats a trivial prediction: guess, accuracy 2.",
     ]
 
 
@@ -394,20 +396,6 @@ def test_full_runs_say_before_they_start_what_will_run(tmp_path, monkeypatch):
     assert before == ["tiny-fig1: 25 runs of bellet2018-fig3"]
 
 
-def test_runs_that_two_figures_share_are_counted_once(tmp_path, monkeypatch):
-    from hushnet.simulator.reproduction import reproduce as module
-
-    lines = []
-    monkeypatch.setattr(module, "perform", lambda experiment, **_: lines.append("running") or [])
-    figures = tiny_figure(), tiny_figure("tiny-fig2"), tiny_figure("tiny-fig3", seeds=10)
-    reproduce([tiny_paper(*figures)], results=tmp_path, say=lines.append)
-    assert lines[: lines.index("running")] == [
-        "tiny-fig1: 25 runs of bellet2018-fig3",
-        "tiny-fig2: the same runs of bellet2018-fig3",
-        "tiny-fig3: 50 runs of bellet2018-fig3",
-    ]
-
-
 def test_long_runs_give_signs_of_life(tmp_path, monkeypatch):
     from hushnet.simulator.reproduction import reproduce as module
 
@@ -477,8 +465,8 @@ class StillRuns(PretendedRuns):
         found = super().final(key, metric, statistic, at=at)
         return found * 0 + found.iloc[0]
 
-    def curve(self, key, metric, x, statistic=None):
-        curves = super().curve(key, metric, x, statistic)
+    def curve(self, key, metric, x):
+        curves = super().curve(key, metric, x)
         return dict.fromkeys(curves, next(iter(curves.values())))
 
 
@@ -515,10 +503,10 @@ def test_the_record_before_a_first_hit_is_known():
     runs = Runs(pretended_collection(load("bellet2018-fig3")))
     level = number(1, 0, 3, {})
     assert runs.first(level, "cd", "accuracy", "vectors")[0] == 3000
-    assert runs.before(level, "cd", "accuracy", "vectors")[0] == 2000
-    assert runs.before(level, "cd", "accuracy", "vectors_with_start")[0] == 2060
-    assert runs.before(0.0, "cd", "accuracy", "vectors")[0] == 0
-    assert np.isinf(runs.before(2.0, "cd", "accuracy", "vectors")).all()
+    assert runs.first(level, "cd", "accuracy", "vectors", earlier=1)[0] == 2000
+    assert runs.first(level, "cd", "accuracy", "vectors_with_start", earlier=1)[0] == 2060
+    assert runs.first(0.0, "cd", "accuracy", "vectors", earlier=1)[0] == 0
+    assert np.isinf(runs.first(2.0, "cd", "accuracy", "vectors", earlier=1)).all()
 
 
 def test_the_best_of_a_sweep_is_chosen_on_the_other_seeds():

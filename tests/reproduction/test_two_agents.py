@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hushnet.simulator.reproduction.two_agents import (
+from hushnet.simulator.reproduction.bellet2018_problems import (
     PULL,
     allocated_excess,
     contraction,

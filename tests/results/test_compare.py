@@ -156,6 +156,8 @@ def test_what_two_protocols_did_not_share_is_said_loudly(experiment, changed, wo
     (warning,) = compare(load_all(root)).warnings
     assert f"coordinate descent and local did not share {words}" in warning
     assert words.split()[-1] in printed(compare(load_all(root)), 200)
+    silent = with_values([0.1, 0.2], "local", **met, totals={"messages": 0})
+    assert len(compare(load_all(experiment([*silent, *different[2:]]))).warnings) == ("network" not in words)
 
 
 def test_two_folders_are_compared_as_one(experiment, tmp_path):

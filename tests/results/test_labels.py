@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hushnet.simulator import Result, run
 from hushnet.simulator.analysis.labels import column_name, named, swept_name, words_of
@@ -56,16 +58,22 @@ def test_words_of_styles_and_of_own_metrics_are_in_every_output(results, capsys)
         "compare": ("compare", str(results), "--measure", "all"),
         "verbose": ("compare", str(results), "--verbose"),
         "report": ("report", str(results)),
+        "replay": ("replay", str(results), "--run", "cd,network.loss=0.2", "--trust-code"),
     }.items():
         assert main([*words]) == 0
         outputs[name] = capsys.readouterr().out
     outputs["latex"] = (results / "compare" / "differences.tex").read_text()
-    outputs["report"] = (results / "report.html").read_text()
+    outputs |= {name: (results / f"{name}.html").read_text() for name in ("report", "replay")}
     for name, text in outputs.items():
         flat = " ".join(text.split())
         assert "./mine.py" not in flat.replace("kind: ./mine.py", "") or name == "report", name
-        assert "spread of the models (mm)" in flat or name == "summary", name
+        assert "spread of the models (mm)" in flat or name in ("summary", "replay"), name
         assert "lost messages" in flat or (name == "verbose" and "lost" in flat), name
+    assert "seed 0, lost messages 0.2 share;" in outputs["replay"]
+    about = json.loads((results / "dataset" / "dataset.json").read_text())["names"]
+    assert about["network.loss"] == {"label": "lost messages", "unit": "share"}
+    assert about["./mine.py:spread"] == {"label": "spread of the models", "unit": "mm", "better": "less"}
+    assert set(about) == {"network.loss", "./mine.py:spread", "./mine.py:plain"}
 
 
 def test_labels_come_from_style_and_functions(results):

@@ -95,6 +95,7 @@ def test_whose_interval_reaches_a_constant_does_not_beat_it(experiment):
         ("local does not beat a trivial prediction beyond the spread over seeds: majority class, accuracy 0.75.", False)
     ]
     assert unbeaten(collected(with_baseline({"local": 0.76, "cd": 0.8}, 0.75))) == []
+    assert unbeaten(collected(with_baseline({"local": 0.751, "cd": 0.8}, 0.75, seeds=2))) == []  # too few for intervals
 
 
 def test_constants_have_rows_of_their_own_below_the_protocols(experiment):

@@ -105,7 +105,8 @@ def test_what_is_not_admissible_is_said_and_nothing_is_lost(tmp_path, capsys):
     (tmp_path / "mine.yaml").write_text("mine")
     assert main(["new", "scenario", "mine", "--dir", str(tmp_path)]) == 2
     assert (tmp_path / "mine.yaml").read_text() == "mine"
-    assert {*USUAL, "attack"} == set(SECTIONS)  # by default nobody attacks
+    # By default nobody attacks, the graph stays, and steps take no time.
+    assert {*USUAL, "attack", "changes", "compute"} == set(SECTIONS)
 
 
 TABLE = (

@@ -435,7 +435,7 @@ def ports_of(tables: StepTables, world: World, *, pairs: bool) -> Ranks:
             what.vectors,
             width,
         )
-        port[SIZE] = world.network.size(width)
+        port[SIZE] = world.transport.size(kind, width)
     return ports
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import repeat
 from typing import Any, final
 
@@ -21,14 +22,38 @@ from ....agents.availability import Timeline
 from ....agents.inbox import Message
 from ....protocols.base import Sent
 from ...network.network import KINDS
+from ...network.randomness import BEYOND, quantise
 from ...rules.clock_rules import count_step
 from ...rules.delivery import count_message, deliver, depart, release_version
 from ...rules.forms import PlainRules
-from ...tables.effects import ARRIVAL, ARRIVE, AVAILABILITY, WAKE
+from ...tables.effects import ARRIVAL, ARRIVE, AVAILABILITY, TIMER, WAKE
 from ...tables.run import LOST_DELAY, PlainTables
 from ...world.step_form import StepForm
 from ...world.world import World
 from ..driver import At, Driver
+
+
+class Turns:
+    """Transfers of each agent that take turns on a link of its own, in the order in which they are asked for.
+
+    Parameters
+    ----------
+    rate : float or None
+        Bytes per time unit; unlimited if None.
+    agents : int
+        Number of agents.
+    """
+
+    def __init__(self, rate: float | None, agents: int) -> None:
+        self.rate, self.unlimited = rate, rate is None
+        self._free_from = [0.0] * agents
+
+    def take(self, agent: int, size: float, now: float) -> float:
+        """Transfer so many bytes from now on; when that is done, a multiple of 2^-30 time units."""
+        if self.rate is None:
+            return now
+        self._free_from[agent] = max(now, self._free_from[agent]) + quantise(min(size / self.rate, BEYOND))
+        return self._free_from[agent]
 
 
 class RuleEvent(At):
@@ -42,7 +67,14 @@ class RuleEvent(At):
         What is called with the event; one list serves all events of a driver.
     what, subject, serial : int
         What happens, to whom, and the how-manieth of its kind; see `hushnet.simulator.tables.effects`.
+
+    Attributes
+    ----------
+    transfer : (int, int)
+        Receiver and bytes of a copy that takes turns with others.
     """
+
+    transfer: tuple[int, int]
 
     def __init__(
         self,
@@ -96,7 +128,16 @@ class EventDriver(Driver):
         self.plain = PlainRules(fate=self.fate, copy_out=_copy_out, schedule=self.schedule, **laws)
         self.views = PlainTables()
         self._count_step = self.plain(count_step)
-        self._happen = [self.happen]
+        self._happen, self._reach = [self.happen], [self._reach_downlink]
+        self._computing: dict[int, simpy.Process] = {}
+        self._turns: dict[int, simpy.Event] = {}
+        given = world.setting.network
+        self._uplink, self._downlink = (Turns(rate, len(world.agents)) for rate in (given.uplink, given.downlink))
+        self._departing = 0, 0
+        setting, self._opening = world.setting, None
+        if setting.changes is not None:
+            given = setting.graph, setting.task.ids, world.numbers, setting.draws, setting.base
+            self._opening = setting.changes.build(*given)
         self.transport.set_limits(world.setting.stop, record=world.recorded_steps, compiled=False)
 
     @override
@@ -124,20 +165,64 @@ class EventDriver(Driver):
     def steps(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
         """An agent steps by its own clock, until that has no further tick or the agent has fallen silent.
 
-        A tick that finds the agent down is counted and does nothing else.
+        A tick that finds the agent down or computing is counted and does nothing else.
         """
         world, env = self.world, self.world.env
+        tick = agent.tick
         while not agent.silent:
-            time = world.clock.next_time(agent.index, agent.tick + 1, env.now)
+            time = world.clock.next_time(agent.index, tick + 1, env.now)
             if math.isinf(time):
-                return
+                break
             yield At(env, time, WAKE + agent.index)
             if not agent.silent:
                 world.effort.wake(agent.index, env.now)
-            agent.tick += 1
+            tick += 1
+            if agent.index in self._computing:
+                continue
+            agent.tick = tick
             agent.reactions = 0
             if self.is_awake(agent):
+                self._begin_step(agent)
+        if agent.index in self._computing:
+            yield self._computing[agent.index]
+
+    def _begin_step(self, agent: Agent) -> None:
+        """Let an awake agent step at once, or begin a step that takes time."""
+        time = self.world.computing.begin(agent.index, self.env.now)
+        if time:
+            heard = self.heard(agent)
+            self._computing[agent.index] = self.env.process(self._compute(agent, time, heard))
+        else:
+            self.wake(agent)
+
+    def _compute(
+        self, agent: Agent, time: float, heard: Callable[[], AbstractContextManager[None]]
+    ) -> Generator[simpy.Event, Any, None]:
+        """The process of a step that takes time, which is made at its end with what was heard at its begin."""
+        yield from self.computed(agent, time)
+        del self._computing[agent.index]
+        if self.is_awake(agent):
+            reactions, agent.reactions = agent.reactions, 0  # its random streams are those of its begin
+            with heard():
                 self.wake(agent)
+            agent.reactions = reactions
+
+    def computed(self, agent: Agent, time: float) -> Generator[simpy.Event, Any, None]:
+        """Wait until an agent has computed for so long, and beyond that until it is up, or gone for good."""
+        yield At(self.env, self.env.now + time, TIMER)
+        while not (agent.up or agent.gone):
+            turned = self._turns[agent.index] = self.env.event()
+            yield turned
+
+    @override
+    def turn(self, agent: Agent) -> None:
+        turned = self._turns.pop(agent.index, None)
+        if turned is not None:
+            turned.succeed()
+
+    def heard(self, agent: Agent) -> Callable[[], AbstractContextManager[None]]:
+        """Keep what an agent has heard until now; return what shows it that. By default it hears what is there then."""
+        return nullcontext
 
     def is_awake(self, agent: Agent) -> bool:
         """True if an agent steps at its ticks now: it is present and up, and has not fallen silent."""
@@ -165,6 +250,13 @@ class EventDriver(Driver):
         if self._count_step(self.transport.plain, agent.index):
             self.check_limits(agent)
 
+    def opened(self, agent: Agent) -> NDArray[np.bool_]:
+        """(degree,) over which of its edges an agent sends now."""
+        if self._opening is None:
+            graph = self.world.setting.graph
+            return graph.opened[graph.edges_of(agent.index)]
+        return self._opening(agent.index, agent.tick, self.env.now)
+
     def is_up(self, _run: Any, agent: int, _time: float, _after: bool) -> bool:
         """True if an agent is present and up at this instant, in place of `hushnet.simulator.rules.lazy.is_up`."""
         one = self.world.agents[agent]
@@ -176,6 +268,8 @@ class EventDriver(Driver):
         if drawn is None:
             drawn = self.world.network.delay_and_loss(sender, run.heads[edge], tick, transmission, now, size)
         delay, lost = drawn
+        self._departing = int(run.heads[edge]), int(size)
+        delay += self._uplink.take(sender, size, now) - now
         if lost:
             run.constants[LOST_DELAY] = delay
             return math.inf
@@ -191,7 +285,16 @@ class EventDriver(Driver):
 
     def schedule(self, _: Any, time: float, priority: int, what: int, subject: int, serial: int) -> None:
         """Schedule what a rule asks for as an event of SimPy, at its time and priority."""
-        RuleEvent(self.env, time, priority, self._happen, what, subject, serial)
+        if what != ARRIVE or self._downlink.unlimited:
+            RuleEvent(self.env, time, priority, self._happen, what, subject, serial)
+        else:
+            RuleEvent(self.env, time, priority, self._reach, what, subject, serial).transfer = self._departing
+
+    def _reach_downlink(self, asked: RuleEvent) -> None:
+        """A copy reaches its receiver's downlink, and waits for its turn there."""
+        receiver, size = asked.transfer
+        time = self._downlink.take(receiver, size, self.env.now)
+        RuleEvent(self.env, time, ARRIVAL, self._happen, asked.what, asked.subject, asked.serial)
 
     def happen(self, asked: RuleEvent) -> None:
         """Let happen what a rule has asked for, at that time; by default nothing."""
@@ -232,9 +335,9 @@ class EventBroadcasts(EventDriver):
         """Charge and send everything that a step gave out; what nobody can hear is not sent."""
         graph, transport = self.world.setting.graph, self.transport
         offsets: list[int] = transport.plain.offsets[agent.index : agent.index + 2].tolist()
-        first, last = offsets
+        opened = np.arange(*offsets)[self.opened(agent)] if messages else np.arange(0)
         for sent in messages:
-            edges = np.arange(first, last)[graph.opened[first:last]]
+            edges = opened
             if sent.to is not None:
                 edges = edges[np.isin(graph.heads[edges], sent.to)]
             if len(edges):
@@ -246,10 +349,10 @@ class EventBroadcasts(EventDriver):
         """Send a copy over each of some edges; with draws of its own where one was sent at the same tick."""
         network, rank, now = self.world.network, self._kinds.index(sent.kind), self.env.now
         attempts = network.attempts(agent.index, self.world.setting.graph.heads[edges], agent.tick, rank)
-        size, vectors = network.size(len(sent.vector)), self.world.layout.messages[sent.kind].vectors
+        size, vectors = self.transport.size(sent.kind, len(sent.vector)), self.world.layout.messages[sent.kind].vectors
         for attempt in dict.fromkeys(attempts):
             part, transmission = edges[np.equal(attempts, attempt)], attempt * KINDS + rank
-            row = self.transport.new_version(sent.vector, now, agent.tick)
+            row = self.transport.new_version(sent, now, agent.tick)
             self.draw_together(agent, part, transmission, size)
             self._begin_notes()
             run = self.transport.plain
@@ -262,6 +365,34 @@ class EventBroadcasts(EventDriver):
                     self.schedule(None, now + delay, ARRIVAL, ARRIVE, slot, row)
             self._release(run, row)
             self._end_notes()
+
+    @override
+    def heard(self, agent: Agent) -> Callable[[], AbstractContextManager[None]]:
+        """Keep a copy of the agent's inbox; what arrives later is heard by its next step."""
+        inbox, graph, index = self.world.inbox, self.world.setting.graph, agent.index
+        first, last, edges = int(graph.offsets[index]), int(graph.offsets[index + 1]), len(graph.heads)
+        ranges = [slice(rank * edges + first, rank * edges + last) for rank in range(len(self._kinds))]
+        vectors = [slice(int(inbox.places[one.start]), int(inbox.places[one.stop])) for one in ranges]
+        slots, values = [inbox.slots[one].copy() for one in ranges], [inbox.flat_values[one].copy() for one in vectors]
+        messages = inbox.pending.pop(index, [])
+
+        def exchange() -> None:
+            nonlocal messages
+            for kept, array, places in ((slots, inbox.slots, ranges), (values, inbox.flat_values, vectors)):
+                for rank, place in enumerate(places):
+                    kept[rank], array[place] = array[place].copy(), kept[rank]
+            messages, later = inbox.pending.pop(index, []), messages
+            inbox.pending[index] = later
+
+        @contextmanager
+        def shown() -> Generator[None]:
+            exchange()
+            try:
+                yield
+            finally:
+                exchange()
+
+        return shown
 
     @override
     def happen(self, asked: RuleEvent) -> None:
@@ -286,7 +417,7 @@ class EventBroadcasts(EventDriver):
         rank, edge = divmod(slot, len(run.heads))
         people = int(run.heads[edge]), int(run.heads[run.reverse[edge]])
         sending = float(run.versions.sent_at[row]), int(run.versions.order[row]), int(run.versions.tick[row])
-        vector, size = self.transport.vector_of(row), int(run.versions.bytes[row])
+        vector, size = self.transport.vector_of(row, self._kinds[rank], people[0]), int(run.versions.bytes[row])
         return Message(*people, self._kinds[rank], vector, *sending, edge, size)
 
     def _react(self, agent: Agent, message: Message) -> None:

@@ -91,17 +91,24 @@ class EventRounds(EventDriver):
 
     @override
     def steps(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
-        """A round ends, the agent steps, and waits for its neighbours."""
+        """A round ends, the agent steps, perhaps for a while, and waits for its neighbours."""
         self._change(start_rounds, agent.index)
         while True:
             yield self._round_ends[agent.index]
             self._round_ends[agent.index] = self.world.env.event()
             if self._change(on_round_end, agent.index):
-                self._step(agent)
+                if self.world.traits.inbox == "every":
+                    self.world.inbox.pending[agent.index] += self._shown(agent)
+                time = self.world.computing.begin(agent.index, self.env.now)
+                if time:
+                    yield from self.computed(agent, time)
+                if not agent.gone:
+                    self._step(agent)
                 self._change(after_step, agent.index)
 
     @override
     def turn(self, agent: Agent) -> None:
+        super().turn(agent)
         self._change(on_available, agent.index, agent.up, agent.gone)
 
     @override
@@ -127,8 +134,6 @@ class EventRounds(EventDriver):
         run, updates = self.transport.tables, agent.updates
         agent.tick = int(run.agents.ticks[agent.index])
         agent.reactions = 0
-        if self.world.traits.inbox == "every":
-            self.world.inbox.pending[agent.index] += self._shown(agent)
         self.step(agent)
         if agent.updates == updates:
             self.send(agent, ())  # it fell silent without a word, which its neighbours are told all the same
@@ -143,7 +148,7 @@ class EventRounds(EventDriver):
             vector = inbox.values[kind][slot].copy()
             vector.flags.writeable = False
             sent_at, tick = float(inbox.sent_at[kind][slot]), int(inbox.tick[kind][slot])
-            size = world.network.size(len(vector))
+            size = self.transport.size(kind, len(vector))
             messages.append(Message(int(heads[slot]), agent.index, kind, vector, sent_at, order, tick, slot, size))
         return messages
 
@@ -158,12 +163,15 @@ class EventRounds(EventDriver):
         """
         kinds, per_edge = list(self.world.layout.messages), addressed(self.world.setting.graph, agent.index, messages)
         said, edges = list[tuple[int, int, int, int]](), list[int]()
+        first, opened = self.world.setting.graph.edges_of(agent.index).start, self.opened(agent)
         for sent in messages:
-            over = [edge for edge, sents in per_edge.items() if any(one is sent for one in sents)]
+            over = [
+                edge for edge, sents in per_edge.items() if opened[edge - first] and any(one is sent for one in sents)
+            ]
             if over:
                 self.transport.remember(agent, sent, agent.tick)
                 row, kind = self.transport.keep(sent, agent.tick), kinds.index(sent.kind)
-                self.draw_together(agent, np.array(over), kind, self.world.network.size(len(sent.vector)))
+                self.draw_together(agent, np.array(over), kind, self.transport.size(sent.kind, len(sent.vector)))
                 said.append((kind, row, len(edges), len(edges) + len(over)))
                 edges += over
         self.transport.tables.agents.silent[agent.index] = agent.silent

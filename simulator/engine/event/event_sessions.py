@@ -108,7 +108,7 @@ class EventSessions(EventDriver):
     def _accept(self, edge: int) -> None:
         graph = self.world.setting.graph
         callee, back = self.world.agents[int(graph.heads[edge])], int(graph.reverse[edge])
-        heard = self.transport.vector_of(int(self.tables.counts[columns.ROW]))
+        heard = self.transport.vector_of(int(self.tables.counts[columns.ROW]), "request", int(graph.tails[edge]))
         reply = self.world.meet("respond", callee, back, heard)
         self.tables.counts[columns.ROW] = -1 if reply is None else self.transport.keep(reply)
         self._change(self._carry_on)
@@ -116,7 +116,7 @@ class EventSessions(EventDriver):
     def _finish(self, edge: int) -> None:
         graph = self.world.setting.graph
         caller = self.world.agents[int(graph.tails[edge])]
-        vector = self.transport.vector_of(int(self.tables.counts[columns.ROW]))
+        vector = self.transport.vector_of(int(self.tables.counts[columns.ROW]), "reply", int(graph.heads[edge]))
         self._change(self._carry_on)
         self.world.meet("complete", caller, edge, vector)
         self.count(caller)

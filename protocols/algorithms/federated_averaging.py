@@ -1,0 +1,113 @@
+"""Federated averaging (McMahan, Moore, Ramage, Hampson, Agueera y Arcas 2017, algorithm 1): the baseline with a server.
+
+Agent 0 is the server and has rows of its own, as every client; the graph is a star around it. An iteration takes two
+rounds:
+
+==========================================  ===========================================================================
+line                                        here
+==========================================  ===========================================================================
+w_t is sent to all clients                  round 2t + 1: the server's message ``common``
+w_k = w - eta grad f_k(w), several times    round 2t + 2: every client, and the server itself, `local_steps` times, on
+                                            all rows or `batch` of them; message ``local``: (c_k w_k, c_k)
+w_{t+1} = sum_k c_k w_k / sum_k c_k         round 2t + 3: the server; c_k is the number of rows n_k, or 1 (`weighting`)
+==========================================  ===========================================================================
+
+All clients take part in every iteration (C = 1). With as many rows each, or equal weights, and one local step on all
+rows, it is gradient descent on the mean of the f_k; with more, clients of unlike data end around its minimum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from typing_extensions import override
+
+from ...agents.blocks import State
+from ...agents.objectives.objectives import Objective
+from ...agents.objectives.pooled_objective import PooledObjective
+from ...agents.parameters import Size
+from ..base import Layout, MessageKind, PublicStart, Traits
+from ..invariants import Declared, NoInvariant
+from ..steps import Every
+from ..surroundings import Surroundings, check_star
+from .gradient_rounds import Array, GradientProtocol, GradientRoundsParameters, gradient
+from .split_features import CENTRE, widths
+
+
+class FederatedAveragingParameters(GradientRoundsParameters):
+    """Federated averaging: clients descend from the server's model, and the server averages theirs."""
+
+    kind: Literal["federated_averaging"]
+    local_steps: Size = 1
+    """Gradient steps of a client in an iteration (E)."""
+    weighting: Literal["rows", "equal"] = "rows"
+    """Weights of clients in the average: their numbers of rows, or the same for all."""
+
+
+class FederatedAveraging(GradientProtocol):
+    """Federated averaging in a star; see the module's docstring."""
+
+    Parameters = FederatedAveragingParameters
+    parameters: FederatedAveragingParameters
+    traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True)
+
+    @classmethod
+    @override
+    def check_scenario(cls, parameters: FederatedAveragingParameters, surroundings: Surroundings) -> None:
+        check_star(surroundings.may_be_star)
+
+    def layout(self) -> Layout:
+        """The model; the server sends it, clients theirs times their weight, and that."""
+        p, n = self.problem.task.dimension, self.problem.graph.agents
+        common, local = widths(n, centre=p, party=0), widths(n, centre=0, party=p + 1)
+        messages = {"common": MessageKind(common), "local": MessageKind(local)}
+        return Layout(agent={"model": p}, messages=messages, roles=["centre"] + ["client"] * (n - 1))
+
+    def public_start(self) -> PublicStart:
+        """The first parameters, which nobody sends before the first round."""
+        return replace(super().public_start(), told={})
+
+    def sends(self) -> dict[str, Every]:
+        """The server in odd rounds, its clients in even ones."""
+        period = np.zeros(self.problem.graph.agents, dtype=np.int64)
+        period[self.problem.graph.neighbours(CENTRE)] = 2
+        return {"common": Every(2), "local": Every(period, period // 2)}
+
+    @staticmethod
+    def step(me: Any) -> None:
+        """Average and send in odd rounds, descend in even ones."""
+        server, second = me.role == "centre", me.updates % 2 == 1
+        weight = 1.0 if me.weighting == "equal" else float(len(me.labels))
+        if server and not second:
+            if me.updates > 0:
+                total = weight * me.model + me.heard_local[:, :-1].sum(axis=0)
+                weights = weight + me.heard_local[:, -1].sum()
+                me.model = total / weights if weights > 0 else me.model
+            me.message_common = me.model
+        elif second and (server or CENTRE in me.neighbours):
+            model = me.model if server else me.heard_common[0]
+            for _ in range(int(me.local_steps)):
+                model = model - me.step_size * gradient(me, model)
+            me.model = model
+            if not server:
+                me.message_local = np.append(weight * model, weight)
+
+    def invariants(self) -> Declared:
+        """None."""
+        return NoInvariant("nothing is kept from one iteration to the next but the server's model")
+
+    @override
+    def models(self, state: State) -> Array:
+        """The server's model, which is everybody's."""
+        return np.tile(state.agent["model"].rows[CENTRE], (self.problem.graph.agents, 1))
+
+    @override
+    def objective(self) -> Objective:
+        """The mean of the f_k at the server's model, over agents or rows."""
+        task = self.problem.task
+        made, rows = PooledObjective.mean_of_agents(task, self.parameters.mu), len(task.train.labels)
+        if self.parameters.weighting == "equal":
+            return made
+        return replace(made, row_weights=np.full(rows, 1.0 / max(rows, 1)), scale="unknown")

@@ -1,0 +1,140 @@
+"""Filters and odometers: budgets for releases whose noise is chosen by what was released before.
+
+A filter is told the cost of each release before it is made, and refuses the one that would exceed its limit; what was
+made then keeps its epsilon, although the noise was chosen on the way. That holds for sums of mu^2 of Gaussian releases
+(Smith, Thakurta 2022, arXiv 2210.17520; Koskela, Tobaben, Honkela 2023), of rho of zero-concentrated releases and of
+Renyi divergences at one order that is fixed in advance (Feldman, Zrnic 2021; Whitehouse et al. 2023). It does not hold
+for a curve that is composed numerically and compared with its budget on the way (arXiv 2602.06756), so there is no
+filter of privacy loss distributions here.
+
+An epsilon that is read off while a run goes on holds at a time that was fixed in advance. An `Odometer` gives one that
+holds at all times at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .accounting import Charge
+from .composition import gaussian_epsilon, gaussian_mu
+
+SLACK = 1 + 1e-9
+"""A plan spends its limit exactly, so the comparison forgives rounding."""
+MOST_DOUBLINGS = 64
+"""Limits of an odometer; beyond the last its epsilon is infinite."""
+
+
+@dataclass
+class Filter:
+    """Sum of costs that never exceeds a limit.
+
+    Parameters
+    ----------
+    limit : float
+        >= 0; of costs of one kind, such as `gaussian_limit` of `gaussian_cost`.
+
+    Attributes
+    ----------
+    spent : float
+        Sum of the costs that were taken.
+    """
+
+    limit: float
+    spent: float = field(default=0.0, init=False)
+
+    def take(self, cost: float) -> bool:
+        """Take a cost >= 0 if it fits; the release that has it may be made only then."""
+        if not self.spent + cost <= self.limit * SLACK:
+            return False
+        self.spent += cost
+        return True
+
+
+@dataclass
+class Odometer:
+    """Running epsilon that holds at every time at once, for costs that are chosen on the way.
+
+    It is that of the smallest of the limits first, 2 first, 4 first, ... that was not exceeded, each of which is a
+    filter with its part of delta: the k-th has delta / (k (k + 1)), and all together delta (Rogers et al. 2016).
+
+    Parameters
+    ----------
+    delta : float
+        In (0, 1).
+    epsilon_of : callable
+        ``epsilon_of(limit, delta)`` gives the epsilon of a filter, such as `gaussian_filter_epsilon`.
+    first : float
+        The smallest limit, > 0.
+    """
+
+    delta: float
+    epsilon_of: Callable[[float, float], float]
+    first: float
+    spent: float = field(default=0.0, init=False)
+
+    def add(self, cost: float) -> None:
+        """Count a release's cost >= 0."""
+        self.spent += cost
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon by now, in [0, inf]."""
+        if self.spent == 0:
+            return 0.0
+        for k in range(1, MOST_DOUBLINGS + 1):
+            limit = self.first * 2.0 ** (k - 1)
+            if self.spent <= limit:
+                return self.epsilon_of(limit, self.delta / (k * (k + 1)))
+        return math.inf
+
+
+def gaussian_cost(charge: Charge) -> float:
+    """mu^2 of a Gaussian release, one over its squared proved multiplier; infinite for another mechanism."""
+    multiplier = charge.kind.gaussian_multiplier(charge.multiplier)
+    return 0.0 if charge.kind.free else math.inf if not multiplier else multiplier**-2.0
+
+
+def gaussian_limit(epsilon: float, delta: float) -> float:
+    """Sum of mu^2 that an (epsilon, delta) budget allows, epsilon > 0 and delta in (0, 1)."""
+    return gaussian_mu(epsilon, delta) ** 2
+
+
+def gaussian_filter_epsilon(limit: float, delta: float) -> float:
+    """Epsilon at delta of a filter of this limit for sums of mu^2."""
+    return gaussian_epsilon(math.sqrt(limit), delta)
+
+
+def zcdp_cost(charge: Charge) -> float:
+    """Rho of a release: mu^2 / 2 if it is Gaussian, epsilon^2 / 2 of a pure epsilon (Bun, Steinke 2016)."""
+    if charge.kind.name == "laplace" and charge.multiplier > 0:
+        return charge.multiplier**-2.0 / 2
+    return gaussian_cost(charge) / 2
+
+
+def zcdp_limit(epsilon: float, delta: float) -> float:
+    """Rho with rho + 2 sqrt(rho log(1 / delta)) = epsilon (Bun, Steinke 2016, proposition 1.3)."""
+    log = math.log(1 / delta)
+    return (math.sqrt(log + epsilon) - math.sqrt(log)) ** 2
+
+
+def renyi_cost(charge: Charge, order: float) -> float:
+    """Renyi divergence of a Gaussian or Laplace release at an order > 1; infinite for another mechanism.
+
+    Sampling is not counted in its favour (Mironov 2017, propositions 6 and 7).
+    """
+    if charge.kind.name == "laplace" and charge.multiplier > 0:
+        pure = 1 / charge.multiplier
+        high = math.log(order / (2 * order - 1)) + (order - 1) * pure
+        low = math.log((order - 1) / (2 * order - 1)) - order * pure
+        return (max(high, low) + math.log1p(math.exp(-abs(high - low)))) / (order - 1)
+    return order * gaussian_cost(charge) / 2
+
+
+def renyi_limit(epsilon: float, delta: float, order: float) -> float:
+    """Divergence at an order > 1 that an (epsilon, delta) budget allows, >= 0.
+
+    Canonne, Kamath, Steinke (2020), proposition 12.
+    """
+    return max(0.0, epsilon - math.log1p(-1 / order) + (math.log(delta) + math.log(order)) / (order - 1))

@@ -1,0 +1,63 @@
+"""Cost of observers: `python -m tests.benchmarks.observers`.
+
+The first line is the processor time of the linear bound of 256 agents against each other, with 20 releases each; the
+second the processor time of a run of 1,000 agents whose releases and copies are recorded, in that of the same run
+without observers, best of some.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import chdir
+from copy import deepcopy
+from tempfile import TemporaryDirectory
+
+import networkx as nx
+from hushnet.simulator import run
+
+from tests.observers.noisy_averaging import averaging
+from tests.observers.worlds import found, ran
+
+REPEATS = 2
+SCENARIO = {
+    "schema": 1,
+    "scenario": "plain",
+    "task": {"kind": "mean_estimation", "agents": 1000, "samples": 4},
+    "topology": {"kind": "random_regular", "degree": 8},
+    "network": {"loss": 0.1, "latency": {"kind": "exponential", "mean": 0.5}},
+    "protocols": {
+        "descent": {
+            "kind": "coordinate_descent",
+            "mu": 0.5,
+            "privacy": {"mechanism": "gaussian", "multiplier": 4.0, "clip": 1.0, "delta": 1e-5, "updates": 60},
+        }
+    },
+    "stop": {"time": 10},
+    "record": {"every": 5, "metrics": ["objective"]},
+}
+
+
+def of_bounds() -> float:
+    """Processor time of one linear bound, in seconds."""
+    world = averaging(nx.random_regular_graph(8, 256, seed=1), 20, run=ran)
+    began = time.process_time()
+    assert found(world).mistake == ""
+    return time.process_time() - began
+
+
+def of_record() -> tuple[float, float]:
+    """Processor time of a run without observers, and with everything recorded."""
+    watched = {**deepcopy(SCENARIO), "scenario": "recorded", "observers": {"against": ["everyone"], "record": True}}
+    spent: dict[str, list[float]] = {"plain": [], "recorded": []}
+    with TemporaryDirectory() as folder, chdir(folder):
+        for seed in range(REPEATS):
+            for scenario in (SCENARIO, watched):
+                (manifest,) = run({**scenario, "seeds": [seed]}).manifests
+                spent[scenario["scenario"]].append(manifest["timings"]["cpu_seconds"])
+    return min(spent["plain"]), min(spent["recorded"])
+
+
+if __name__ == "__main__":
+    print(f"linear bound, 256 agents, 20 releases each: {of_bounds():.1f} s")
+    plain, recorded = of_record()
+    print(f"record of 1,000 agents: {plain:.2f} s without, {recorded:.2f} s with ({recorded / plain - 1:+.0%})")

@@ -1,0 +1,228 @@
+"""Steps that take time, and transfers that take turns: what begins when, what is heard, and how long copies wait."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hushnet.agents.availability import OnOff, Trace
+from hushnet.agents.errors import InputError
+from hushnet.agents.graph import Graph
+from hushnet.protocols.base import Traits
+from hushnet.simulator.contract.bench import small_task
+from hushnet.simulator.engine.selection import BatchedEngine, engine_for
+from hushnet.simulator.metrics import METRICS, Reading
+from hushnet.simulator.network.clocks import Periodic, Poisson, Times
+from hushnet.simulator.network.compute import COMPUTE_TIMES
+from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.randomness import Draws
+from hushnet.simulator.network.setting import Stop
+from hushnet.simulator.observers.learned import follows_data
+from scipy import stats
+
+from .driving import drive
+from .exchange import Gossip, exchange_world
+from .helpers import Collect, Echo, EventLog, Stamp, world_of
+from .test_rounds import Averaging
+
+PAIR = Graph.from_edges(2, np.array([0]), np.array([1]), np.ones(1))
+AWAY = OnOff(kind="on_off", online=0.7, mean_down=2.0)
+LATE = {"latency": {"kind": "exponential", "mean": 0.6}}
+
+
+def run(protocol, **fields):
+    """Run a world, of exchanges or of others, with a log that checks balances after every event."""
+    if protocol is Gossip:
+        world, log = exchange_world(protocol, **fields)
+    else:
+        log = EventLog()
+        world = world_of(protocol, log=log, **fields)
+        log.watch(world)
+    return drive(world), log
+
+
+def compute(kind="constant", **fields):
+    return COMPUTE_TIMES[kind].model_validate({"kind": kind, **fields})
+
+
+def alone(tmp_path, first, second, wakes):
+    """Fields of a world of two agents whose steps take these times, and who wake at times of a file."""
+    lines = [f"{agent},{time}" for agent, times in ((0, first), (1, second)) for time in times]
+    (tmp_path / "steps.csv").write_text("agent,duration\n" + "\n".join(lines) + "\n")
+    (tmp_path / "wakes.csv").write_text("agent,time\n" + "\n".join(wakes) + "\n")
+    clock = Times(kind="times", path="wakes.csv")
+    given = {"clock": clock, "compute": compute("trace", path="steps.csv", power=2.0), "base": tmp_path}
+    return {"agents": 2, "graph": PAIR, **given}
+
+
+def test_a_step_hears_what_was_there_at_its_begin_and_wake_ups_meanwhile_are_skipped(tmp_path):
+    """Agent 0 computes from 1 to 2.5 and from 3 to 5; agent 1 says something at 2 and 2.5, which the second hears."""
+    wakes = ["0,1", "0,2", "0,3", "0,4.5", "1,2", "1,2.5"]
+    world, log = run(Stamp, **alone(tmp_path, [1.5, 2], [0], wakes), energy_per_byte=0.25)
+    own = [(event[1], event[3], event[4]) for event in log.of("woke") if event[2] == 0]
+    assert own == [(2.5, 0, (-1,)), (5.0, 2, (1,))]
+    assert [event[1] for event in log.of("sent") if event[2][0] == 0] == [2.5, 5.0]
+    assert world.computing.spent(world.now).tolist() == [3.5, 0.0]
+    assert world.computing.spent(4.0)[0] == 2.5
+    joules = dict(METRICS["energy"].compute(Reading(world, None, 1e-3, world.started)))
+    assert joules == {"computing": 2.0 * 3.5, "sending": 0.25 * 4 * 16, "total": 7.0 + 16.0}
+
+
+def test_every_message_is_counted_by_one_step(tmp_path):
+    wakes = ["0,1", "0,3", "0,6", "1,0.5", "1,2", "1,3", "1,4"]
+    world, log = run(Collect, **alone(tmp_path, [1.5], [0], wakes))
+    said = [event[6][0] for event in log.of("sent") if event[2][0] == 0]
+    assert said == [1, 2, 4]  # those of 0.5, then of 2, then of 3 and 4
+    assert world.updates.tolist() == [3, 4]
+
+
+def test_who_is_down_at_the_end_of_its_step_makes_it_when_it_is_up_and_never_if_it_does_not_come_back(tmp_path):
+    (tmp_path / "up.csv").write_text("agent,up_from,up_to\n0,0,1.5\n0,4,1000\n1,0,2.5\n")
+    fields = alone(tmp_path, [1.0], [2.0], ["0,1", "0,3", "0,5", "1,2"])
+    for rounds in (False, True):
+        if rounds:
+            fields |= {"clock": Periodic(kind="periodic", period=1.0, phase="common"), "stop": Stop(activations=1)}
+        protocol = Averaging if rounds else Stamp
+        world, log = run(protocol, availability=Trace(kind="trace", path="up.csv"), **fields)
+        assert [time for time, agent, _ in log.wakes() if agent == 0] == ([4.0] if rounds else [4.0, 6.0])
+        assert world.updates.tolist() == [len(log.wakes()), 0]
+
+
+@pytest.mark.parametrize("latency", [0.0, 0.75])
+def test_a_round_lasts_its_interval_and_its_step_and_the_models_stay_those_of_the_synchronous_loop(latency):
+    fields = {"clock": Periodic(kind="periodic", phase="common"), "stop": Stop(updates=8), "latency": latency}
+    fields["latency"] = {"kind": "constant", "value": latency}
+    (quick, _), (slow, log) = (run(Averaging, compute=compute(value=value), **fields) for value in (0.0, 0.5))
+    assert quick.state.agent["model"].rows.tobytes() == slow.state.agent["model"].rows.tobytes()
+    assert {time for time, _, _ in log.wakes()} == {1.5 * k + latency * (k - 1) for k in range(1, 9)}
+
+
+def test_a_caller_computes_before_it_calls_and_answers_meanwhile():
+    world, log = run(Gossip, compute=compute(value=0.5), stop=Stop(time=30.0), availability=AWAY, **LATE)
+    asked, answered = log.of("sent", "request"), log.of("sent", "reply")
+    _, quick = run(Gossip, stop=Stop(time=30.0), availability=AWAY, **LATE)
+    assert 20 < len({event[3:6] for event in asked}) < len({event[3:6] for event in quick.of("sent", "request")})
+    arrivals = {(event[1], event[3]) for event in log.of("arrived", "request")}
+    assert {(event[1], event[4]) for event in answered} <= arrivals  # an answer takes no time
+    ticks = {}
+    for _, time, _, sender, _, tick, _ in asked:
+        begun, ends = ticks.setdefault(sender, {}), world.clock
+        begun.setdefault(tick, time)
+        wake = 0.0
+        for number in range(tick + 1):
+            wake = ends.next_time(sender, number, wake)
+        assert begun[tick] >= wake + 0.5
+
+
+@pytest.mark.parametrize("protocol", [Stamp, Collect, Echo, Averaging, Gossip])
+def test_no_time_is_todays_run_event_by_event(protocol):
+    away = {} if protocol is Averaging else {"availability": AWAY}
+    plain = run(protocol, **LATE, **away)
+    zero = run(protocol, compute=compute(value=0.0), uplink=1e12, downlink=1e12, **LATE, **away)
+    assert plain[1].events == zero[1].events
+    assert len(plain[1].events) > 100
+    assert plain[0].state.agent["model"].rows.tobytes() == zero[0].state.agent["model"].rows.tobytes()
+
+
+@pytest.mark.parametrize("protocol", [Stamp, Collect, Echo, Averaging, Gossip])
+def test_nothing_is_lost_where_steps_take_time_and_links_are_shared(protocol):
+    """`EventLog.watch` balances messages and bytes after every event."""
+    fields = {"loss": 0.0 if protocol is Averaging else 0.2, "uplink": 50.0, "downlink": 40.0, **LATE}
+    slow = compute(value=0.4, speed={"kind": "stragglers", "share": 0.3, "slow": 0.1})
+    world, log = run(protocol, compute=slow, availability=AWAY, stop=Stop(time=40.0), **fields)
+    assert len(log.of("arrived")) > 30
+    ends = {}
+    for _, time, agent, *_ in log.of("woke"):
+        assert time - ends.get(agent, 0.0) >= world.computing.times.of(agent, 0)
+        ends[agent] = time
+
+
+class OneWay(Stamp):
+    """A protocol for directed graphs."""
+
+    traits = Traits(directed=True)
+
+
+def waits_of(link, seed, *, senders=6, load=0.6, time=2500.0):
+    """Departures or arrivals at a shared link of service time 1, and the times that copies wait there."""
+    ends = np.arange(1, senders + 1), np.zeros(senders, dtype=np.int64)
+    if link == "uplink":
+        ends = ends[::-1]
+    graph = Graph.from_directed_edges(senders + 1, *ends, np.ones(senders))
+    # Copies of one message come together: an uplink's queue is of batches, a downlink's of single copies.
+    rate = [1e-9] * (senders + 1)
+    for agent in range(1, senders + 1) if link == "downlink" else [0]:
+        rate[agent] = load / senders
+    clock = Poisson(kind="poisson", rate=rate)
+    given = {"agents": senders + 1, "graph": graph, "clock": clock, "seed": seed, "stop": Stop(time=time)}
+    _, log = run(OneWay, latency={"kind": "constant", "value": 0.5}, **given, **{link: 16.0})
+    sent = np.array([event[1] for event in log.of("sent")])
+    landed = np.sort([event[1] for event in log.of("arrived")])
+    return sent[: len(landed)], landed - sent[: len(landed)] - 0.5 - 1.0
+
+
+@pytest.mark.parametrize("link", ["uplink", "downlink"])
+def test_copies_on_a_shared_link_take_turns_as_lindley_has_it(link):
+    """W(n+1) = max(0, W(n) + D - A(n)), with service time D = 1 and A(n) between copies n and n + 1."""
+    sent, waited = waits_of(link, 1, time=300.0)
+    expected = np.zeros(len(sent))
+    for n, between in enumerate(np.diff(sent)):
+        expected[n + 1] = max(0.0, expected[n] + 1.0 - between)
+    assert len(sent) > 100
+    assert waited.tolist() == expected.tolist()
+
+
+def test_waiting_for_a_shared_downlink_is_that_of_m_d_1():
+    """Mean wait rho D / (2 (1 - rho)) of Poisson arrivals; Pollaczek-Khinchine, rho = .6, in steady state from 100 on.
+
+    Seeds 1 to 4, 24 batches of 100 units each: a t-test with false-alarm probability 1e-4.
+    """
+    means = []
+    for seed in range(1, 5):
+        sent, waited = waits_of("downlink", seed)
+        batch = (sent // 100).astype(int)
+        means += [waited[batch == k].mean() for k in range(1, 25)]
+    assert stats.ttest_1samp(means, 0.6 / (2 * 0.4)).pvalue > 1e-4
+    assert stats.ttest_1samp(means, 0.6 / 0.4).pvalue < 1e-4  # the mean wait of M/M/1 is told apart
+
+
+def test_times_of_steps_follow_rows_width_and_speed(tmp_path):
+    task = small_task(3)
+    rows, numbers = np.diff(task.train.offsets), np.arange(3, dtype=np.uint64)
+    made = compute("by_size", each=0.25, base=1.0, rows=4, speed=[1.0, 2.0, 0.5]).build(task, numbers, Draws(1), None)
+    expected = (1.0 + 0.25 * np.minimum(rows, 4) * task.dimension) / [1.0, 2.0, 0.5]
+    assert [made.of(agent, 7) for agent in range(3)] == expected.tolist()
+    drawn = compute(value=1.0, speed={"kind": "stragglers", "share": 0.5, "slow": 0.1})
+    times = [drawn.build(small_task(200), np.arange(200, dtype=np.uint64), Draws(3), None).of(k, 0) for k in range(200)]
+    assert {round(time, 6) for time in times} == {1.0, 10.0}
+    for content, says in (
+        ("agent,duration\n0,1\n9,1\n", r"steps.csv:3: '9' is not the id of an agent"),
+        ("agent,duration\n0,-1\n", r"steps.csv:2: duration -1.0 must be at least 0"),
+        ("agent,duration\n0,1\n2,1\n", "lists no step of agent 1"),
+    ):
+        (tmp_path / "steps.csv").write_text(content)
+        with pytest.raises(InputError, match=says):
+            compute("trace", path="steps.csv").build(task, numbers, Draws(1), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [({"compute": compute(value=0.5)}, "steps take time"), ({"uplink": 9.0}, "transfers take turns")],
+)
+def test_the_batched_engine_says_why_it_declines(fields, says):
+    world = world_of(Stamp, **fields)
+    assert says in engine_for("auto", world).why
+    with pytest.raises(InputError, match=f"{says}.*use engine: auto"):
+        BatchedEngine().prepare(world)
+
+
+def test_observers_of_steps_that_take_time_are_bounded_as_everyone_is():
+    """A log of ends of steps does not say what was heard at their begins."""
+    quiet = type("Quiet", (Stamp,), {"decides": False})
+    assert [follows_data(world_of(quiet, compute=compute(value=value))) for value in (0.0, 0.5)] == [True, False]
+
+
+def test_a_copy_needs_latency_and_its_bytes_over_both_links_if_nothing_else_is_there():
+    parameters = NetworkParameters.model_validate({"uplink": 16.0, "downlink": 8.0, "bandwidth": 4.0})
+    assert parameters.shared
+    _, log = run(Stamp, agents=2, graph=PAIR, stop=Stop(activations=1), **parameters.model_dump())
+    assert [event[3] for event in log.of("sent")] == [16 / 16 + 16 / 4]

@@ -182,13 +182,8 @@ class World:
         elif exchange is not None:
             sessions.check_exchange(type(self.protocol), self.traits, self.layout)
             self.transport.sessions = True
-            self.sessions = sessions.session_tables(
-                graph,
-                self.layout,
-                self.network,
-                exchange,
-                repeat=sessions.callers_repeat(self.traits, self.layout),
-            )
+            repeat = sessions.callers_repeat(self.traits, self.layout)
+            self.sessions = sessions.session_tables(graph, self.layout, self.network, exchange, repeat=repeat)
         self.learned: Any = None
         self.ahead, self.engine = 0.0, ""
         self.form: StepForm | None = None

@@ -26,7 +26,7 @@ TASKS = {
     "a9a": ("{kind: a9a, split: {by: columns, parts: [66, 57]}}", "test_loss", COLUMNS),
     "gisette": ("{kind: gisette, split: {by: columns, parts: [2500, 2500]}}", "test_loss", COLUMNS),
     "epsilon": ("{kind: epsilon, split: {by: rows, agents: 4}}", "accuracy", DESCENT),
-    "epsilon_like": ("{kind: epsilon_like, agents: 4, samples: 6, dimension: 3}", "accuracy", DESCENT),
+    "epsilon_like": ("{kind: epsilon_like, agents: 4, samples: 6, dimension: 3, loss: logistic}", "accuracy", DESCENT),
     "gisette_like": (
         "{kind: gisette_like, rows: 20, test_rows: 10, dimension: 6, split: {by: columns, parts: [3, 3]}}",
         "test_loss",

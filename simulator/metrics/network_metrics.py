@@ -143,6 +143,10 @@ register(
         quantity=lambda reading: Quantity("energy of computing and of bytes on links", "total of the run"),
         label="energy",
         unit="J",
+        definition=(
+            r"{math}`\sum_i P T_i + e B`: `computing`, power times the time that agents have computed, and `sending`, "
+            "joules a byte times the bytes that they have sent; `total` is the sum."
+        ),
         statistics=("total", "computing", "sending"),
         usual="total",
         low=0.0,

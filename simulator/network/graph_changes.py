@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,9 @@ from ...agents.graph import Graph
 from ...agents.input_files import beside, number, read_rows, shown
 from ...agents.kinds import KindOf
 from ...agents.parameters import LONGEST, Parameters, Size
-from .randomness import Draws, quantise
+
+if TYPE_CHECKING:
+    from .randomness import Draws
 
 Opening = Callable[[int, int, float], NDArray[np.bool_]]
 """``(agent, tick, now)`` -> (degree,) over which of its edges an agent sends at a step that its clock's tick begins."""
@@ -206,6 +208,8 @@ class EdgeTimes(GraphChanges):
         self, graph: Graph, ids: Sequence[int | str], base: Path | None
     ) -> dict[int, list[tuple[float, float]]]:
         """The stretches of time that the file lists by directed edge."""
+        from .randomness import quantise  # loads the compiler, which reading results does without
+
         where, position = (*WHERE, "path"), {str(name): index for index, name in enumerate(ids)}
         place = {ends: edge for edge, ends in enumerate(zip(graph.tails.tolist(), graph.heads.tolist(), strict=True))}
         listed: dict[int, list[tuple[float, float]]] = {}

@@ -28,6 +28,7 @@ PRIVATE = {
     "muffliato": (ROWS, {"privacy": ONCE}, "privacy"),
     "local_dp": (ROWS, {"privacy": ONCE}, "privacy"),
     "local_dp_descent": (ROWS, {"privacy": ONCE}, "privacy"),
+    "decentralised_sgd": (ROWS, {"privacy": GRADIENTS}, "privacy"),
     "dual_averaging": (ROWS, {"privacy": GRADIENTS, "sampling": "full"}, "privacy"),
     "dual_averaging, sampled": (ROWS, {"privacy": GRADIENTS, "batch": 5}, "privacy"),
     "push_sum_dual_averaging": (ROWS, {"privacy": GRADIENTS, "sampling": "full"}, "privacy"),

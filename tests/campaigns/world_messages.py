@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -128,7 +129,9 @@ class MessageChecks:
         self.findings.expect(
             up, "absence", f"agent {event.sender} sends {event.kind!r} at {event.now} while it is away"
         )
-        self.findings.expect(event.size == len(event.vector) + self.header, "bytes", f"{event}")
+        bits = self.kinds[event.kind].bits if event.kind in self.kinds else None
+        content = len(event.vector) if bits is None else math.ceil(bits / 8)
+        self.findings.expect(event.size == content + self.header, "bytes", f"{event}")
         fate = self.delays_and_losses.of(
             event.sender, event.receiver, event.tick, self._leg(event), event.now, event.size
         )

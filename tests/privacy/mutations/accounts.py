@@ -154,7 +154,7 @@ def counts_forgotten(plant):
     def change(histogram):
         return lambda self, agent: type(found := histogram(self, agent))({c: min(k, 2) for c, k in found.items()})
 
-    plant.around(Ledger, "histogram", change)
+    plant.around(Ledger, "_histogram", change)
 
 
 @mistake("count", case="sharing", guard="contract")

@@ -26,7 +26,7 @@ from ...protocols.base import Problem, Protocol, ProtocolParameters
 from ...protocols.user_files import is_file
 from ..contract.verdict import SHIPPED, Verdict
 from ..engine.selection import Engine, Name, engine_for
-from ..language.loading import LoadedScenario
+from ..language.loading import GridPoint, LoadedScenario
 from ..language.scenario import Scenario
 from ..language.yaml_source import Source
 from ..limits.memory import Sizes, check_memory, early_layout, processes_that_fit
@@ -152,6 +152,7 @@ class Experiment:
     apart: set[str] = field(default_factory=set, init=False, repr=False)
     _built: dict[tuple[str, int], Built] = field(default_factory=dict, init=False, repr=False)
     _sources: dict[tuple[str, ...], str | None] = field(default_factory=dict, init=False, repr=False)
+    _latest: tuple[GridPoint, dict[str, dict[str, Any]]] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.proofs < 1:
@@ -274,12 +275,17 @@ class Experiment:
 
     def _deciding(self, run: Run) -> dict[str, Any]:
         """The scenario of a run with its defaults; without a network, where the protocol has no messages."""
-        scenario = run.point.scenario
-        parameters, resolved = scenario.protocols[run.protocol], scenario.resolved()
-        layout = early_layout(self.loaded.code.protocol(parameters.kind), parameters, Sizes(2, 2))
-        if layout is not None and not layout.messages:
-            del resolved["network"]
-        return resolved
+        point = run.point
+        if self._latest is None or self._latest[0] is not point:  # runs of a point follow each other
+            self._latest = point, {}
+        found = self._latest[1]
+        if run.protocol not in found:
+            parameters, resolved = point.scenario.protocols[run.protocol], point.scenario.resolved()
+            layout = early_layout(self.loaded.code.protocol(parameters.kind), parameters, Sizes(2, 2))
+            if layout is not None and not layout.messages:
+                del resolved["network"]
+            found[run.protocol] = resolved
+        return found[run.protocol]
 
     def source(self, run: Run) -> str | None:
         """A hash of the user's own code that a run executes; found once, where the code is at home."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -119,8 +120,12 @@ class RegularSampling(GraphChanges):
     def build(
         self, graph: Graph, ids: Sequence[int | str], numbers: NDArray[np.uint64], draws: Draws, base: Path | None
     ) -> Opening:
+        @lru_cache(maxsize=64)
+        def order_at(tick: int) -> NDArray[np.int64]:
+            return draws.generator("regular", tick).permutation(graph.agents)
+
         def opened(agent: int, tick: int, _: float) -> NDArray[np.bool_]:
-            order = draws.generator("regular", tick).permutation(graph.agents)
+            order = order_at(tick)
             place = int(np.flatnonzero(order == agent)[0])
             chosen = order[(place + 1 + np.arange(self.peers)) % graph.agents]
             return np.isin(graph.heads[graph.edges_of(agent)], chosen)

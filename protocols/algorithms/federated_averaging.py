@@ -12,8 +12,10 @@ w_k = w - eta grad f_k(w), several times    round 2t + 2: every client, and the 
 w_{t+1} = sum_k c_k w_k / sum_k c_k         round 2t + 3: the server; c_k is the number of rows n_k, or 1 (`weighting`)
 ==========================================  ===========================================================================
 
-All clients take part in every iteration (C = 1). With as many rows each, or equal weights, and one local step on all
-rows, it is gradient descent on the mean of the f_k; with more, clients of unlike data end around its minimum.
+All clients take part in every iteration (C = 1). The paper's server has no rows: here it weighs nothing if it has none
+and weights are by rows, and else is one client more. A local step is on `batch` rows drawn anew, where the paper goes
+through all rows in minibatches, E times. With as many rows each, or equal weights, and one local step on all rows, it
+is gradient descent on the mean of the f_k; with more, clients of unlike data end around its minimum.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ w_{t+1} = sum_k c_k w_k / sum_k c_k         round 2t + 3: the server, over k in 
 All clients take part in every iteration (C = 1), unless ``topology: {kind: star, changes: {kind: sample, peers: m}}``
 lets the server draw m of them anew for each (C K = m). The paper's server has no rows: here it weighs nothing if it has
 none and weights are by rows, and else is one client more. A local step is on `batch` rows drawn anew, where the paper
-goes through all rows in minibatches, E times. With as many rows each, or equal weights, and one local step on all rows,
+goes through all rows in batches, E times. With as many rows each, or equal weights, and one local step on all rows,
 it is gradient descent on the mean of the f_k; with more, clients of unlike data end around its minimum.
 """
 

@@ -19,7 +19,9 @@ A message has the *total* of all shares that the agent has ever given over an ed
 that it has accumulated before. So a message that was lost or overtaken is made up for by the next one, and by their own
 clocks agents make the robust asynchronous gradient push of Spiridonoff, Olshevsky, Paschalidis (2020), without its
 weights for agents that step rarely: who steps more often weighs more. In lossless rounds it is Assran et al.'s
-iteration. Agents that leave keep their mass for good, and what was given to them.
+iteration. A gradient moves z_i by alpha / w_i: who wakes often before it hears anything has given most of its weight
+away, so late or lost messages ask for a smaller alpha. Agents that leave keep their mass for good, and what was given
+to them.
 """
 
 from __future__ import annotations

@@ -67,6 +67,8 @@ class Transport:
         Who is told of single events.
     sessions : bool
         Whether steps send within sessions: a neighbour that joins is then told starts only.
+    start_kinds : set of str
+        Kinds of messages that starts so far have sent.
     """
 
     sessions = False
@@ -93,6 +95,7 @@ class Transport:
         """Agents and kinds whose last message was sent to nobody, because all edges were closed then."""
         self._current, self._forms = now, forms
         self._plain = PlainTables()
+        self.start_kinds: set[str] = set()
         self._told: dict[tuple[int, int], tuple[Sent, int]] = {}
         self._telling: list[tuple[int, int, int]] = []
         self.tables = make_run_tables(graph, layout, self.inbox, network, forms)
@@ -147,6 +150,7 @@ class Transport:
         Where planned steps keep in the tables what they have said last to all, a start that costs nothing is kept
         there, too, and nowhere else.
         """
+        self.start_kinds.update(sent.kind for sent in messages)
         if len(messages) == 1 and self._goes_into_mail(messages[0]):
             row = self.new_version(messages[0], self.now, -1)
             self.tables.latest[agent.index] = row  # which holds its one reference
@@ -172,7 +176,9 @@ class Transport:
         vectors : (n, width) float64
         """
         self.make_room(len(agents), 0)
-        size = self.size(next(iter(self._ranks)), vectors.shape[1])
+        kind = next(iter(self._ranks))
+        self.start_kinds.add(kind)
+        size = self.size(kind, vectors.shape[1])
         starts.keep_starts(self.tables, agents, vectors, self.now, size)
 
     def exchange_starts(self, agents: NDArray[np.int64]) -> None:

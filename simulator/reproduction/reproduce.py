@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ...agents.errors import HushnetError
 from ..analysis.results import load_all
-from ..experiment import Experiment, Jobs, Workers, hire, perform
+from ..experiment import Experiment, Jobs, Run, Workers, hire, perform
 from ..experiment.time_left import in_words
 from ..experiment.tuning import settled
-from ..language.loading import LoadedScenario
-from ..storage.files import write_text
-from ..storage.provenance import run_id
+from ..language.loading import LoadedScenario, load, of_one_point
+from ..storage.files import json_text, write_text
 from .pages import Report, Row, Section, moved, overview, page, row_of, save_pictures
 from .papers import Paper, PaperFigure
 from .reproduction_plan import count_runs, missing_data, scenario_of, select
@@ -231,12 +231,12 @@ def finished(figure: PaperFigure, place: Place) -> Runs | None:
     try:
         collection = load_all(folder)
         loaded = place.scenario(figure)
-        if loaded.trials:
-            loaded = settled(Experiment(loaded, folder)).loaded
+        asked = Experiment(loaded, folder)
+        asked = settled(asked) if loaded.trials else asked
+        found = sorted(_names_today(collection.manifests))
     except HushnetError:
         return None
-    found = [_identity(m["scenario"], m["protocol"], m["data_seed"], m["run_seed"]) for m in collection.manifests]
-    return Runs(collection) if sorted(found) == _expected(loaded) else None
+    return Runs(collection) if found == sorted(map(asked.planned_name, asked.runs())) else None
 
 
 def write_page(report: Report, place: Place) -> Path:
@@ -272,16 +272,13 @@ def _run(
     return [Failure(figure.name, error) for error in errors]
 
 
-def _expected(loaded: LoadedScenario) -> list[str]:
-    return sorted(
-        _identity(point.scenario.resolved(), key, data_seed, run_seed)
-        for point in loaded.points
-        for _, data_seed, run_seed in point.scenario.seed_pairs()
-        for key in point.scenario.protocols
-    )
-
-
-def _identity(resolved: dict[str, object], protocol: str, data_seed: int, run_seed: int) -> str:
-    """A run's name, were code, data and libraries always the same."""
-    nothing = {"code_version": "", "plugin_source": None, "data_fingerprint": "", "libraries": {}, "form": ""}
-    return run_id(resolved, protocol, [data_seed, run_seed], **nothing)
+def _names_today(manifests: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """What today's code would call finished runs before their data are known: fields that are new have defaults."""
+    known: dict[str, Experiment] = {}
+    for manifest in manifests:
+        written = of_one_point(manifest["scenario"])
+        text = json_text(written)
+        if text not in known:
+            known[text] = Experiment(load(written))
+        experiment, seeds = known[text], (manifest[name] for name in ("seed", "data_seed", "run_seed"))
+        yield experiment.planned_name(Run(experiment.loaded.points[0], manifest["protocol"], *seeds))

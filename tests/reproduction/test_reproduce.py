@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 import re
+from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.agents.tasks.datasets import DATASETS
+from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
 from hushnet.simulator.experiment import hire, perform
 from hushnet.simulator.language.loading import load
+from hushnet.simulator.reproduction import reproduce as module
 from hushnet.simulator.reproduction.findings import judged
 from hushnet.simulator.reproduction.judge import Finding, Number, measured
 from hushnet.simulator.reproduction.pages import (
@@ -42,6 +46,7 @@ TINY = (
     "protocols={local: {kind: local}, cd: {kind: coordinate_descent, updates: 2}}",
     "record={activations: 8, metrics: [accuracy]}",
 )
+ABSENT = object()
 PICTURES = ["accuracy-by-size"]
 FIGURES = [(paper, figure) for paper in papers() for figure in paper.figures]
 GAIN = {"name": "gain", "value": "lead('cd', 'local', 'accuracy')", "above": 0.0}
@@ -276,11 +281,27 @@ def test_seeds_that_are_raised_are_run_apart_and_the_verdicts_that_move_are_list
     assert [pair[1:] for pair in drawn["vanhaesebrouck2017-fig1"]] == [(100 + k, 100 + k) for k in range(10)]
 
 
-def test_runs_of_a_changed_scenario_are_not_taken_for_the_figures(pretended):
+@pytest.mark.parametrize(
+    ("part", "changes", "counted"),
+    [
+        (None, {}, True),
+        (None, {"observers": ABSENT}, True),
+        ("task", {"loss": ABSENT, "label_noise": ABSENT}, True),
+        ("task", {"label_noise": 0.25}, False),
+        ("task", {"no_more": 1}, False),
+    ],
+)
+def test_runs_count_as_run_if_with_todays_defaults_they_are_the_figures(pretended, monkeypatch, part, changes, counted):
+    """As those of a version without some fields; but not with another value, or a field that there is no more."""
     figure, place = pretended
-    assert finished(figure, place) is not None
-    pretend(load("bellet2018-fig3", overrides=["stop.updates=3"]), place.runs(figure))
-    assert finished(figure, place) is None
+    there = load_all(place.runs(figure))
+    manifests = [deepcopy(manifest) for manifest in there.manifests]
+    for manifest in manifests:
+        fields = manifest["scenario"][part] if part else manifest["scenario"]
+        assert all(fields.pop(name, ABSENT) != value for name, value in changes.items())
+        fields |= {name: value for name, value in changes.items() if value is not ABSENT}
+    monkeypatch.setattr(module, "load_all", lambda _: replace(there, manifests=manifests))
+    assert (finished(figure, place) is not None) == counted
 
 
 def test_a_figure_without_its_data_is_not_run_and_its_rows_say_what_it_needs(tmp_path):

@@ -8,16 +8,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...agents.errors import HushnetError
+from ...agents.errors import HushnetError, InputError
+from ...agents.packed import located
+from ...agents.suggestions import suggestion
+from ...agents.tasks import datasets
 from ..analysis.results import load_all
 from ..experiment import Experiment, Jobs, Run, Workers, hire, perform
 from ..experiment.time_left import in_words
 from ..experiment.tuning import settled
 from ..language.loading import LoadedScenario, load, of_one_point
+from ..language.scenario import SeedGrid
 from ..storage.files import json_text, write_text
 from .pages import Report, Row, Section, moved, overview, page, row_of, save_pictures
 from .papers import Paper, PaperFigure
-from .reproduction_plan import count_runs, missing_data, scenario_of, select
 from .reproduction_runs import Runs
 
 REPORT_INTERVAL = 60.0
@@ -75,16 +78,53 @@ class Place:
         return self.pages.parent / ("quick" if self.quick else "") / figure.scenario
 
     def scenario(self, figure: PaperFigure, seeds: int = 0) -> LoadedScenario:
-        """The scenario of a figure's runs: of so many seeds, or of as many as were run, if these are more."""
-        apart = {"anew": self.anew} if self.anew else {}
-        shipped = scenario_of(figure, quick=self.quick, seeds=seeds, **apart)
+        """The checked scenario of a figure's runs, made small for a quick run.
+
+        It has so many seeds as are asked for, or as are shipped or were run, whichever is more. Of seeds that are
+        raised, those of data are raised and those of runs begin there; then without pictures, which may ask for a seed
+        by its number.
+        """
+        changed, own = (figure.quick, figure.quick_seeds) if self.quick else ([], figure.seeds)
+        loaded = load(figure.scenario, overrides=changed, seeds=own or None)
+        shipped = len(loaded.scenario.seed_pairs())
+        seeds = seeds or max(shipped, self._run_seeds(figure))
+        if seeds != shipped:
+            grid = loaded.scenario.seeds
+            field = "seeds" if not isinstance(grid, SeedGrid) else "seeds.run" if grid.data == 1 else "seeds.data"
+            loaded = load(figure.scenario, overrides=[*changed, f"{field}={seeds}"])
+        if not self.anew:
+            return loaded
+        pairs = enumerate(loaded.scenario.seed_pairs(), self.anew)  # repetitions go by their run's seed
+        drawn = ", ".join(f"{{data: {data + self.anew}, run: {run}}}" for run, (_, data, _) in pairs)
+        return load(figure.scenario, overrides=[*changed, f"seeds=[{drawn}]", "figures=[]"])
+
+    def _run_seeds(self, figure: PaperFigure) -> int:
         try:
             manifests = load_all(self.runs(figure)).manifests
         except HushnetError:
-            return shipped
-        there = len({(manifest["data_seed"], manifest["run_seed"]) for manifest in manifests})
-        more = not seeds and there > len(shipped.scenario.seed_pairs())
-        return scenario_of(figure, quick=self.quick, seeds=there, **apart) if more else shipped
+            return 0
+        return len({(manifest["data_seed"], manifest["run_seed"]) for manifest in manifests})
+
+
+def select(
+    papers: Iterable[Paper], name: str | None, *, full: bool = False
+) -> list[tuple[Paper, tuple[PaperFigure, ...]]]:
+    """The figures that a name means, by paper: all of them, a paper's, or one; large ones if `full` or by name.
+
+    Raises
+    ------
+    InputError
+        If there is no such paper or figure.
+    """
+    named: dict[str, tuple[Paper, tuple[PaperFigure, ...]]] = {}
+    for paper in papers:
+        named[paper.name] = paper, tuple(figure for figure in paper.figures if full or not figure.large)
+        named |= {figure.name: (paper, (figure,)) for figure in paper.figures}
+    if name is None:
+        return [chosen for known, chosen in named.items() if known == chosen[0].name]
+    if name not in named:
+        raise InputError(f"unknown paper or figure {name!r}{suggestion(name, named)} admissible: {', '.join(named)}")
+    return [named[name]]
 
 
 def reproduce(
@@ -184,7 +224,7 @@ def judge_paper(
     sections, failures = [], []
     for figure in paper.figures:
         broken: list[Failure] = []
-        section, lacking = None, missing_data(figure, data_dir)
+        section, lacking = None, _missing_data(figure, data_dir)
         try:
             if figure.name in (run or {}) and lacking:
                 say(f"{figure.name}: {lacking}")
@@ -257,7 +297,8 @@ def _run(
 ) -> list[Failure]:
     """Run what is missing of a figure; a failure for every run that diverged or stalled."""
     loaded, began = place.scenario(figure, seeds), time.perf_counter()
-    total, count, said = count_runs(loaded), 0, began
+    asked = Experiment(replace(loaded, points=(*loaded.trials, *loaded.points)))
+    total, count, said = len(set(map(asked.planned_name, asked.runs()))), 0, began
     say(f"{figure.name}: {total} runs of {figure.scenario}")
 
     def beat(*_: object) -> None:
@@ -270,6 +311,17 @@ def _run(
     errors = perform(Experiment(loaded, place.runs(figure), data_dir), workers=workers, on_run=beat)
     say(f"{figure.name}: done after {in_words(time.perf_counter() - began)}")
     return [Failure(figure.name, error) for error in errors]
+
+
+def _missing_data(figure: PaperFigure, data_dir: Path | None) -> str | None:
+    """Why a figure cannot be run on this machine, if it cannot."""
+    if figure.data is None:
+        return None
+    known, folder = datasets.DATASETS[figure.data], datasets.data_directory(data_dir)
+    if folder is not None and all(located(folder / known.folder, name) for name in known.files):
+        return None
+    hint = f"{known.hint}; then give --data-dir or set {datasets.ENVIRONMENT_VARIABLE}"
+    return f"not run: needs {known.title} ({hint})"
 
 
 def _names_today(manifests: Iterable[Mapping[str, Any]]) -> Iterator[str]:

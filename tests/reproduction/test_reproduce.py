@@ -31,8 +31,15 @@ from hushnet.simulator.reproduction.pages import (
     trivial_predictions,
 )
 from hushnet.simulator.reproduction.papers import Claim, Paper, PaperFigure, papers
-from hushnet.simulator.reproduction.reproduce import Place, finished, judge_paper, reproduce, wanted_seeds, write_page
-from hushnet.simulator.reproduction.reproduction_plan import scenario_of, select
+from hushnet.simulator.reproduction.reproduce import (
+    Place,
+    finished,
+    judge_paper,
+    reproduce,
+    select,
+    wanted_seeds,
+    write_page,
+)
 from hushnet.simulator.reproduction.reproduction_runs import Runs
 from PIL import Image
 
@@ -194,7 +201,7 @@ def looked_at(paper, place):
 def pretended(tmp_path):
     """A figure whose full runs are pretended, and its place."""
     figure, place = tiny_figure(), Place(tmp_path, quick=False)
-    pretend(scenario_of(figure, quick=False), place.runs(figure))
+    pretend(place.scenario(figure), place.runs(figure))
     return figure, place
 
 
@@ -232,12 +239,9 @@ def test_more_seeds_are_those_that_would_decide_and_are_run_once(tmp_path, monke
     """What is undecided below five seeds is run with five; the page is that of all runs then, and so is the next."""
     from hushnet.simulator.reproduction import reproduce as module
 
-    figure = tiny_figure("tiny-fig1")
-    monkeypatch.setattr(
-        module,
-        "scenario_of",
-        lambda figure, *, quick, seeds=0, anew=0: load(figure.scenario, overrides=figure.quick, seeds=seeds or 2),
-    )
+    figure = tiny_figure("tiny-fig1", seeds=2)
+    made = load("bellet2018-fig3", overrides=TINY).source.data
+    monkeypatch.setattr(module, "load", lambda name, **how: load(made if name == "bellet2018-fig3" else name, **how))
     lines, paper = [], tiny_paper(figure, claims=[claim_of(figure, numbers=[{**GAIN, "above": -9.0}])])
     assert reproduce([paper], more_seeds=True, results=tmp_path, say=lines.append) == []
     assert "tiny: more seeds for tiny-fig1 (5)" in lines
@@ -248,17 +252,18 @@ def test_more_seeds_are_those_that_would_decide_and_are_run_once(tmp_path, monke
     assert wanted_seeds(looked_at(paper, Place(tmp_path, quick=False)), [figure]) == {}
 
 
-def test_seeds_are_added_where_they_were_drawn():
-    paper = next(paper for paper in papers() if paper.name == "vanhaesebrouck2017")
-    figures = {figure.name: figure for figure in paper.figures}
-    instances = scenario_of(figures["vanhaesebrouck2017-fig2-right"], quick=False, seeds=12).scenario.seed_pairs()
-    assert [pair[1:] for pair in instances] == [(k, 0) for k in range(12)]
-    plain = scenario_of(figures["vanhaesebrouck2017-fig1"], quick=False, seeds=12).scenario.seed_pairs()
-    assert len(plain) == 12
-    hu = papers()[-1].figures[0]
-    assert [pair[1:] for pair in scenario_of(hu, quick=False, seeds=7).scenario.seed_pairs()] == [
-        (0, k) for k in range(7)
-    ]
+@pytest.mark.parametrize(
+    ("name", "drawn"),
+    [
+        ("vanhaesebrouck2017-fig2-right", [(k, 0) for k in range(12)]),
+        ("vanhaesebrouck2017-fig1", [(k, k) for k in range(12)]),
+        ("hu2019-fig1", [(0, k) for k in range(12)]),
+    ],
+)
+def test_seeds_are_added_where_they_were_drawn(tmp_path, name, drawn):
+    figure = next(figure for _, figure in FIGURES if figure.name == name)
+    added = Place(tmp_path, quick=False).scenario(figure, seeds=12).scenario.seed_pairs()
+    assert [pair[1:] for pair in added] == drawn
 
 
 def test_seeds_that_are_raised_are_run_apart_and_the_verdicts_that_move_are_listed(tmp_path):
@@ -492,11 +497,11 @@ class StillRuns(PretendedRuns):
 
 
 @pytest.mark.parametrize(("paper", "figure"), FIGURES, ids=[figure.name for _, figure in FIGURES])
-def test_every_figure_has_a_shipped_scenario_whose_records_decide_all_its_claims(paper, figure):
+def test_every_figure_has_a_shipped_scenario_whose_records_decide_all_its_claims(tmp_path, paper, figure):
     """With pretended numbers, full and quick: nothing that a claim needs is missing from the scenario."""
     sizes = []
     for quick in (False, True):
-        loaded = scenario_of(figure, quick=quick)
+        loaded = Place(tmp_path, quick).scenario(figure)
         sizes.append(len(loaded.points) * len(loaded.scenario.seed_pairs()))
         collection = pretended_collection(load(figure.scenario, overrides=figure.quick if quick else (), seeds=2))
         for claim in paper.claims_about(figure):

@@ -114,8 +114,7 @@ class Compiled:
             return self._function
         import numba
 
-        while _PARTS:
-            _PARTS.pop()()
+        declare_parts()
         types = tuple(map(numba.typeof, arguments))
         if types not in self.forms:
             folder, _ = store()
@@ -135,8 +134,21 @@ def part(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     if function is None:
         return partial(part, **options)
     stated = {**STATED, "forceinline": True, "no_cpython_wrapper": True, **options}
-    _PARTS.append(partial(_declare_part, function, stated))
+    _declared(partial(_declare_part, function, stated))
     return function
+
+
+def declare_parts() -> None:
+    """Declare to numba what compiled code may call; numba calls it, by its entry point, before it first compiles."""
+    while _PARTS:
+        _PARTS.pop()()
+
+
+def _declared(declare: Callable[[], object]) -> None:
+    """Declare at once where numba is imported, and else before it first compiles."""
+    _PARTS.append(declare)
+    if "numba" in sys.modules:
+        declare_parts()
 
 
 def _declare_part(function: Callable[..., Any], options: Mapping[str, Any]) -> None:
@@ -147,7 +159,7 @@ def _declare_part(function: Callable[..., Any], options: Mapping[str, Any]) -> N
 
 def outside(function: Callable[[float, float], float]) -> Any:
     """Declare a function of two numbers that stays in Python where compiled code calls it; some 2 us a call."""
-    _PARTS.append(partial(_declare_outside, function))
+    _declared(partial(_declare_outside, function))
     return function
 
 

@@ -182,7 +182,7 @@ function drawRuns(all, kept, address) {
       title: column.key === "status" ? row.error || null : null,
     }, shown(column.of(row)))), make("td", {}, replay));
   });
-  $("runs").tHead.replaceChildren(make("tr", {}, make("th", {scope: "col"}, "two"), ...head, make("th", {scope: "col"}, "")));
+  $("runs").tHead.replaceChildren(make("tr", {}, make("th", {scope: "col"}, "two"), ...head, make("td")));
   $("runs").tBodies[0].replaceChildren(...body);
   $("more").hidden = body.length === kept.length;
   $("count").textContent = `${kept.length} of ${state.rows.length} runs` + (state.left ? `, ${state.left} more are being read` : "");

@@ -14,6 +14,7 @@ from ..language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER
 from ..network.churn import churn
 from ..tables import effects as columns
 from ..tables.effects import ARRIVED, DEPARTED, WOKE
+from ..tables.round_table import durations
 
 if TYPE_CHECKING:
     from ..recording.message_log import MessageLog
@@ -134,7 +135,8 @@ def deliveries_of(world: World, log: MessageLog) -> Deliveries:
     graph, kinds = world.setting.graph, len(world.layout.messages)
     what = notes[:, columns.NOTE]
     content = (what == DEPARTED) & (notes[:, columns.KIND] >= 0) & (notes[:, columns.KIND] < kinds)
-    steps, copies, told = np.flatnonzero(what == WOKE), np.flatnonzero(content), _told(world)
+    steps, copies = np.flatnonzero(what == WOKE), np.flatnonzero(content)
+    told = _told(world, notes[steps, columns.PLACE], times[steps, 0])
     slot = np.concatenate([told["slot"], notes[copies, columns.PLACE]])
     order = np.concatenate([np.full(len(told), -1), notes[copies, columns.RANK]])
     sent = np.concatenate([told["time"], times[copies, 0]])
@@ -180,16 +182,24 @@ def deliveries_of(world: World, log: MessageLog) -> Deliveries:
     return found
 
 
-def _told(world: World) -> Any:
-    """Copies that are reliable: starts at time 0, and what an agent that joins and its neighbours tell each other."""
-    graph, kinds = world.setting.graph, len(world.layout.messages)
+def _told(world: World, agent: Ranks, at: Times) -> Any:
+    """Copies that are reliable: starts at time 0, and what an agent that joins and its neighbours tell each other.
+
+    Who has stepped by then, see the agents and times of steps, tells its last message, others what a start sends.
+    """
+    graph = world.setting.graph
+    begun = [kind in world.transport.start_kinds for kind in world.layout.messages]
+    first = np.full(graph.agents, math.inf)
+    np.minimum.at(first, agent, at)
+    opened = graph.opened[graph.reverse].tolist()
     joins, leaves, _ = churn(world.setting, world.numbers.tolist())
     rows: list[tuple[int, int, float]] = []
     if world.setting.network.start == "known" and world.traffic.start_vectors:
         for slot, (receiver, sender) in enumerate(zip(graph.tails.tolist(), graph.heads.tolist(), strict=True)):
             time = max(joins[receiver], joins[sender])
-            if time <= world.now and time < min(leaves[receiver], leaves[sender]):
-                rows += [(slot, kind, time) for kind in range(kinds)]
+            if opened[slot] and time <= world.now and time < min(leaves[receiver], leaves[sender]):
+                spoke = first[sender] < time
+                rows += [(slot, kind, time) for kind, sent in enumerate(begun) if sent or spoke]
     return np.array(rows, dtype=[("slot", np.int64), ("kind", np.int64), ("time", np.float64)])
 
 
@@ -224,11 +234,11 @@ def _steps_at(agent: Ranks, tick: Ranks, whose: Ranks, when: Ranks) -> Ranks:
 
 
 def _steps_before(agent: Ranks, at: Times, whose: Ranks, when: Times) -> Ranks:
-    """Last step of an agent up to a time, for each of some; `AT_START` where there is none."""
+    """Last step of an agent before a time, for each of some; `AT_START` where there is none."""
     found = np.full(len(whose), AT_START)
     for one in np.unique(whose[when > 0]).tolist():
         own, asked = np.flatnonzero(agent == one), np.flatnonzero((whose == one) & (when > 0))
-        last = np.searchsorted(at[own], when[asked], side="right") - 1
+        last = np.searchsorted(at[own], when[asked]) - 1
         found[asked] = np.where(last >= 0, own[np.maximum(last, 0)], AT_START) if len(own) else AT_START
     return found
 
@@ -242,7 +252,8 @@ def _reads(world: World, all_of: Deliveries) -> Ranks:
         useful = all_of.fate == FATES.index(DELIVERED)
         return np.where(useful, read, NOBODY)
     silent = world.transport.tables.agents.silent != 0
-    return _reads_with_patience(all_of, world.in_rounds.patience, world.setting.graph, silent)
+    _, patience = durations(world.setting, world.layout, world.network, world.in_rounds)
+    return _reads_with_patience(all_of, patience, world.setting.graph, silent)
 
 
 def _next_steps(all_of: Deliveries, copies: Ranks) -> Ranks:
@@ -274,11 +285,15 @@ def _reads_of_newest(world: World, all_of: Deliveries) -> Ranks:
 
 @dataclass(frozen=True)
 class _Round:
-    """Round of a neighbour that is held as a whole: the copies, and when the last of them arrived."""
+    """Round of a neighbour that is held as a whole: the copies, and when the last of them arrived.
+
+    What arrives at the instant of its sending comes after the end of a patience at that instant, others before it.
+    """
 
     copies: Ranks
     place: int
     time: float
+    at_once: bool
 
 
 def _reads_with_patience(all_of: Deliveries, patience: float, graph: Any, silent: NDArray[np.bool_]) -> Ranks:
@@ -293,10 +308,13 @@ def _reads_with_patience(all_of: Deliveries, patience: float, graph: Any, silent
     read, shown = np.full(len(all_of.sent), NOBODY), [-1] * len(held)  # round 0 are starts
     before = np.zeros(graph.agents)
 
+    def is_before(kept: _Round, due: float) -> bool:
+        return kept.time < due or (kept.time == due and not kept.at_once)
+
     def is_in_time(slot: int, number: int, due: float) -> bool:
         known = max(shown[slot], 0)
         after = number > last[slot] and (last[slot] <= known or last[slot] in held[slot])
-        return number <= known or after or (number in held[slot] and held[slot][number].time <= due)
+        return number <= known or after or (number in held[slot] and is_before(held[slot][number], due))
 
     for w, agent in enumerate(all_of.agent.tolist()):
         number, edges, due = int(all_of.tick[w]), graph.edges_of(agent), float(before[agent]) + patience
@@ -321,6 +339,7 @@ def _held_rounds(all_of: Deliveries, slots: int) -> tuple[list[dict[int, _Round]
         for number, copies in rounds.items():
             taken = np.array([copy for copy in copies if all_of.fate[copy] == FATES.index(DELIVERED)], dtype=np.int64)
             if len(taken) and len(np.unique(all_of.kind[taken])) == len(np.unique(all_of.kind[copies])):
-                ends = int(all_of.arrived_place[taken].max()), float(all_of.arrived[taken].max())
-                held[slot][number] = _Round(taken, *ends)
+                last = taken[np.argmax(all_of.arrived_place[taken])]
+                time, at_once = float(all_of.arrived[last]), bool(all_of.sent[last] == all_of.arrived[last])
+                held[slot][number] = _Round(taken, int(all_of.arrived_place[last]), time, at_once)
     return held, [max(rounds, default=0) for rounds in sent]

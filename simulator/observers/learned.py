@@ -239,12 +239,14 @@ def follows_data(world: World) -> bool:
 
 
 def distances_of(world: World, parties: Sequence[Party]) -> NDArray[np.int64]:
-    """(k, n) edges of the graph between parties' nearest ends and agents; -1 where there is no path."""
+    """(k, n) edges that messages take from agents to parties' nearest ends; -1 where there is no path."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import shortest_path
 
     graph = world.setting.graph
-    links = csr_array((np.ones(len(graph.heads)), graph.heads, graph.offsets), shape=(graph.agents, graph.agents))
+    heard = graph.opened[graph.reverse]
+    ways = graph.tails[heard], graph.heads[heard]
+    links = csr_array((np.ones(len(ways[0])), ways), shape=(graph.agents, graph.agents))
     ends = [one.members if one.members.any() else _tails(graph, one.slots) for one in parties]
     near = [end.all() or not end.any() for end in ends]
     apart = np.zeros((0, 0)) if all(near) else shortest_path(links, unweighted=True)

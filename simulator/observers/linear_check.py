@@ -32,8 +32,8 @@ def mistake_of(world: World, deliveries: Deliveries, view: LinearView, values: A
     deliveries : Deliveries
     view : LinearView
     values : (n, p) float64 or None
-        What each agent's start has released (`start_values`). Without them, or where steps release more, only charges
-        are compared: blocks and messages are then compared by the contract, which sees every draw.
+        What each agent's start has released (`start_values`); NaN before it. Without them, or where steps release
+        more, only charges are compared: blocks and messages are then compared by the contract, which sees every draw.
     """
     return next(_mistakes(world, deliveries, view, values), "")
 
@@ -50,12 +50,15 @@ def _mistakes(world: World, deliveries: Deliveries, view: LinearView, values: Ar
     name = type(world.protocol).__name__
     yield from _undeclared(world, view, name)
     yield from _charged(world, deliveries, view, name)
-    if values is None or (view.numbers != START).any() or len(view.owners) != len(values):
+    if values is None or (view.numbers != START).any():
         return
+    if len(view.owners) != np.count_nonzero(~np.isnan(values).any(axis=1)):
+        return
+    values = values[view.owners]
     names = world.setting.task.ids
     (kind,) = view.declared.sent
     vectors, known = world.transport.told(kind)
-    last = np.full(len(values), AT_START)
+    last = np.full(len(names), AT_START)
     sending = deliveries.made_by[deliveries.made_by >= 0]
     np.maximum.at(last, deliveries.agent[sending], sending)
     weights = np.where((last >= 0)[:, None], view.sent[last] if len(view.sent) else 0.0, view.starts)

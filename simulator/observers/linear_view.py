@@ -139,18 +139,17 @@ class LinearView:
 def linear_view(world: World, deliveries: Deliveries) -> LinearView | None:
     """Return the weights of all that was sent; None where that is not known to be linear in what was released.
 
-    That is so if the protocol declares no linear map, or one that does not fit what has happened: agents have joined or
-    are byzantine, or the weights are too many.
+    That is so if the protocol declares no linear map, or one that does not fit what has happened: agents are byzantine,
+    or the weights are too many.
     """
     linear = world.protocol.linear_map()
     agents, steps = world.setting.graph.agents, len(deliveries.agent)
-    if linear is None or not deliveries.in_steps or not (world.started & world.honest).all() or len(linear.sent) != 1:
-        return None
-    if (deliveries.made_by[: np.count_nonzero(deliveries.order < 0)] != AT_START).any():
+    if linear is None or not deliveries.in_steps or not world.honest.all() or len(linear.sent) != 1:
         return None
     stated = [
         (agent, number, release)
         for agent, made in enumerate(np.bincount(deliveries.agent, minlength=agents).tolist())
+        if world.started[agent]
         for number in range(START, made)
         if (release := linear.released(agent, number)) is not None
     ]

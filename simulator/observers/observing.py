@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -16,6 +17,7 @@ from .release_record import ReleaseRecord, release_record
 if TYPE_CHECKING:
     from ...protocols.linear_map import LinearMap
     from ...protocols.privacy.mechanisms import Release
+    from ...protocols.steps.peer import Peer
     from ..recording.message_log import MessageLog
     from ..storage.files import Frame
     from ..world.world import World
@@ -43,20 +45,23 @@ class Observing:
         """Return what observers can have learned by now, at ``delta`` in [0, 1)."""
         return learned(world, *self._so_far(world, delta), self.observers, self._started_with(world))
 
-    def started(self, world: World, agent: int) -> None:
-        """Note what an agent that has just started has released."""
+    def started(self, world: World, me: Peer) -> None:
+        """Note what an agent has released by its start, which it has just made."""
         if self.observers.record:
-            me = world.peers[agent]
-            self._begun[agent] = [*me.disclosed_, *(sent.release for sent in me.sent_)]
+            self._begun[me.agent] = [*me.disclosed_, *(sent.release for sent in me.sent_)]
         self._linear = self._linear or world.protocol.linear_map()
-        value = None if self._linear is None else start_values(self._linear, world, agent)
+        value = None if self._linear is None else start_values(self._linear, world, me.agent)
         if value is not None:
-            self._values[agent] = value
+            self._values[me.agent] = value
 
     def _started_with(self, world: World) -> NDArray[np.float64] | None:
-        """(n, p) values of all agents; None if they are not all known."""
-        agents = range(world.setting.graph.agents)
-        return np.array([self._values[k] for k in agents]) if len(self._values) == len(agents) else None
+        """(n, p) values of all agents, NaN before they start; None if they are not all known."""
+        if not self._values or len(self._values) != np.count_nonzero(world.started):
+            return None
+        found = np.full((len(world.started), len(next(iter(self._values.values())))), math.nan)
+        for agent, value in self._values.items():
+            found[agent] = value
+        return found
 
     def _so_far(self, world: World, delta: float) -> tuple[Deliveries | None, ReleaseRecord]:
         deliveries = None if self.log is None else deliveries_of(world, self.log)

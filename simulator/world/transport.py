@@ -67,6 +67,8 @@ class Transport:
         Who is told of single events.
     sessions : bool
         Whether steps send within sessions: a neighbour that joins is then told starts only.
+    start_kinds : set of str
+        Kinds of messages that starts so far have sent.
     """
 
     sessions = False
@@ -89,8 +91,11 @@ class Transport:
         self._traffic = Traffic()
         self._ranks = {kind: rank for rank, kind in enumerate(layout.messages)}
         self._last_sent: dict[int, LastSent] = {}
+        self.withheld: set[tuple[int, str]] = set()
+        """Agents and kinds whose last message was sent to nobody, because all edges were closed then."""
         self._current, self._forms = now, forms
         self._plain = PlainTables()
+        self.start_kinds: set[str] = set()
         self._told: dict[tuple[int, int], tuple[Sent, int]] = {}
         self._telling: list[tuple[int, int, int]] = []
         self.tables = make_run_tables(graph, layout, self.inbox, network, forms)
@@ -136,6 +141,7 @@ class Transport:
         """Keep the last message of each kind and address, the newest at the end, for neighbours that join."""
         last = self._last_sent.setdefault(agent.index, {})
         last.pop((sent.kind, sent.to), None)
+        self.withheld.discard((agent.index, sent.kind))
         last[sent.kind, sent.to] = (sent, self.now, tick)
 
     def remember_start(self, agent: Agent, messages: Sequence[Sent]) -> None:
@@ -144,6 +150,7 @@ class Transport:
         Where planned steps keep in the tables what they have said last to all, a start that costs nothing is kept
         there, too, and nowhere else.
         """
+        self.start_kinds.update(sent.kind for sent in messages)
         if len(messages) == 1 and self._goes_into_mail(messages[0]):
             row = self.new_version(messages[0], self.now, -1)
             self.tables.latest[agent.index] = row  # which holds its one reference
@@ -169,7 +176,9 @@ class Transport:
         vectors : (n, width) float64
         """
         self.make_room(len(agents), 0)
-        size = self.size(next(iter(self._ranks)), vectors.shape[1])
+        kind = next(iter(self._ranks))
+        self.start_kinds.add(kind)
+        size = self.size(kind, vectors.shape[1])
         starts.keep_starts(self.tables, agents, vectors, self.now, size)
 
     def exchange_starts(self, agents: NDArray[np.int64]) -> None:
@@ -190,7 +199,7 @@ class Transport:
         -------
         vectors : (n, width) float64
         known : (n,) bool
-            Whether there is such a vector.
+            Whether there is such a vector, and it is the agent's last.
         """
         width = int(np.max(self.layout.messages[kind].width))
         agents = self.graph.agents
@@ -207,7 +216,7 @@ class Transport:
         known = np.zeros(len(vectors), dtype=bool)
         for agent in agents:
             entry = self._last_sent.get(agent, {}).get((kind, None))
-            if entry is not None:
+            if entry is not None and (agent, kind) not in self.withheld:
                 vectors[agent], known[agent] = entry[0].vector, True
         return known
 

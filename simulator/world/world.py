@@ -370,9 +370,10 @@ class World:
     def start(self, agent: Agent) -> None:
         """Let an agent begin with its start, which its neighbours may be told."""
         self.started[agent.index] = True
-        self.transport.remember_start(agent, self.act("start", agent).sent_)
+        me = self.act("start", agent)
+        self.transport.remember_start(agent, me.sent_)
         if self.learned is not None:
-            self.learned.started(self, agent.index)
+            self.learned.started(self, me)
 
     def tell_start(self, agent: Agent, *, joining: bool) -> None:
         """Tell present neighbours an agent's start, and a joining agent theirs, where starts are known."""

@@ -59,6 +59,14 @@ def test_a_run_keeps_who_can_have_learned_what(tmp_path, monkeypatch):
     assert (copies.loc[copies["read"] >= 0, "fate"] == "delivered").all()
 
 
+@pytest.mark.parametrize("engine", ["event", "batched"])
+def test_releases_of_starts_are_recorded_whole(engine, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run({**TINY, "network": {}, "engine": engine})
+    (releases,) = map(pd.read_parquet, tmp_path.rglob("releases.parquet"))
+    np.testing.assert_allclose(releases["scale"], 2.0 * releases["sensitivity"], equal_nan=False)
+
+
 def test_observers_change_nothing_that_is_recorded(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     plain = {**TINY, "scenario": "plain", "record": {"every": 5, "metrics": ["objective"]}}

@@ -46,6 +46,7 @@ MIXED = [
     *(Case("gossip_learning", fields) for fields in (ASYNC, {**PATIENT, "batch": 2})),
     *(Case(kind) for kind in ("gradient_tracking", "extra", "nids", "ad_psgd", "random_walk_sgd", "dual_averaging")),
     Case("federated_averaging", {"local_steps": 2, **ROUNDS}),
+    Case("divshare", {"fragments": 3, "peers": 2}),
     Case("push_sum_dual_averaging", {"sampling": "full", "mu": 0.1, "gamma": 1.0}),
 ]
 DIRECTED = [

@@ -26,6 +26,7 @@ from ...protocols.base import Problem, Protocol, ProtocolParameters
 from ...protocols.user_files import is_file
 from ..contract.verdict import SHIPPED, Verdict
 from ..engine.selection import Engine, Name, engine_for
+from ..language.checking import nets_of
 from ..language.loading import GridPoint, LoadedScenario
 from ..language.scenario import Scenario
 from ..language.yaml_source import Source
@@ -292,7 +293,7 @@ class Experiment:
         record, protocols = run.point.scenario.record, run.point.scenario.protocols
         kinds = [protocols[key].kind for key in (run.protocol, record.objective_of) if key is not None]
         own = [name for name in record.metrics or [] if is_file(name)]
-        key = (*kinds, *own)
+        key = (*kinds, *own, *nets_of(run.point.scenario))
         if key not in self._sources:
             code = self.loaded.code
             things = [*map(code.protocol, kinds), *map(code.metric, own), *self.metrics.values()]

@@ -18,7 +18,7 @@ from ...agents.errors import InputError
 from ...agents.graph import Graph
 from ...agents.input_files import beside, number, read_rows, shown
 from ...agents.kinds import KindOf
-from ...agents.parameters import LONGEST, Parameters, Size
+from ...agents.parameters import LONGEST, Parameters, Positive, Size
 
 if TYPE_CHECKING:
     from .randomness import Draws
@@ -175,6 +175,51 @@ class Matchings(GraphChanges):
         colours = _edge_colours(graph)
         count = int(colours.max(initial=0)) + 1
         return lambda agent, tick, _: colours[graph.edges_of(agent)] == tick % count
+
+
+@GRAPH_CHANGES.register
+class Mobility(GraphChanges):
+    """Agents that move in the unit square by random waypoints (Johnson, Maltz 1996), and send to whoever is near.
+
+    An agent begins anywhere, goes straight to a point that it draws uniformly, and from there to the next, without
+    pauses. Of a complete graph, the edges that are open at a time are a random geometric graph.
+    """
+
+    kind: Literal["mobility"]
+    radius: float = Field(gt=0, le=1.5, examples=[0.3])
+    """Distance up to which an edge is open; the square's diagonal is 1.41."""
+    speed: Positive = Field(examples=[0.05])
+    """Distance that an agent goes in a time unit."""
+
+    @override
+    def build(
+        self, graph: Graph, ids: Sequence[int | str], numbers: NDArray[np.uint64], draws: Draws, base: Path | None
+    ) -> Opening:
+        place = self.places(numbers, draws)
+
+        def opened(agent: int, _: int, now: float) -> NDArray[np.bool_]:
+            edges = graph.edges_of(agent)
+            others = np.array([place(other, now) for other in graph.heads[edges].tolist()]).reshape(-1, 2)
+            near = np.hypot(*(others - place(agent, now)).T) <= self.radius
+            return graph.opened[edges] & near
+
+        return opened
+
+    def places(self, numbers: NDArray[np.uint64], draws: Draws) -> Callable[[int, float], NDArray[np.float64]]:
+        """``(agent, now)`` -> (2,) where an agent is at a time >= 0."""
+        streams = [draws.generator("mobility", int(number)) for number in numbers]
+        points = [[rng.random(2)] for rng in streams]
+        times = [[0.0] for _ in streams]
+
+        def place(agent: int, now: float) -> NDArray[np.float64]:
+            own, at = points[agent], times[agent]
+            while at[-1] <= now:
+                own.append(streams[agent].random(2))
+                at.append(at[-1] + float(np.hypot(*(own[-1] - own[-2]))) / self.speed)
+            leg = bisect_right(at, now) - 1
+            return own[leg] + (own[leg + 1] - own[leg]) * (now - at[leg]) / (at[leg + 1] - at[leg])
+
+        return place
 
 
 @GRAPH_CHANGES.register

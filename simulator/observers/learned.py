@@ -230,12 +230,11 @@ def follows_data(world: World) -> bool:
     """True if an agent's data reach others through its messages' contents alone.
 
     Not so where a protocol decides by numbers what it sends, when, or to whom: then silence tells something, too; nor
-    where it has no messages, so that what it releases leaves in another way; nor where steps take time, which read what
-    was there at their begin, of which a log of their ends says nothing.
+    where it has no messages, so that what it releases leaves in another way.
     """
     protocol, traits = world.protocol, world.traits
     chooses = protocol.decides or protocol.picks_partners or traits.trigger == "message"
-    return bool(world.layout.messages) and not (chooses or traits.central or world.computing.takes_time)
+    return bool(world.layout.messages) and not (chooses or traits.central)
 
 
 def distances_of(world: World, parties: Sequence[Party]) -> NDArray[np.int64]:

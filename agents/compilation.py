@@ -17,12 +17,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import cache, partial, update_wrapper
+from importlib.metadata import version
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, final
 
-import numba
-from numba.extending import register_jitable
 from numpy import ndarray
 
 try:
@@ -30,7 +29,6 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
-_config: Any = numba.config  # pyright: ignore[reportPrivateImportUsage]  # documented, and not in its __all__
 PACKAGE = Path(__file__).resolve().parent.parent
 SOURCES = (
     "agents/**/*.py",
@@ -63,6 +61,8 @@ STATED: dict[str, Any] = {
 
 All is said, for numba takes what is not said from the caller for whose sake a function is compiled first.
 """
+_PARTS: list[Callable[[], object]] = []
+"""Declarations to numba, which is imported when something is compiled, that have not been made."""
 
 
 @final
@@ -112,6 +112,9 @@ class Compiled:
         """Return the function compiled for the types of some arguments; finding the types takes longer than a call."""
         if not is_compiled():
             return self._function
+        import numba
+
+        declare_parts()
         types = tuple(map(numba.typeof, arguments))
         if types not in self.forms:
             folder, _ = store()
@@ -130,12 +133,54 @@ def part(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Declare a function that is itself in Python, and compiled where compiled code calls it; options: `STATED`."""
     if function is None:
         return partial(part, **options)
-    return register_jitable(**{**STATED, "forceinline": True, "no_cpython_wrapper": True, **options})(function)
+    stated = {**STATED, "forceinline": True, "no_cpython_wrapper": True, **options}
+    _declared(partial(_declare_part, function, stated))
+    return function
+
+
+def declare_parts() -> None:
+    """Declare to numba what compiled code may call; numba calls it, by its entry point, before it first compiles."""
+    while _PARTS:
+        _PARTS.pop()()
+
+
+def _declared(declare: Callable[[], object]) -> None:
+    """Declare at once where numba is imported, and else before it first compiles."""
+    _PARTS.append(declare)
+    if "numba" in sys.modules:
+        declare_parts()
+
+
+def _declare_part(function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    from numba.extending import register_jitable
+
+    register_jitable(**options)(function)
+
+
+def outside(function: Callable[[float, float], float]) -> Any:
+    """Declare a function of two numbers that stays in Python where compiled code calls it; some 2 us a call."""
+    _declared(partial(_declare_outside, function))
+    return function
+
+
+def _declare_outside(function: Callable[[float, float], float]) -> None:
+    from numba import objmode
+    from numba.extending import overload
+
+    def call(first: Any, second: Any) -> Any:
+        with objmode(found="float64"):
+            found = function(first, second)
+        return found  # noqa: RET504 - numba returns only from outside
+
+    def implementation(first: Any, second: Any) -> Any:  # noqa: ARG001 - numba compares names of arguments
+        return call
+
+    overload(function)(implementation)
 
 
 def is_compiled() -> bool:
     """True if functions are compiled: numba's setting DISABLE_JIT, which leaves them in Python, is off."""
-    return not _config.DISABLE_JIT
+    return not _config().DISABLE_JIT
 
 
 @cache
@@ -256,12 +301,19 @@ def _untraced() -> Iterator[None]:
 @contextmanager
 def _folder_of_code(folder: Path | None) -> Iterator[None]:
     """Have numba keep in this folder the code of functions that are declared meanwhile."""
-    before = _config.CACHE_DIR
-    _config.CACHE_DIR = "" if folder is None else str(folder)
+    config = _config()
+    before = config.CACHE_DIR
+    config.CACHE_DIR = "" if folder is None else str(folder)
     try:
         yield
     finally:
-        _config.CACHE_DIR = before
+        config.CACHE_DIR = before
+
+
+def _config() -> Any:
+    import numba
+
+    return numba.config  # pyright: ignore[reportPrivateImportUsage]  # documented, and not in its __all__
 
 
 def _base() -> Path | None:
@@ -279,7 +331,7 @@ def _base() -> Path | None:
 
 def _version() -> str:
     """The hash of all that compiled code is made from; numba itself looks at the kind of processor."""
-    said = hashlib.blake2b(f"{sys.version} {platform.machine()} {numba.__version__}".encode(), digest_size=10)
+    said = hashlib.blake2b(f"{sys.version} {platform.machine()} {version('numba')}".encode(), digest_size=10)
     for pattern in SOURCES:
         for path in sorted(PACKAGE.glob(pattern)):
             said.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())

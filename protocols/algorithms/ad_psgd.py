@@ -3,14 +3,17 @@
 =========  ==============================================================================================
 line       here
 =========  ==============================================================================================
-3, 4       ``request``: the caller's gradient at its present model, which is sent to a random neighbour
+3 to 5     ``request``: the caller's gradient at its present model, which is sent to a random neighbour
 6          ``respond`` and ``complete``: both ends go to the mean of what they have told each other
 7          ``complete``: the caller goes along its gradient, which by then is as old as the exchange
 =========  ==============================================================================================
 
-The averaging of the paper is atomic. Here a caller may have changed by the time of the reply, so each end adds half of
-the difference of the two models that were sent: what one gains the other loses, and the mean of all models moves by
-gradients alone, however late an answer is. `push_sum_dual_averaging` needs no answers.
+The paper's averaging matrix W_k may average more than two agents, and its gradient may be as old as any model of the
+agent; here W_k averages the two ends of an edge, as in the paper's experiments, and the gradient is that of the model
+that was sent. A step of the callee's own gradient waits for its own call. The averaging of the paper is atomic. Here a
+caller may have changed by the time of the reply, so each end adds half of the difference of the two models that were
+sent: what one gains the other loses, and the mean of all models moves by gradients alone, however late an answer is.
+`push_sum_dual_averaging` needs no answers.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ class AdPsgd(GradientProtocol):
     @staticmethod
     @batched
     def request(me: Any) -> None:
-        """Lines 3 and 4: the gradient at the model that is sent."""
+        """Lines 3 to 5: the gradient at the model that is sent."""
         me.here.asked = me.model
         me.here.gradient = gradient(me, me.model)
         me.message = me.model

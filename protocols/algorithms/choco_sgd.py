@@ -22,6 +22,9 @@ quantise     |v| / (s tau) times sign(v_c) floor(s |v_c| / |v| + u_c), u_c unifo
              tau = 1 + min(p / s^2, sqrt(p) / s); Alistarh et al. 2017, scaled
 ===========  ==================================================================================  =====================
 
+Copies begin at zero, as in the paper; the authors' code begins with copies of x, and mixes by the copies of t before it
+compresses.
+
 Values and norms are rounded to their `precision`, at both ends, and levels take whole bits. Every difference has to be
 added once, so rounds repeat what is lost, and never go on without it.
 """

@@ -6,14 +6,18 @@ rounds:
 ==========================================  ===========================================================================
 line                                        here
 ==========================================  ===========================================================================
-w_t is sent to all clients                  round 2t + 1: the server's message ``common``
-w_k = w - eta grad f_k(w), several times    round 2t + 2: every client, and the server itself, `local_steps` times, on
-                                            all rows or `batch` of them; message ``local``: (c_k w_k, c_k)
-w_{t+1} = sum_k c_k w_k / sum_k c_k         round 2t + 3: the server; c_k is the number of rows n_k, or 1 (`weighting`)
+w_t is sent to clients S_t                  round 2t + 1: the server's message ``common``, over the edges that are open
+w_k = w - eta grad f_k(w), several times    round 2t + 2: who was sent it, and the server itself, `local_steps` times,
+                                            on all rows or `batch` of them; message ``local``: (c_k w_k, c_k)
+w_{t+1} = sum_k c_k w_k / sum_k c_k         round 2t + 3: the server, over k in S_t; c_k is the number of rows n_k, or
+                                            1 (`weighting`)
 ==========================================  ===========================================================================
 
-All clients take part in every iteration (C = 1). With as many rows each, or equal weights, and one local step on all
-rows, it is gradient descent on the mean of the f_k; with more, clients of unlike data end around its minimum.
+All clients take part in every iteration (C = 1), unless ``topology: {kind: star, changes: {kind: sample, peers: m}}``
+lets the server draw m of them anew for each (C K = m). The paper's server has no rows: here it weighs nothing if it has
+none and weights are by rows, and else is one client more. A local step is on `batch` rows drawn anew, where the paper
+goes through all rows in batches, E times. With as many rows each, or equal weights, and one local step on all rows,
+it is gradient descent on the mean of the f_k; with more, clients of unlike data end around its minimum.
 """
 
 from __future__ import annotations
@@ -51,7 +55,8 @@ class FederatedAveraging(GradientProtocol):
 
     Parameters = FederatedAveragingParameters
     parameters: FederatedAveragingParameters
-    traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True)
+    traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, changing=True)
+    asks_what_is_new = True
 
     @classmethod
     @override
@@ -77,16 +82,16 @@ class FederatedAveraging(GradientProtocol):
 
     @staticmethod
     def step(me: Any) -> None:
-        """Average and send in odd rounds, descend in even ones."""
+        """Average and send in odd rounds, descend in even ones, where the server has sent its model."""
         server, second = me.role == "centre", me.updates % 2 == 1
         weight = 1.0 if me.weighting == "equal" else float(len(me.labels))
         if server and not second:
             if me.updates > 0:
-                total = weight * me.model + me.heard_local[:, :-1].sum(axis=0)
-                weights = weight + me.heard_local[:, -1].sum()
+                local = me.is_new_local @ me.heard_local
+                total, weights = weight * me.model + local[:-1], weight + local[-1]
                 me.model = total / weights if weights > 0 else me.model
             me.message_common = me.model
-        elif second and (server or CENTRE in me.neighbours):
+        elif second and (server or (CENTRE in me.neighbours and me.is_new_common[0])):
             model = me.model if server else me.heard_common[0]
             for _ in range(int(me.local_steps)):
                 model = model - me.step_size * gradient(me, model)

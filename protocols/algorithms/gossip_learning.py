@@ -11,7 +11,10 @@ update: x -= eta grad f_i(x), t += 1           ``model``, ``aged``
 =============================================  ========================================================================
 
 A model that has seen many updates counts for more than one that has seen few, so fast agents pull slow ones along. The
-papers merge and update at every arrival; here what has arrived waits for the agent's own wake-up, as in every step.
+papers merge and update at every arrival; here what has arrived waits for the agent's own wake-up, as in every step,
+and of several messages of one neighbour only the newest counts. An age counts updates, as Ormandi et al. say; where
+agents have batches of several sizes, Hegedus et al. count rows. The papers' step size falls with the age; here it
+is constant.
 """
 
 from __future__ import annotations

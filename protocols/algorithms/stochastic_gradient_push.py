@@ -8,17 +8,20 @@ equation                   here
 receive and sum            (x_i, w_i) += what its in-neighbours have given to it since its last step
 z_i = x_i / w_i            the model at which the gradient is taken
 x_i -= alpha grad f_i      x_i changes, w_i does not
-p_ji = 1 / (1 + out_i)     an equal share of (x_i, w_i) goes to each of its out_i out-neighbours; one share stays
+p_ji = 1 / (1 + out_i)     an equal share of (x_i, w_i) goes over each of its out_i edges that are open; one share stays
 =========================  ============================================================================================
 
 An agent owns its out-edges and need not hear those that it sends to, so any strongly connected directed graph will do:
-the matrix of shares is column-stochastic, and w_i corrects for what is not doubly stochastic (push-sum).
+the matrix of shares is column-stochastic, and w_i corrects for what is not doubly stochastic (push-sum). The graph may
+change: on ``exponential`` with ``changes: {kind: in_turn}`` it is the paper's 1-peer graph, with shares of a half.
 
-A message has the *total* of all shares that the agent has ever given to each out-neighbour, which subtracts the total
+A message has the *total* of all shares that the agent has ever given over an edge; the receiver subtracts the total
 that it has accumulated before. So a message that was lost or overtaken is made up for by the next one, and by their own
 clocks agents make the robust asynchronous gradient push of Spiridonoff, Olshevsky, Paschalidis (2020), without its
 weights for agents that step rarely: who steps more often weighs more. In lossless rounds it is Assran et al.'s
-iteration. Agents that leave keep their mass for good, and what was given to them.
+iteration. A gradient moves z_i by alpha / w_i: who wakes often before it hears anything has given most of its weight
+away, so late or lost messages ask for a smaller alpha. Agents that leave keep their mass for good, and what was given
+to them.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from typing_extensions import override
 from ...agents.blocks import State
 from ..base import Layout, MessageKind, PublicStart, Traits
 from ..invariants import Declared, Instant, Invariant
-from ..steps import Constants, batched, received, segment_sum
+from ..steps import batched, per_edge, received, segment_sum
 from .gradient_rounds import GradientProtocol, GradientRoundsParameters, gradient
 
 
@@ -46,13 +49,15 @@ class StochasticGradientPush(GradientProtocol):
 
     Parameters = StochasticGradientPushParameters
     parameters: StochasticGradientPushParameters
-    traits = Traits(directed=True)
+    traits = Traits(directed=True, changing=True)
 
     def layout(self) -> Layout:
-        """The model; mass and total given, each (x, w); of an edge the total that was accumulated over it."""
+        """The model, and mass (x, w); of an edge the totals that were given and accumulated over it."""
         p = self.problem.task.dimension
-        blocks = {"model": p, "mass": p + 1, "given": p + 1}
-        return Layout(agent=blocks, edge={"taken": p + 1}, messages={"given": MessageKind(p + 1)})
+        edge = {"given": p + 1, "taken": p + 1}
+        return Layout(
+            agent={"model": p, "mass": p + 1}, edge=edge, messages={"given": MessageKind(p + 1, addressed=True)}
+        )
 
     def public_start(self) -> PublicStart:
         """Weight 1 for everybody, and the first parameters where these are not zero."""
@@ -60,10 +65,6 @@ class StochasticGradientPush(GradientProtocol):
         first = np.zeros(task.dimension) if task.first is None else task.first
         mass = np.tile(np.append(first, 1.0), (task.agents, 1))
         return PublicStart({"model": mass[:, :-1], "mass": mass})
-
-    def constants(self) -> Constants:
-        """Share of its mass that an agent gives to each of its out-neighbours."""
-        return Constants(agent={"share": 1.0 / (1.0 + self.problem.graph.out_degrees)})
 
     @staticmethod
     @batched
@@ -74,8 +75,9 @@ class StochasticGradientPush(GradientProtocol):
         mass = me.mass + segment_sum(me, more)
         me.model = mass[:, :-1] / mass[:, -1:]
         moved = mass[:, :-1] - me.step_size * gradient(me, me.model)
-        me.mass = np.concatenate((moved, mass[:, -1:]), axis=1) * me.share
-        me.given = me.given + me.mass
+        share = 1.0 / (1.0 + segment_sum(me, 1.0 * me.is_open))
+        me.mass = np.concatenate((moved, mass[:, -1:]), axis=1) * share
+        me.given = me.given + me.is_open * per_edge(me, me.mass)
         me.message = me.given
 
     def invariants(self) -> Declared:
@@ -86,7 +88,7 @@ class StochasticGradientPush(GradientProtocol):
             return abs(held - float(instant.started.sum()))
 
         def scale(instant: Instant) -> float:
-            return float(instant.started.sum()) + float(instant.agent("given")[:, -1].sum())
+            return float(instant.started.sum()) + float(instant.edge("given")[:, -1].sum())
 
         return (Invariant("weight w", distance, scale, source="Hadjicostis et al. 2016: running sums keep the mass"),)
 
@@ -98,5 +100,4 @@ class StochasticGradientPush(GradientProtocol):
     def _under_way(self, state: State) -> float:
         """Weight that was given and not accumulated yet."""
         graph = self.problem.graph
-        given = np.where(graph.opened, state.agent["given"].rows[graph.tails, -1], 0.0)
-        return float((given - state.edge["taken"].rows[graph.reverse, -1]).sum())
+        return float((state.edge["given"].rows[:, -1] - state.edge["taken"].rows[graph.reverse, -1]).sum())

@@ -318,6 +318,7 @@ def loaders_of(tables: StepTables) -> dict[str, Callable[[Any], Any]]:
         "regularisation": lambda me: tables.task.regularisation[me.agents_][:, None],
         "neighbours": lambda me: graph.heads[me.edges_][:, None],
         "weights": lambda me: graph.weights[me.edges_][:, None],
+        "is_open": lambda me: tables.open_edges(me.agents_, me.passing_["tick"], me.passing_["now"])[:, None],
         "agent": lambda me: me.agents_[:, None],
         "role": lambda me: names.roles[me.agents_][:, None],
     }
@@ -349,6 +350,7 @@ def loaders_of_one(tables: StepTables) -> dict[str, Callable[[One], Any]]:
         "weights": lambda me: fixed(graph.weights[graph.edges_of(me.agent)]),
         "role": lambda me: str(names.roles[me.agent]),
         "neighbours": lambda me: fixed(graph.heads[graph.edges_of(me.agent)]),
+        "is_open": lambda me: fixed(tables.open_edges(np.array([me.agent]), np.array([me.tick]), np.array([me.now]))),
         "data": lambda me: me.source_.shard(me.agent),
         "features": lambda me: me.source_.shard(me.agent).read_only.features,
         "labels": lambda me: me.source_.shard(me.agent).read_only.labels,

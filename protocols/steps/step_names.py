@@ -45,6 +45,9 @@ fields of the parameters     as they are       as they are   numbers, strings an
                                                              (`Protocol.asks_what_is_new`)
 ``age``                      (degree,)         (R, 1)        time since what was heard of each neighbour was sent;
                                                              infinite if nothing was
+``is_open``                  (degree,)         (R, 1)        whether the agent sends over each of its edges at this
+                                                             step: those that go out, or some of them where the graph
+                                                             changes
 ``updates``, ``tick``        a number          (B, 1)        steps that the agent has completed, and the tick of its
                                                              clock
 ``round``                    a number          (B, 1)        the round that the step belongs to, from 1 on (only
@@ -84,7 +87,7 @@ OWN = ("features", "labels", "data", "rows", "neighbours", "weights", "degree", 
 """What every agent has, and nobody writes."""
 HEARD = ("heard", "was_heard", "is_new", "age")
 """What there is of each neighbour's messages."""
-PASSING = (*HEARD, "messages", "updates", "tick", "round", "now")
+PASSING = (*HEARD, "is_open", "messages", "updates", "tick", "round", "now")
 """What changes from step to step."""
 ACTIONS = ("send", "reserve", "disclose", "fall_silent", "stream", "public", "plain", "post_processing")
 """What an agent may call at starts, in reactions, and in steps that decide."""

@@ -50,10 +50,21 @@ class StepTables:
         """How a batch, and the record of one agent, finds what a step may name (`hushnet.protocols.steps.record`)."""
         self.attackers: Attackers | None = None
         """Byzantine agents, whose messages are replaced when they leave a step."""
+        self.opening: Callable[[int, int, float], NDArray[np.bool_]] | None = None
+        """``(agent, tick, now)`` -> (degree,) over which edges an agent sends, where the graph changes."""
         self.forms: dict[Any, Callable[..., Any]] = {}
         """Kernels for the types that steps made when they are due give them: to find these takes longer than most."""
         self.tell: Tell | None = None
         """Told of the noise and the rows that steps draw, where somebody asks for them."""
+
+    def open_edges(
+        self, agents: NDArray[np.int64], ticks: NDArray[np.int64], now: NDArray[np.float64]
+    ) -> NDArray[np.bool_]:
+        """(R,) whether (B,) agents send over each of their edges, at steps of these ticks and times."""
+        if self.opening is None:
+            return np.concatenate([self.graph.opened[self.graph.edges_of(int(agent))] for agent in agents])
+        steps = zip(agents.tolist(), ticks.tolist(), now.tolist(), strict=True)
+        return np.concatenate([self.opening(*step) for step in steps])
 
     @cached_property
     def code(self) -> int:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 import typer
 
@@ -90,6 +88,9 @@ def _place_of(installed: Distribution) -> Path:
     """The folder that an installed hushnet is imported from: of an editable one its clone."""
     told = json.loads(installed.read_text("direct_url.json") or "{}")
     if told.get("dir_info", {}).get("editable"):
+        from urllib.parse import urlsplit
+        from urllib.request import url2pathname
+
         return Path(url2pathname(urlsplit(told["url"]).path)).resolve()
     return Path(str(installed.locate_file("hushnet"))).resolve()
 

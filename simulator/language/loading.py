@@ -25,6 +25,10 @@ MAX_RUNS = 1_000_000
 """Runs that one experiment may have, tuning included."""
 
 
+OF_ALL_RUNS = ("sweep", "tune", "figures", "style", "target", "quick")
+"""Fields of a scenario that are about its runs together, and may name what a single one does not have."""
+
+
 @dataclass(frozen=True)
 class LoadedScenario:
     """A checked scenario with what is needed to run it and to say where an error was written.
@@ -101,6 +105,11 @@ def load(
     if loaded.scenario.quick and not quick:
         _loaded(transforms.quickened(written), code)  # so that its errors show before somebody asks for it
     return loaded
+
+
+def of_one_point(resolved: Mapping[str, Any]) -> dict[str, Any]:
+    """The scenario of a run's manifest, without what is about all runs, as it can be loaded again."""
+    return {name: value for name, value in resolved.items() if name not in OF_ALL_RUNS and value is not None}
 
 
 def _assigned(source: Source, overrides: Sequence[str], seeds: int | None) -> Source:

@@ -40,6 +40,9 @@ class _WithDocstrings(GenerateJsonSchema):
             made |= {"propertyNames": {"pattern": pattern}, "additionalProperties": values}
         return made
 
+    def sort(self, value: Any, parent_key: str | None = None) -> Any:
+        return value  # as the models have it
+
     def encode_default(self, dft: Any) -> Any:
         # An adapter for each of hundreds of numbers and words would take a tenth of the time that a schema takes.
         if dft is None or type(dft) in (str, int, bool):

@@ -22,6 +22,7 @@ from ..language.figure_parameters import BIN, Figure
 from ..language.loading import GridPoint, LoadedScenario
 from ..language.scenario import Scenario
 from ..metrics import METRICS
+from ..metrics.costs import COSTS
 from ..metrics.metric import names_of
 from ..metrics.trace import ROW
 from ..tables.session_table import check_exchange
@@ -91,7 +92,12 @@ def rehearse(loaded: LoadedScenario) -> None:
     """
     scenario = loaded.scenario
     check_exchanges(loaded)
-    figures = [each for each in enumerate(scenario.figures) if not _of_one_run(each[1])]
+    known = _recorded_by(loaded)
+    figures = [
+        (rank, figure)
+        for rank, figure in enumerate(scenario.figures)
+        if not (_of_one_run(figure) or is_plain_curve(scenario, figure, known))
+    ]
     if not figures and scenario.target is None:
         return
     from ..analysis.targets import reached
@@ -99,7 +105,7 @@ def rehearse(loaded: LoadedScenario) -> None:
     from ..figures.figure_files import drawing
 
     _check_fonts(scenario)
-    made = made_up(loaded)
+    made = made_up(loaded, known)
     if scenario.target is not None:
         with _at(("target", "metric")):
             reached(made, None, "time")
@@ -122,18 +128,54 @@ def shown(scenario: Scenario) -> dict[str, Any]:
     }
 
 
-def made_up(loaded: LoadedScenario) -> Collection:
-    """Results as the scenario's would be, without a run: two records each, the later one at its target."""
+def _recorded_by(loaded: LoadedScenario) -> dict[str, set[str]]:
+    """Metrics that runs have numbers of, by protocol."""
+    scenario, resolve = loaded.scenario, loaded.code.protocol
+    first = loaded.points[0].scenario.protocols.items()
+    known = {key: recorded(resolve(given.kind), given, scenario.traced()) for key, given in first}
+    if scenario.record.objective_of is not None:
+        return {key: {*names, "objective"} for key, names in known.items()}
+    return known
+
+
+def is_plain_curve(scenario: Scenario, figure: Figure, known: Mapping[str, Set[str]]) -> bool:
+    """True if drawing has nothing to refuse, and so needs no rehearsal: a metric that is there, over time or cost.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    figure : Figure
+    known : mapping of str to set of str
+        Metrics that runs have numbers of, by protocol.
+    """
+    shown = figure.protocols or list(scenario.protocols)
+    return (
+        figure.drawn_as == "curve"
+        and figure.x in (*COSTS, "updates")
+        and figure.facet in (None, "protocol")
+        and not (figure.at or figure.target or _may_lack_room(scenario, figure))
+        and figure.y in METRICS
+        and not figure.y.startswith("epsilon")
+        and figure.statistic in METRICS[figure.y].statistics
+        and all(figure.y in known[key] for key in shown)
+    )
+
+
+def made_up(loaded: LoadedScenario, known: Mapping[str, Set[str]]) -> Collection:
+    """Results as the scenario's would be, without a run: two records each, the later one at its target.
+
+    Parameters
+    ----------
+    loaded : LoadedScenario
+    known : mapping of str to set of str
+        Metrics that runs have numbers of, by protocol.
+    """
     import pandas as pd
 
     from ..analysis.results import Collection
     from ..storage.dataset import grid_table
 
     scenario, resolve = loaded.scenario, loaded.code.protocol
-    first = loaded.points[0].scenario.protocols.items()
-    known = {key: recorded(resolve(given.kind), given, scenario.traced()) for key, given in first}
-    if scenario.record.objective_of is not None:
-        known = {key: {*names, "objective"} for key, names in known.items()}
     runs = list(itertools.islice(_runs(loaded), MOST_RUNS))
     ids = [str(number) for number in range(len(runs))]
     manifests = [_manifest(point, key, seed, resolve) for point, key, seed in runs]

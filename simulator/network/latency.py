@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
-from numba import objmode
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from ...agents.compilation import compiled, part
+from ...agents.compilation import compiled, outside, part
 from ...agents.errors import FieldError, InputError
 from ...agents.input_files import beside, number, read_rows, shown
 from ...agents.kinds import Bare, KindOf
@@ -32,15 +31,9 @@ LINKS: Law = PER_LINK, 0.0, 0.0
 """The law of delays that are fixed for each link (`Latency.links`)."""
 
 
-@part(forceinline=False)
-def _inverse_gamma(shape, u):  # pragma: no cover - compiled
-    """SciPy's inverse of the incomplete gamma function: its own bits, at some 2 us a call."""
-    with objmode(x="float64"):
-        x = _inverse_gamma_of_scipy(shape, u)
-    return x  # noqa: RET504 - numba returns only from outside
-
-
-def _inverse_gamma_of_scipy(shape: float, u: float) -> float:
+@outside
+def _inverse_gamma(shape: float, u: float) -> float:
+    """SciPy's inverse of the incomplete gamma function: its own bits."""
     from scipy.special import gammaincinv
 
     return float(gammaincinv(shape, u))

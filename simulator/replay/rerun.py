@@ -25,7 +25,7 @@ from ..engine.selection import run_exactly
 from ..experiment import FAILURES, Experiment, Run
 from ..experiment.plan import naming_fields
 from ..experiment.sources import FOLDER, brought, kept_files
-from ..language.loading import LoadedScenario, load
+from ..language.loading import LoadedScenario, load, of_one_point
 from ..language.message_window import MessageWindow
 from ..recording.message_log import MessageLog
 from ..recording.recorder import Recorder
@@ -38,8 +38,6 @@ from ..world.step_form import Rewind
 from ..world.world import World
 from .difference import first_difference
 
-OF_ALL_RUNS = ("sweep", "tune", "figures", "style", "target", "quick")
-"""Fields of a scenario that are about its runs together, and may name what a single one does not have."""
 MOST_LOOKS = 240
 """Instants at which models are looked at."""
 
@@ -191,7 +189,6 @@ def _planned(experiment: Experiment, manifest: dict[str, Any]) -> Run:
 @contextmanager
 def _loaded(results: Path, manifest: dict[str, Any], trust_code: bool) -> Iterator[LoadedScenario]:
     """The scenario of one grid point as the manifest has it, beside the code and files that it was made from."""
-    resolved = {name: value for name, value in manifest["scenario"].items() if name not in OF_ALL_RUNS}
     with tempfile.TemporaryDirectory() as folder:
         origin, copy = results / FOLDER, Path(folder) / "origin"
         copy.mkdir()
@@ -199,8 +196,7 @@ def _loaded(results: Path, manifest: dict[str, Any], trust_code: bool) -> Iterat
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             (copy / name).write_bytes(content)
         file = copy / "of-the-manifest.yaml"
-        given = {key: value for key, value in resolved.items() if value is not None}
-        write_text(json_text(brought(origin, given)), file)
+        write_text(json_text(brought(origin, of_one_point(manifest["scenario"]))), file)
         try:
             yield load(file, trust_code=trust_code)
         except InputError as error:

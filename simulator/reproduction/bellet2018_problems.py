@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -37,15 +39,9 @@ def largest_gradient(dimension: int) -> float:
 
 
 def gaussian_step(claimed: float, rows: int, delta: float) -> float:
-    """Exact epsilon of one step with the Gaussian noise of remark 4, for gradients of norm at most L0 = 1.
+    """Exact epsilon of one step with the Gaussian noise of remark 4 for a claimed one.
 
-    Parameters
-    ----------
-    claimed : float
-        The remark's epsilon.
-    rows : int
-        m; the mean of so many gradients moves by 2 / m.
-    delta : float
+    Gradients have a norm of at most L0 = 1, so that the mean over m rows moves by 2 / m.
     """
     deviation = 2 * np.sqrt(2 * np.log(2 / delta)) / claimed
     return gaussian([deviation * rows / 2], delta)
@@ -69,132 +65,73 @@ def shrinking(agents: int) -> float:
     return worst / float(1 - sigma / (agents * np.diag(hessian).max()))
 
 
-def contraction(mu_c: float = PULL) -> float:
+def contraction() -> float:
     """C = 1 - sigma / (n L_max) of Proposition 1: sigma = a and L_i = 1 + a for both agents."""
-    return 1 - mu_c / (2 * (1 + mu_c))
+    return 1 - PULL / (2 * (1 + PULL))
 
 
-def expected_excess(scales: ArrayLike, dimension: int, *, order: ArrayLike | None = None, mu_c: float = PULL) -> float:
-    """E[Q(Theta(T)) - Q*] after T updates with Laplace noise.
+def expected_excess(scales: ArrayLike, dimension: int, *, order: Sequence[int] = ()) -> float:
+    """E[Q(Theta(T)) - Q*] after T updates with Laplace noise of (T,) scales s(t); E|eta|^2 = 2 p s^2.
 
-    Parameters
-    ----------
-    scales : (T,) array_like
-        Noise scale s(t) of update t.
-    dimension : int
-        p; E|eta|^2 = 2 p s^2.
-    order : (T,) array_like of int, optional
-        Agent (0 or 1) of each update; each with probability 1/2 by default, as Poisson clocks have it.
-    mu_c : float
+    Each update is of either agent with probability 1/2, as Poisson clocks have it, or of the agents (0 or 1) in order.
     """
-    scales = np.asarray(scales, dtype=np.float64)
-    covariance = np.zeros((2, 2))
-    for step, scale in enumerate(scales):
-        agents = (0, 1) if order is None else (int(np.asarray(order)[step]),)
-        covariance = np.mean([_updated(covariance, agent, float(scale), mu_c) for agent in agents], axis=0)
-    hessian = np.array([[1 + mu_c, -1.0], [-1.0, 1 + mu_c]])
+    covariance: NDArray[np.float64] = np.zeros((2, 2))
+    for step, scale in enumerate(np.asarray(scales, dtype=np.float64)):
+        after = []
+        for agent in order[step : step + 1] or (0, 1):
+            move, noise = np.eye(2), np.zeros((2, 2))
+            move[agent, agent], move[agent, 1 - agent] = 0.0, 1 / (1 + PULL)
+            noise[agent, agent] = 2 * (PULL * scale / (1 + PULL)) ** 2
+            after.append(move @ covariance @ move.T + noise)
+        covariance = np.mean(after, axis=0)
+    hessian = np.array([[1 + PULL, -1.0], [-1.0, 1 + PULL]])
     return float(dimension * np.sum(hessian * covariance) / 2)
 
 
-def noise_bound(
-    scales: ArrayLike, *, dimension: int = 1, newest_counts_most: bool = False, mu_c: float = PULL
-) -> float:
-    """The bound of Theorem 2 from the optimum, as printed by default.
+def noise_bound(scales: ArrayLike, dimension: int, *, mended: bool = False) -> float:
+    """The bound of Theorem 2 from the optimum for (T,) noise scales, as printed.
 
-    Parameters
-    ----------
-    scales : (T,) array_like
-    dimension : int
-        Factor of the sum: 1 as printed, p as E|eta|^2 = 2 p s^2 asks for.
-    newest_counts_most : bool
-        Weights C^(T-1-t) instead of the printed C^t.
-    mu_c : float
+    Mended, it has the factor p that E|eta|^2 = 2 p s^2 asks for, and weights C^(T-1-t) in place of C^t.
     """
-    scales = np.asarray(scales, dtype=np.float64)
-    steps = np.arange(len(scales))
-    weights = contraction(mu_c) ** (steps[::-1] if newest_counts_most else steps)
+    steps = np.arange(np.size(scales))
+    weights = dimension * contraction() ** steps[::-1] if mended else contraction() ** steps
     # Both agents have D = 1 and the same scale, so the sum over i doubles and cancels n = 2.
-    return float(dimension * np.sum(weights * (mu_c * scales) ** 2) / (1 + mu_c))
-
-
-def allocated_excess(kind: Allocation, updates: int, mu_c: float = PULL) -> float:
-    """Expected excess when each of two alternating agents spreads a budget of 1 over its updates; s(t) = 1 / eps(t).
-
-    Parameters
-    ----------
-    kind : {"uniform", "proposition2", "late"}
-    updates : int
-        Of each agent.
-    mu_c : float
-    """
-    order = np.tile([0, 1], updates)
-    scales: NDArray[np.float64] = np.empty(2 * updates)
-    for agent in (0, 1):
-        own = np.arange(agent, 2 * updates, 2)
-        scales[own] = 1 / allocation_weights(kind, updates, contraction=contraction(mu_c), indices=own)
-    return expected_excess(scales, 1, order=order, mu_c=mu_c)
-
-
-def _updated(covariance: NDArray[np.float64], agent: int, scale: float, mu_c: float) -> NDArray[np.float64]:
-    """Covariance of one coordinate of both models after an update."""
-    move = np.eye(2)
-    move[agent] = 0.0
-    move[agent, 1 - agent] = 1 / (1 + mu_c)
-    noise = np.zeros((2, 2))
-    noise[agent, agent] = 2 * (mu_c * scale / (1 + mu_c)) ** 2
-    return move @ covariance @ move.T + noise
+    return float(np.sum(weights * (PULL * np.asarray(scales)) ** 2) / (1 + PULL))
 
 
 def excess_over_bound(noise: str, dimension: int, mended: bool = False) -> float:
-    """Expected excess over the bound of theorem 2, exact for two agents with quadratic losses and `UPDATES` updates.
-
-    Parameters
-    ----------
-    noise : {"even", "late"}
-        Noise in all updates, or in the last one.
-    dimension : int
-    mended : bool
-        With the factor p, and weights that fall with age.
-    """
+    """Exact excess over this bound after `UPDATES` updates, with ``even`` noise, or noise in the last one alone."""
     scales = np.ones(UPDATES) if noise == "even" else np.eye(UPDATES)[-1]
-    bound = noise_bound(scales, dimension=dimension if mended else 1, newest_counts_most=mended)
-    return expected_excess(scales, dimension) / bound
+    return expected_excess(scales, dimension) / noise_bound(scales, dimension, mended=mended)
+
+
+def allocated_excess(kind: Allocation, updates: int) -> float:
+    """Expected excess when each of two alternating agents spreads a budget of 1 over its updates; s(t) = 1 / eps(t)."""
+    scales: NDArray[np.float64] = np.empty(2 * updates)
+    for agent in (0, 1):
+        own = np.arange(agent, 2 * updates, 2)
+        scales[own] = 1 / allocation_weights(kind, updates, contraction=contraction(), indices=own)
+    return expected_excess(scales, 1, order=[0, 1] * updates)
 
 
 def laplace_scale(privacy: Privacy, rows: float) -> float:
     """Median scale of the Laplace noise on the mean of gradients over rows, with equal shares of the budget.
 
-    Parameters
-    ----------
-    privacy : Privacy
-        With a budget and updates; its clip bounds a gradient's l1 norm, or else the claimed L0.
-    rows : float
-        How many rows the mean is over, > 0.
+    A gradient's l1 norm is bounded by the clip, or else by the claimed L0.
     """
-    if privacy.updates is None or privacy.budget is None:
-        raise ValueError("the noise of an update needs a budget and a number of updates")
-    shares = np.full(privacy.updates, 1 / privacy.updates)
     sensitivity = 2 * (privacy.lipschitz if privacy.clip is None else privacy.clip)
-    return sensitivity * float(np.median(plan(privacy, shares).multipliers)) / rows
+    return sensitivity * float(np.median(_multipliers(privacy))) / rows
 
 
 def corner_bound(privacy: Privacy, dimension: int) -> float:
-    """Epsilon, at least, of private coordinate descent with the paper's L0, on points of the cube.
+    """Epsilon, at least, of private coordinate descent with the paper's L0 and Laplace noise, on points of the cube.
 
     The label of the corner (1, ..., 1) is turned. Slopes of the logistic loss at the two labels add up to 1 at every
     score, so that every coordinate of a mean gradient of m points moves by 1 / m exactly, whatever the model: by
     1 / (2 L0) of what the noise was scaled for.
-
-    Parameters
-    ----------
-    privacy : Privacy
-        Laplace noise for a claimed sensitivity.
-    dimension : int
     """
-    assert privacy.updates is not None
-    multipliers = plan(privacy, np.full(privacy.updates, 1 / privacy.updates)).multipliers
     shifts = []
-    for multiplier in multipliers.tolist():
+    for multiplier in _multipliers(privacy):
         scale = 2 * privacy.lipschitz * multiplier
         release = Release(0, 0.0, "laplace", "l1", 1.0, "claimed", 1.0, scale, 0.0, 0.0, 1)
         shifts.append(Shifts(release, np.zeros(dimension), np.ones(dimension)))
@@ -208,20 +145,15 @@ def turned_corner(runs: Runs, key: str) -> float:
     return corner_bound(_privacy(runs, key), runs.manifests(key)[0]["task"]["dimension"])
 
 
-def rows_of(runs: Runs, key: str) -> float:
-    """How many rows the median agent has."""
-    return float(runs.of_agents(key)["samples"].median())
-
-
 def few_noise(runs: Runs, key: str) -> float:
     """Scale of the Laplace noise on a coordinate of the median agent's gradient at the fewest updates swept."""
     fewest_updates = {**runs.point, "T": min(runs.values("T"))}
-    return laplace_scale(_privacy(runs, key, fewest_updates), rows_of(runs, key))
+    return laplace_scale(_privacy(runs, key, fewest_updates), runs.of_agents(key)["samples"].median())
 
 
-def divisor(runs: Runs, more: str, less: str) -> float:
-    """Return by how much the noise of a protocol is smaller than that of another one."""
-    return _privacy(runs, more).lipschitz / _privacy(runs, less).lipschitz
+def _multipliers(privacy: Privacy) -> list[float]:
+    assert privacy.updates is not None, "noise is spread over a number of updates"
+    return plan(privacy, np.full(privacy.updates, 1 / privacy.updates)).multipliers.tolist()
 
 
 def _privacy(runs: Runs, key: str, at: Point | None = None) -> Privacy:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from inspect import isfunction, isroutine, signature
 from itertools import pairwise, product
 from types import ModuleType
@@ -16,20 +18,10 @@ import pandas as pd
 
 from ...agents.errors import InputError
 from ..audit.verdicts import ROUNDING
-from . import bellet2018_problems, hu2019_problems, liu2022_problems, vanhaesebrouck2017_problems, zhang2018_problems
 from .expressions import evaluate, filled
 from .judge import EXACT, Finding, Number, measured
 from .papers import Claim, NumberSpec, Paper
 from .reproduction_runs import Runs
-
-PROBLEMS: dict[str, ModuleType] = {
-    "bellet2018": bellet2018_problems,
-    "vanhaesebrouck2017": vanhaesebrouck2017_problems,
-    "zhang2018": zhang2018_problems,
-    "liu2022": liu2022_problems,
-    "hu2019": hu2019_problems,
-}
-"""Numbers and functions of a module that the claims of a paper may name; those of ``runs`` are given the figure's."""
 
 COMMON: dict[str, Any] = {
     "mean": lambda values: float(np.mean(values)),
@@ -43,7 +35,7 @@ COMMON: dict[str, Any] = {
     "infinity": math.inf,
     "lower": lambda share: math.inf if share == 1 else 0.0,
 }
-"""Names that every expression may use."""
+"""Names that every expression may use; beside them, those of the module of a paper's problems."""
 
 
 def judged(paper: Paper, claim: Claim, runs: Runs | None = None) -> Finding:
@@ -61,7 +53,7 @@ def judged(paper: Paper, claim: Claim, runs: Runs | None = None) -> Finding:
     InputError
         If the runs lack something, or the claim is not written as it should be.
     """
-    names = {**COMMON, **_public(PROBLEMS.get(paper.name)), **paper.printed}
+    names = {**COMMON, **_public(_problems(paper)), **paper.printed}
     if runs is not None:
         runs = replace(runs, point={}, asked=set())
         names |= {name: partial(each, runs) for name, each in names.items() if "runs" in _parameters(each)}
@@ -78,6 +70,12 @@ def judged(paper: Paper, claim: Claim, runs: Runs | None = None) -> Finding:
     )
     words = paper.readings.get(claim.readings, {})
     return Finding(numbers, claim.kind, filled(claim.how, names), " ".join(sentences), words)
+
+
+def _problems(paper: Paper) -> ModuleType | None:
+    """The module whose numbers and functions claims of a paper may name; those of ``runs`` are given the figure's."""
+    name = f"{__package__}.{paper.name}_problems"
+    return import_module(name) if find_spec(name) else None
 
 
 def _public(owner: object) -> dict[str, Any]:

@@ -34,14 +34,8 @@ def drawn_row(rows: int, rounds: int, scale: float, delta: float) -> float:
     """Epsilon, at least, of Gaussian noise on the subgradient of one of so many rows, drawn anew in every round.
 
     Exact, for a loss whose slope is 1 at every model: all rows but one have no features, and that one moves a
-    subgradient by +1 or, on the other data set, by -1. The event is that some round lies below a threshold.
-
-    Parameters
-    ----------
-    rows, rounds : int
-    scale : float
-        Deviation of the noise.
-    delta : float
+    subgradient by +1 or, on the other data set, by -1; the scale is the noise's deviation. The event is that some
+    round lies below a threshold.
     """
     share, threshold = 1 / rows, np.linspace(0, 3, 3001)
     below = [
@@ -56,14 +50,8 @@ def hinged_row(rows: int, rounds: int, scale: float, delta: float, *, mu: float,
     """The same for the hinge loss of a node alone with its rows, by an attack on `NODES` of them.
 
     Its slope is 0 where the margin is kept, which noise brings about now and then. As in `drawn_row` the other rows
-    have no features, so that only the row's own direction counts. The statistic is the exact likelihood ratio.
-
-    Parameters
-    ----------
-    rows, rounds, scale, delta
-        As of `drawn_row`.
-    mu, gamma : float
-        Of the algorithm: the model after t rounds is -z / (mu t (t + 1) / 2 + gamma).
+    have no features, so that only the row's own direction counts. The statistic is the exact likelihood ratio. The
+    model after t rounds is -z / (mu t (t + 1) / 2 + gamma).
     """
     rng, ratios = np.random.default_rng(0), []
     for label in (1.0, -1.0):

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from ...agents.errors import HushnetError
+from ...agents.errors import HushnetError, InputError
+from ...agents.packed import located
+from ...agents.suggestions import suggestion
+from ...agents.tasks import datasets
 from ..analysis.results import load_all
-from ..experiment import Experiment, Jobs, Workers, hire, perform
+from ..experiment import Experiment, Jobs, Run, Workers, hire, perform
 from ..experiment.time_left import in_words
 from ..experiment.tuning import settled
-from ..language.loading import LoadedScenario
-from ..storage.files import write_text
-from ..storage.provenance import run_id
+from ..language.loading import LoadedScenario, load, of_one_point
+from ..language.scenario import SeedGrid
+from ..storage.files import json_text, write_text
 from .pages import Report, Row, Section, moved, overview, page, row_of, save_pictures
 from .papers import Paper, PaperFigure
-from .reproduction_plan import count_runs, missing_data, scenario_of, select
 from .reproduction_runs import Runs
 
 REPORT_INTERVAL = 60.0
@@ -75,16 +78,53 @@ class Place:
         return self.pages.parent / ("quick" if self.quick else "") / figure.scenario
 
     def scenario(self, figure: PaperFigure, seeds: int = 0) -> LoadedScenario:
-        """The scenario of a figure's runs: of so many seeds, or of as many as were run, if these are more."""
-        apart = {"anew": self.anew} if self.anew else {}
-        shipped = scenario_of(figure, quick=self.quick, seeds=seeds, **apart)
+        """The checked scenario of a figure's runs, made small for a quick run.
+
+        It has so many seeds as are asked for, or as are shipped or were run, whichever is more. Of seeds that are
+        raised, those of data are raised and those of runs begin there; then without pictures, which may ask for a seed
+        by its number.
+        """
+        changed, own = (figure.quick, figure.quick_seeds) if self.quick else ([], figure.seeds)
+        loaded = load(figure.scenario, overrides=changed, seeds=own or None)
+        shipped = len(loaded.scenario.seed_pairs())
+        seeds = seeds or max(shipped, self._run_seeds(figure))
+        if seeds != shipped:
+            grid = loaded.scenario.seeds
+            field = "seeds" if not isinstance(grid, SeedGrid) else "seeds.run" if grid.data == 1 else "seeds.data"
+            loaded = load(figure.scenario, overrides=[*changed, f"{field}={seeds}"])
+        if not self.anew:
+            return loaded
+        pairs = enumerate(loaded.scenario.seed_pairs(), self.anew)  # repetitions go by their run's seed
+        drawn = ", ".join(f"{{data: {data + self.anew}, run: {run}}}" for run, (_, data, _) in pairs)
+        return load(figure.scenario, overrides=[*changed, f"seeds=[{drawn}]", "figures=[]"])
+
+    def _run_seeds(self, figure: PaperFigure) -> int:
         try:
             manifests = load_all(self.runs(figure)).manifests
         except HushnetError:
-            return shipped
-        there = len({(manifest["data_seed"], manifest["run_seed"]) for manifest in manifests})
-        more = not seeds and there > len(shipped.scenario.seed_pairs())
-        return scenario_of(figure, quick=self.quick, seeds=there, **apart) if more else shipped
+            return 0
+        return len({(manifest["data_seed"], manifest["run_seed"]) for manifest in manifests})
+
+
+def select(
+    papers: Iterable[Paper], name: str | None, *, full: bool = False
+) -> list[tuple[Paper, tuple[PaperFigure, ...]]]:
+    """The figures that a name means, by paper: all of them, a paper's, or one; large ones if `full` or by name.
+
+    Raises
+    ------
+    InputError
+        If there is no such paper or figure.
+    """
+    named: dict[str, tuple[Paper, tuple[PaperFigure, ...]]] = {}
+    for paper in papers:
+        named[paper.name] = paper, tuple(figure for figure in paper.figures if full or not figure.large)
+        named |= {figure.name: (paper, (figure,)) for figure in paper.figures}
+    if name is None:
+        return [chosen for known, chosen in named.items() if known == chosen[0].name]
+    if name not in named:
+        raise InputError(f"unknown paper or figure {name!r}{suggestion(name, named)} admissible: {', '.join(named)}")
+    return [named[name]]
 
 
 def reproduce(
@@ -184,7 +224,7 @@ def judge_paper(
     sections, failures = [], []
     for figure in paper.figures:
         broken: list[Failure] = []
-        section, lacking = None, missing_data(figure, data_dir)
+        section, lacking = None, _missing_data(figure, data_dir)
         try:
             if figure.name in (run or {}) and lacking:
                 say(f"{figure.name}: {lacking}")
@@ -231,12 +271,12 @@ def finished(figure: PaperFigure, place: Place) -> Runs | None:
     try:
         collection = load_all(folder)
         loaded = place.scenario(figure)
-        if loaded.trials:
-            loaded = settled(Experiment(loaded, folder)).loaded
+        asked = Experiment(loaded, folder)
+        asked = settled(asked) if loaded.trials else asked
+        found = sorted(_names_today(collection.manifests))
     except HushnetError:
         return None
-    found = [_identity(m["scenario"], m["protocol"], m["data_seed"], m["run_seed"]) for m in collection.manifests]
-    return Runs(collection) if sorted(found) == _expected(loaded) else None
+    return Runs(collection) if found == sorted(map(asked.planned_name, asked.runs())) else None
 
 
 def write_page(report: Report, place: Place) -> Path:
@@ -257,7 +297,8 @@ def _run(
 ) -> list[Failure]:
     """Run what is missing of a figure; a failure for every run that diverged or stalled."""
     loaded, began = place.scenario(figure, seeds), time.perf_counter()
-    total, count, said = count_runs(loaded), 0, began
+    asked = Experiment(replace(loaded, points=(*loaded.trials, *loaded.points)))
+    total, count, said = len(set(map(asked.planned_name, asked.runs()))), 0, began
     say(f"{figure.name}: {total} runs of {figure.scenario}")
 
     def beat(*_: object) -> None:
@@ -272,16 +313,24 @@ def _run(
     return [Failure(figure.name, error) for error in errors]
 
 
-def _expected(loaded: LoadedScenario) -> list[str]:
-    return sorted(
-        _identity(point.scenario.resolved(), key, data_seed, run_seed)
-        for point in loaded.points
-        for _, data_seed, run_seed in point.scenario.seed_pairs()
-        for key in point.scenario.protocols
-    )
+def _missing_data(figure: PaperFigure, data_dir: Path | None) -> str | None:
+    """Why a figure cannot be run on this machine, if it cannot."""
+    if figure.data is None:
+        return None
+    known, folder = datasets.DATASETS[figure.data], datasets.data_directory(data_dir)
+    if folder is not None and all(located(folder / known.folder, name) for name in known.files):
+        return None
+    hint = f"{known.hint}; then give --data-dir or set {datasets.ENVIRONMENT_VARIABLE}"
+    return f"not run: needs {known.title} ({hint})"
 
 
-def _identity(resolved: dict[str, object], protocol: str, data_seed: int, run_seed: int) -> str:
-    """A run's name, were code, data and libraries always the same."""
-    nothing = {"code_version": "", "plugin_source": None, "data_fingerprint": "", "libraries": {}, "form": ""}
-    return run_id(resolved, protocol, [data_seed, run_seed], **nothing)
+def _names_today(manifests: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """What today's code would call finished runs before their data are known: fields that are new have defaults."""
+    known: dict[str, Experiment] = {}
+    for manifest in manifests:
+        written = of_one_point(manifest["scenario"])
+        text = json_text(written)
+        if text not in known:
+            known[text] = Experiment(load(written))
+        experiment, seeds = known[text], (manifest[name] for name in ("seed", "data_seed", "run_seed"))
+        yield experiment.planned_name(Run(experiment.loaded.points[0], manifest["protocol"], *seeds))

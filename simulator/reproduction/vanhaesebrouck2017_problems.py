@@ -11,14 +11,9 @@ from .reproduction_runs import Runs, jackknife
 
 
 def linear_fit(runs: Runs, key: str, level_of: str, axis: str) -> Any:
-    """R^2 of a straight line through the places where a level is met, against the number of agents, by jackknife.
+    """R^2 of a straight line through the places on an axis where a level is met, against the number of agents.
 
-    Parameters
-    ----------
-    runs : Runs
-    key, level_of : str
-        The protocol, and the one whose final accuracy the level is 90 % of.
-    axis : str
+    The level is 90 % of the final accuracy of another protocol. By seed, as the jackknife's pseudo-values.
     """
     sizes, met = runs.values("task.agents"), {}
     for agents in sizes:

@@ -27,14 +27,7 @@ def contraction(
     """Largest ratio, over iterations, of the two sides of theorem 3.2, at the delta(t) of (23); at most 1 if it holds.
 
     M-ADMM on a path, for O_i(f) = curvature / 2 (f - b_i)^2 with b_i = 0, 1, 2, ..., so that m_i = M_i = curvature.
-
-    Parameters
-    ----------
-    penalties, growth : sequence of float
-        eta_i(1) >= THETA and by how much each grows a round.
-    curvature : float
-    printed : bool
-        Whether (23) has its 2 sigma_min beside 2 m.
+    Penalties eta_i(1) >= THETA grow by a factor a round. If not as printed, (23) lacks its 2 sigma_min beside 2 m.
     """
     n = len(penalties)
     adjacency = np.diag(np.ones(n - 1), 1) + np.diag(np.ones(n - 1), -1)
@@ -79,16 +72,10 @@ def _rate(weights: Array, minus: Array, plus: Array, curvature: float, *, printe
 def recovered(seed: int, *, rows: int = 20, width: int = 5) -> float:
     """Distance of an unknown row from what an attacker of section 6.2 makes of it, who does not know the penalties.
 
-    Two agents run M-ADMM, (10) and (11), on logistic losses; penalties are theirs. The attacker knows what the section
-    grants: all rows of the first agent but one, and all models. By (12) the gradient of the unknown row is K + eta v
-    in every round, K and v being known. It points along that row in all rounds: K1 + eta1 v1 = c (K2 + eta2 v2) is
-    linear in eta1, c and c eta2.
-
-    Parameters
-    ----------
-    seed : int
-    rows, width : int
-        At least three features.
+    Two agents run M-ADMM, (10) and (11), on logistic losses of rows of at least three features; penalties are theirs.
+    The attacker knows what the section grants: all rows of the first agent but one, and all models. By (12) the
+    gradient of the unknown row is K + eta v in every round, K and v being known. It points along that row in all
+    rounds: K1 + eta1 v1 = c (K2 + eta2 v2) is linear in eta1, c and c eta2.
     """
     rng = np.random.default_rng(seed)
     data = rng.normal(size=(2, rows, width))
@@ -138,11 +125,6 @@ def spent(ledger: Any) -> float:
     for (agent, *row), count in ledger.groupby(["agent", *names], dropna=False)["count"].sum().items():
         found.setdefault(agent, Counter())[Charge(**dict(zip(names, row, strict=True)))] = int(count)
     return max(basic_composition_bound(histogram, 0.0) for histogram in found.values())
-
-
-def sizes(runs: Runs, key: str) -> list[float]:
-    """Numbers of rows of the agents, the fewest first."""
-    return sorted(runs.of_agents(key)["samples"].unique().tolist())
 
 
 def bounds(runs: Runs, key: str) -> list[float]:

@@ -91,6 +91,8 @@ class Transport:
         self._traffic = Traffic()
         self._ranks = {kind: rank for rank, kind in enumerate(layout.messages)}
         self._last_sent: dict[int, LastSent] = {}
+        self.withheld: set[tuple[int, str]] = set()
+        """Agents and kinds whose last message was sent to nobody, because all edges were closed then."""
         self._current, self._forms = now, forms
         self._plain = PlainTables()
         self.start_kinds: set[str] = set()
@@ -139,6 +141,7 @@ class Transport:
         """Keep the last message of each kind and address, the newest at the end, for neighbours that join."""
         last = self._last_sent.setdefault(agent.index, {})
         last.pop((sent.kind, sent.to), None)
+        self.withheld.discard((agent.index, sent.kind))
         last[sent.kind, sent.to] = (sent, self.now, tick)
 
     def remember_start(self, agent: Agent, messages: Sequence[Sent]) -> None:
@@ -196,7 +199,7 @@ class Transport:
         -------
         vectors : (n, width) float64
         known : (n,) bool
-            Whether there is such a vector.
+            Whether there is such a vector, and it is the agent's last.
         """
         width = int(np.max(self.layout.messages[kind].width))
         agents = self.graph.agents
@@ -213,7 +216,7 @@ class Transport:
         known = np.zeros(len(vectors), dtype=bool)
         for agent in agents:
             entry = self._last_sent.get(agent, {}).get((kind, None))
-            if entry is not None:
+            if entry is not None and (agent, kind) not in self.withheld:
                 vectors[agent], known[agent] = entry[0].vector, True
         return known
 

@@ -139,3 +139,22 @@ def test_processes_share_what_one_has_compiled(tmp_path):
         for _ in range(2)
     ]
     assert said == ["0\n", "1\n"]
+
+
+@pytest.mark.parametrize("first", ["numba", "hushnet.agents.loss_codes"])
+def test_a_users_compiled_function_calls_ours_first_thing_in_a_process(first, tmp_path):
+    code = f"""
+import {first}
+import numba
+from hushnet.agents.loss_codes import slope_of
+
+@numba.njit
+def mine(score):
+    return slope_of(1, score, 1.0)
+
+print(mine(3.0), slope_of(1, 3.0, 1.0))
+"""
+    (tmp_path / "mine.py").write_text(code)
+    command = [sys.executable, tmp_path / "mine.py"]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    assert said[0] == said[1]

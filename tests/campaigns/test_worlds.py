@@ -22,12 +22,13 @@ from hushnet.simulator.rules.round_messages import release
 from hushnet.simulator.tables.effects import ARRIVAL
 from hushnet.simulator.tables.session_table import AGAIN, ANSWER, ASKED
 from hushnet.simulator.tables.tallies import DELIVERED, LOST, OVERTAKEN
+from hushnet.simulator.world.computing import Computing
 from hushnet.simulator.world.stop_condition import StopCondition
 from hushnet.simulator.world.transport import Transport
 from hushnet.simulator.world.world import World
 
 from ..protocols.worlds import AWAY, BAD, setting_of
-from . import worlds
+from . import mixed_worlds, worlds
 from .world_cases import CASES, NOISY, PROBING, Case, random_setting
 
 EVERYTHING = [*CASES, *PROBING]
@@ -283,3 +284,41 @@ def test_a_planted_mistake_breaks_its_rule(plant, case, availability, rule, monk
     plant(monkeypatch)
     found = {sentence.partition(":")[0] for sentence in planted_in(case, availability)}
     assert rule in found
+
+
+# Worlds that mix everything.
+
+
+@pytest.mark.parametrize("number", [*range(8), 40])
+def test_a_world_that_mixes_everything_is_the_same_on_both_engines_and_counts_right(number, tmp_path):
+    """Seeded; ``python -m tests.campaigns.mixed_worlds`` runs hundreds."""
+    assert mixed_worlds.attempt(random.Random(f"0-{number}"), tmp_path, loud=False)[1] == []
+
+
+def links_take_no_turns(patch):
+    patch.setattr(event_driver.Turns, "take", lambda self, agent, size, now: now)
+
+
+def all_edges_are_open(patch):
+    graph = lambda driver: driver.world.setting.graph  # noqa: E731
+    every = lambda driver, agent: np.ones(len(graph(driver).neighbours(agent.index)), dtype=bool)  # noqa: E731
+    patch.setattr(event_driver.EventDriver, "opened", every)
+
+
+def steps_take_no_time(patch):
+    patch.setattr(Computing, "begin", lambda self, agent, now: 0.0)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "found"),
+    [
+        (links_take_no_turns, "uplink"),
+        (all_edges_are_open, "closed"),
+        (steps_take_no_time, "time of steps"),
+        (a_loss_is_counted_twice, "conservation"),
+    ],
+)
+def test_a_mistake_in_a_world_that_mixes_everything_is_found(mistake, found, tmp_path, monkeypatch):
+    mistake(monkeypatch)
+    cases = (mixed_worlds.attempt(random.Random(f"0-{number}"), tmp_path, loud=False)[1] for number in range(40))
+    assert any(what.startswith(found) for wrong in cases for what in wrong)

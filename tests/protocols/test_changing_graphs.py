@@ -10,6 +10,7 @@ from hushnet.agents.errors import InputError
 from hushnet.protocols.algorithms.ad_psgd import AdPsgd
 from hushnet.protocols.algorithms.decentralised_sgd import DecentralisedSGD
 from hushnet.protocols.algorithms.epidemic_learning import EpidemicLearning
+from hushnet.protocols.algorithms.stochastic_gradient_push import StochasticGradientPush
 from hushnet.simulator.contract import check_contract
 from hushnet.simulator.contract.bench import protocol_parameters, small_setting, small_task
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine, engine_for
@@ -140,11 +141,34 @@ def by_loop(matrices, local_steps=1):
     return x
 
 
+def pushed(matrices):
+    """(n, p) models of algorithm 1 of Assran et al. 2019 on graphs in turn, by column-stochastic matrices."""
+    task = small_task(agents=AGENTS)
+    x, w = np.zeros((AGENTS, task.dimension)), np.ones(AGENTS)
+    for sent in [*matrices, np.zeros((AGENTS, AGENTS))]:
+        z = x / w[:, None]
+        for i in range(AGENTS):
+            shard, own = task.train.shard(i), MU * z[i]
+            if len(shard):
+                own = own + task.loss.slope(shard.features @ z[i], shard.labels) @ shard.features / len(shard)
+            x[i] = x[i] - ALPHA * own
+        shares = (np.eye(AGENTS) + sent) / (1 + sent.sum(axis=0))
+        x, w = shares @ x, shares @ w
+    return z
+
+
 @pytest.mark.parametrize("kind", [kind for kind in CHANGES if kind != "times"])
-@pytest.mark.parametrize("local_steps", [1, 3])
-def test_lossless_rounds_are_algorithm_1_of_epidemic_learning(kind, local_steps):
+@pytest.mark.parametrize(
+    ("protocol", "loop", "fields"),
+    [
+        (EpidemicLearning, by_loop, {}),
+        (EpidemicLearning, by_loop, {"local_steps": 3}),
+        (StochasticGradientPush, pushed, {}),
+    ],
+)
+def test_lossless_rounds_are_algorithm_1_on_graphs_in_turn(kind, protocol, loop, fields):
     network = {"latency": {"kind": "exponential", "mean": 0.7}}
-    world = world_of(kind, network=network, local_steps=local_steps)
+    world = world_of(kind, protocol=protocol, network=network, **fields)
     graph, opened = opening_of(kind, seed=world.setting.draws.seed)
     if opened is None:
         opened = lambda agent, tick, now: graph.opened[graph.edges_of(agent)]  # noqa: E731
@@ -155,7 +179,7 @@ def test_lossless_rounds_are_algorithm_1_of_epidemic_learning(kind, local_steps)
     matrices = [sent_to(graph, opened, tick) for tick in range(int(world.updates.max()))]
     models = world.state.agent["model"].rows
     for agent, count in enumerate(world.updates.tolist()):
-        expected = by_loop(matrices[: count - 1], local_steps)[agent]
+        expected = loop(matrices[: count - 1], **fields)[agent]
         np.testing.assert_allclose(models[agent], expected, rtol=1e-12, atol=1e-14)
     sent = [sum(matrices[tick][:, agent].sum() for tick in range(world.updates[agent])) for agent in range(AGENTS)]
     assert world.traffic.vectors == sum(sent)

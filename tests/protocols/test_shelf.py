@@ -108,6 +108,32 @@ def test_federated_averaging_is_mcmahans_iteration(weighting, local_steps, itera
     assert "batched" in worlds[1].engine
 
 
+def test_the_server_draws_its_clients_anew_for_each_iteration():
+    """Algorithm 1 of McMahan et al. 2017 with C K = 2, replayed with the clients that were sent a model."""
+    task, log = small_task(agents=AGENTS), EventLog()
+    log.woke = lambda world, agent: None
+    sample = GRAPH_CHANGES["sample"].model_validate({"kind": "sample", "peers": 2})
+    given = {"local_steps": 2, "weighting": "rows"}
+    world = run(FederatedAveraging, graph=STAR, stop=Stop(updates=21), log=log, changes=sample, **given)
+    common = [where for _, _, where, _, _, kind, _ in log.of("sent") if kind == "common"]
+    local = [where for _, _, where, _, _, kind, _ in log.of("sent") if kind == "local"]
+    x, rows, drawn = np.zeros(task.dimension), np.diff(task.train.offsets).astype(float), []
+    for number in range(10):
+        chosen = sorted(receiver for _, receiver, tick in common if tick == 2 * number)
+        assert sorted(sender for sender, _, tick in local if tick == 2 * number + 1) == chosen
+        assert len(set(chosen)) == 2
+        drawn.append(tuple(chosen))
+        each = []
+        for agent in (0, *chosen):
+            model = x
+            for _ in range(2):
+                model = model - ALPHA * gradient(task, agent, model)
+            each.append(model)
+        x = np.average(each, axis=0, weights=rows[[0, *chosen]])
+    assert len(set(drawn)) > 3
+    np.testing.assert_allclose(world.protocol.models(world.state)[1], x, rtol=1e-12, atol=1e-14)
+
+
 @pytest.mark.parametrize(("loss", "away"), [(0.0, None), (0.3, OnOff(kind="on_off", online=0.7, mean_down=2.0))])
 def test_one_token_walks_and_carries_gradient_descent_along_its_path(loss, away):
     log, task = EventLog(), small_task(agents=AGENTS)

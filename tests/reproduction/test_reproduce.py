@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 import re
+from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.agents.tasks.datasets import DATASETS
+from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
 from hushnet.simulator.experiment import hire, perform
 from hushnet.simulator.language.loading import load
+from hushnet.simulator.reproduction import reproduce as module
 from hushnet.simulator.reproduction.findings import judged
 from hushnet.simulator.reproduction.judge import Finding, Number, measured
 from hushnet.simulator.reproduction.pages import (
@@ -27,8 +31,15 @@ from hushnet.simulator.reproduction.pages import (
     trivial_predictions,
 )
 from hushnet.simulator.reproduction.papers import Claim, Paper, PaperFigure, papers
-from hushnet.simulator.reproduction.reproduce import Place, finished, judge_paper, reproduce, wanted_seeds, write_page
-from hushnet.simulator.reproduction.reproduction_plan import scenario_of, select
+from hushnet.simulator.reproduction.reproduce import (
+    Place,
+    finished,
+    judge_paper,
+    reproduce,
+    select,
+    wanted_seeds,
+    write_page,
+)
 from hushnet.simulator.reproduction.reproduction_runs import Runs
 from PIL import Image
 
@@ -42,6 +53,7 @@ TINY = (
     "protocols={local: {kind: local}, cd: {kind: coordinate_descent, updates: 2}}",
     "record={activations: 8, metrics: [accuracy]}",
 )
+ABSENT = object()
 PICTURES = ["accuracy-by-size"]
 FIGURES = [(paper, figure) for paper in papers() for figure in paper.figures]
 GAIN = {"name": "gain", "value": "lead('cd', 'local', 'accuracy')", "above": 0.0}
@@ -189,7 +201,7 @@ def looked_at(paper, place):
 def pretended(tmp_path):
     """A figure whose full runs are pretended, and its place."""
     figure, place = tiny_figure(), Place(tmp_path, quick=False)
-    pretend(scenario_of(figure, quick=False), place.runs(figure))
+    pretend(place.scenario(figure), place.runs(figure))
     return figure, place
 
 
@@ -227,12 +239,9 @@ def test_more_seeds_are_those_that_would_decide_and_are_run_once(tmp_path, monke
     """What is undecided below five seeds is run with five; the page is that of all runs then, and so is the next."""
     from hushnet.simulator.reproduction import reproduce as module
 
-    figure = tiny_figure("tiny-fig1")
-    monkeypatch.setattr(
-        module,
-        "scenario_of",
-        lambda figure, *, quick, seeds=0, anew=0: load(figure.scenario, overrides=figure.quick, seeds=seeds or 2),
-    )
+    figure = tiny_figure("tiny-fig1", seeds=2)
+    made = load("bellet2018-fig3", overrides=TINY).source.data
+    monkeypatch.setattr(module, "load", lambda name, **how: load(made if name == "bellet2018-fig3" else name, **how))
     lines, paper = [], tiny_paper(figure, claims=[claim_of(figure, numbers=[{**GAIN, "above": -9.0}])])
     assert reproduce([paper], more_seeds=True, results=tmp_path, say=lines.append) == []
     assert "tiny: more seeds for tiny-fig1 (5)" in lines
@@ -243,17 +252,18 @@ def test_more_seeds_are_those_that_would_decide_and_are_run_once(tmp_path, monke
     assert wanted_seeds(looked_at(paper, Place(tmp_path, quick=False)), [figure]) == {}
 
 
-def test_seeds_are_added_where_they_were_drawn():
-    paper = next(paper for paper in papers() if paper.name == "vanhaesebrouck2017")
-    figures = {figure.name: figure for figure in paper.figures}
-    instances = scenario_of(figures["vanhaesebrouck2017-fig2-right"], quick=False, seeds=12).scenario.seed_pairs()
-    assert [pair[1:] for pair in instances] == [(k, 0) for k in range(12)]
-    plain = scenario_of(figures["vanhaesebrouck2017-fig1"], quick=False, seeds=12).scenario.seed_pairs()
-    assert len(plain) == 12
-    hu = papers()[-1].figures[0]
-    assert [pair[1:] for pair in scenario_of(hu, quick=False, seeds=7).scenario.seed_pairs()] == [
-        (0, k) for k in range(7)
-    ]
+@pytest.mark.parametrize(
+    ("name", "drawn"),
+    [
+        ("vanhaesebrouck2017-fig2-right", [(k, 0) for k in range(12)]),
+        ("vanhaesebrouck2017-fig1", [(k, k) for k in range(12)]),
+        ("hu2019-fig1", [(0, k) for k in range(12)]),
+    ],
+)
+def test_seeds_are_added_where_they_were_drawn(tmp_path, name, drawn):
+    figure = next(figure for _, figure in FIGURES if figure.name == name)
+    added = Place(tmp_path, quick=False).scenario(figure, seeds=12).scenario.seed_pairs()
+    assert [pair[1:] for pair in added] == drawn
 
 
 def test_seeds_that_are_raised_are_run_apart_and_the_verdicts_that_move_are_listed(tmp_path):
@@ -276,11 +286,27 @@ def test_seeds_that_are_raised_are_run_apart_and_the_verdicts_that_move_are_list
     assert [pair[1:] for pair in drawn["vanhaesebrouck2017-fig1"]] == [(100 + k, 100 + k) for k in range(10)]
 
 
-def test_runs_of_a_changed_scenario_are_not_taken_for_the_figures(pretended):
+@pytest.mark.parametrize(
+    ("part", "changes", "counted"),
+    [
+        (None, {}, True),
+        (None, {"observers": ABSENT}, True),
+        ("task", {"loss": ABSENT, "label_noise": ABSENT}, True),
+        ("task", {"label_noise": 0.25}, False),
+        ("task", {"no_more": 1}, False),
+    ],
+)
+def test_runs_count_as_run_if_with_todays_defaults_they_are_the_figures(pretended, monkeypatch, part, changes, counted):
+    """As those of a version without some fields; but not with another value, or a field that there is no more."""
     figure, place = pretended
-    assert finished(figure, place) is not None
-    pretend(load("bellet2018-fig3", overrides=["stop.updates=3"]), place.runs(figure))
-    assert finished(figure, place) is None
+    there = load_all(place.runs(figure))
+    manifests = [deepcopy(manifest) for manifest in there.manifests]
+    for manifest in manifests:
+        fields = manifest["scenario"][part] if part else manifest["scenario"]
+        assert all(fields.pop(name, ABSENT) != value for name, value in changes.items())
+        fields |= {name: value for name, value in changes.items() if value is not ABSENT}
+    monkeypatch.setattr(module, "load_all", lambda _: replace(there, manifests=manifests))
+    assert (finished(figure, place) is not None) == counted
 
 
 def test_a_figure_without_its_data_is_not_run_and_its_rows_say_what_it_needs(tmp_path):
@@ -471,11 +497,11 @@ class StillRuns(PretendedRuns):
 
 
 @pytest.mark.parametrize(("paper", "figure"), FIGURES, ids=[figure.name for _, figure in FIGURES])
-def test_every_figure_has_a_shipped_scenario_whose_records_decide_all_its_claims(paper, figure):
+def test_every_figure_has_a_shipped_scenario_whose_records_decide_all_its_claims(tmp_path, paper, figure):
     """With pretended numbers, full and quick: nothing that a claim needs is missing from the scenario."""
     sizes = []
     for quick in (False, True):
-        loaded = scenario_of(figure, quick=quick)
+        loaded = Place(tmp_path, quick).scenario(figure)
         sizes.append(len(loaded.points) * len(loaded.scenario.seed_pairs()))
         collection = pretended_collection(load(figure.scenario, overrides=figure.quick if quick else (), seeds=2))
         for claim in paper.claims_about(figure):

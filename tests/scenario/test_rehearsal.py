@@ -1,12 +1,19 @@
 """What drawing or the engine would refuse after all runs is refused by ``check``, and by ``run`` before the first."""
 
 import importlib
+import itertools
 import re
 
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.api import run
 from hushnet.simulator.cli import main
+from hushnet.simulator.figures.facets import plots
+from hushnet.simulator.language.figure_parameters import Figure
+from hushnet.simulator.language.loading import load
+from hushnet.simulator.limits.rehearsal import is_plain_curve, made_up, recorded
+from hushnet.simulator.metrics import METRICS
+from hushnet.simulator.metrics.costs import LABELS
 
 BASE = """\
 schema: 1
@@ -104,3 +111,17 @@ def test_what_is_there_already_needs_no_rehearsal(tmp_path, monkeypatch):
     run(scenario, out=tmp_path / "out")
     with pytest.raises(InputError, match="rehearsed"):
         run({**scenario, "figures": [{"y": "accuracy", "x": "updates"}]}, out=tmp_path / "out")
+
+
+def test_a_curve_that_is_not_rehearsed_would_not_have_been_refused():
+    loaded, plain = load("async-variants"), 0
+    protocols, resolve = loaded.scenario.protocols, loaded.code.protocol
+    known = {key: recorded(resolve(given.kind), given, loaded.scenario.traced()) for key, given in protocols.items()}
+    made = made_up(loaded, known)
+    for y, x, shown in itertools.product(METRICS, LABELS, (None, *([key] for key in protocols))):
+        for statistic in ("", *METRICS[y].statistics, "none of them"):
+            figure = Figure.model_validate({"y": y, "x": x, "protocols": shown, "statistic": statistic})
+            if is_plain_curve(loaded.scenario, figure, known):
+                plain += 1
+                assert plots(made, figure.model_dump())
+    assert plain > 50

@@ -138,7 +138,7 @@ class EventDriver(Driver):
         setting, self._opening = world.setting, None
         if setting.changes is not None:
             given = setting.graph, setting.task.ids, world.numbers, setting.draws, setting.base
-            self._opening = setting.changes.build(*given)
+            self._opening = world.step_tables.opening = setting.changes.build(*given)
         self.transport.set_limits(world.setting.stop, record=world.recorded_steps, compiled=False)
 
     @override
@@ -345,6 +345,8 @@ class EventBroadcasts(EventDriver):
                 transport.ledger.commit(sent.release, sent.vector)
                 transport.remember(agent, sent, agent.tick)
                 self._send_copies(agent, sent, edges)
+            else:
+                transport.withheld.add((agent.index, sent.kind))
 
     def _send_copies(self, agent: Agent, sent: Sent, edges: NDArray[np.int64]) -> None:
         """Send a copy over each of some edges; with draws of its own where one was sent at the same tick."""

@@ -175,6 +175,8 @@ class EventRounds(EventDriver):
                 self.draw_together(agent, np.array(over), kind, self.transport.size(sent.kind, len(sent.vector)))
                 said.append((kind, row, len(edges), len(edges) + len(over)))
                 edges += over
+            else:
+                self.transport.withheld.add((agent.index, sent.kind))
         self.transport.tables.agents.silent[agent.index] = agent.silent
         self._change(say_all, agent.index, said, edges)
 

@@ -97,9 +97,9 @@ def _drawn_twice(plant):
     """Coordinate descent releases two draws under one release: the mean of both, which is less noisy."""
 
     def change(perturb):
-        def other(self, vector, *, rng):
-            first = perturb(self, vector, rng=rng)
-            return first if self.scale == 0 else (first + perturb(self, vector, rng=rng)) / 2
+        def other(self, vector, **how):
+            first = perturb(self, vector, **how)
+            return first if self.scale == 0 else (first + perturb(self, vector, **how)) / 2
 
         return other
 

@@ -284,8 +284,8 @@ def gradient_clipped_after_the_noise(plant):
     clipping(plant, lambda _: lambda model, shard, loss, ridge, norm, bound: local_gradient(model, shard, loss, ridge))
 
     def change(perturb):
-        def other(self, vector, *, rng):
-            noisy = perturb(self, vector, rng=rng)
+        def other(self, vector, **how):
+            noisy = perturb(self, vector, **how)
             return noisy * (1.0 / max(1.0, float(np.linalg.norm(noisy)))) if self.scale else noisy
 
         return other
@@ -329,8 +329,8 @@ def mixed_before_the_noise(plant):
         def other(self, me):
             noises = []
 
-            def noted(release, vector, *, rng):
-                noisy = perturb(release, vector, rng=rng)
+            def noted(release, vector, **how):
+                noisy = perturb(release, vector, **how)
                 noises.append((me.updates + 1) * (noisy - vector))
                 return noisy
 
@@ -356,8 +356,8 @@ def sent_before_the_noise(plant):
         def other(self, me):
             noises = []
 
-            def later(release, vector, *, rng):
-                noises.append(perturb(release, np.zeros_like(vector), rng=rng))
+            def later(release, vector, **how):
+                noises.append(perturb(release, np.zeros_like(vector), **how))
                 return vector
 
             perturb = Release.perturb

@@ -45,7 +45,7 @@ def _streams(plant, change):
     """Change what streams of planned steps begin with: ``change(ticks, numbers)``."""
 
     def around(begin):
-        return lambda ticks, numbers, reactions: begin(*change(ticks, numbers), reactions)
+        return lambda ticks, numbers, *more: begin(*change(ticks, numbers), *more)
 
     plant.around(plan_source, "beginnings", around)
 

@@ -22,7 +22,11 @@ def test_there_are_at_least_60_mistakes_and_five_of_each_kind():
     assert {kind: counts[kind] for kind in KINDS if counts[kind] < 5} == {}
 
 
-@pytest.mark.parametrize("name", LIST)
+WIDER = {"planned-noise-shared-by-a-batch"}
+"""Mistakes that show in batches of several agents only, which the contract makes and these worlds do not."""
+
+
+@pytest.mark.parametrize("name", sorted(set(LIST) - WIDER))
 def test_a_mistake_changes_what_a_run_does(name):
     mutation = LIST[name]
     usual = _usual(mutation.case, mutation.form)
@@ -30,6 +34,7 @@ def test_a_mistake_changes_what_a_run_does(name):
     with planted(mutation.plant):
         changed = seen(CASES[mutation.case], mutation.form)
     assert changed != usual
+    assert "TypeError" not in str(changed[0]), "what is planted is no program any more"
 
 
 def test_mistakes_are_taken_out_again():

@@ -225,6 +225,8 @@ def _statistics(loaded: LoadedScenario) -> dict[str, set[str]]:
         unknown = figure.y not in METRICS or not METRICS[figure.y].statistics or figure.statistic.startswith(BIN)
         if unknown and figure.statistic:
             found.setdefault(figure.y, set()).add(figure.statistic)
+        if figure.x in METRICS and not METRICS[figure.x].statistics:
+            found.setdefault(figure.x, set()).add("worst")  # which a frontier shows
     return found
 
 

@@ -61,4 +61,5 @@ NOTE, PLACE, RANK, TICK, KIND, ROW, SIZE, TAKEN, NEWEST, NOTE_COLUMNS = range(10
 directed edge to the sender, or who wakes; rank is the order of sending; kind is one by its number, beyond all kinds of
 the protocol for a copy without numbers, and -1 - number for an acknowledgement of that kind; row is -1 where there are
 no numbers; taken says that a copy is not lost, or finds its receiver up. An arrival has no tick, kind, row and size,
-and the rank and place that the copy was sent with. A step has the rank of the last message that was sent before it."""
+and the rank and place that the copy was sent with. A step has the rank of the last message that was sent before it; if
+it took time, its delay is how long ago it began, and its size the rank of the last message before that."""

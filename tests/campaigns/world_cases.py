@@ -131,7 +131,7 @@ CASES = [
     Case("model_propagation", {"closed_form": True}),
     Case("muffliato", {}),
     Case("muffliato", {"gossip": "simple", "schedule": "async", "privacy": {**GAUSSIAN, "updates": 1}}),
-    Case("muffliato", {"gossip": "simple", "privacy": {**TARGET, "updates": 1}, **PATIENT}),
+    Case("muffliato", {"gossip": "simple", "privacy": {**TARGET, "updates": 1}, "shared_noise": 2.0, **PATIENT}),
     Case("model_propagation", {"privacy": {**GAUSSIAN, "updates": 1}}),
     Case("model_propagation", {"privacy": {**TARGET, "updates": 1}, "schedule": "async"}),
     Case("ad_psgd"),

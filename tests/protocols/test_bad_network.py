@@ -70,7 +70,7 @@ CASES = [
     Case("model_propagation", {"privacy": RELEASED_ONCE}),
     Case("model_propagation", {"schedule": "rounds"}),
     Case("muffliato", {}),
-    Case("muffliato", {"gossip": "simple", "schedule": "async", "privacy": RELEASED_ONCE}),
+    Case("muffliato", {"gossip": "simple", "schedule": "async", "privacy": RELEASED_ONCE, "shared_noise": 2.0}),
     Case("collaborative_admm", {}),
     Case("collaborative_admm", {"schedule": "rounds"}),
     Case("consensus_admm", {}),

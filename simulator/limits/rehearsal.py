@@ -91,7 +91,8 @@ def rehearse(loaded: LoadedScenario) -> None:
     """
     scenario = loaded.scenario
     check_exchanges(loaded)
-    figures = [each for each in enumerate(scenario.figures) if not _of_one_run(each[1])]
+    of_one_run = {name for name, kind in FIGURE_KINDS.items() if kind.shows in ("messages", "observers")} | {"portrait"}
+    figures = [each for each in enumerate(scenario.figures) if each[1].drawn_as not in of_one_run]
     if not figures and scenario.target is None:
         return
     from ..analysis.targets import reached
@@ -211,11 +212,6 @@ def _per_agent(loaded: LoadedScenario) -> list[str]:
     traced = loaded.scenario.traced()
     found = names_of(lambda metric: metric.per_agent is not None and (metric.unasked or metric.name in traced))
     return [name for name in found if name not in ("samples", "degree", "updates")]
-
-
-def _of_one_run(figure: Figure) -> bool:
-    """Say if a figure shows a graph, messages or observers, which only a run has."""
-    return FIGURE_KINDS[figure.drawn_as].shows in ("messages", "observers") or figure.drawn_as == "portrait"
 
 
 def _check_fonts(scenario: Scenario) -> None:

@@ -233,7 +233,7 @@ class World:
         graph = self.setting.graph
         if self.sessions is None:
             return np.ones(len(graph.heads), dtype=bool)
-        called = sessions.called_edges(self.sessions)
+        called = self.sessions.sessions[:, sessions.TICK] >= 0
         return ~(called | called[graph.reverse])
 
     @property

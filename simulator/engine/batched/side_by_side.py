@@ -62,9 +62,9 @@ class StepsSideBySide(BatchMaker):
         for part in parts:
             _check_alike(part, first)
         self.tables = JoinedTables([part.tables for part in parts])
-        self._noise = NoiseColumns.joined([part.charges for part in parts])
+        self.noise = NoiseColumns.joined([part.charges for part in parts])
         seeds, numbers = (np.concatenate([getattr(p.source, name) for p in parts]) for name in ("seeds", "numbers"))
-        self.source = PlanSource(self.tables, self._noise, seeds, numbers)
+        self.source = PlanSource(self.tables, self.noise, seeds, numbers)
         self._agents = np.cumsum([0, *(part.tables.graph.agents for part in parts)])[:-1]
         self._edges = np.cumsum([0, *(len(part.tables.graph.heads) for part in parts)])[:-1]
         self.plan = self._declared()
@@ -75,11 +75,6 @@ class StepsSideBySide(BatchMaker):
     @override
     def run(self) -> Any:
         return SimpleNamespace(pool=self._pool, versions=_Versions(self._parts))
-
-    @property
-    @override
-    def noise(self) -> NoiseColumns:
-        return self._noise
 
     @property
     def full_after(self) -> float:

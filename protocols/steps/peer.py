@@ -16,11 +16,12 @@ from typing_extensions import override
 
 from ...agents.inbox import Inbox, Message
 from ...agents.losses import Loss, local_gradient
+from ...agents.optimisation.compiled_sums import read_only
 from ...agents.tables import Shard
 from ..privacy.mechanisms import Release
 from .declarations import POST_PROCESSING, UNPERTURBED
 from .record import One
-from .step_tables import OWN, SAMPLING, StepSource, StepTables, read_only
+from .step_tables import OWN, SAMPLING, StepSource, StepTables
 
 Array = NDArray[np.float64]
 
@@ -54,30 +55,16 @@ class Peer(One):
 
     Parameters
     ----------
-    tables : StepTables
-    agent : int
-    inbox : Inbox
-    ledger : Purse
-    shard : Shard
-        The agent's own rows.
-    stream : callable
-        ``stream(purpose, agent, tick)`` gives a random stream.
+    source : PeerSource
+        Its own.
     """
 
     source_: PeerSource
 
-    def __init__(
-        self,
-        tables: StepTables,
-        agent: int,
-        inbox: Inbox,
-        ledger: Purse,
-        *,
-        shard: Shard,
-        stream: Callable[[str, int, int], np.random.Generator],
-    ) -> None:
-        super().__init__(tables, PeerSource(tables, self, agent, inbox, ledger, shard=shard, stream=stream))
-        self.__dict__.update(messages=[], own_=agent)
+    def __init__(self, source: PeerSource) -> None:
+        super().__init__(source.tables, source)
+        source.serve(self)
+        self.__dict__.update(messages=[], own_=source.agent)
         self.open_({}, 0, -1, 0.0)
 
     def open_(self, messages: Mapping[str, str], updates: int, tick: int, now: float, *, acts: bool = False) -> None:
@@ -257,8 +244,6 @@ class PeerSource(StepSource):
     Parameters
     ----------
     tables : StepTables
-    peer : Peer
-        Its record.
     agent : int
     inbox : Inbox
     ledger : Purse
@@ -276,7 +261,6 @@ class PeerSource(StepSource):
     def __init__(
         self,
         tables: StepTables,
-        peer: Any,
         agent: int,
         inbox: Inbox,
         ledger: Purse,
@@ -285,10 +269,14 @@ class PeerSource(StepSource):
         stream: Callable[[str, int, int], np.random.Generator],
     ) -> None:
         self.tables, self.agent, self.inbox, self.ledger, self.data = tables, agent, inbox, ledger, shard
-        self._peer, self.make_stream = ref(peer), stream  # weakly: a million records are not to wait for each other
+        self.make_stream = stream
         self._slots, self._count, self.forms = tables.graph.edges_of(agent), 1, tables.forms
         self._known = self._known_before = dict.fromkeys(tables.names.kinds, np.int64(-1))
         self.begin(-1)
+
+    def serve(self, peer: Peer) -> None:
+        """Serve a record, which is known weakly: a million records are not to wait for each other."""
+        self._peer = ref(peer)
 
     def look(self) -> None:
         """Note what is known at a step, and what was at the step before."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ...agents.blocks import State
 from ...agents.graph import Graph
 from ...agents.loss_codes import UNKNOWN, code_of
+from ...agents.optimisation.compiled_sums import read_only
 from ...agents.tables import Shard
 from .attackers import Attackers
 from .kernels import NORMS
@@ -148,13 +149,6 @@ class StepTables:
         """The block that stands for what was never heard, by kind; None for zeros."""
         messages = self.names.layout.messages.items()
         return {kind: what.mirrors if self.unheard_is_own else None for kind, what in messages}
-
-
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A contiguous read-only view: kernels are compiled once for arrays that nobody writes."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
 
 
 Ranks = NDArray[np.int64]

@@ -24,11 +24,12 @@ from ....agents.blocks import State
 from ....agents.errors import HushnetError
 from ....agents.graph import Graph
 from ....agents.loss_codes import UNKNOWN
+from ....agents.optimisation.compiled_sums import read_only
 from ....agents.tables import Shard
 from ....protocols.steps.record import loaders_of
 from ....protocols.steps.step_charges import NoiseColumns
 from ....protocols.steps.step_names import Names
-from ....protocols.steps.step_tables import StepTables, read_only
+from ....protocols.steps.step_tables import StepTables
 from ...network.randomness import quantise
 from ...world.step_form import Rewind
 from ..driver import Driver

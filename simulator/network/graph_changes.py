@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from ...agents.errors import InputError
 from ...agents.graph import Graph
-from ...agents.input_files import beside, number, read_rows, shown
+from ...agents.input_files import beside, read_values
 from ...agents.kinds import KindOf
 from ...agents.parameters import LONGEST, Parameters, Positive, Size
 
@@ -260,24 +260,20 @@ class EdgeTimes(GraphChanges):
         """The stretches of time that the file lists by directed edge."""
         from .randomness import quantise  # loads the compiler, which reading results does without
 
-        where, position = (*WHERE, "path"), {str(name): index for index, name in enumerate(ids)}
-        place = {ends: edge for edge, ends in enumerate(zip(graph.tails.tolist(), graph.heads.tolist(), strict=True))}
+        where, file = (*WHERE, "path"), beside(base, self.path)
+        ends = zip(graph.tails.tolist(), graph.heads.tolist(), strict=True)
+        place: dict[tuple[int, ...], int] = {link: edge for edge, link in enumerate(ends)}
         listed: dict[int, list[tuple[float, float]]] = {}
-        for line, row in read_rows(beside(base, self.path), ("source", "target", "from", "until"), where):
-            for name in (row["source"], row["target"]):
-                if name not in position:
-                    raise InputError(f"{line}: {shown(name)} is not the id of an agent of this task", field=where)
-            first, last = (number(row[name], line, name, where) for name in ("from", "until"))
+        for line, link, (first, last) in read_values(file, ids, ("source", "target"), ("from", "until"), where):
             if not 0 <= first < last <= LONGEST:
                 raise InputError(
                     f"{line}: from {first!r} must be at least 0 and below until, {last!r}, at most {LONGEST}",
                     field=where,
                 )
-            edge = place.get((position[row["source"]], position[row["target"]]))
+            edge = place.get(link)
             if edge is None or not graph.opened[edge]:
-                raise InputError(
-                    f"{line}: the graph has no edge from {row['source']!r} to {row['target']!r}", field=where
-                )
+                source, target = (str(ids[agent]) for agent in link)
+                raise InputError(f"{line}: the graph has no edge from {source!r} to {target!r}", field=where)
             for one in (edge,) if graph.directed else (edge, int(graph.reverse[edge])):
                 listed.setdefault(one, []).append((quantise(first), quantise(last)))
         if not listed:

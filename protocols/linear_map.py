@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..agents.graph import Graph
 from .privacy.mechanisms import Release
 
 START = -1
@@ -39,6 +41,62 @@ class LinearStep:
     drawn: Mapping[str, float] = field(default_factory=dict)
 
 
+@final
+class SharedNoise:
+    """Gaussian noise that two neighbours draw from a seed of theirs: one adds it to its value, the other subtracts it.
+
+    Its sum over all agents is zero. Who knows neither seed nor draws cannot tell it from other noise; both ends know it
+    (DECOR, Allouah et al. 2024, arXiv 2405.01031, section 3).
+
+    Parameters
+    ----------
+    graph : Graph
+    scales : (n,) float64
+        Standard deviation that each agent asks for, >= 0; a pair has the larger one of its ends.
+    width : int
+        Numbers of a value.
+    lost : float
+        Probability with which a pair has failed to exchange its seed and has no such noise, in [0, 1).
+    stream : callable
+        ``stream(purpose, agent)`` gives the random stream of an agent before time 0.
+
+    Attributes
+    ----------
+    pairs : (K, 2) int64
+        Who adds and who subtracts.
+    scales : (K,) float64
+    given : dict of int to (width,) float64
+        What `added` has returned to each agent.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        scales: NDArray[np.float64],
+        width: int,
+        *,
+        lost: float,
+        stream: Callable[[str, int], np.random.Generator],
+    ) -> None:
+        found: list[tuple[int, int]] = []
+        self._sums = np.zeros((graph.agents, width))
+        for one in range(graph.agents):
+            rng = stream("shared noise", one)
+            for other in graph.neighbours(one)[graph.neighbours(one) > one].tolist():
+                known, drawn = rng.random() >= lost, rng.standard_normal(width)
+                if known:
+                    found.append((one, other))
+                    self._sums[[one, other]] += np.outer([1.0, -1.0], max(scales[one], scales[other]) * drawn)
+        self.pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
+        self.scales = scales[self.pairs].max(axis=1, initial=0.0)
+        self.given: dict[int, NDArray[np.float64]] = {}
+
+    def added(self, agent: int, value: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add the noise of all of an agent's pairs to its value, which is then released with noise of its own."""
+        self.given[agent] = value + self._sums[agent]
+        return self.given[agent]
+
+
 @dataclass(frozen=True)
 class LinearMap:
     """Linear map from released values to all that is sent.
@@ -60,9 +118,12 @@ class LinearMap:
     sent : mapping of str to str
         By kind of message, the block that it carries after the step (and after the start, if that sends it); there is
         one kind.
+    shared : SharedNoise, optional
+        Noise that values released at starts have beside that of their releases; by default none.
     """
 
     released: Callable[[int, int], Release | None]
     start: Mapping[str, float]
     step: Callable[[int, NDArray[np.bool_]], LinearStep]
     sent: Mapping[str, str]
+    shared: SharedNoise | None = None

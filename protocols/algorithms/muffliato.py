@@ -9,6 +9,12 @@ gamma                       2 (1 - sqrt(l (1 - l/4))) / (1 - l/2)^2 with the spe
                             ``gossip: chebyshev``, 1 for ``gossip: simple``
 ==========================  =====================================================================================
 
+With ``shared_noise`` neighbours draw noise from a seed that they share, which one adds to its value and the other
+subtracts (DECOR, Allouah et al. 2024, arXiv 2405.01031, for one value an agent): it hides values and leaves the mean of
+all as it is. The ledger counts each agent's own noise alone, which holds against whoever knows all seeds; ``observers``
+have what their own seeds tell. Noise of an agent that never joins stays in the mean, and so does noise whose other half
+does not arrive; a seed that was not exchanged (``seeds_lost``) hides nothing and harms nobody's accuracy.
+
 Everybody's epsilon is that of the one release. What a single agent learns of another is less the further they are
 apart, for noises of others are mixed in: ``observers`` of a scenario computes it for what the network delivered.
 
@@ -27,11 +33,11 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import model_validator
+from pydantic import Field, model_validator
 from typing_extensions import override
 
 from ...agents.blocks import State
@@ -39,12 +45,12 @@ from ...agents.errors import FieldError
 from ...agents.graph import Graph
 from ...agents.losses import clipped_gradient, local_gradient
 from ...agents.objectives.average_objective import SquaredErrorOfAverage
-from ...agents.parameters import Positive, Size
+from ...agents.parameters import NotNegative, Positive, Size
 from ...agents.tables import Shard
 from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, Traits
 from ..invariants import Declared, told_is_kept
-from ..linear_map import START, LinearMap, LinearStep
-from ..noise import GradientNoise, check_all_rows
+from ..linear_map import START, LinearMap, LinearStep, SharedNoise
+from ..noise import GradientNoise, active, check_all_rows
 from ..privacy.budget import Privacy
 from ..privacy.mechanisms import Release
 from ..schedule import AsyncSchedule
@@ -66,6 +72,10 @@ class MuffliatoParameters(ProtocolParameters):
     """Whether a round mixes once (``simple``), or with the momentum of algorithm 1 (``chebyshev``)."""
     rounds: Size | None = None
     """Messages that an agent sends before it falls silent; as long as the run lasts by default."""
+    shared_noise: NotNegative = 0.0
+    """Deviation of the noise that two neighbours share, which cancels in the mean, over that of their own noise."""
+    seeds_lost: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Probability with which two neighbours have failed to exchange their seed, and have no noise in common."""
     privacy: Privacy | None = None
     """Noise on the agents' values, for one release: ``updates`` is 1 or left out."""
 
@@ -75,6 +85,10 @@ class MuffliatoParameters(ProtocolParameters):
             raise FieldError("has momentum over rounds; with schedule: async use simple", "gossip")
         if self.privacy is not None and self.privacy.updates not in (None, 1):
             raise FieldError("must be 1: a value is released once", "privacy", "updates")
+        if self.shared_noise > 0 and not active(self.privacy):
+            raise FieldError("is a multiple of the own noise, so it needs privacy with noise", "shared_noise")
+        if self.seeds_lost > 0 and self.shared_noise == 0:
+            raise FieldError("is of seeds for shared_noise, which is 0", "seeds_lost")
         return self
 
     @property
@@ -119,6 +133,16 @@ class Muffliato(Protocol):
         self.gamma = momentum(self.problem.graph, self.weights) if self.parameters.gossip == "chebyshev" else 1.0
         self.noise = GradientNoise(self.parameters.privacy, self.problem.task)
         self.releases: dict[int, Release] = {}
+        self.shared = self._shared_noise()
+
+    def _shared_noise(self) -> SharedNoise | None:
+        given, stream = self.parameters, self.problem.stream
+        if given.shared_noise == 0 or stream is None:
+            return None
+        own = np.where(self.problem.task.train.counts > 0, self.noise.scales()[:, 0], 0.0)
+        width = self.problem.task.dimension
+        scales = given.shared_noise * own
+        return SharedNoise(self.problem.graph, scales, width, lost=given.seeds_lost, stream=stream)
 
     def layout(self) -> Layout:
         """The model and the one before; one broadcast kind."""
@@ -129,6 +153,8 @@ class Muffliato(Protocol):
         """Release the value x_v once; nothing is sent yet."""
         self.releases[me.agent] = release = self.noise.release(me)
         value = self._gradient(me.data)
+        if self.shared is not None:
+            value = self.shared.added(me.agent, value)
         me.reserve(release)
         noisy = release.perturb(value, rng=me.stream("noise"))
         me.disclose(release)
@@ -173,7 +199,7 @@ class Muffliato(Protocol):
             return LinearStep({"model": own, "before": {"model": 1.0}}, {"model": weights})
 
         alpha = -self.parameters.step_size
-        return LinearMap(released, {"model": alpha, "before": alpha}, step, {"model": "model"})
+        return LinearMap(released, {"model": alpha, "before": alpha}, step, {"model": "model"}, self.shared)
 
     def models(self, state: State) -> Array:
         """Every agent's estimate of the average."""

@@ -89,6 +89,12 @@ def _values(world: World, view: LinearView, recording: Recording) -> Array:
                 f"{name}: its linear_map states {_words(release)} for {_place(number)} of {recording.agent(agent)}, "
                 f"which has drawn {', '.join(was) or 'none'}"
             )
+        shared = view.declared.shared
+        if shared is not None and number == START and not np.array_equal(draws[0].exact, shared.given.get(agent, ())):
+            raise ContractViolation(
+                f"{name}: {recording.agent(agent)} releases another value than that to which its shared noise was "
+                "added; give release.perturb what SharedNoise.added returns"
+            )
         values[column] = draws[0].noisy
     for (agent, number), draws in drawn.items():
         if draws:

@@ -94,7 +94,9 @@ def _draw_lanes(axes: Axes, log: Frame, lanes: dict[str, int]) -> None:
         bar = {"height": 0.26, "left": start, "color": "#d9d9d9", "edgecolor": "#999999", "hatch": "////"}
         axes.barh(lanes[agent], end - start, linewidth=0.3, zorder=1.2, **bar)
     steps = log[log["what"] == "step"]
-    axes.plot(steps["start"], steps["agent"].map(lanes), "|", color="black", markersize=6, markeredgewidth=1, zorder=4)
+    own = steps["agent"].map(lanes)
+    axes.hlines(own, steps["start"], steps["end"], color="black", linewidth=2, zorder=1.5)
+    axes.plot(steps["end"], own, "|", color="black", markersize=6, markeredgewidth=1, zorder=4)
 
 
 def _arrow(axes: Axes, message: Any, lanes: dict[str, int], colour: str, window: tuple[float, float]) -> None:

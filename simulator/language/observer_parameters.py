@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from ...agents.parameters import Id, Parameters
 from .names import given
 
-EVERYONE, NEIGHBOURS, AGENTS = "everyone", "neighbours", "agents"
+EVERYONE, EAVESDROPPER, NEIGHBOURS, AGENTS = "everyone", "eavesdropper", "neighbours", "agents"
 
 
 class ObservingParty(Parameters):
@@ -35,15 +35,17 @@ class ObservingParty(Parameters):
         return self
 
 
-Against = Annotated[list[Literal["everyone", "neighbours", "agents"] | ObservingParty], Field(min_length=1)]
+Group = Literal["everyone", "eavesdropper", "neighbours", "agents"]
+Against = Annotated[list[Group | ObservingParty], Field(min_length=1)]
 
 
 class ObserverParameters(Parameters):
     """Observers against whom an agent's epsilon is computed, on what the network delivered."""
 
     against: Against = Field(default=[EVERYONE])
-    """``everyone`` on the wire; all ``neighbours`` of an agent together; all other ``agents``, each by itself; or
-    ``{agent: name}``, ``{coalition: [names]}``, ``{share: 0.1}``, ``{link: [name, name]}``."""
+    """``everyone`` on the wire, who may know all seeds of agents; an ``eavesdropper`` on all links, who knows no seed;
+    all ``neighbours`` of an agent together; all other ``agents``, each by itself; or ``{agent: name}``,
+    ``{coalition: [names]}``, ``{share: 0.1}``, ``{link: [name, name]}``."""
     heard: Literal["delivered", "sent"] = "delivered"
     """What observers hear: messages that arrived while their receiver was up, or whatever was sent to them or over
     their link, also what was lost."""

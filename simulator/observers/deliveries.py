@@ -47,6 +47,8 @@ class Deliveries:
     step_time : (W,) float64
     step_place : (W,) int64
         Place among all events.
+    read_place : (W,) int64
+        Place of what it reads: that of its begin, where steps take time.
     sender, receiver, slot, kind, sent_tick, order : (C,) int64
         Of each copy; the slot is the receiver's directed edge to the sender, the kind a rank.
     sent, arrived : (C,) float64
@@ -65,6 +67,7 @@ class Deliveries:
     number: Ranks
     step_time: Times
     step_place: Ranks
+    read_place: Ranks
     sender: Ranks
     receiver: Ranks
     slot: Ranks
@@ -144,12 +147,16 @@ def deliveries_of(world: World, log: MessageLog) -> Deliveries:
     fate, arrived = np.concatenate([np.zeros(len(told), np.int64), fate]), np.concatenate([told["time"], arrived])
     count, landed = len(slot), np.isfinite(arrived)
     # All events in order of time; at one instant, by the order of messages.
-    instants = np.concatenate([times[steps, 0], sent, arrived])
-    ranks = np.concatenate([notes[steps, columns.RANK] + STEPS, order, np.where(order < 0, order, order + ARRIVES)])
+    took = times[steps, 1]
+    before = np.where(took > 0, notes[steps, columns.SIZE], notes[steps, columns.RANK])
+    instants = np.concatenate([times[steps, 0], times[steps, 0] - took, sent, arrived])
+    arrives = np.where(order < 0, order, order + ARRIVES)
+    ranks = np.concatenate([notes[steps, columns.RANK] + STEPS, before + STEPS, order, arrives])
     places = np.empty(len(instants), dtype=np.int64)
     places[np.lexsort((ranks, instants))] = np.arange(len(instants))
-    by_place = np.argsort(places[: len(steps)])
-    steps, step_place = steps[by_place], np.sort(places[: len(steps)])
+    step_places, read_places, sent_places, arrived_places = np.split(places, np.cumsum([len(steps)] * 2 + [count]))
+    by_place = np.argsort(step_places)
+    steps, step_place, read_place = steps[by_place], step_places[by_place], read_places[by_place]
     agent, tick = notes[steps, columns.PLACE], notes[steps, columns.TICK]
     sender = graph.heads[slot]
     sent_tick = np.concatenate([np.full(len(told), -1), notes[copies, columns.TICK]])
@@ -164,6 +171,7 @@ def deliveries_of(world: World, log: MessageLog) -> Deliveries:
         number=_numbers(agent, graph.agents),
         step_time=times[steps, 0],
         step_place=step_place,
+        read_place=read_place,
         sender=sender,
         receiver=graph.tails[slot],
         slot=slot,
@@ -172,8 +180,8 @@ def deliveries_of(world: World, log: MessageLog) -> Deliveries:
         order=order,
         sent=sent,
         arrived=arrived,
-        sent_place=places[len(steps) : len(steps) + count],
-        arrived_place=np.where(landed, places[len(steps) + count :], -1),
+        sent_place=sent_places,
+        arrived_place=np.where(landed, arrived_places, -1),
         fate=fate,
         made_by=np.concatenate([of_told, of_sent]),
         read_by=np.full(count, NOBODY),
@@ -258,8 +266,8 @@ def _reads(world: World, all_of: Deliveries) -> Ranks:
 
 def _next_steps(all_of: Deliveries, copies: Ranks) -> Ranks:
     """First step of the receiver after the arrival of each of some copies; `NOBODY` where there is none."""
-    events = len(all_of.step_place) + 2 * len(all_of.sent) + 1
-    keys = all_of.agent * events + all_of.step_place
+    events = 2 * (len(all_of.step_place) + len(all_of.sent)) + 1
+    keys = all_of.agent * events + all_of.read_place
     order = np.argsort(keys)
     places = np.searchsorted(keys[order], all_of.receiver[copies] * events + all_of.arrived_place[copies])
     found = np.append(order, NOBODY)[places]
@@ -320,7 +328,7 @@ def _reads_with_patience(all_of: Deliveries, patience: float, graph: Any, silent
         number, edges, due = int(all_of.tick[w]), graph.edges_of(agent), float(before[agent]) + patience
         in_time = all(is_in_time(slot, number, due) for slot in range(edges.start, edges.stop))
         for slot in range(edges.start, edges.stop):
-            there = [one for one, kept in held[slot].items() if kept.place < all_of.step_place[w]]
+            there = [one for one, kept in held[slot].items() if kept.place < all_of.read_place[w]]
             show = max((one for one in there if not in_time or one <= number), default=-1)
             if show > shown[slot]:
                 read[held[slot][show].copies], shown[slot] = w, show

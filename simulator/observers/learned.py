@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 
 from ...agents.errors import InputError
 from ...agents.suggestions import suggestion
-from ..language.observer_parameters import AGENTS, EVERYONE, NEIGHBOURS, ObserverParameters, ObservingParty
+from ..language.observer_parameters import (
+    AGENTS,
+    EAVESDROPPER,
+    EVERYONE,
+    NEIGHBOURS,
+    ObserverParameters,
+    ObservingParty,
+)
 from .data_flow import releases_heard
 from .deliveries import Deliveries
 from .linear_check import mistake_of
@@ -33,6 +40,7 @@ EVERYONE_HEARS, DATA_FLOW, LINEAR = "everyone", "data flow", "linear Gaussian"
 BOUNDS = (EVERYONE_HEARS, DATA_FLOW, LINEAR)
 WORDS = {
     EVERYONE: "everyone on the wire",
+    EAVESDROPPER: "an eavesdropper on all links",
     NEIGHBOURS: "all neighbours of an agent together",
     AGENTS: "each other agent by itself",
 }
@@ -156,7 +164,7 @@ class Learned:
                 found.append(
                     {
                         "against": group,
-                        "heard": "sent" if group == WORDS[EVERYONE] else heard,
+                        "heard": "sent" if group in (WORDS[EVERYONE], WORDS[EAVESDROPPER]) else heard,
                         "worst": float(values[there].max()),
                         "median": float(np.sort(values[there])[(there.sum() - 1) // 2]),
                         "delta": self.delta,
@@ -230,12 +238,11 @@ def follows_data(world: World) -> bool:
     """True if an agent's data reach others through its messages' contents alone.
 
     Not so where a protocol decides by numbers what it sends, when, or to whom: then silence tells something, too; nor
-    where it has no messages, so that what it releases leaves in another way; nor where steps take time, which read what
-    was there at their begin, of which a log of their ends says nothing.
+    where it has no messages, so that what it releases leaves in another way.
     """
     protocol, traits = world.protocol, world.traits
     chooses = protocol.decides or protocol.picks_partners or traits.trigger == "message"
-    return bool(world.layout.messages) and not (chooses or traits.central or world.computing.takes_time)
+    return bool(world.layout.messages) and not (chooses or traits.central)
 
 
 def distances_of(world: World, parties: Sequence[Party]) -> NDArray[np.int64]:
@@ -266,7 +273,7 @@ def _tails(graph: Graph, slots: Flags) -> Flags:
 def _copies(deliveries: Deliveries, party: Party, heard: str) -> Flags:
     """(C,) copies that a party has heard."""
     there = party.slots[deliveries.slot]
-    return there if heard == "sent" else there & deliveries.heard
+    return there if heard == "sent" or party.group == WORDS[EAVESDROPPER] else there & deliveries.heard
 
 
 def parties_of(observers: ObserverParameters, setting: Setting) -> Iterator[Party]:
@@ -292,8 +299,8 @@ def parties_of(observers: ObserverParameters, setting: Setting) -> Iterator[Part
         return Party(group, name, inside, inside[graph.tails], source)
 
     for rank, one in enumerate(observers.against):
-        if one == EVERYONE:
-            yield Party(WORDS[EVERYONE], "", nobody, np.ones(len(graph.heads), dtype=bool))
+        if one in (EVERYONE, EAVESDROPPER):
+            yield Party(WORDS[str(one)], "", nobody, np.ones(len(graph.heads), dtype=bool))
         elif one == AGENTS:
             yield from (of(WORDS[AGENTS], name, [agent]) for agent, name in enumerate(names))
         elif one == NEIGHBOURS:

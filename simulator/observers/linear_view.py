@@ -10,7 +10,8 @@ at most, where
 
 which is no more than sum_k (sum_l abs(q_kl) Delta_l / sigma_l)^2 and does not depend on the basis. The view reveals no
 more than one Gaussian release of that mu, and with one release an agent no less (Dong, Roth, Su 2022, theorem 1; for
-gossip Koskela and Kulkarni 2025, arXiv 2505.19969). No message helps against noise that is in no other one; a message
+gossip Koskela and Kulkarni 2025, arXiv 2505.19969). Noise that two agents share (`SharedNoise`) is a column more, which
+no data move, unless the observer is one of the two. No message helps against noise that is in no other one; a message
 that is lost may raise a number, where it would have brought noise of others into what is heard.
 """
 
@@ -96,7 +97,9 @@ class LinearView:
         found: list[Array] = []
         for copies, own in parties:
             unknown = np.flatnonzero(noisy & ~own[self.owners])
-            basis = _basis(self.heard(deliveries, copies)[:, unknown] * scales[unknown])
+            heard = self.heard(deliveries, copies)
+            basis = _basis(np.hstack([heard[:, unknown] * scales[unknown], self._shared(heard, own)]))
+            basis = basis[:, : len(unknown)]
             squares = _squares(basis, shifts[unknown], self.owners[unknown], len(own))
             found.append(gaussian_epsilons(np.sqrt(squares), delta))
         return found
@@ -128,6 +131,18 @@ class LinearView:
             known = plain[unknown] & ((basis**2).sum(axis=0) > 1 - KNOWN)
             found.append(np.isin(np.arange(len(own)), self.owners[unknown[known]]))
         return found
+
+    def _shared(self, heard: Array, own: NDArray[np.bool_]) -> Array:
+        """(k, K) deviation that the noise of each pair of others adds to some (k, R) messages."""
+        shared = self.declared.shared
+        if shared is None:
+            return np.zeros((len(heard), 0))
+        begun = np.zeros((len(heard), len(own)))
+        starts = self.numbers == START
+        begun[:, self.owners[starts]] = heard[:, starts]
+        hidden = ~own[shared.pairs].any(axis=1)
+        adds, subtracts = shared.pairs[hidden].T
+        return (begun[:, adds] - begun[:, subtracts]) * shared.scales[hidden]
 
     def heard(self, deliveries: Deliveries, copies: NDArray[np.bool_]) -> Array:
         """(k, R) weights of the different messages among some (C,) copies."""

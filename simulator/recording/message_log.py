@@ -34,6 +34,7 @@ COLUMNS = ("what", "agent", "other", "kind", "start", "end", "fate", "bytes", "t
 DRAWN = ("agent", "time", "tick", "what", "rank", "value")
 NUMBERS = {"bytes": columns.SIZE, "order": columns.RANK, "tick": columns.TICK}
 """Columns of messages, and what they are among notes."""
+STEP_NOTE = (columns.NOTE, columns.PLACE, columns.RANK, columns.SIZE, columns.TICK)
 Part = tuple[NDArray[np.float64], NDArray[np.int64]]
 """Times and notes of one sort."""
 
@@ -90,8 +91,9 @@ class MessageLog(Notebook):
         if self.between[0] <= world.now <= self.between[1] and self.watched[agent.index]:
             note = np.zeros((1, columns.NOTE_COLUMNS), dtype=np.int64)
             order = world.transport.tables.counts[ORDER]
-            note[0, [columns.NOTE, columns.PLACE, columns.RANK, columns.TICK]] = WOKE, agent.index, order, agent.tick
-            self._times.append(np.array([[world.now, 0.0]]))
+            begun, before = world.computing.begun(agent.index) if world.computing.takes_time else (world.now, order)
+            note[0, list(STEP_NOTE)] = WOKE, agent.index, order, before, agent.tick
+            self._times.append(np.array([[world.now, world.now - begun]]))
             self._notes.append(note)
 
     def keep(self, times: NDArray[np.float64], notes: NDArray[np.int64], kind_of: Callable[[int], str]) -> None:
@@ -139,19 +141,18 @@ class MessageLog(Notebook):
         DataFrame
             ``what`` (message, step or absence), ``agent`` (sender, or whose step or absence it is), ``other``
             (receiver), ``kind`` (of message), ``start`` and ``end`` in time units (``end`` is NaN for a lost message
-            and infinite where nobody knows), ``fate``, ``bytes``, ``tick`` (of the clock that a step or a message
-            belongs to; -1 of an absence and before the first one), ``caller`` (whose clock that is, where agents
-            exchange in pairs: with the two agents and the tick it names a session), and ``copy`` (how many copies of
-            the message stand before it: 1, 2, ... are repeats).
+            and infinite where nobody knows; a step reads at its start and sends at its end), ``fate``, ``bytes``,
+            ``tick`` (of the clock that a step or a message belongs to; -1 of an absence and before the first one),
+            ``caller`` (whose clock that is, where agents exchange in pairs: with the two agents and the tick it names a
+            session), and ``copy`` (how many copies of the message stand before it: 1, 2, ... are repeats).
         """
         times, notes, _ = self.notes()
         woke, sent, arrived = (notes[:, columns.NOTE] == what for what in (WOKE, DEPARTED, ARRIVED))
         if self._whole:
             woke, sent = woke & self._in_window(times, notes, woke), sent & self._in_window(times, notes, sent)
         messages = self._message_rows((times[sent], notes[sent]), (times[arrived], notes[arrived]))
-        steps = _rows(
-            "step", notes[woke, columns.PLACE], times[woke, 0], times[woke, 0], tick=notes[woke, columns.TICK]
-        )
+        begun, made = times[woke, 0] - times[woke, 1], times[woke, 0]
+        steps = _rows("step", notes[woke, columns.PLACE], begun, made, tick=notes[woke, columns.TICK])
         rows = pd.concat([self._absence_rows(world), messages, steps])
         rows = rows.sort_values(["start", "what", "rank", "other", "order"], kind="stable", ignore_index=True)
         rows["agent"] = self._names[rows["rank"]]

@@ -72,7 +72,7 @@ def film(run: Rerun, grid: Sequence[str]) -> dict[str, Any]:
             "end": _times(messages["end"]),
             "fate": [FATES.index(fate) for fate in messages["fate"]],
         },
-        "steps": {"agent": [seen[ranks[name]] for name in steps["agent"]], "at": _times(steps["start"])},
+        "steps": {"agent": [seen[ranks[name]] for name in steps["agent"]], "at": _times(steps["end"])},
         "absences": [
             [seen[ranks[name]], *_times([start, end])]
             for name, start, end in zip(absences["agent"], absences["start"], absences["end"], strict=True)

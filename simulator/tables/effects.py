@@ -6,8 +6,6 @@ places of ``counts``.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 EFFECTS, FREE_COPIES, ENOUGH, WORN, SHARED = range(5)
 """Places in ``counts`` of all such tables: entries in the buffer; free places of copies under way; whether the vectors
 asked for were sent, or a message was repeated more often than there are draws for it. Other places follow."""
@@ -28,27 +26,6 @@ LAST = RECORD + 1
 """Priority of the end of a run."""
 
 
-AGENT, NUMBER, INDEX, IS_UP, COLUMNS = range(5)
-"""Columns of `AbsenceTable.heap`: whose change it is, how many were asked for before it, its number among the agent's
-own, and whether the agent is up until then."""
-
-
-class AbsenceTable(NamedTuple):
-    """Next changes, the earliest first: a binary heap ordered by time and `NUMBER`.
-
-    Attributes
-    ----------
-    times : (n,) float64
-    heap : (n, COLUMNS) int64
-    asked : (1,) int64
-        How many changes were asked for.
-    """
-
-    times: Any
-    heap: Any
-    asked: Any
-
-
 NOBODY, KEPT, TOLD = range(3)
 """What becomes of notes, in ``counts[OBSERVED]``: none are written; they are kept as they are; observers are told of
 them, messages with their vectors."""
@@ -61,4 +38,5 @@ NOTE, PLACE, RANK, TICK, KIND, ROW, SIZE, TAKEN, NEWEST, NOTE_COLUMNS = range(10
 directed edge to the sender, or who wakes; rank is the order of sending; kind is one by its number, beyond all kinds of
 the protocol for a copy without numbers, and -1 - number for an acknowledgement of that kind; row is -1 where there are
 no numbers; taken says that a copy is not lost, or finds its receiver up. An arrival has no tick, kind, row and size,
-and the rank and place that the copy was sent with. A step has the rank of the last message that was sent before it."""
+and the rank and place that the copy was sent with. A step has the rank of the last message that was sent before it; if
+it took time, its delay is how long ago it began, and its size the rank of the last message before that."""

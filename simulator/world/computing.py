@@ -38,17 +38,23 @@ class Computing:
         if self.times is not None:
             self.takes_time, self.power = self.times.any, self.times.power
         self._begun = [0] * len(numbers)
+        self._order = [0] * len(numbers)
         self._spent, self._since, self._until = np.zeros((3, len(numbers)))
 
-    def begin(self, agent: int, now: float) -> float:
-        """Begin a step; the time that it takes, in time units."""
+    def begin(self, agent: int, now: float, order: int) -> float:
+        """Begin a step, after so many messages of the run; the time that it takes, in time units."""
         if not self.takes_time or self.times is None:
             return 0.0
         time = self.times.of(agent, self._begun[agent])
         self._begun[agent] += 1
+        self._order[agent] = order
         self._spent[agent] += self._until[agent] - self._since[agent]
         self._since[agent], self._until[agent] = now, now + time
         return time
+
+    def begun(self, agent: int) -> tuple[float, int]:
+        """When an agent's last step began, and how many messages were sent before; only where steps take time."""
+        return float(self._since[agent]), self._order[agent]
 
     def spent(self, now: float) -> NDArray[np.float64]:
         """(n,) time units that each agent has computed until now."""

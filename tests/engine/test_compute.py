@@ -16,7 +16,6 @@ from hushnet.simulator.network.compute import COMPUTE_TIMES
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.randomness import Draws
 from hushnet.simulator.network.setting import Stop
-from hushnet.simulator.observers.learned import follows_data
 from scipy import stats
 
 from .driving import drive
@@ -213,12 +212,6 @@ def test_the_batched_engine_says_why_it_declines(fields, says):
     assert says in engine_for("auto", world).why
     with pytest.raises(InputError, match=f"{says}.*use engine: auto"):
         BatchedEngine().prepare(world)
-
-
-def test_observers_of_steps_that_take_time_are_bounded_as_everyone_is():
-    """A log of ends of steps does not say what was heard at their begins."""
-    quiet = type("Quiet", (Stamp,), {"decides": False})
-    assert [follows_data(world_of(quiet, compute=compute(value=value))) for value in (0.0, 0.5)] == [True, False]
 
 
 def test_a_copy_needs_latency_and_its_bytes_over_both_links_if_nothing_else_is_there():

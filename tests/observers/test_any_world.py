@@ -10,6 +10,7 @@ from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.dual_averaging import DualAveraging
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation
 from hushnet.simulator.network.clocks import Periodic
+from hushnet.simulator.network.compute import COMPUTE_TIMES
 from hushnet.simulator.observers import deliveries_of, linear_view
 
 from .worlds import DELTA, ENGINES, NOISE, Vectors, found, gossip, ran
@@ -18,6 +19,9 @@ GRAPH = nx.random_regular_graph(3, 16, seed=3)
 LOSSY = {"latency": {"kind": "exponential", "mean": 0.7}, "loss": 0.25}
 TOGETHER = Periodic(kind="periodic", phase="common")
 LATE = Always(kind="always", joins=Window(share=0.5, between=[1.0, 4.0]), leaves=Window(share=0.3, between=[5.0, 9.0]))
+SLOW = COMPUTE_TIMES["constant"].model_validate(
+    {"kind": "constant", "value": 0.5, "speed": {"kind": "stragglers", "share": 0.5, "slow": 0.2}}
+)
 PATIENT = {"kind": "rounds", "patience": 0.8}
 WORLDS = {
     "rounds": {"fields": {}, "network": {}},
@@ -33,6 +37,9 @@ WORLDS = {
     # What is sent as a neighbour's patience ends arrives after that.
     "ties": {"fields": {"schedule": {"kind": "rounds", "patience": 0.5}}, "network": {"loss": 0.3}, "clock": TOGETHER},
     "joins": {"fields": {"schedule": "async"}, "network": LOSSY, "availability": LATE},
+    "steps that take time": {"fields": {"schedule": "async"}, "network": LOSSY, "compute": SLOW},
+    "slow rounds": {"fields": {"schedule": PATIENT}, "network": LOSSY, "compute": SLOW},
+    "slow ties": {"fields": {"schedule": "async"}, "network": {"loss": 0.3}, "clock": TOGETHER, "compute": SLOW},
 }
 ITERATIVE = {
     "noisy gradients": (CoordinateDescent, {"mu": 0.5, "privacy": {**NOISE, "updates": 5}}),
@@ -44,8 +51,9 @@ ITERATIVE = {
 }
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("case", WORLDS)
+@pytest.mark.parametrize(
+    ("case", "engine"), [(c, e) for c in WORLDS for e in ENGINES if e == "event" or "compute" not in WORLDS[c]]
+)
 def test_weights_times_released_values_are_what_is_sent(case, engine):
     """The declared map, led along the log of deliveries and reads, gives every message of the run."""
     world, vectors = gossip(GRAPH, 6, engine=engine, **WORLDS[case]), Vectors()

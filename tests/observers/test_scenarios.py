@@ -79,7 +79,7 @@ def test_observers_change_nothing_that_is_recorded(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("observers", "sentence"),
     [
-        (["nobody"], "observers[0] = 'nobody': must be 'everyone', 'neighbours' or 'agents'"),
+        (["nobody"], "observers[0] = 'nobody': must be 'everyone', 'eavesdropper', 'neighbours' or 'agents'"),
         ([{"agent": 77}], "there is no agent 77; did you mean '7'? agents are called 0, 1, 2, ..., 11"),
         ([{"coalition": [1, "x"]}], "there is no agent 'x'"),
         ([{"link": [0, 5]}], "agents 0 and 5 have no link; neighbours of 0: 1, 11"),

@@ -67,6 +67,7 @@ def ran(
     clock=None,
     observer=None,
     features=None,
+    compute=None,
     mistakes=None,
     **setting,
 ) -> World:
@@ -83,7 +84,8 @@ def ran(
     rows = Table.from_owners(drawn, labels, owners, len(graph))
     if features is not None:
         rows = Table.from_owners(features, np.ones(len(owners)), owners, len(graph))
-    made = replace(made, clock=clock or made.clock, task=replace(made.task, train=rows), graph=edges, draws=Draws(seed))
+    given = {"clock": clock or made.clock, "compute": compute, "graph": edges, "draws": Draws(seed)}
+    made = replace(made, task=replace(made.task, train=rows), **given)
     log = observer or MessageLog(None, made.task.ids, edges, whole=True)
     recorded = {} if mistakes is None else {"every": 1.0, "recorder": Asks(mistakes)}
     world = World(made, protocol, protocol_parameters(protocol, fields), observer=log, **recorded)

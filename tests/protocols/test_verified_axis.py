@@ -26,6 +26,7 @@ PRIVATE = {
     "model_propagation": (ROWS, {"privacy": ONCE}, "privacy"),
     "model_propagation, gamma": (ROWS, {"privacy": {**ONCE, "mechanism": "gamma"}}, "privacy"),
     "muffliato": (ROWS, {"privacy": ONCE}, "privacy"),
+    "muffliato, shared noise": (ROWS, {"privacy": ONCE, "shared_noise": 2.0}, "privacy"),
     "local_dp": (ROWS, {"privacy": ONCE}, "privacy"),
     "local_dp_descent": (ROWS, {"privacy": ONCE}, "privacy"),
     "decentralised_sgd": (ROWS, {"privacy": GRADIENTS}, "privacy"),

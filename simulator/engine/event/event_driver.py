@@ -28,6 +28,7 @@ from ...rules.delivery import count_message, deliver, depart, release_version
 from ...rules.forms import PlainRules
 from ...tables.effects import ARRIVAL, ARRIVE, AVAILABILITY, TIMER, WAKE
 from ...tables.run import LOST_DELAY, PlainTables
+from ...tables.tallies import ORDER
 from ...world.step_form import StepForm
 from ...world.world import World
 from ..driver import At, Driver
@@ -188,7 +189,7 @@ class EventDriver(Driver):
 
     def _begin_step(self, agent: Agent) -> None:
         """Let an awake agent step at once, or begin a step that takes time."""
-        time = self.world.computing.begin(agent.index, self.env.now)
+        time = self.world.computing.begin(agent.index, self.env.now, int(self.transport.tables.counts[ORDER]))
         if time:
             heard = self.heard(agent)
             self._computing[agent.index] = self.env.process(self._compute(agent, time, heard))

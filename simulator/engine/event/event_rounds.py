@@ -99,7 +99,8 @@ class EventRounds(EventDriver):
             if self._change(on_round_end, agent.index):
                 if self.world.traits.inbox == "every":
                     self.world.inbox.pending[agent.index] += self._shown(agent)
-                time = self.world.computing.begin(agent.index, self.env.now)
+                order = int(self.transport.tables.counts[tallies.ORDER])
+                time = self.world.computing.begin(agent.index, self.env.now, order)
                 if time:
                     yield from self.computed(agent, time)
                 if not agent.gone:

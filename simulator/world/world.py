@@ -18,11 +18,9 @@ import simpy
 from numpy.typing import NDArray
 
 from ...agents.agent import Agent, Agents
-from ...agents.authors import place_of
-from ...agents.blocks import State
-from ...agents.errors import Divergence, InputError
-from ...agents.graph import Graph
-from ...protocols.base import Layout, Peer, Problem, Protocol, ProtocolParameters, PublicStart, Sent
+from ...agents.errors import Divergence
+from ...protocols.base import Peer, Problem, Protocol, ProtocolParameters, PublicStart, Sent
+from ...protocols.layout import laid_out
 from ...protocols.privacy.ledger import Ledger
 from ...protocols.privacy.mechanisms import AgentStream
 from ...protocols.schedule_selection import exchange_of, rounds_of
@@ -145,7 +143,7 @@ class World:
             problem = replace(problem, assumed=watch.assumed)
         self.protocol = protocol_class(parameters, problem)
         self.setting = setting = replace(setting, stop=setting.stop.counted(self.protocol.epoch))
-        self.layout, self.state = _laid_out(self.protocol, graph)
+        self.layout, self.state = laid_out(self.protocol.layout, graph)
         block = self.state.agent.get("model")
         if task.first is not None and block is not None and block.uniform and block.width == len(task.first):
             block.rows[:] = task.first
@@ -428,17 +426,6 @@ class World:
                     f"{name} became {_first_bad(vector)} after {agent.updates} updates; "
                     "check the data for extreme values or take smaller steps"
                 )
-
-
-def _laid_out(protocol: Protocol, graph: Graph) -> tuple[Layout, State]:
-    """A protocol's layout, and its blocks on a graph; what is wrong with either is an error at ``layout``."""
-    layout: Any = protocol.layout()
-    try:
-        if not isinstance(layout, Layout):
-            raise ValueError(f"must return a Layout, not {type(layout).__name__}")
-        return layout, State(graph.agents, len(graph.heads), layout.agent, layout.edge)
-    except ValueError as error:
-        raise InputError(f"{place_of(type(protocol).layout)}: {error}") from error
 
 
 def finite(values: NDArray[np.float64] | list[NDArray[np.float64]]) -> bool:

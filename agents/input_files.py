@@ -215,9 +215,9 @@ def read_lines(
             except UnicodeDecodeError as error:
                 if len(raw) > longest:  # cut inside of a character, perhaps; too long in any case
                     raise _too_long(path, number, longest, field) from None
-                raise InputError(
-                    f"{path}:{number}: is not UTF-8 text (byte 0x{raw[error.start]:02x})", field=field
-                ) from error
+                mend = f"save it as UTF-8, as by: iconv -f WINDOWS-1252 -t UTF-8 {path.name} > utf8-{path.name}"
+                said = f"{path}:{number}: is not UTF-8 text (byte 0x{raw[error.start]:02x}); {mend}"
+                raise InputError(said, field=field) from error
             if len(line) > longest:
                 raise _too_long(path, number, longest, field)
             yield number, line

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from ..agents.blocks import Width, whole_widths
+from ..agents.authors import place_of
+from ..agents.blocks import State, Width, whole_widths
+from ..agents.errors import InputError
+from ..agents.graph import Graph
 
 
 @dataclass(frozen=True)
@@ -69,3 +73,26 @@ class Layout:
     edge: Mapping[str, Width] = field(default_factory=dict)
     messages: Mapping[str, MessageKind] = field(default_factory=dict)
     roles: Sequence[str] | None = None
+
+
+def laid_out(layout_of: Callable[[], Any], graph: Graph) -> tuple[Layout, State]:
+    """Blocks of a layout on a graph.
+
+    Parameters
+    ----------
+    layout_of : callable
+        A protocol's ``layout``.
+    graph : Graph
+
+    Raises
+    ------
+    InputError
+        If it gives no layout, or a width that is none; with the line where it begins.
+    """
+    layout = layout_of()
+    try:
+        if not isinstance(layout, Layout):
+            raise ValueError(f"must return a Layout, not {type(layout).__name__}")
+        return layout, State(graph.agents, len(graph.heads), layout.agent, layout.edge)
+    except ValueError as error:
+        raise InputError(f"{place_of(layout_of)}: {error}") from error

@@ -230,6 +230,8 @@ def bound(protocol: Any, name: str) -> Callable[..., Any] | None:
     function = vars(protocol).get(name) or function_in(type(protocol), name)
     if function is None:
         return None
+    if not callable(function):
+        raise InputError(f"{type(protocol).__name__}.{name} is a {type(function).__name__}; it must be a function")
     parameters = list(inspect.signature(function).parameters)
     if parameters[:1] == ["self"]:
         function = function.__get__(protocol)
@@ -255,7 +257,9 @@ def check_form(kind: type) -> None:
 
 
 def check_arguments(name: str, function: Callable[..., Any]) -> None:
-    """Refuse a step function that cannot be called with what functions of its name are called with."""
+    """Refuse a step function that cannot be called with what functions of its name are called with, or that waits."""
+    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        raise InputError(f"{place_of(function)}: {name} must not wait: write it without async, await and yield")
     taken, wanted = inspect.signature(function), ARGUMENTS.get(name, ("me", "partner", "heard"))
     if is_batched(function):
         wanted = tuple(one for one in wanted if one != "partner")

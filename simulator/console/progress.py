@@ -20,7 +20,7 @@ from ..experiment.tuning import trial_experiment
 from ..world.world import World
 from .log import run_ended
 
-COMPILING = "compiling (once, half a minute at most)"
+COMPILING = "compiling (once, about half a minute)"
 
 
 def perform_visibly(

@@ -28,8 +28,14 @@ USUAL = {
     "node",
     "agent",
     "client",
+    "device",
+    "host",
     "start",
     "end",
+    "time",
+    "timestamp",
+    "event",
+    "state",
 }
 """Names that columns without numbers usually have."""
 PICKLE = b"\x80"
@@ -176,13 +182,15 @@ def _split(path: Path, number: int, line: str, delimiter: str) -> list[str]:
 
 
 def _is_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Tell whether the first row names columns: by a usual name, or by a word above a column of numbers."""
+    """Tell whether the first row names columns: by two usual names, or by a word above a column of numbers or dates."""
     first, others = rows[0], rows[1:]
-    if any(cell.strip().lower() in USUAL for cell in first):
+    if sum(cell.strip().lower() in USUAL for cell in first) > 1:
         return True
     full = [row for row in others if len(row) >= len(first)]
     return any(
-        parse_number(cell) != parse_number(cell) and all(parse_number(row[k]) == parse_number(row[k]) for row in full)
-        for k, cell in enumerate(first)
-        if full
+        not _is_measured(cell) and all(_is_measured(row[k]) for row in full) for k, cell in enumerate(first) if full
     )
+
+
+def _is_measured(cell: str) -> bool:
+    return parse_number(cell) == parse_number(cell) or re.match(r"\d{4}-\d|\d\d?\.\d\d?\.\d{4}", cell) is not None

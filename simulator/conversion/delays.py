@@ -17,6 +17,8 @@ from .units import TimeUnit, unit_in
 SENDERS, RECEIVERS = ("sender", *SOURCES, "a"), ("receiver", *TARGETS, "b")
 DELAYS = ("delay", "latency", "owd", "one_way", "oneway")
 ROUND_TRIPS = ("rtt", "round_trip", "roundtrip", "ping", "time")
+MISSING = {"", "nan", "na", "n/a", "null", "none", "-"}
+"""Entries of matrices that say that nothing was measured."""
 PING = re.compile(r"(?:\[(?P<at>\d+\.?\d*)\]\s*)?\d+ bytes from .*time[=<](?P<time>[\d.,]+)\s*(?P<unit>us|ms|s)\b")
 
 
@@ -97,12 +99,17 @@ def _say(notes: list[str], unit: str, halved: bool) -> None:
 def _of_matrix(table: Cells, meaning: Meaning, notes: list[str]) -> Delays:
     names = table.header or [str(k) for k in range(len(table.rows))]
     unit, halved = meaning.unit or "ms", meaning.round_trip is not False
-    notes.insert(0, f"a matrix of {len(names)} nodes: a row for each sender; entries below or at 0 were not measured")
+    notes.insert(
+        0, f"a matrix of {len(names)} nodes: a row for each sender; entries below or at 0, or empty, were not measured"
+    )
     _say(notes, unit, halved)
     of_links, missing = {}, 0
     for i, sender in enumerate(names):
         for j, receiver in enumerate(names):
             if i == j:
+                continue
+            if table.cell(i, j).strip().lower() in MISSING:
+                missing += 1
                 continue
             value = meaning.time.of(table.number(i, j), unit)
             if value > 0:

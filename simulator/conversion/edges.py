@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import io
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -44,7 +46,12 @@ def read_edges(path: Path, weight: str | None, notes: list[str], *, either: bool
         graph = kinds[suffix](path, notes)
         yield from _of_networkx(graph, path, weight, notes, either)
         return
-    table = cells_of(path, read_text(path, notes))
+    text = read_text(path, notes)
+    if text.lstrip().startswith("{"):
+        yield from _of_networkx(_of_json(path, text, notes), path, weight, notes, either)
+        return
+    _refuse_others(path, text)
+    table = cells_of(path, text)
     notes += table.notes
     widths = {len(row) for row in table.rows}
     if suffix == ".adjlist" or (len(widths) > 1 and table.header is None and not _has_attributes(table)):
@@ -55,6 +62,42 @@ def read_edges(path: Path, weight: str | None, notes: list[str], *, either: bool
         yield from _of_matrix(table, notes)
     else:
         yield from _of_list(table, weight, notes)
+
+
+OTHERS = {
+    "gexf": r"<(\?xml|gexf)",
+    "pajek": r"\*(vertices|network)",
+    "sparse6": r">>sparse6|:\S+\s*\Z",
+    "graph6": r">>graph6|[?-~]+\s*\Z",
+    "multiline_adjlist": r"(#.*\n)*(\S+) \d+\n(\S+ \{.*\n)",
+}
+"""Beginnings of networkx's other formats, by the end of the name of what reads them."""
+
+
+def _refuse_others(path: Path, text: str) -> None:
+    """Refuse formats that would be taken for tables, with the command that turns them into GraphML."""
+    for name, beginning in OTHERS.items():
+        if re.match(beginning, text.lstrip(), re.IGNORECASE):
+            made = path.with_suffix(".graphml").name
+            line = f"import networkx as nx; nx.write_graphml(nx.read_{name}({str(path)!r}), {made!r})"
+            raise InputError(f'{path}: looks like {name}; turn it into GraphML first: python3 -c "{line}"')
+
+
+def _of_json(path: Path, text: str, notes: list[str]) -> Any:
+    """Read the graph of networkx's ``node_link_data`` or ``adjacency_data``."""
+    import networkx as nx
+
+    try:
+        data: Any = json.loads(text)
+        if "adjacency" in data:
+            graph = nx.adjacency_graph(data)
+        else:
+            graph = nx.node_link_graph(data, edges="links" if "links" in data else "edges")
+    except Exception as error:  # whatever networkx raises
+        words = f"{type(error).__name__}: {error}"
+        raise InputError(f"{path}: is no graph of networkx's node_link_data or adjacency_data ({words})") from None
+    notes.append("JSON of networkx")
+    return graph
 
 
 def is_matrix(table: Cells) -> bool:
@@ -132,11 +175,11 @@ def _of_list(table: Cells, weight: str | None, notes: list[str]) -> Iterator[Edg
         )
     if third is None and table.header is None and len(table.rows[0]) > 2:
         third = 2
-    notes.insert(
-        0,
-        f"a list of edges: ends in columns {first + 1} and {second + 1}, "
-        f"{f'weight in column {third + 1}' if third is not None else 'no weights: every edge weighs 1'}",
-    )
+    weights = "no weights: every edge weighs 1" if third is None else f"weight in column {third + 1}"
+    unread = [name for place, name in enumerate(table.header or ()) if place not in (first, second, third)]
+    if third is None and unread:
+        weights += f" (--weight {unread[0]} takes that column)"
+    notes.insert(0, f"a list of edges: ends in columns {first + 1} and {second + 1}, {weights}")
     for k, row in enumerate(table.rows):
         value = 1.0
         if third is not None and table.cell(k, third).startswith("{"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from .cells import Cells, cells_of, read_text
 from .units import TimeUnit, unit_in
 
 AGENTS = ("agent", "node", "client", "device", "host", "id", "peer")
-STARTS, ENDS = ("up_from", "start", "begin", "from", "joined", "on"), ("up_to", "end", "stop", "to", "left", "off")
+STARTS = ("up_from", "start", "begin", "from", "joined", "on", "online")
+ENDS = ("up_to", "end", "stop", "to", "left", "off", "offline")
 TIMES, STATES = ("time", "timestamp", "at", "date"), ("state", "status", "event")
 UP = {"up", "on", "online", "available", "active", "1", "true", "join", "joined", "yes"}
 DOWN = {"down", "off", "offline", "unavailable", "inactive", "0", "false", "leave", "left", "no"}
@@ -146,13 +148,20 @@ def _instant(table: Cells, row: int, place: int) -> float:
     value = parse_number(text)
     if value == value:
         return table.number(row, place)
-    try:
-        date = datetime.fromisoformat(text.strip())
-    except ValueError:
+    date = _date(text.strip())
+    if date is None:
         raise InputError(
-            f"{table.at(row)}: {shown(text)} is neither a number nor a date such as 2026-11-28T12:00"
-        ) from None
+            f"{table.at(row)}: {shown(text)} is no number and no date such as 2026-11-28T12:00 or 28.11.2026 12:00"
+        )
     return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+
+
+def _date(text: str) -> datetime | None:
+    """Return a date in ISO 8601's order or in the German one; None for anything else."""
+    for form in ("", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y"):
+        with suppress(ValueError):
+            return datetime.strptime(text, form) if form else datetime.fromisoformat(text)
+    return None
 
 
 def counted(found: Mapping[str, list[tuple[float, float]]]) -> int:

@@ -201,7 +201,7 @@ def build(out: Path, *, quiet: bool = True) -> int:
         if code:
             raise InputError(f"{out}: Sphinx warned, which a site of hushnet may not; see above")
         for page in out.glob("*.html"):
-            text = page.read_text(encoding="utf-8")
+            text = read_bytes(page).decode()
             for plain, accessible in ACCESSIBLE.items():
                 text = text.replace(plain, accessible)
             page.write_text(text, encoding="utf-8")

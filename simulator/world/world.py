@@ -18,9 +18,9 @@ import simpy
 from numpy.typing import NDArray
 
 from ...agents.agent import Agent, Agents
-from ...agents.blocks import State
 from ...agents.errors import Divergence
-from ...protocols.base import Layout, Peer, Problem, Protocol, ProtocolParameters, PublicStart, Sent
+from ...protocols.base import Peer, Problem, Protocol, ProtocolParameters, PublicStart, Sent
+from ...protocols.layout import laid_out
 from ...protocols.privacy.ledger import Ledger
 from ...protocols.privacy.mechanisms import AgentStream
 from ...protocols.schedule_selection import exchange_of, rounds_of
@@ -143,8 +143,7 @@ class World:
             problem = replace(problem, assumed=watch.assumed)
         self.protocol = protocol_class(parameters, problem)
         self.setting = setting = replace(setting, stop=setting.stop.counted(self.protocol.epoch))
-        self.layout: Layout = self.protocol.layout()
-        self.state = State(graph.agents, len(graph.heads), self.layout.agent, self.layout.edge)
+        self.layout, self.state = laid_out(self.protocol.layout, graph)
         block = self.state.agent.get("model")
         if task.first is not None and block is not None and block.uniform and block.width == len(task.first):
             block.rows[:] = task.first

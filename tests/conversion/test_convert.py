@@ -47,6 +47,9 @@ EDGES = {
     "R's write.table": ("g.txt", '"from" "to" "weight"\n"1" "a" "b" 0.5\n"2" "b" "c" 2\n"3" "c" "a" 1\n', WEIGHTED),
     "a spreadsheet in German": ("g.csv", "Quelle;Ziel;Gewicht\na;b;0,5\nb;c;2,0\nc;a;1,0\n", WEIGHTED),
     "tabs and comments": ("g.tsv", "# made by somebody\na\tb\t0.5\nb\tc\t2\nc\ta\t1\n", WEIGHTED),
+    "networkx's node-link data": ("g.json", json.dumps(nx.node_link_data(TRIANGLE)), WEIGHTED),
+    "networkx's adjacency data": ("g.json", json.dumps(nx.adjacency_data(TRIANGLE)), WEIGHTED),
+    "an agent called client": ("g.txt", "client a\na b\n", {("a", "client"): "1", ("a", "b"): "1"}),
     "a matrix with names": ("m.csv", ",a,b,c\na,0,.5,1\nb,.5,0,2\nc,1,2,0\n", WEIGHTED),
 }
 
@@ -98,7 +101,7 @@ def test_a_list_of_delays_is_in_time_units_and_one_way(case, tmp_path):
 
 
 def test_a_matrix_of_round_trips_leaves_out_what_was_not_measured(tmp_path):
-    matrix = "0 20 30 -1\n20 0 40 50\n30 40 0 60\n-1 50 60 0\n"
+    matrix = "0 20 30 -1\n20 0 40 50\n30 40 0 60\nnan 50 60 0\n"
     rows, said = converted(tmp_path, matrix, "delays")
     assert len(rows) == 10
     assert [float(row[2]) for row in rows if row[:2] == ["0", "1"]] == [0.01]
@@ -140,6 +143,16 @@ PRESENCE = {
         {"time_unit": "1 min"},
         [("a", 0, 60), ("b", 30, 45)],
     ),
+    "dates in German": (
+        "device;online_since;offline_since\na;01.01.2026 00:00;01.01.2026 01:00\n",
+        {"time_unit": "1 min"},
+        [("a", 0, 60)],
+    ),
+    "changes with dates": (
+        "time,device,event\n2026-01-01T08:00:00Z,p,online\n2026-01-01T09:00:00Z,p,offline\n",
+        {"time_unit": "1 h"},
+        [("p", 0, 1)],
+    ),
     "intervals that touch": ("agent,up_from,up_to\na,0,5\na,5,9\n", {"unit": "s"}, [("a", 0, 9)]),
     "FedScale's, as JSON": (json.dumps(FEDSCALE), {"time_unit": "10 s"}, [("7", 0, 5), ("7", 6, 10)]),
 }
@@ -159,6 +172,12 @@ REFUSED = {
     "nothing": ("# only a comment\n", "edges", {}, "has no line of data"),
     "some edges with a direction": ("a b 1\nb a 1\nb c 1\n", "edges", {}, "add --undirected"),
     "two weights": ("a b 1\nb a 2\n", "edges", {}, "the other way"),
+    "gexf": (of_networkx(nx.write_gexf, TRIANGLE), "edges", {}, "nx.read_gexf"),
+    "pajek": (of_networkx(nx.write_pajek, TRIANGLE), "edges", {}, "nx.read_pajek"),
+    "sparse6": (of_networkx(nx.write_sparse6, PLAIN), "edges", {}, "nx.read_sparse6"),
+    "graph6": (of_networkx(nx.write_graph6, nx.cycle_graph(5)), "edges", {}, "nx.read_graph6"),
+    "multiline": (of_networkx(nx.write_multiline_adjlist, TRIANGLE), "edges", {}, "nx.read_multiline_adjlist"),
+    "other JSON": ('{"a": 1}', "edges", {}, "is no graph of networkx's node_link_data"),
     "a loop": ("a a 1\na b 1\n", "edges", {}, "cannot be its own neighbour"),
     "a weight that is no number": ("source,target,weight\na,b,much\n", "edges", {}, "must be a finite number"),
     "a weight that is not there": ("source,target,weight\na,b,1\n", "edges", {"weight": "strength"}, "--weight"),

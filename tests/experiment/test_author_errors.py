@@ -58,3 +58,37 @@ def test_a_mistake_in_an_exchange_is_found_by_check_and_by_run(
     found = capsys.readouterr().err
     assert "author.yaml:5: protocols.mine: mine.py:8, `def layout(self):`: Mine " in found
     assert said in found
+
+
+PLAIN = """\
+from hushnet.protocols.base import Layout, MessageKind, Protocol
+
+
+class Mine(Protocol):
+    def layout(self):
+        return Layout(agent={"model": 3}, messages={"model": MessageKind(3, mirrors="model")})
+
+    def start(self, me):
+        me.send("model", me.model, me.public("zeros"))
+
+    def step(me):
+        me.message = me.model
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "instead", "said"),
+    [
+        ("me.message = me.model", "yield me.model", "mine.py:11, `def step(me):`: step must not wait"),
+        ("def step", "async def step", "mine.py:11, `async def step(me):`: step must not wait"),
+        ("def step", "@property\n    def step", "Mine.step is a property; it must be a function"),
+        ('{"model": 3}', '{"model": "3"}', "mine.py:5, `def layout(self):`: a width must be an integer"),
+        ("Layout(agent=", "dict(agent=", "mine.py:5, `def layout(self):`: must return a Layout, not dict"),
+    ],
+)
+def test_a_mistake_in_a_step_or_layout_is_said_with_its_line(given, instead, said, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(PLAIN.replace(given, instead))
+    (tmp_path / "author.yaml").write_text(SCENARIO)
+    assert main(["run", "author.yaml", "--trust-code", "--quiet", "--no-contract", "--out", "out"]) == 2
+    assert said in capsys.readouterr().err

@@ -16,12 +16,13 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple, get_args
 
 from .composition import advanced_composition, gaussian, remaining_delta
+from .filters import renyi_cost, renyi_epsilon, zcdp_cost, zcdp_epsilon
 from .loss_distribution import SMALLEST_DELTA, Part, Parts, composed_epsilon
 from .mechanisms import Mechanism, mechanism_of
 from .mechanisms.contract import Use, around, proved
 from .mechanisms.mechanism_registry import edition
 
-Composition = Literal["basic_composition", "advanced_composition", "gaussian", "verified"]
+Composition = Literal["basic_composition", "advanced_composition", "gaussian", "zcdp", "renyi", "verified"]
 
 
 COMPOSITIONS: tuple[Composition, ...] = get_args(Composition)
@@ -162,15 +163,21 @@ def claimed(histogram: Histogram, delta: float, by: Composition) -> float:
     delta : float
         In [0, 1). The releases' own deltas come out of it first, 1 - (1 - slack) prod(1 - delta_k) = delta (Bellet et
         al. 2018, Remark 4); where they exceed it the formula says nothing, and epsilon is infinite.
-    by : {"basic_composition", "advanced_composition", "gaussian", "verified"}
-        Composition used: the first two take the claimed epsilons, the others the claimed multipliers.
+    by : {"basic_composition", "advanced_composition", "gaussian", "zcdp", "renyi", "verified"}
+        Composition used: the first two take the claimed epsilons, the others the claimed multipliers; ``renyi`` at the
+        best order.
     """
     check_composition(by)
     charges = {charge: count for charge, count in histogram.items() if count and not charge.kind.free}
     if by == "verified":
         return verified(charges, delta, claimed=True)
+    stated = {charge._replace(multiplier=charge.claimed_multiplier): count for charge, count in charges.items()}
     if by == "gaussian":
-        return gaussian_bound({c._replace(multiplier=c.claimed_multiplier): k for c, k in charges.items()}, delta)
+        return gaussian_bound(stated, delta)
+    if by == "zcdp":
+        return zcdp_epsilon(math.fsum(count * zcdp_cost(charge) for charge, count in stated.items()), delta)
+    if by == "renyi" and stated:
+        return renyi_epsilon(lambda order: sum(k * renyi_cost(charge, order) for charge, k in stated.items()), delta)
     spent = math.fsum(count * math.log1p(-charge.claimed_delta) for charge, count in charges.items())
     slack = remaining_delta(delta, spent)
     if slack is None:

@@ -19,12 +19,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .charge import Charge
 from .composition import gaussian_epsilon, gaussian_mu
-
-if TYPE_CHECKING:
-    from .accounting import Charge
 
 SLACK = 1 + 1e-9
 """A plan spends its limit exactly, so the comparison forgives rounding."""

@@ -22,7 +22,7 @@ from typing_extensions import override
 
 from .compilation import form_of, part
 from .errors import FieldError, InputError
-from .input_files import beside, number, read_rows, shown
+from .input_files import beside, read_values
 from .kinds import KindOf
 from .parameters import LONGEST, Instant, Interval, Parameters, Spread
 
@@ -327,11 +327,8 @@ class Trace(Availability):
         """Read agents' intervals, which must not overlap."""
         where = ("availability", "path")
         file = beside(base, self.path)
-        listed: dict[str, list[tuple[float, float, str]]] = {str(name): [] for name in ids}
-        for line, row in read_rows(file, ("agent", "up_from", "up_to"), where):
-            if row["agent"] not in listed:
-                raise InputError(f"{line}: {shown(row['agent'])} is not the id of an agent of this task", field=where)
-            given = [number(row[column], line, column, where) for column in ("up_from", "up_to")]
+        listed = [list[tuple[float, float, str]]() for _ in ids]
+        for line, (agent,), given in read_values(file, ids, ("agent",), ("up_from", "up_to"), where):
             start, end = (round_time(min(time, LONGEST)) for time in given)
             most = LONGEST if self.repeat is None else self.repeat
             if not 0 <= start < end <= most:
@@ -340,8 +337,8 @@ class Trace(Availability):
                     f"to {most}{'' if self.repeat is None else ' (repeat)'}",
                     field=where,
                 )
-            listed[row["agent"]].append((start, end, line))
-        every = [self._timeline(name, sorted(listed[str(name)]), file) for name in ids]
+            listed[agent].append((start, end, line))
+        every = [self._timeline(name, sorted(own), file) for name, own in zip(ids, listed, strict=True)]
         if self.repeat is None:
             return every
         return [_repeated(list(own), round_time(self.repeat)) for own in every]

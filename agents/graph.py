@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,6 +157,14 @@ class Graph:
     def strengths(self) -> NDArray[np.float64]:
         """(n,) D_ii, the sum of the weights at each agent."""
         return np.bincount(self.tails, weights=self.weights, minlength=self.agents).astype(np.float64)
+
+    @cached_property
+    def laplacian(self) -> Any:
+        """(n, n) scipy sparse D - W."""
+        from scipy.sparse import csr_array, diags_array
+
+        weights = csr_array((self.weights, self.heads, self.offsets), shape=(self.agents, self.agents))
+        return csr_array(diags_array(self.strengths) - weights)
 
     @cached_property
     def reverse(self) -> NDArray[np.int64]:

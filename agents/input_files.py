@@ -14,7 +14,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -254,6 +254,35 @@ def read_rows(
             raise InputError(
                 f"{path}:{reader.line_num}: cannot be read as a CSV file ({csv_problem(error)})", field=field
             ) from error
+
+
+def read_values(
+    path: Path,
+    ids: Sequence[int | str],
+    who: tuple[str, ...],
+    columns: tuple[str, ...],
+    field: Field,
+    *,
+    optional: bool = False,
+    longest: float | None = None,
+) -> Iterator[tuple[str, tuple[int, ...], list[float]]]:
+    """Rows of a small CSV file about agents: ``path:line``, the indices of those that it names, and finite numbers.
+
+    The columns ``who`` of agents' ids may be ``optional``. Given ``longest``, the last number is a duration from 0 to
+    that. What is wrong is an `InputError` with its line.
+    """
+    position = {str(name): index for index, name in enumerate(ids)}
+    rows = read_rows(path, columns, field, optional=who) if optional else read_rows(path, (*who, *columns), field)
+    for line, row in rows:
+        named = [row[column] for column in who if column in row]
+        for name in named:
+            if name not in position:
+                raise InputError(f"{line}: {shown(name)} is not the id of an agent of this task", field=field)
+        values = [number(row[column], line, column, field) for column in columns]
+        if longest is not None and not 0 <= values[-1] <= longest:
+            said = f"{line}: {columns[-1]} {values[-1]!r} must be at least 0 and at most {longest}"
+            raise InputError(said, field=field)
+        yield line, tuple(position[name] for name in named), values
 
 
 def csv_problem(error: csv.Error) -> str:

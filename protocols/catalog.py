@@ -25,6 +25,7 @@ PROTOCOLS: dict[str, str] = {
     "consensus_admm": ".consensus_admm:ConsensusAdmm",
     "coordinate_descent": ".coordinate_descent:CoordinateDescent",
     "decentralised_sgd": ".decentralised_sgd:DecentralisedSGD",
+    "divshare": ".divshare:DivShare",
     "dual_averaging": ".dual_averaging:DualAveraging",
     "edge_consensus_admm": ".edge_consensus_admm:EdgeConsensusAdmm",
     "epidemic_learning": ".epidemic_learning:EpidemicLearning",

@@ -16,12 +16,14 @@ from .licences import allowed, licence
 ROOT = Path(__file__).resolve().parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = PYPROJECT["project"]
+UNLOCKED = ("torch",)
+"""Extras that continuous integration does not install, for their size; their bounds stand in pyproject.toml."""
 ASKED = [
     Requirement(text)
     for group in (
         PYPROJECT["build-system"]["requires"],
         PROJECT["dependencies"],
-        *PROJECT["optional-dependencies"].values(),
+        *(wanted for extra, wanted in PROJECT["optional-dependencies"].items() if extra not in UNLOCKED),
     )
     for text in group
     if not text.startswith("hushnet[")

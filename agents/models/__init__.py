@@ -10,8 +10,9 @@ from .model_registry import MODELS, ModelKind, ModelParameters
 # isort: off
 from .linear import LinearModel
 from .dense import Perceptron, Softmax
+from .torch_model import TorchModel
 # isort: on
 
 from .predictor import Predictor
 
-__all__ = ["MODELS", "LinearModel", "ModelKind", "ModelParameters", "Perceptron", "Predictor", "Softmax"]
+__all__ = ["MODELS", "LinearModel", "ModelKind", "ModelParameters", "Perceptron", "Predictor", "Softmax", "TorchModel"]

@@ -138,7 +138,7 @@ class Softmax(ModelKind):
 
     def bind(self, features: int, loss: Loss, classes: int) -> tuple[Predictor | None, Loss]:
         """Return one layer and its loss; see `ModelKind.bind`."""
-        return Dense((features, classes), "relu", False), _of_classes(loss, self.kind)
+        return Dense((features, classes), "relu", False), of_classes(loss, self.kind)
 
 
 @final
@@ -158,10 +158,10 @@ class Perceptron(ModelKind):
         several = loss.labels == "classes" and classes > 2
         outputs = classes if several else 1
         layers = Dense((features, *self.hidden, outputs), self.activation, True)
-        return layers, _of_classes(loss, self.kind) if several else loss
+        return layers, of_classes(loss, self.kind) if several else loss
 
 
-def _of_classes(loss: Loss, kind: str) -> Loss:
+def of_classes(loss: Loss, kind: str) -> Loss:
     """The loss of a score for each class that generalises a loss of one score.
 
     Raises

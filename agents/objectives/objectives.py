@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, ClassVar, Literal, final
+from typing import ClassVar, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -149,15 +149,6 @@ class GraphRegularised(Objective):
         return np.where(self.task.train.counts > 0, self.mu * self.graph.strengths * self.confidence, 0.0)
 
     @cached_property
-    def laplacian(self) -> Any:
-        """(n, n) scipy sparse D - W."""
-        from scipy.sparse import csr_array, diags_array
-
-        graph = self.graph
-        weights = csr_array((graph.weights, graph.heads, graph.offsets), shape=(graph.agents, graph.agents))
-        return csr_array(diags_array(graph.strengths) - weights)
-
-    @cached_property
     @override
     def fingerprint(self) -> str:
         graph = self.graph
@@ -192,7 +183,7 @@ class GraphRegularised(Objective):
     @override
     def gradient(self, models: Models) -> Models:
         """The gradient (D - W) Theta + mu D c grad L."""
-        return self.laplacian @ models + self.data_weights[:, None] * local_gradients(self.task, models)
+        return self.graph.laplacian @ models + self.data_weights[:, None] * local_gradients(self.task, models)
 
     @override
     def minimise(self) -> tuple[Models, float]:
@@ -350,7 +341,7 @@ def _combine(
 def _newton_step(objective: GraphRegularised, models: Models, gradient: Models, tolerance: float) -> Models:
     """An approximate solution of Hessian @ step = -gradient."""
     task, table, regularisation = objective.task, objective.task.train, objective.task.regularisation
-    laplacian, weights = objective.laplacian, objective.data_weights[:, None]
+    laplacian, weights = objective.graph.laplacian, objective.data_weights[:, None]
     bends = task.loss.second_slope(row_scores(table, models), table.labels)
 
     def apply(direction: Models) -> Models:

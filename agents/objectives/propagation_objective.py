@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,15 +62,6 @@ class Propagation(Objective):
         """(n,) D_ii pull_i."""
         return self.graph.strengths * self.mu_c
 
-    @cached_property
-    def laplacian(self) -> Any:
-        """(n, n) scipy sparse D - W."""
-        from scipy.sparse import csr_array, diags_array
-
-        graph = self.graph
-        weights = csr_array((graph.weights, graph.heads, graph.offsets), shape=(graph.agents, graph.agents))
-        return csr_array(diags_array(graph.strengths) - weights)
-
     @override
     def value(self, models: Models) -> float:
         graph = self.graph
@@ -80,7 +71,7 @@ class Propagation(Objective):
 
     @override
     def value_and_gradient(self, models: Models) -> tuple[float, Models]:
-        return self.value(models), self.laplacian @ models + self.held[:, None] * (models - self.solitary)
+        return self.value(models), self.graph.laplacian @ models + self.held[:, None] * (models - self.solitary)
 
     @override
     def minimise(self) -> tuple[Models, float]:
@@ -91,7 +82,7 @@ class Propagation(Objective):
         models = self.solitary.astype(np.float64, copy=True)
         kept = np.flatnonzero(self._determined())
         if len(kept):
-            matrix = csc_array((self.laplacian + diags_array(self.held))[kept][:, kept])
+            matrix = csc_array((self.graph.laplacian + diags_array(self.held))[kept][:, kept])
             right = self.held[kept, None] * self.solitary[kept]
             factors = splu(matrix)
             solution = factors.solve(right)
@@ -103,5 +94,5 @@ class Propagation(Objective):
         """(n,) whether somebody in an agent's component of the graph is held to its solitary model."""
         from scipy.sparse.csgraph import connected_components
 
-        count, part = connected_components(self.laplacian, directed=False)
+        count, part = connected_components(self.graph.laplacian, directed=False)
         return np.bincount(part, weights=self.held, minlength=count)[part] > 0

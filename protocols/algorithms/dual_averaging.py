@@ -37,7 +37,6 @@ from ...agents.objectives.objectives import Objective
 from ...agents.objectives.pooled_objective import PooledObjective
 from ...agents.parameters import NotNegative, Positive, Size
 from ...agents.tables import Shard
-from ...agents.tasks.task import Task
 from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, PublicStart, Traits
 from ..invariants import Declared, Instant, Invariant, Where, by_row, largest, mixed_by_one_end, told_is_kept
 from ..noise import check_all_rows
@@ -80,13 +79,61 @@ class AveragingParameters(ProtocolParameters):
         return self
 
 
+class AveragingProtocol(Protocol):
+    """Dual averaging, however agents mix their duals: noise, clipping, and what it comes to.
+
+    Attributes
+    ----------
+    growth : float
+        c in gamma(t) = gamma + c sqrt(t).
+    limit : int or None
+        Most updates of an agent.
+    """
+
+    learns = "convex"
+    parameters: AveragingParameters
+
+    @classmethod
+    @override
+    def check_scenario(cls, parameters: AveragingParameters, surroundings: Surroundings) -> None:
+        check_slope(parameters.privacy, surroundings.task.loss)
+
+    @classmethod
+    @override
+    def check_problem(cls, parameters: AveragingParameters, problem: Problem) -> None:
+        check_all_rows(parameters.privacy, problem.task, radius=parameters.radius)
+
+    def prepare(self) -> None:
+        """Proximal weights and the noise."""
+        given = self.parameters
+        usual = 0.0 if given.step_weights == "linear" else math.sqrt(given.mu)
+        self.growth = usual if given.gamma_growth is None else given.gamma_growth
+        self.limit = given.privacy.updates if given.privacy is not None else None
+        self.step_noise = SubgradientNoise(
+            given.privacy, self.problem.task, sampling=given.sampling, batch=given.batch, radius=given.radius
+        )
+
+    def local_data(self, agent: int, shard: Shard) -> Shard:
+        """Rows clipped to the radius, where there is one."""
+        radius = self.parameters.radius
+        return shard if radius is None else Shard(clip_rows(shard.features, radius), shard.labels)
+
+    def models(self, state: State) -> Array:
+        """The output of algorithm 1: every agent's average of its models, with the weights of its steps."""
+        return state.agent["average"].rows
+
+    def objective(self) -> Objective:
+        """F of problem (1), at the average of the agents' outputs."""
+        return PooledObjective.mean_of_agents(self.problem.task, self.parameters.mu)
+
+
 class DualAveragingParameters(AveragingParameters):
     """Decentralised dual averaging, plain or with perturbed subgradients (Duchi et al. 2011; Liu et al. 2022)."""
 
     kind: Literal["dual_averaging"]
 
 
-class DualAveraging(Protocol):
+class DualAveraging(AveragingProtocol):
     """Dual averaging over a network, in rounds; see the module's docstring.
 
     Examples
@@ -97,29 +144,13 @@ class DualAveraging(Protocol):
     """
 
     Parameters = DualAveragingParameters
-    learns = "convex"
     parameters: DualAveragingParameters
     traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, instead="push_sum_dual_averaging")
 
-    @classmethod
-    @override
-    def check_scenario(cls, parameters: DualAveragingParameters, surroundings: Surroundings) -> None:
-        check_slope(parameters.privacy, surroundings.task.loss)
-
-    @classmethod
-    @override
-    def check_problem(cls, parameters: DualAveragingParameters, problem: Problem) -> None:
-        check_all_rows(parameters.privacy, problem.task, radius=parameters.radius)
-
     def prepare(self) -> None:
         """Mixing matrix, proximal weights and the noise."""
+        super().prepare()
         self.weights = mixing_weights(self.problem.graph, "metropolis")
-        self.averaging = Averaging(self.parameters, self.problem.task)
-        self.step_noise = self.noise = self.averaging.noise
-
-    def local_data(self, agent: int, shard: Shard) -> Shard:
-        """Rows clipped to the radius, where there is one."""
-        return self.averaging.clipped(shard)
 
     def layout(self) -> Layout:
         """z, the last message and the one before, what was put in, the average of models; one broadcast kind."""
@@ -133,11 +164,11 @@ class DualAveraging(Protocol):
 
     def constants(self) -> Constants:
         """Mixing weights of edges, and the growth of the proximal weight."""
-        return Constants(run=self.averaging.constants(), edge={"mixing": self.weights})
+        return Constants(run={"growth": self.growth}, edge={"mixing": self.weights})
 
     def most_steps(self) -> float | None:
         """The number of an agent's updates."""
-        return self.averaging.limit
+        return self.limit
 
     @staticmethod
     @batched
@@ -152,14 +183,6 @@ class DualAveraging(Protocol):
         me.sent = me.dual + weight * gradient
         me.put_in = me.put_in + weight * gradient
         me.message = me.sent
-
-    def models(self, state: State) -> Array:
-        """The output of algorithm 1: every agent's average of its models."""
-        return state.agent["average"].rows
-
-    def objective(self) -> Objective:
-        """F of problem (1), at the average of the agents' outputs."""
-        return PooledObjective.mean_of_agents(self.problem.task, self.parameters.mu)
 
     def invariants(self) -> Declared:
         """Mixing keeps the sum of duals, which weighted subgradients are added to: (4), summed over agents."""
@@ -179,38 +202,6 @@ class DualAveraging(Protocol):
         sent = instant.agent("sent")
         alone = mixed_by_one_end(instant, self.weights, sent, instant.agent("before"))
         return largest((sent - instant.agent("put_in")).sum(axis=0) - alone)
-
-
-class Averaging:
-    """Parts of dual averaging that do not depend on how agents mix their duals: noise, clipping and constants.
-
-    Parameters
-    ----------
-    parameters : AveragingParameters
-    task : Task
-
-    Attributes
-    ----------
-    noise : SubgradientNoise
-    """
-
-    def __init__(self, parameters: AveragingParameters, task: Task) -> None:
-        self.parameters = given = parameters
-        usual = 0.0 if given.step_weights == "linear" else math.sqrt(given.mu)
-        self.growth = usual if given.gamma_growth is None else given.gamma_growth
-        self.limit = given.privacy.updates if given.privacy is not None else None
-        self.noise = SubgradientNoise(
-            given.privacy, task, sampling=given.sampling, batch=given.batch, radius=given.radius
-        )
-
-    def clipped(self, shard: Shard) -> Shard:
-        """Rows clipped to the radius, where there is one."""
-        radius = self.parameters.radius
-        return shard if radius is None else Shard(clip_rows(shard.features, radius), shard.labels)
-
-    def constants(self) -> dict[str, float]:
-        """Constants that `gradient_at` reads beside the parameters."""
-        return {"growth": self.growth}
 
 
 def total_weight(me: Any, t: Any) -> Any:

@@ -18,16 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from ...agents.blocks import State
-from ...agents.objectives.objectives import Objective
-from ...agents.objectives.pooled_objective import PooledObjective
 from ...agents.parameters import NotNegative, Positive, Size
-from ..base import Layout, MessageKind, Protocol, ProtocolParameters, PublicStart, Traits
+from ..base import Layout, MessageKind, ProtocolParameters, PublicStart, Traits
 from ..invariants import Declared, NoInvariant
 from ..privacy.mechanisms import Release
 from ..steps import Constants, Every, heard_sum, scores_of, slopes, sum_of_rows
-from ..surroundings import Surroundings, check_split
-from .split_features import CENTRE, assembled, columns_of, roles, widths
+from .split_features import CENTRE, SplitProtocol, roles, widths
 
 
 class FeatureSgdParameters(ProtocolParameters):
@@ -44,7 +40,7 @@ class FeatureSgdParameters(ProtocolParameters):
     """The t-th step is step_size / (1 + decay t)."""
 
 
-class FeatureSgd(Protocol):
+class FeatureSgd(SplitProtocol):
     """Synchronous minibatch steps in a star; see the module's docstring.
 
     Examples
@@ -55,19 +51,12 @@ class FeatureSgd(Protocol):
     """
 
     Parameters = FeatureSgdParameters
-    learns = "linear"
     parameters: FeatureSgdParameters
     traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, instead="stale_feature_sharing")
-    learns_from = "columns"
-
-    @classmethod
-    @override
-    def check_scenario(cls, parameters: FeatureSgdParameters, surroundings: Surroundings) -> None:
-        check_split(surroundings)
 
     def prepare(self) -> None:
         """Columns and the common order of the rows."""
-        self.columns = columns_of(self.problem)
+        super().prepare()
         self.rows = len(self.problem.task.train.labels)
         self.batch = min(self.parameters.batch, self.rows)
         stream = self.problem.stream
@@ -124,14 +113,6 @@ class FeatureSgd(Protocol):
     def invariants(self) -> Declared:
         """None."""
         return NoInvariant("a party changes its own part of the model only, by a step that nothing undoes or answers")
-
-    def models(self, state: State) -> NDArray[np.float64]:
-        """The parties' parts put together, in the centre's row."""
-        return assembled(state, self.columns, self.problem.task.dimension)
-
-    def objective(self) -> Objective:
-        """The sum of the losses and (lambda/2) |x|^2, at the model that the parties hold together."""
-        return PooledObjective.sum_of_rows(self.problem.task, self.parameters.ridge, agent=CENTRE)
 
 
 def descend(me: Any, number: int) -> None:

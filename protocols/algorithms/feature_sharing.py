@@ -34,14 +34,11 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 from typing_extensions import override
 
-from ...agents.blocks import State
 from ...agents.errors import FieldError, InputError
 from ...agents.losses import Loss
-from ...agents.objectives.objectives import Objective
-from ...agents.objectives.pooled_objective import PooledObjective
 from ...agents.parameters import Positive, Size
 from ...agents.tasks.task import Task
-from ..base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
+from ..base import Layout, MessageKind, ProtocolParameters, Traits
 from ..invariants import Declared, Instant, Invariant
 from ..noise import active
 from ..privacy.budget import Privacy
@@ -58,9 +55,8 @@ from ..steps import (
     solved_by,
     sum_of_rows,
 )
-from ..surroundings import Surroundings, check_split
 from .feature_noise import ClippedScores, RangeNoise, ScoreNoise, check_isotropic, range_root
-from .split_features import CENTRE, PARTY, assembled, columns_of, roles, widths
+from .split_features import CENTRE, PARTY, SplitProtocol, roles, widths
 
 Array = NDArray[np.float64]
 
@@ -98,7 +94,7 @@ class FeatureSharingParameters(SharingParameters):
         return self
 
 
-class FeatureSharing(Protocol):
+class FeatureSharing(SplitProtocol):
     """ADMM sharing in a star; see the module's docstring.
 
     Examples
@@ -109,23 +105,16 @@ class FeatureSharing(Protocol):
     """
 
     Parameters = FeatureSharingParameters
-    learns = "linear"
     parameters: FeatureSharingParameters
     traits = Traits(trigger="round", inbox="per_round")
     protects = PARTY
-    learns_from = "columns"
     asks_for_budget = True
     observer = "the centre"
     model_released = False
 
-    @classmethod
-    @override
-    def check_scenario(cls, parameters: FeatureSharingParameters, surroundings: Surroundings) -> None:
-        check_split(surroundings)
-
     def prepare(self) -> None:
         """Columns, who takes part, and the rounds of an epoch."""
-        self.columns = columns_of(self.problem)
+        super().prepare()
         self.parties = min(len(self.columns) - 1, self.parameters.parties or len(self.columns))
         self.cycle = 2 if self.parameters.order == "jacobi" else 2 * self.parties
         self.scores = ClippedScores(self.parameters.privacy)
@@ -199,18 +188,10 @@ class FeatureSharing(Protocol):
         turn = me.order == "jacobi" or me.agent == 1 + phase // 2
         return phase % 2 == 0 and turn and not answer(me)
 
-    def models(self, state: State) -> Array:
-        """The parties' parts put together, in the centre's row."""
-        return assembled(state, self.columns, self.problem.task.dimension)
-
     @property
     def privacy(self) -> Privacy | RangeNoise | None:
         """The noise on what parties send, in whichever form."""
         return self.parameters.noise or self.parameters.privacy
-
-    def objective(self) -> Objective:
-        """F at the model that the parties hold together."""
-        return PooledObjective.sum_of_rows(self.problem.task, self.parameters.ridge, agent=CENTRE)
 
     def invariants(self) -> Declared:
         """(7) and (8) leave y as the slope of the loss at z, from the first epoch on."""

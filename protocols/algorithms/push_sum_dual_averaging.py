@@ -42,19 +42,13 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from ...agents.blocks import State
 from ...agents.graph import Graph
-from ...agents.objectives.objectives import Objective
-from ...agents.objectives.pooled_objective import PooledObjective
-from ...agents.tables import Shard
-from ..base import Layout, MessageKind, Problem, Protocol, PublicStart
+from ..base import Layout, MessageKind, PublicStart
 from ..invariants import Declared, Instant, Invariant, by_row, largest
-from ..noise import check_all_rows
 from ..steps import Constants, affords, batched, per_edge, post_processed, segment_sum
-from ..surroundings import Surroundings, check_slope
-from .dual_averaging import Averaging, AveragingParameters, gradient_at, total_weight
+from .dual_averaging import AveragingParameters, AveragingProtocol, gradient_at, total_weight
 from .subgradient_noise import drawn_rows
 
 Array = NDArray[np.float64]
@@ -66,7 +60,7 @@ class PushSumDualAveragingParameters(AveragingParameters):
     kind: Literal["push_sum_dual_averaging"]
 
 
-class PushSumDualAveraging(Protocol):
+class PushSumDualAveraging(AveragingProtocol):
     """Dual averaging by running totals; see the module's docstring.
 
     Examples
@@ -77,28 +71,8 @@ class PushSumDualAveraging(Protocol):
     """
 
     Parameters = PushSumDualAveragingParameters
-    learns = "convex"
     parameters: PushSumDualAveragingParameters
     asks_for_budget = True
-
-    @classmethod
-    @override
-    def check_scenario(cls, parameters: PushSumDualAveragingParameters, surroundings: Surroundings) -> None:
-        check_slope(parameters.privacy, surroundings.task.loss)
-
-    @classmethod
-    @override
-    def check_problem(cls, parameters: PushSumDualAveragingParameters, problem: Problem) -> None:
-        check_all_rows(parameters.privacy, problem.task, radius=parameters.radius)
-
-    def prepare(self) -> None:
-        """Step weights, proximal weights and the noise."""
-        self.averaging = Averaging(self.parameters, self.problem.task)
-        self.step_noise = self.averaging.noise
-
-    def local_data(self, agent: int, shard: Shard) -> Shard:
-        """Rows clipped to the radius, where there is one."""
-        return self.averaging.clipped(shard)
 
     def layout(self) -> Layout:
         """Mass, what was put in, running totals, each (z, w); average of models; time and number of the last step."""
@@ -117,8 +91,8 @@ class PushSumDualAveraging(Protocol):
 
     def constants(self) -> Constants:
         """Constants that a step reads beside the parameters, among them the most updates of an agent."""
-        limit = self.averaging.limit
-        return Constants(run={**self.averaging.constants(), "limit": math.inf if limit is None else float(limit)})
+        limit = math.inf if self.limit is None else float(self.limit)
+        return Constants(run={"growth": self.growth, "limit": limit})
 
     @staticmethod
     @batched
@@ -135,14 +109,6 @@ class PushSumDualAveraging(Protocol):
         post_processed(me.where(~giving))
         me.message = me.given
         return me.progress[:, 1:] >= me.limit
-
-    def models(self, state: State) -> Array:
-        """Every agent's average of its models, with the weights of its steps."""
-        return state.agent["average"].rows
-
-    def objective(self) -> Objective:
-        """F of the parent's problem (1), at the average of the agents' outputs."""
-        return PooledObjective.mean_of_agents(self.problem.task, self.parameters.mu)
 
     def invariants(self) -> Declared:
         """No mass disappears: see `conserved`, whose first two numbers these are."""

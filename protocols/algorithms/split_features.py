@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from ...agents.blocks import State
-from ..problem import Problem
-from ..surroundings import check_columns, check_star
+from ...agents.objectives.objectives import Objective
+from ...agents.objectives.pooled_objective import PooledObjective
+from ..base import Protocol
+from ..surroundings import Surroundings, check_columns, check_split, check_star
 
 CENTRE = 0
 """The agent that holds the labels."""
 
 PARTY = "party"
 """The role of the agents that hold columns."""
-
-
-def columns_of(problem: Problem) -> tuple[NDArray[np.int64], ...]:
-    """The columns of every agent, where the task splits features and the graph is a star around agent 0.
-
-    Raises
-    ------
-    InputError
-        If rows are split instead, the graph is no star, or the loss has no smooth and bounded slope.
-    """
-    task, graph = problem.task, problem.graph
-    check_columns(columns=task.columns is not None, loss=task.loss, task=task.name)
-    assert task.columns is not None
-    others = np.arange(1, graph.agents)
-    check_star(np.array_equal(graph.neighbours(CENTRE), others) and bool((graph.degrees[1:] == 1).all()))
-    return task.columns
 
 
 def roles(agents: int) -> list[str]:
@@ -42,9 +31,46 @@ def widths(agents: int, *, centre: int, party: int) -> list[int]:
     return [centre] + [party] * (agents - 1)
 
 
-def assembled(state: State, columns: tuple[NDArray[np.int64], ...], dimension: int) -> NDArray[np.float64]:
-    """(n, p): the parties' parts put together in the centre's row, which nobody in the run holds; zeros elsewhere."""
-    models = np.zeros((len(columns), dimension))
-    for agent, held in enumerate(columns):
-        models[CENTRE, held] = state.agent["model"][agent]
-    return models
+class SplitProtocol(Protocol):
+    """Protocol over split features, whose parties have a part of a linear model each, for their columns.
+
+    Attributes
+    ----------
+    columns : tuple of (k,) int64
+        The columns of every agent.
+    """
+
+    learns = "linear"
+    learns_from = "columns"
+    parameters: Any
+
+    @classmethod
+    @override
+    def check_scenario(cls, parameters: Any, surroundings: Surroundings) -> None:
+        check_split(surroundings)
+
+    def prepare(self) -> None:
+        """Columns, where the task splits features and the graph is a star around agent 0.
+
+        Raises
+        ------
+        InputError
+            If rows are split instead, the graph is no star, or the loss has no smooth and bounded slope.
+        """
+        task, graph = self.problem.task, self.problem.graph
+        check_columns(columns=task.columns is not None, loss=task.loss, task=task.name)
+        assert task.columns is not None
+        others = np.arange(1, graph.agents)
+        check_star(np.array_equal(graph.neighbours(CENTRE), others) and bool((graph.degrees[1:] == 1).all()))
+        self.columns = task.columns
+
+    def models(self, state: State) -> NDArray[np.float64]:
+        """(n, p): the parties' parts put together in the centre's row, which nobody in the run holds; else zeros."""
+        models = np.zeros((len(self.columns), self.problem.task.dimension))
+        for agent, held in enumerate(self.columns):
+            models[CENTRE, held] = state.agent["model"][agent]
+        return models
+
+    def objective(self) -> Objective:
+        """The sum of the losses and (lambda/2) |x|^2, at the model that the parties hold together."""
+        return PooledObjective.sum_of_rows(self.problem.task, self.parameters.ridge, agent=CENTRE)

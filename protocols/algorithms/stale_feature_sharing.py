@@ -39,17 +39,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
-from typing_extensions import override
 
 from ...agents.blocks import State
-from ...agents.objectives.objectives import Objective
-from ...agents.objectives.pooled_objective import PooledObjective
 from ...agents.parameters import NotNegative, Size
-from ..base import Layout, MessageKind, Protocol
+from ..base import Layout, MessageKind
 from ..invariants import Declared
 from ..privacy.budget import Privacy
 from ..steps import Constants, affords, heard_of, heard_sum, post_processed, scores_of
-from ..surroundings import Surroundings, check_split
 from .feature_noise import ClippedScores, ScoreNoise, check_isotropic
 from .feature_sharing import (
     SharingParameters,
@@ -59,7 +55,7 @@ from .feature_sharing import (
     noisy_scores,
     slopes_are_duals,
 )
-from .split_features import CENTRE, PARTY, assembled, columns_of, roles, widths
+from .split_features import CENTRE, PARTY, SplitProtocol, roles, widths
 
 Array = NDArray[np.float64]
 
@@ -81,7 +77,7 @@ class StaleFeatureSharingParameters(SharingParameters):
         return self
 
 
-class StaleFeatureSharing(Protocol):
+class StaleFeatureSharing(SplitProtocol):
     """ADMM sharing in a star whose parties and centre wake on their own; see the module's docstring.
 
     Examples
@@ -92,23 +88,16 @@ class StaleFeatureSharing(Protocol):
     """
 
     Parameters = StaleFeatureSharingParameters
-    learns = "linear"
     parameters: StaleFeatureSharingParameters
     protects = PARTY
-    learns_from = "columns"
     asks_for_budget = True
     decides = True
     observer = "the centre"
     model_released = False
 
-    @classmethod
-    @override
-    def check_scenario(cls, parameters: StaleFeatureSharingParameters, surroundings: Surroundings) -> None:
-        check_split(surroundings)
-
     def prepare(self) -> None:
         """Columns and noise."""
-        self.columns = columns_of(self.problem)
+        super().prepare()
         self.scores = ClippedScores(self.parameters.privacy)
         self.step_noise = ScoreNoise(self.scores, len(self.columns))
 
@@ -168,14 +157,6 @@ class StaleFeatureSharing(Protocol):
             post_processed(me)
         me.message_scores = me.sent
         return False
-
-    def models(self, state: State) -> Array:
-        """The parties' parts put together, in the centre's row."""
-        return assembled(state, self.columns, self.problem.task.dimension)
-
-    def objective(self) -> Objective:
-        """F of the parent, at the model that the parties hold together."""
-        return PooledObjective.sum_of_rows(self.problem.task, self.parameters.ridge, agent=CENTRE)
 
     def invariants(self) -> Declared:
         """y is the slope of the loss at z from the centre's first step on, however old its scores are."""

@@ -176,9 +176,9 @@ class BatchPart(Batch):
         found.flags.writeable = False
         return found
 
-    def here_(self) -> Any:
+    def here_(self) -> Meeting:
         """Record of the edge over which each agent meets a neighbour."""
-        return MeetingPart(self.whole_.here, self.rows_)
+        return self.whole_.here.part_(self.rows_)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Put another value in the place of the agents' part of a block."""
@@ -204,23 +204,32 @@ class Meeting:
     ----------
     blocks_ : dict of str to (B, width) array
         Values assigned to blocks that the batch does not hold for all edges.
+    rows_ : slice or (B',) int64
+        Places in the batch of the agents that it is about, where these are a part of it.
     """
 
     def __init__(self, me: Batch, edges: Ranks) -> None:
-        self.__dict__.update(_me=me, edges_=edges, blocks_={})
+        self.__dict__.update(_me=me, edges_=edges, blocks_={}, rows_=slice(None))
+
+    def part_(self, rows: Ranks) -> Meeting:
+        """Return the record for some of the agents, by their places; what is assigned there is written for them."""
+        part = Meeting(self._me, self.edges_)
+        part.__dict__.update(blocks_=self.blocks_, rows_=rows)
+        return part
 
     def __getattr__(self, name: str) -> Any:
         """A block, a constant or the weight of the edge."""
+        found = self._whole(name)[self.rows_]
+        found.flags.writeable = False
+        return found
+
+    def _whole(self, name: str) -> Array:
+        """What the whole batch has under a name."""
         me, tables = self._me, self._me.tables_
         if name in tables.state.edge:
             if name in self.blocks_:
-                found = self.blocks_[name].view()
-            elif name in me.blocks_:
-                found = me.blocks_[name][me.partner_]
-            else:
-                found = tables.state.edge[name].taken(self.edges_)
-            found.flags.writeable = False
-            return found
+                return self.blocks_[name]
+            return me.blocks_[name][me.partner_] if name in me.blocks_ else tables.state.edge[name].taken(self.edges_)
         if name in tables.names.per_edge:
             return column(tables.names.per_edge[name][self.edges_])
         if name == "weight":
@@ -232,37 +241,16 @@ class Meeting:
         me, blocks = self._me, self._me.tables_.state.edge
         if name not in blocks:
             raise AttributeError(f"me.here.{name} is not for a step to change; admissible: {', '.join(blocks)}")
-        given = broadcast(f"here.{name}", value, (len(self.edges_), blocks[name].width_of(self.edges_)))
+        edges = self.edges_[self.rows_]
+        given = broadcast(f"here.{name}", value, (len(edges), blocks[name].width_of(edges)))
+        if len(edges) < len(self.edges_):
+            whole = np.array(self._whole(name))
+            whole[self.rows_] = given
+            given = whole
         if name in me.blocks_:
             me.blocks_[name][me.partner_] = given
         else:
             self.blocks_[name] = given
-
-
-class MeetingPart:
-    """`Meeting` of some of the agents.
-
-    Parameters
-    ----------
-    whole : Meeting
-    rows : (B',) int64
-        Places of the agents in the batch.
-    """
-
-    def __init__(self, whole: Meeting, rows: Ranks) -> None:
-        self.__dict__.update(_whole=whole, _rows=rows)
-
-    def __getattr__(self, name: str) -> Any:
-        """The agents' part of a block, of a constant or of the weight of the edge."""
-        found = getattr(self._whole, name)[self._rows]
-        found.flags.writeable = False
-        return found
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        """Put another value in the place of the agents' part of a block of the edge."""
-        changed = np.array(getattr(self._whole, name))
-        changed[self._rows] = broadcast(f"here.{name}", value, (len(self._rows), changed.shape[1]))
-        setattr(self._whole, name, changed)
 
 
 class Sample:

@@ -43,18 +43,7 @@ def local_gradient(me: Record, model: Array) -> Array:
     (p,) float64
         Zeros for an agent without rows.
     """
-    tables, decays = me.tables_, me.decays_
-    if tables.task.model is not None:
-        return _gradient_of_model(me, model, decays, None)
-    if tables.code == UNKNOWN:
-        return _gradient_by_shards(me, model, decays / 2.0, None)
-    features, labels, offsets, agents = me.data_
-    models = me.matrix_(model, tables.dimension)
-    out = np.empty(models.shape)
-    me.source_.run_kernel(
-        rows_of.gradients, features, labels, offsets, agents, models, decays, tables.code, *tables.clip, out
-    )
-    return me.given_(out)
+    return _gradient(me, model, me.decays_, None)
 
 
 def local_loss(me: Record, model: Array) -> Any:
@@ -102,42 +91,20 @@ def loss_gradient(me: Record, model: Array, rows: Any = None) -> Array:
     (p,) float64
         Zeros for no rows.
     """
+    return _gradient(me, model, np.zeros(len(me.agents_)), rows)
+
+
+def _gradient(me: Record, model: Array, decays: Array, rows: Any) -> Array:
+    """Gradients of mean losses over some rows or all, in which case ``decays`` times the models are added."""
     tables = me.tables_
     if tables.task.model is not None:
-        return _gradient_of_model(me, model, np.zeros(len(me.agents_)), rows)
+        return _gradient_of_model(me, model, decays, rows)
     if tables.code == UNKNOWN:
-        return _gradient_by_shards(me, model, np.zeros(len(me.agents_)), rows)
-    features, labels, offsets, agents = me.data_
+        return _gradient_by_shards(me, model, decays / 2.0, rows)
     models = me.matrix_(model, tables.dimension)
     out = np.empty(models.shape)
-    if rows is None:
-        me.source_.run_kernel(
-            rows_of.gradients,
-            features,
-            labels,
-            offsets,
-            agents,
-            models,
-            np.zeros(len(models)),
-            tables.code,
-            *tables.clip,
-            out,
-        )
-    else:
-        ranks, starts = ranks_of(me, rows)
-        me.source_.run_kernel(
-            rows_of.gradients_at,
-            features,
-            labels,
-            offsets,
-            agents,
-            models,
-            ranks,
-            starts,
-            tables.code,
-            *tables.clip,
-            out,
-        )
+    kernel, given = (rows_of.gradients, (decays,)) if rows is None else (rows_of.gradients_at, ranks_of(me, rows))
+    me.source_.run_kernel(kernel, *me.data_, models, *given, tables.code, *tables.clip, out)
     return me.given_(out)
 
 

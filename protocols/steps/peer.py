@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, final
@@ -15,11 +16,12 @@ from typing_extensions import override
 
 from ...agents.inbox import Inbox, Message
 from ...agents.losses import Loss, local_gradient
+from ...agents.optimisation.compiled_sums import read_only
 from ...agents.tables import Shard
 from ..privacy.mechanisms import Release
 from .declarations import POST_PROCESSING, UNPERTURBED
 from .record import One
-from .step_tables import OWN, SAMPLING, Nobody, StepSource, StepTables, read_only
+from .step_tables import OWN, SAMPLING, StepSource, StepTables
 
 Array = NDArray[np.float64]
 
@@ -53,30 +55,16 @@ class Peer(One):
 
     Parameters
     ----------
-    tables : StepTables
-    agent : int
-    inbox : Inbox
-    ledger : Purse
-    shard : Shard
-        The agent's own rows.
-    stream : callable
-        ``stream(purpose, agent, tick)`` gives a random stream.
+    source : PeerSource
+        Its own.
     """
 
     source_: PeerSource
 
-    def __init__(
-        self,
-        tables: StepTables,
-        agent: int,
-        inbox: Inbox,
-        ledger: Purse,
-        *,
-        shard: Shard,
-        stream: Callable[[str, int, int], np.random.Generator],
-    ) -> None:
-        super().__init__(tables, PeerSource(tables, self, agent, inbox, ledger, shard=shard, stream=stream))
-        self.__dict__.update(messages=[], own_=agent)
+    def __init__(self, source: PeerSource) -> None:
+        super().__init__(source.tables, source)
+        source.serve(self)
+        self.__dict__.update(messages=[], own_=source.agent)
         self.open_({}, 0, -1, 0.0)
 
     def open_(self, messages: Mapping[str, str], updates: int, tick: int, now: float, *, acts: bool = False) -> None:
@@ -251,13 +239,11 @@ class Purse(Structural):
 
 @final
 class PeerSource(StepSource):
-    """Source of what the steps of one agent, made when they are due, read beside its blocks.
+    """Source of what the steps of one agent, made when they are due, read beside its blocks; or of nobody.
 
     Parameters
     ----------
     tables : StepTables
-    peer : Peer
-        Its record.
     agent : int
     inbox : Inbox
     ledger : Purse
@@ -275,7 +261,6 @@ class PeerSource(StepSource):
     def __init__(
         self,
         tables: StepTables,
-        peer: Any,
         agent: int,
         inbox: Inbox,
         ledger: Purse,
@@ -284,10 +269,14 @@ class PeerSource(StepSource):
         stream: Callable[[str, int, int], np.random.Generator],
     ) -> None:
         self.tables, self.agent, self.inbox, self.ledger, self.data = tables, agent, inbox, ledger, shard
-        self._peer, self.make_stream = ref(peer), stream  # weakly: a million records are not to wait for each other
-        self._slots = tables.graph.edges_of(agent)
+        self.make_stream = stream
+        self._slots, self._count, self.forms = tables.graph.edges_of(agent), 1, tables.forms
         self._known = self._known_before = dict.fromkeys(tables.names.kinds, np.int64(-1))
         self.begin(-1)
+
+    def serve(self, peer: Peer) -> None:
+        """Serve a record, which is known weakly: a million records are not to wait for each other."""
+        self._peer = ref(peer)
 
     def look(self) -> None:
         """Note what is known at a step, and what was at the step before."""
@@ -331,15 +320,7 @@ class PeerSource(StepSource):
                 row[: len(vector)] = vector
         there = self.inbox.order[kind][slots] >= 0
         index = np.where(there, np.arange(first, first + len(there)), -1)
-        return pool, index, np.zeros(1, dtype=np.int64), np.array([len(index)])
-
-    @override
-    def run_kernel(self, kernel: Any, *arguments: Any) -> Any:
-        forms = self.tables.forms
-        form = forms.get(kernel)
-        if form is None:
-            form = forms[kernel] = kernel.form(arguments)
-        return form(*arguments)
+        return pool, index, np.zeros(self._count, dtype=np.int64), np.full(self._count, len(index))
 
     @override
     def sent_at(self, kind: str) -> Array:
@@ -350,18 +331,12 @@ class PeerSource(StepSource):
         return self._known[kind] != self._known_before[kind]
 
     @override
-    def rows(self) -> tuple[Any, Array, Ranks, Ranks]:
-        return self._rows
+    def rows(self, agents: Ranks) -> tuple[Any, Array, Ranks, Ranks]:
+        return *self._rows, np.zeros(self._count, dtype=np.int64)
 
     @cached_property
-    def _rows(self) -> tuple[Any, Array, Ranks, Ranks]:
-        data = self.data
-        return (
-            read_only(data.stored),
-            read_only(data.labels),
-            read_only(np.array([0, len(data)])),
-            np.zeros(1, np.int64),
-        )
+    def _rows(self) -> tuple[Any, Array, Ranks]:
+        return read_only(self.data.stored), read_only(self.data.labels), read_only(np.array([0, len(self.data)]))
 
     @override
     def shard(self, agent: int) -> Shard:
@@ -375,7 +350,7 @@ class PeerSource(StepSource):
 
     @override
     def perturb(self, values: Array) -> Array:
-        if not self.release.noisy:
+        if not (self._count and self.release.noisy):
             return values
         return self.release.perturb(values[0], rng=self.stream("noise"), tell=partial(self._tell, "noise"))[None]
 
@@ -383,6 +358,8 @@ class PeerSource(StepSource):
     def perturb_objective(
         self, weights: Array, curvatures: Array, linear: Array, influences: Array, minimise: Callable[[Array], Array]
     ) -> Array:
+        if not self._count:
+            return linear
         weight, curvature, influence = float(weights[0]), float(curvatures[0]), float(influences[0])
         implied, log_jacobian = inverse_of(self.data, self.tables.loss, weight, curvature, linear[0], influence)
 
@@ -401,14 +378,16 @@ class PeerSource(StepSource):
 
     @override
     def uniforms(self, count: int) -> Array:
-        return self.stream(OWN).random((1, count))
+        return self.stream(OWN).random((self._count, count))
 
     @override
     def normals(self, count: int) -> Array:
-        return self.stream(OWN).normal(size=(1, count))
+        return self.stream(OWN).normal(size=(self._count, count))
 
     @override
     def choose(self, purpose: str, populations: Ranks, counts: Ranks) -> tuple[Ranks, Ranks]:
+        if not self._count:
+            return np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
         stream, population, count = self.stream(purpose), int(populations[0]), int(counts[0])
         ranks = np.array([stream.integers(population)]) if count == 1 else stream.choice(population, count, False)
         if purpose == SAMPLING:
@@ -417,13 +396,15 @@ class PeerSource(StepSource):
 
     @override
     def choose_each(self, shares: Array) -> tuple[Ranks, Ranks]:
+        if not self._count:
+            return np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
         ranks = np.flatnonzero(self.stream(SAMPLING).random(len(self.data.labels)) < shares[0])
         self._tell("rows", ranks)
         return ranks, np.array([0, len(ranks)])
 
     @override
     def affords(self) -> bool:
-        return self.ledger.reserve(self.release)
+        return not self._count or self.ledger.reserve(self.release)
 
     @override
     def follow(self) -> None:
@@ -431,7 +412,12 @@ class PeerSource(StepSource):
 
     @override
     def part(self, rows: Ranks) -> StepSource:
-        return self if len(rows) else Nobody(self)
+        if len(rows):
+            return self
+        nobody = copy(self)
+        nobody._count, nobody._slots = 0, slice(0, 0)
+        nobody._known = nobody._known_before = dict.fromkeys(self._known, np.zeros(0, dtype=np.int64))
+        return nobody
 
 
 def inverse_of(

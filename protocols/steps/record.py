@@ -8,14 +8,13 @@ are written back when it is over.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from ...agents.graph import Graph
 from ...agents.suggestions import suggestion
 from .kernels import gathered, known
 from .step_names import ACTIONS, MESSAGE
@@ -209,7 +208,7 @@ class One(Record):
     @cached_property
     def data_(self) -> tuple[Any, Array, Ranks, Ranks]:
         """Packed rows, and whose of them are the agent's (`StepSource.rows`)."""
-        return self.source_.rows_of(self.agents_)
+        return self.source_.rows(self.agents_)
 
     @override
     def matrix_(self, values: Any, width: int | None = None) -> Array:
@@ -304,7 +303,7 @@ def loaders_of(tables: StepTables) -> dict[str, Callable[[Any], Any]]:
     found: dict[str, Callable[[Any], Any]] = {
         "degrees_": lambda me: graph.degrees.take(me.agents_),
         "decays_": lambda me: tables.decays.take(me.agents_),
-        "data_": lambda me: me.source_.rows(),
+        "data_": lambda me: me.source_.rows(me.agents_),
         "edges_": lambda me: segments(graph.offsets[me.agents_], me.degrees_),
         "edge_starts_": lambda me: np.concatenate([[0], np.cumsum(me.degrees_)]),
         "partner_": lambda me: me.edge_starts_[:-1] + me.passing_["edge"] - graph.offsets[me.agents_],
@@ -324,19 +323,14 @@ def loaders_of(tables: StepTables) -> dict[str, Callable[[Any], Any]]:
     }
     if "step" in tables.protocol.step_functions:
         del found["here"], found["partner_"]
-    for name, value in names.parameters.items():
-        known = np.float64(value) if isinstance(value, float) else value
-        found[name] = partial(_constant, known)
-    for name, array in names.run.items():
-        found[name] = partial(_constant, fixed(array))
-    for name, array in names.per_agent.items():
-        found[name] = partial(_rows_of, column(array))
-    for name, array in names.per_edge.items():
-        found[name] = partial(_edges_of, column(array))
-    for name, (what, kind) in names.heard.items():
-        found[name] = partial(_heard_of, what, kind)
-    found.update({name: partial(_block_of, name) for name in state.agent})
-    found.update({name: partial(_edge_block_of, name) for name in state.edge})
+    given = {name: np.float64(one) if isinstance(one, float) else one for name, one in names.parameters.items()}
+    given |= {name: fixed(array) for name, array in names.run.items()}
+    found |= {name: (lambda _, it=one: it) for name, one in given.items()}
+    found |= {name: (lambda me, of=one: column(of.take(me.agents_, 0))) for name, one in names.per_agent.items()}
+    found |= {name: (lambda me, of=one: column(of.take(me.edges_, 0))) for name, one in names.per_edge.items()}
+    found |= {name: (lambda me, one=one: me.of_heard_(*one)) for name, one in names.heard.items()}
+    found |= {name: (lambda me, of=name: me.block_(of)) for name in state.agent}
+    found |= {name: (lambda me, of=name: me.edge_block_(of)) for name in state.edge}
     return found
 
 
@@ -355,46 +349,7 @@ def loaders_of_one(tables: StepTables) -> dict[str, Callable[[One], Any]]:
         "features": lambda me: me.source_.shard(me.agent).read_only.features,
         "labels": lambda me: me.source_.shard(me.agent).read_only.labels,
     }
-    for name, array in names.per_agent.items():
-        found[name] = partial(_own_row, array)
-    for name, array in names.per_edge.items():
-        found[name] = partial(_own_edges, array, graph)
-    for name, (what, kind) in names.heard.items():
-        found[name] = partial(_heard, what, kind)
+    found |= {name: (lambda me, of=one: fixed(of[me.agent])) for name, one in names.per_agent.items()}
+    found |= {name: (lambda me, of=one: fixed(of[graph.edges_of(me.agent)])) for name, one in names.per_edge.items()}
+    found |= {name: (lambda me, one=one: fixed(me.of_heard_(*one))) for name, one in names.heard.items()}
     return found
-
-
-def _own_row(array: Array, me: One) -> Any:
-    return fixed(array[me.agent])
-
-
-def _own_edges(array: Array, graph: Graph, me: One) -> Any:
-    return fixed(array[graph.edges_of(me.agent)])
-
-
-def _heard(what: str, kind: str, me: One) -> Any:
-    return fixed(me.of_heard_(what, kind))
-
-
-def _constant(value: Any, _: Any) -> Any:
-    return value
-
-
-def _rows_of(array: Array, me: Any) -> Array:
-    return array.take(me.agents_, 0)
-
-
-def _edges_of(array: Array, me: Any) -> Array:
-    return array.take(me.edges_, 0)
-
-
-def _heard_of(what: str, kind: str, me: Any) -> Any:
-    return me.of_heard_(what, kind)
-
-
-def _block_of(name: str, me: Any) -> Array:
-    return me.block_(name)
-
-
-def _edge_block_of(name: str, me: Any) -> Array:
-    return me.edge_block_(name)

@@ -179,10 +179,6 @@ class Names:
         """Names that the protocol gives beside its blocks: constants and parameters."""
         return {*self.run, *self.per_agent, *self.per_edge, *self.parameters}
 
-    def is_apart(self, message: str) -> bool:
-        """True if a message differs by neighbour (`MessageKind.addressed`)."""
-        return self.layout.messages[self.messages[message]].addressed
-
     def is_number(self, block: str) -> bool:
         """True if a block has one number for each agent or edge, and not a vector of a task with one feature."""
         width = {**self.layout.agent, **self.layout.edge}[block]

@@ -5,15 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from ...agents.blocks import State
 from ...agents.graph import Graph
 from ...agents.loss_codes import UNKNOWN, code_of
+from ...agents.optimisation.compiled_sums import read_only
 from ...agents.tables import Shard
 from .attackers import Attackers
 from .kernels import NORMS
@@ -162,21 +162,21 @@ class StepTables:
         return {kind: what.mirrors if self.unheard_is_own else None for kind, what in messages}
 
 
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A contiguous read-only view: kernels are compiled once for arrays that nobody writes."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
-
-
 Ranks = NDArray[np.int64]
-NO_RANKS = np.zeros(0, dtype=np.int64)
 SAMPLING, OWN = "sampling", "own draws"
 """Streams from which rows are drawn, and what authors draw for themselves."""
 
 
 class StepSource(ABC):
-    """Source of what one step, of one agent or of a batch of agents, reads beside its blocks."""
+    """Source of what one step, of one agent or of a batch of agents, reads beside its blocks.
+
+    Attributes
+    ----------
+    forms : dict of callable
+        Kernels for the types that these steps give them: to find these takes longer than most kernels.
+    """
+
+    forms: dict[Any, Callable[..., Any]]
 
     @abstractmethod
     def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks, Ranks]:
@@ -185,9 +185,12 @@ class StepSource(ABC):
         These are indices, and (B,) where each agent's begin among them and (B,) how many they are.
         """
 
-    @abstractmethod
     def run_kernel(self, kernel: Any, *arguments: Any) -> Any:
         """Call a kernel whose arguments have the same types at every step of a run."""
+        form = self.forms.get(kernel)
+        if form is None:
+            form = self.forms[kernel] = kernel.form(arguments)
+        return form(*arguments)
 
     @abstractmethod
     def sent_at(self, kind: str) -> Array:
@@ -198,12 +201,8 @@ class StepSource(ABC):
         """(R,) whether what was heard over each edge was not at the agent's last step."""
 
     @abstractmethod
-    def rows(self) -> tuple[Any, Array, Ranks, Ranks]:
+    def rows(self, agents: Ranks) -> tuple[Any, Array, Ranks, Ranks]:
         """Features, labels and offsets of packed rows, read-only, and (B,) which of their owners the agents are."""
-
-    def rows_of(self, agents: Ranks) -> tuple[Any, Array, Ranks, Ranks]:
-        """`rows` of some agents, whatever step is being made."""
-        return self.rows()
 
     @abstractmethod
     def shard(self, agent: int) -> Shard:
@@ -245,79 +244,4 @@ class StepSource(ABC):
 
     @abstractmethod
     def part(self, rows: Ranks) -> StepSource:
-        """The same for some of the agents, by their places in the batch."""
-
-
-@final
-class Nobody(StepSource):
-    """A part of a batch without agents.
-
-    Parameters
-    ----------
-    whole : StepSource
-    """
-
-    def __init__(self, whole: StepSource) -> None:
-        self._whole = whole
-
-    @override
-    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks, Ranks]:
-        return self._whole.heard_at(kind, width)[0], NO_RANKS, NO_RANKS, NO_RANKS
-
-    @override
-    def run_kernel(self, kernel: Any, *arguments: Any) -> Any:
-        return self._whole.run_kernel(kernel, *arguments)
-
-    @override
-    def sent_at(self, kind: str) -> Array:
-        return np.zeros(0)
-
-    @override
-    def is_new(self, kind: str) -> NDArray[np.bool_]:
-        return np.zeros(0, dtype=bool)
-
-    @override
-    def rows(self) -> tuple[Any, Array, Ranks, Ranks]:
-        return *self._whole.rows()[:3], NO_RANKS
-
-    @override
-    def shard(self, agent: int) -> Shard:
-        return self._whole.shard(agent)
-
-    @override
-    def perturb(self, values: Array) -> Array:
-        return values
-
-    @override
-    def perturb_objective(
-        self, weights: Array, curvatures: Array, linear: Array, influences: Array, minimise: Callable[[Array], Array]
-    ) -> Array:
-        return linear
-
-    @override
-    def uniforms(self, count: int) -> Array:
-        return np.zeros((0, count))
-
-    @override
-    def normals(self, count: int) -> Array:
-        return np.zeros((0, count))
-
-    @override
-    def choose(self, purpose: str, populations: Ranks, counts: Ranks) -> tuple[Ranks, Ranks]:
-        return NO_RANKS, np.zeros(1, dtype=np.int64)
-
-    @override
-    def choose_each(self, shares: Array) -> tuple[Ranks, Ranks]:
-        return NO_RANKS, np.zeros(1, dtype=np.int64)
-
-    @override
-    def affords(self) -> bool:
-        return True
-
-    @override
-    def follow(self) -> None:
-        return
-
-    @override
-    def part(self, rows: Ranks) -> StepSource:
-        return self
+        """The same for some of the agents, or none, by their places in the batch; what these draw or say is theirs."""

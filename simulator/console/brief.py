@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -52,11 +53,15 @@ def print_brief(collection: Collection, warnings: Sequence[str], console: Consol
     for line in [*_captions(collection, frame), *([tuned] if tuned else [])]:
         console.print(Text(line, style="dim"))
     loud = [text for text, is_loud in remarked if is_loud]
-    acted = [*loud, *(f"warning: {text}" for text in warnings)]
+    # Runs of many seeds say the same with other numbers.
+    distinct: dict[str, str] = {}
+    for text in warnings:
+        distinct.setdefault(re.sub(r"\d[\d.]*", "0", text), f"warning: {text}")
+    acted = [*loud, *distinct.values()]
     for text in acted[:MOST_WARNINGS]:
         shown = text.partition("; ")[0] if text in loud else text  # what is behind it are details
         console.print(Text(shown, style="bold red" if text in loud else "yellow"))
-    quiet = len(remarked) - len(loud) + len(acted[MOST_WARNINGS:])
+    quiet = len(remarked) + len(warnings) - min(len(acted), MOST_WARNINGS)
     if quiet:
         notes = "note" if quiet == 1 else "notes"
         console.print(

@@ -16,6 +16,7 @@ from ...agents.inbox import Inbox, Message
 from ...agents.tables import Shard
 from ...protocols.base import Peer, Problem, Protocol, ProtocolParameters, Sent
 from ...protocols.privacy.mechanisms import AgentStream, Release
+from ...protocols.steps.peer import PeerSource
 from ..engine.selection import Engine, EventEngine, run_exactly
 from ..network.randomness import Draws
 from ..network.setting import Setting
@@ -158,10 +159,8 @@ class Bench:
         self.inbox = Inbox(self.graph, {kind: spec.width for kind, spec in self.layout.messages.items()})
         self.data = [_copied(self.protocol.local_data(i, self.task.shard(i))) for i in range(AGENTS)]
         self.released, self.perturbed = [0] * AGENTS, [0] * AGENTS
-        self.peers = [
-            Peer(tables, i, self.inbox, OpenPurse(self.released, self.perturbed), shard=self.data[i], stream=stream)
-            for i in range(AGENTS)
-        ]
+        purse, data = OpenPurse(self.released, self.perturbed), enumerate(self.data)
+        self.peers = [Peer(PeerSource(tables, i, self.inbox, purse, shard=one, stream=stream)) for i, one in data]
         self.at = 0, 0, 0.0
         self.started = [self.take("start", agent) for agent in range(AGENTS)]
         self.at = 0, 1, 1.0  # steps come after time 0

@@ -138,7 +138,7 @@ def cells_of(path: Path, text: str) -> Cells:
     rows = [_split(path, number, line, delimiter) for number, line in kept]
     lines = [number for number, _ in kept]
     notes.append(f"cells between {DELIMITERS.get(delimiter, 'spaces')}")
-    if delimiter != "," and _all(rows, lambda cell: "," not in cell or bool(DECIMAL_COMMA.fullmatch(cell))):
+    if delimiter != "," and all("," not in cell or DECIMAL_COMMA.fullmatch(cell) for row in rows[1:] for cell in row):
         if any("," in cell for row in rows for cell in row):
             notes.append("commas as decimal points")
         rows = [[cell.replace(",", ".") for cell in row] for row in rows]
@@ -173,10 +173,6 @@ def _split(path: Path, number: int, line: str, delimiter: str) -> list[str]:
         return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter))]
     except csv.Error as error:
         raise InputError(f"{path}:{number}: cannot be read as a table ({csv_problem(error)})") from None
-
-
-def _all(rows: Sequence[Sequence[str]], holds: object) -> bool:
-    return all(holds(cell) for row in rows[1:] for cell in row)  # type: ignore[operator]
 
 
 def _is_header(rows: Sequence[Sequence[str]]) -> bool:

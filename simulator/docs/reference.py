@@ -83,7 +83,7 @@ def _scenario() -> str:
         "`sweep: {network.loss: [0, 0.1]}`.\n",
     ]
     for model in _parts(Scenario):
-        text += [f"## {_name_of(model)}\n", prose(summary(model)), fields_of(model)]
+        text += [f"## `{model.__name__.removesuffix('Parameters')}`\n", prose(summary(model)), fields_of(model)]
     return "\n".join(text)
 
 
@@ -97,11 +97,6 @@ def _parts(model: type[BaseModel], seen: set[type[BaseModel]] | None = None) -> 
                 seen.add(part)
                 yield part
                 yield from _parts(part, seen)
-
-
-def _name_of(model: type[BaseModel]) -> str:
-    """Name of a part on the page: that of its class without ``Parameters``."""
-    return f"`{model.__name__.removesuffix('Parameters')}`"
 
 
 def _section(section: str) -> str:

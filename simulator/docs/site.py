@@ -91,6 +91,18 @@ CONFIGURATION: dict[str, Any] = {
     "suppress_warnings": "myst.xref_ambiguous,ref.python",
 }
 
+ACCESSIBLE = {
+    "<pre>": '<pre tabindex="0">',
+    '<div class="table-wrapper ': '<div tabindex="0" class="table-wrapper ',
+    '<div class="formula"': '<div tabindex="0" class="formula"',
+    'role="heading">': 'role="heading" aria-level="2">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="All pages">',
+    '<aside class="toc-drawer">': '<aside class="toc-drawer" aria-label="On this page">',
+    '<th class="head"><p></p></th>': '<td class="head"></td>',
+    '<div id="search-results"></div>': '<h1>Search</h1>\n<div id="search-results"></div>',
+}
+"""Text of the theme's HTML, and that with which a keyboard scrolls what is wide and a screen reader names what is there."""
+
 
 def sources(folder: Path) -> None:
     """Write the sources of all pages.
@@ -188,6 +200,11 @@ def build(out: Path, *, quiet: bool = True) -> int:
         )
         if code:
             raise InputError(f"{out}: Sphinx warned, which a site of hushnet may not; see above")
+        for page in out.glob("*.html"):
+            text = page.read_text(encoding="utf-8")
+            for plain, accessible in ACCESSIBLE.items():
+                text = text.replace(plain, accessible)
+            page.write_text(text, encoding="utf-8")
         return len(list(folder.glob("*.md")))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from abc import abstractmethod
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +23,7 @@ from .plan import Experiment, PlannedRun
 from .remote import context_of, judge_there, pack, work
 from .run_once import FAILED, RunOutcome, keep_failure
 from .stacks import in_stacks
-from .workers import OnSample, OnStart, Workers
+from .workers import OnSample, OnStart, Outcomes, Queue, Workers
 
 MOST_DEATHS = 3
 """A run during which this many processes died is not tried again."""
@@ -69,13 +69,8 @@ class Elsewhere(Workers):
 
     @override
     def work(
-        self,
-        experiment: Experiment,
-        queue: Sequence[PlannedRun],
-        *,
-        on_start: OnStart | None = None,
-        on_sample: OnSample | None = None,
-    ) -> Generator[tuple[int, RunOutcome], None, None]:
+        self, experiment: Experiment, queue: Queue, *, on_start: OnStart = None, on_sample: OnSample = None
+    ) -> Outcomes:
         """Let them work; what begins and what a run samples is known there only."""
         self.prepare(experiment, queue)
         with _folder(experiment.folder.resolve()) as folder:

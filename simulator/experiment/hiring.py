@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import final
 
 from typing_extensions import override
@@ -14,10 +14,9 @@ from ..contract.verdict import Verdict
 from .plan import Experiment, PlannedRun, wake_ups
 from .processes import OwnProcesses
 from .proofs import judge
-from .run_once import RunOutcome
 from .stacks import in_stacks, run_stack
 from .time_left import TimeLeft, key_of, processes_of
-from .workers import Jobs, OnSample, OnStart, Workers
+from .workers import Jobs, OnSample, OnStart, Outcomes, Queue, Workers
 
 WORTH = 10.0
 """Seconds of work from which on other processes are started, which takes each some 4 s of processor time."""
@@ -31,13 +30,8 @@ class InProcess(Workers):
 
     @override
     def work(
-        self,
-        experiment: Experiment,
-        queue: Sequence[PlannedRun],
-        *,
-        on_start: OnStart | None = None,
-        on_sample: OnSample | None = None,
-    ) -> Generator[tuple[int, RunOutcome], None, None]:
+        self, experiment: Experiment, queue: Queue, *, on_start: OnStart = None, on_sample: OnSample = None
+    ) -> Outcomes:
         with OwnProcesses(1) as other:
             for ranks in in_stacks(experiment, queue):
                 stack = [queue[rank] for rank in ranks]
@@ -71,13 +65,8 @@ class AsNeeded(Workers):
 
     @override
     def work(
-        self,
-        experiment: Experiment,
-        queue: Sequence[PlannedRun],
-        *,
-        on_start: OnStart | None = None,
-        on_sample: OnSample | None = None,
-    ) -> Generator[tuple[int, RunOutcome], None, None]:
+        self, experiment: Experiment, queue: Queue, *, on_start: OnStart = None, on_sample: OnSample = None
+    ) -> Outcomes:
         runs = [planned.run for planned in queue]
         left, on = TimeLeft(Counter(map(key_of, runs))), {"on_start": on_start, "on_sample": on_sample}
         many = sum(wake_ups(run.point.scenario) for run in runs)

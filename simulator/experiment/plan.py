@@ -22,10 +22,11 @@ from ...agents.tasks.datasets import data_directory
 from ...agents.tasks.extent import Files
 from ...agents.tasks.splits import validation_part
 from ...agents.tasks.task import Task
-from ...protocols.base import Problem, Protocol, ProtocolParameters
+from ...protocols.base import Problem, Protocol
 from ...protocols.user_files import is_file
 from ..contract.verdict import SHIPPED, Verdict
 from ..engine.selection import Engine, Name, engine_for
+from ..language.checking import nets_of
 from ..language.loading import GridPoint, LoadedScenario
 from ..language.scenario import Scenario
 from ..language.yaml_source import Source
@@ -292,7 +293,7 @@ class Experiment:
         record, protocols = run.point.scenario.record, run.point.scenario.protocols
         kinds = [protocols[key].kind for key in (run.protocol, record.objective_of) if key is not None]
         own = [name for name in record.metrics or [] if is_file(name)]
-        key = (*kinds, *own)
+        key = (*kinds, *own, *nets_of(run.point.scenario))
         if key not in self._sources:
             code = self.loaded.code
             things = [*map(code.protocol, kinds), *map(code.metric, own), *self.metrics.values()]
@@ -314,6 +315,7 @@ class Experiment:
         """Setting of a run: data, graph, network and draws, which other protocols share at the same point and seed."""
         scenario = run.point.scenario
         parameters, data = scenario.protocols[run.protocol], self.data(run)
+        tuned = (f"tuned {field} (chosen by looking at data)" for field in parameters.tuned)
         return Setting(
             *data,
             clock=scenario.clock,
@@ -322,7 +324,7 @@ class Experiment:
             stop=Stop(**scenario.stop.model_dump()),
             draws=Draws(run.run_seed),
             base=self.loaded.base,
-            assumed_public=(*scenario.topology.assumed_public(data[0]), *_tuned(parameters)),
+            assumed_public=(*scenario.topology.assumed_public(data[0]), *tuned),
             limits=scenario.limits.limits(),
             changes=scenario.topology.changes,
             compute=scenario.compute,
@@ -416,11 +418,6 @@ def plan(experiment: Experiment, runs: Iterable[Run]) -> list[PlannedRun]:
     for name, (run, places) in found.items():
         by_data.setdefault(run.data_key, []).append(PlannedRun(name, run, tuple(places)))
     return [planned for group in by_data.values() for planned in group]
-
-
-def _tuned(parameters: ProtocolParameters) -> tuple[str, ...]:
-    """Inputs that a protocol's run treats as public because they were tuned, in words: one for each tuned field."""
-    return tuple(f"tuned {field} (chosen by looking at data)" for field in parameters.tuned)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from ...agents.errors import InputError, Interruption
 from ...protocols import catalog
 from ...protocols.user_files import is_file
 from ..contract.verdict import Verdict
+from ..language.checking import Code, nets_of
 from ..storage.provenance import code_version, libraries
 from ..world.world import World
 from .plan import Experiment, PlannedRun
@@ -48,7 +49,9 @@ class WorkerContext:
     experiment : bytes
         Pickled; users' own classes travel with it where a worker could not import them.
     files : tuple of str
-        Users' files that are to be imported before, as scenarios name them.
+        Users' files with protocols that are to be imported before, as scenarios name them.
+    nets : tuple of str
+        Nets of users' files, likewise.
     base : Path
         Folder that these are relative to.
     folder : Path
@@ -59,6 +62,7 @@ class WorkerContext:
 
     experiment: bytes
     files: tuple[str, ...]
+    nets: tuple[str, ...]
     base: Path
     folder: Path
     versions: tuple[tuple[str, str], ...]
@@ -69,7 +73,8 @@ def context_of(experiment: Experiment, queue: Sequence[PlannedRun], folder: Path
     elsewhere = experiment.elsewhere()
     kinds = {p.kind for one in queue for p in one.run.point.scenario.protocols.values()}
     files = tuple(sorted(filter(is_file, kinds)))
-    return WorkerContext(pack(elsewhere), files, elsewhere.loaded.base, folder, _versions())
+    nets = tuple(sorted({net for one in queue for net in nets_of(one.run.point.scenario)}))
+    return WorkerContext(pack(elsewhere), files, nets, elsewhere.loaded.base, folder, _versions())
 
 
 def pack(content: object) -> bytes:
@@ -142,6 +147,8 @@ def _opened(context: WorkerContext) -> Experiment:
         )
     for spec in context.files:
         catalog.resolve(spec, trust_code=True, base=context.base)
+    for net in context.nets:
+        Code(context.base, trust_code=True).net(net)
     return _loaded(context.experiment)
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ...agents.errors import InputError
 from ...agents.input_files import beside, read_bytes
 from ...protocols.user_files import is_file, path_of
+from ..language.checking import nets_of
 from ..language.yaml_source import MAX_BYTES, read_file
 from ..storage.documents import LeftOut, read_document
 from ..storage.files import checksum, file_checksum, json_text, own_bytes, put_folder, writing, yaml_text
@@ -220,7 +221,8 @@ def _code(experiment: Experiment) -> dict[str, Path]:
     kinds = dict.fromkeys(protocol.kind for scenario in scenarios for protocol in scenario.protocols.values())
     metrics = dict.fromkeys(name for scenario in scenarios for name in scenario.record.metrics or [])
     own = [code.metric(name) for name in metrics if is_file(name)]
-    named = code.files([*kinds, *metrics])
+    nets = dict.fromkeys(net for scenario in scenarios for net in nets_of(scenario))
+    named = code.files([*kinds, *metrics, *nets])
     files = source_files([*map(code.protocol, kinds), *own, *experiment.metrics.values(), *named])
-    spelled = {beside(loaded.base, path).resolve(): path for path in map(path_of, [*kinds, *metrics]) if path}
+    spelled = {beside(loaded.base, path).resolve(): path for path in map(path_of, [*kinds, *metrics, *nets]) if path}
     return {spelled.get(file, os.path.relpath(file, loaded.base.resolve())): file for file in files}

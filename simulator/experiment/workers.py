@@ -11,8 +11,10 @@ from ..world.world import World
 from .plan import Experiment, PlannedRun, Run
 from .run_once import RunOutcome
 
-OnStart = Callable[[Run], None]
-OnSample = Callable[[World], None]
+OnStart = Callable[[Run], None] | None
+OnSample = Callable[[World], None] | None
+Queue = Sequence[PlannedRun]
+Outcomes = Generator[tuple[int, RunOutcome], None, None]
 Jobs = int | Literal["auto"]
 
 
@@ -21,13 +23,8 @@ class Workers(ABC):
 
     @abstractmethod
     def work(
-        self,
-        experiment: Experiment,
-        queue: Sequence[PlannedRun],
-        *,
-        on_start: OnStart | None = None,
-        on_sample: OnSample | None = None,
-    ) -> Generator[tuple[int, RunOutcome], None, None]:
+        self, experiment: Experiment, queue: Queue, *, on_start: OnStart = None, on_sample: OnSample = None
+    ) -> Outcomes:
         """Execute every run that is not there yet; gives (its rank, what became of it) in order of completion.
 
         Parameters

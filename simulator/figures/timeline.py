@@ -47,10 +47,8 @@ def numbers(collection: Collection, spec: Spec) -> Plot:
         raise InputError(f"figures: nothing was recorded between {low:g} and {high:g}", field=("figures",))
     factor = time_scale(collection.index.get("time_unit"))[0]
     kept = kept.assign(start=kept["start"] * factor, end=kept["end"] * factor)
-    lanes = [str(name) for name in collection.agents.loc[collection.agents["run"] == run, "agent"]]
-    named = set(kept["agent"]) | set(kept["other"])
-    place = {name: k for k, name in enumerate(name for name in lanes if name in named)}
-    kept = kept.assign(lane=[place[name] for name in kept["agent"]]).reset_index(drop=True)
+    lanes = _lanes(collection, run, kept)
+    kept = kept.assign(lane=[lanes[name] for name in kept["agent"]]).reset_index(drop=True)
     return Plot("timeline", "time", "messages", "", [], kept, note=f"one run: {said_of(collection, manifest)}")
 
 
@@ -61,18 +59,25 @@ def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
     factor = time_scale(collection.index.get("time_unit"))[0]
     for axes, plot in panels:
         log = plot.points
-        first, last = (factor * end for end in _window(run_of(collection, spec)[1], spec))
-        lanes = log.drop_duplicates("agent").set_index("agent")["lane"].sort_values()
+        run, manifest = run_of(collection, spec)
+        first, last = (factor * end for end in _window(manifest, spec))
+        lanes = _lanes(collection, run, log)
         _draw_lanes(axes, log, lanes)
         for message in log[log["what"] == "message"].itertuples(index=False):
-            if message.other in lanes.index:
-                _arrow(axes, message, lanes, colours[message.kind], (first, last))
+            _arrow(axes, message, lanes, colours[message.kind], (first, last))
         axes.set_xlim(first, last)
         axes.set_ylim(len(lanes) - 0.5, -0.5)
-        axes.set_yticks(range(len(lanes)), [literal(str(name)) for name in lanes.index])
+        axes.set_yticks(range(len(lanes)), [literal(name) for name in lanes])
         axes.set_xlabel(axis_label(collection, "time"))
         axes.set_ylabel("agent")
     return _entries(panels, colours)
+
+
+def _lanes(collection: Collection, run: str, log: Frame) -> dict[str, int]:
+    """Lane by agent: of all that are in a log, also those who only received, in the task's order."""
+    names = [str(name) for name in collection.agents.loc[collection.agents["run"] == run, "agent"]]
+    named = set(log["agent"]) | set(log["other"])
+    return {name: lane for lane, name in enumerate(name for name in names if name in named)}
 
 
 def _window(manifest: dict[str, Any], spec: Spec) -> tuple[float, float]:
@@ -81,9 +86,9 @@ def _window(manifest: dict[str, Any], spec: Spec) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _draw_lanes(axes: Axes, log: Frame, lanes: Any) -> None:
+def _draw_lanes(axes: Axes, log: Frame, lanes: dict[str, int]) -> None:
     axes.grid(False)
-    axes.hlines(list(lanes), 0, 1, transform=axes.get_yaxis_transform(), colors="#777777", linewidth=0.6, zorder=1)
+    axes.hlines(list(lanes.values()), 0, 1, transform=axes.get_yaxis_transform(), colors="#777777", linewidth=0.6, zorder=1)
     absent = log[log["what"] == "absence"]
     for agent, start, end in absent[["agent", "start", "end"]].itertuples(index=False):
         bar = {"height": 0.26, "left": start, "color": "#d9d9d9", "edgecolor": "#999999", "hatch": "////"}
@@ -94,7 +99,7 @@ def _draw_lanes(axes: Axes, log: Frame, lanes: Any) -> None:
     axes.plot(steps["end"], own, "|", color="black", markersize=6, markeredgewidth=1, zorder=4)
 
 
-def _arrow(axes: Axes, message: Any, lanes: Any, colour: str, window: tuple[float, float]) -> None:
+def _arrow(axes: Axes, message: Any, lanes: dict[str, int], colour: str, window: tuple[float, float]) -> None:
     """A message from its sender's lane to its receiver's; one that is lost gets half-way, one still under way stops."""
     top, bottom = lanes[message.agent], lanes[message.other]
     style: dict[str, Any] = {"color": colour, "linewidth": 0.8, "zorder": 3}

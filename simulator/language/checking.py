@@ -18,6 +18,8 @@ from pydantic import BaseModel, ValidationError, create_model
 
 from ...agents.authors import author_place, class_place
 from ...agents.errors import INTERRUPTED, InputError, words_of
+from ...agents.models import TorchModel
+from ...agents.models.torch_model import NETS
 from ...agents.parameters import Parameters
 from ...agents.suggestions import listed
 from ...protocols import catalog
@@ -71,6 +73,19 @@ class Code:
         """The user's own files among the names of protocols and metrics, whatever they define or pass on."""
         own = [name for name in names if name not in self.extra and is_file(name)]
         return [load_module(name, trust_code=self.trust_code, base=self.base) for name in own]
+
+    def net(self, name: str) -> None:
+        """Load the net of a model from the user's own file, ``./file.py:Class``.
+
+        Raises
+        ------
+        InputError
+            With the field of the scenario.
+        """
+        try:
+            NETS[name] = load_object(name, trust_code=self.trust_code, base=self.base)
+        except InputError as error:
+            raise InputError(str(error), field=("task", "model", "net")) from error
 
     def metric(self, name: str) -> Callable[..., Any]:
         """A user's own metric, ``./file.py:function``, as a function; a `Metric` there is registered by this name."""
@@ -231,6 +246,8 @@ class Checker:
             return [ScenarioError(where, f"{place}: {type(error).__name__}: {words_of(error)}")]
 
     def _check_fit(self, scenario: Scenario) -> None:
+        for name in nets_of(scenario):
+            self.code.net(name)
         check_fit(scenario)
         check_protocols(scenario, [(key, self.code.protocol(one.kind)) for key, one in scenario.protocols.items()])
 
@@ -244,6 +261,12 @@ class Checker:
                 except InputError as error:
                     wrong.append(ScenarioError(("record", "metrics", rank), str(error), name))
         return wrong
+
+
+def nets_of(scenario: Scenario) -> list[str]:
+    """Names of nets in the user's own files that a scenario's agents learn."""
+    model = scenario.task.model
+    return [model.net] if isinstance(model, TorchModel) else []
 
 
 def _as_field_error(error: InputError, source: Source) -> ScenarioError:

@@ -249,7 +249,7 @@ def _field_error(finding: _Finding, model: Any, data: Any, prefix: Keys) -> Scen
         above = keys[:-1]
         return unknown_field(where, lambda: admissible.fields(admissible.at(model, data, above), _at(data, above)))
     if finding.type in ("union_tag_not_found", "union_tag_invalid"):
-        name = _tag_name(context)
+        name = str(context["discriminator"]).strip("'")  # ``kind`` or ``by``
         known = lambda: admissible.tags(admissible.at(model, data, keys), name)  # noqa: E731
         if finding.type == "union_tag_not_found":
             return without_kind(where, value, lambda: f"is missing; admissible: {listed(known())}", (name,))
@@ -290,11 +290,6 @@ def without_kind(
         if nearest(field, names):
             return unknown_field((*keys, field), lambda: names)
     return ScenarioError((*keys, names[0]), message, type="without kind")
-
-
-def _tag_name(context: Mapping[str, Any]) -> str:
-    """The field that tells the models of a union apart, ``kind`` or ``by``."""
-    return str(context["discriminator"]).strip("'")
 
 
 def _bound(value: Any) -> Any:

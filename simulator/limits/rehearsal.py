@@ -92,11 +92,12 @@ def rehearse(loaded: LoadedScenario) -> None:
     """
     scenario = loaded.scenario
     check_exchanges(loaded)
+    of_one_run = {name for name, kind in FIGURE_KINDS.items() if kind.shows in ("messages", "observers")} | {"portrait"}
     known = _recorded_by(loaded)
     figures = [
         (rank, figure)
         for rank, figure in enumerate(scenario.figures)
-        if not (_of_one_run(figure) or is_plain_curve(scenario, figure, known))
+        if not (figure.drawn_as in of_one_run or is_plain_curve(scenario, figure, known))
     ]
     if not figures and scenario.target is None:
         return
@@ -255,11 +256,6 @@ def _per_agent(loaded: LoadedScenario) -> list[str]:
     traced = loaded.scenario.traced()
     found = names_of(lambda metric: metric.per_agent is not None and (metric.unasked or metric.name in traced))
     return [name for name in found if name not in ("samples", "degree", "updates")]
-
-
-def _of_one_run(figure: Figure) -> bool:
-    """Say if a figure shows a graph, messages or observers, which only a run has."""
-    return FIGURE_KINDS[figure.drawn_as].shows in ("messages", "observers") or figure.drawn_as == "portrait"
 
 
 def _check_fonts(scenario: Scenario) -> None:

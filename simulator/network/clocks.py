@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from ...agents.compilation import compiled, part
 from ...agents.errors import InputError
-from ...agents.input_files import beside, number, read_lines, read_rows, shown
+from ...agents.input_files import beside, read_lines, read_values, shown
 from ...agents.kinds import KindOf
 from ...agents.parameters import LONGEST, Id, Interval, Parameters, Rate
 from .randomness import QUANTUM, Draws, Purpose, draw_one, lasting, quantise
@@ -347,18 +347,13 @@ class Times(ClockModel):
 
     def build(self, ids: Sequence[int | str], numbers: NDArray[np.uint64], draws: Draws, base: Path | None) -> Clock:
         """The clock of these agents."""
-        where, position = ("clock", "path"), {str(name): index for index, name in enumerate(ids)}
-        times: list[set[float]] = [set() for _ in ids]
-        for line, row in read_rows(beside(base, self.path), ("agent", "time"), where):
-            if row["agent"] not in position:
-                raise InputError(f"{line}: {shown(row['agent'])} is not the id of an agent of this task", field=where)
-            time = number(row["time"], line, "time", where)
+        where, times = ("clock", "path"), [set[float]() for _ in ids]
+        for line, (agent,), (time,) in read_values(beside(base, self.path), ids, ("agent",), ("time",), where):
             if not 0 < time <= LONGEST:
                 raise InputError(f"{line}: time {time!r} must be greater than 0 and at most {LONGEST}", field=where)
-            own = times[position[row["agent"]]]
-            if quantise(time) in own:
-                raise InputError(f"{line}: agent {row['agent']!r} wakes at {time!r} twice", field=where)
-            own.add(quantise(time))
+            if quantise(time) in times[agent]:
+                raise InputError(f"{line}: agent {str(ids[agent])!r} wakes at {time!r} twice", field=where)
+            times[agent].add(quantise(time))
         if not any(times):
             raise InputError(f"{self.path} lists no wake-up; at least one is needed", field=where)
         return RecordedClock([sorted(own) for own in times])

@@ -14,7 +14,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from ...agents.errors import InputError
-from ...agents.input_files import beside, number, read_rows, shown
+from ...agents.input_files import beside, read_values
 from ...agents.kinds import Bare, KindOf
 from ...agents.parameters import LONGEST, Delay, NotNegative, Parameters, Rate, Size
 from ...agents.tasks.task import Task
@@ -143,15 +143,10 @@ class TimesFromFile(ComputeTime):
 
     @override
     def durations(self, task: Task, base: Path | None) -> Sequence[Sequence[float]]:
-        where, position = ("compute", "path"), {str(name): index for index, name in enumerate(task.ids)}
+        where, file = ("compute", "path"), beside(base, self.path)
         times: list[list[float]] = [[] for _ in task.ids]
-        for line, row in read_rows(beside(base, self.path), ("agent", "duration"), where):
-            if row["agent"] not in position:
-                raise InputError(f"{line}: {shown(row['agent'])} is not the id of an agent of this task", field=where)
-            time = number(row["duration"], line, "duration", where)
-            if not 0 <= time <= LONGEST:
-                raise InputError(f"{line}: duration {time!r} must be at least 0 and at most {LONGEST}", field=where)
-            times[position[row["agent"]]].append(time)
+        for _, (agent,), (time,) in read_values(file, task.ids, ("agent",), ("duration",), where, longest=LONGEST):
+            times[agent].append(time)
         for own, name in zip(times, task.ids, strict=True):
             if not own:
                 raise InputError(f"{self.path} lists no step of agent {name!r}; list at least one", field=where)

@@ -13,18 +13,11 @@ from pydantic import Field
 from typing_extensions import override
 
 from ...agents.errors import InputError
-from ...agents.input_files import beside, number, read_rows, shown
+from ...agents.input_files import beside, read_values
 from ...agents.parameters import LONGEST, Interval
 from .latency import LATENCIES, FileDelays, Latency
 
 WHERE = ("network", "latency", "path")
-
-
-def _delay(text: str, line: str) -> float:
-    delay = number(text, line, "delay", WHERE)
-    if not 0 <= delay <= LONGEST:
-        raise InputError(f"{line}: delay {delay!r} must be at least 0 and at most {LONGEST}", field=WHERE)
-    return delay
 
 
 @LATENCIES.register
@@ -46,7 +39,7 @@ class Empirical(Latency):
     @override
     def read(self, ids: Sequence[int | str], base: Path | None) -> FileDelays:
         file = beside(base, self.path)
-        listed = [_delay(row["delay"], line) for line, row in read_rows(file, ("delay",), WHERE)]
+        listed = [delay for *_, (delay,) in read_values(file, ids, (), ("delay",), WHERE, longest=LONGEST)]
         if not listed:
             raise InputError(f"{file}: lists no delay; at least one is needed", field=WHERE)
         samples = np.sort(np.array(listed))
@@ -81,22 +74,15 @@ class Varying(Latency):
     @override
     def read(self, ids: Sequence[int | str], base: Path | None) -> FileDelays:
         file = beside(base, self.path)
-        position = {str(name): index for index, name in enumerate(ids)}
-        listed: dict[tuple[int, int] | None, dict[float, float]] = {}
-        for line, row in read_rows(file, ("time", "delay"), WHERE, optional=("sender", "receiver")):
-            link = None
-            if "sender" in row:
-                for name in (row["sender"], row["receiver"]):
-                    if name not in position:
-                        raise InputError(f"{line}: {shown(name)} is not the id of an agent of this task", field=WHERE)
-                link = position[row["sender"]], position[row["receiver"]]
-            time = number(row["time"], line, "time", WHERE)
+        listed: dict[tuple[int, ...], dict[float, float]] = {}  # by link; of all links, by none
+        ends, columns = ("sender", "receiver"), ("time", "delay")
+        for line, link, (time, delay) in read_values(file, ids, ends, columns, WHERE, optional=True, longest=LONGEST):
             if time < 0 or (self.repeat is not None and time >= self.repeat):
                 most = "" if self.repeat is None else f" and below repeat, {self.repeat}"
                 raise InputError(f"{line}: time {time!r} must be at least 0{most}", field=WHERE)
             if time in listed.setdefault(link, {}):
                 raise InputError(f"{line}: the time {time!r} is listed twice", field=WHERE)
-            listed[link][time] = _delay(row["delay"], line)
+            listed[link][time] = delay
         if not listed:
             raise InputError(f"{file}: lists no delay; at least one is needed", field=WHERE)
         traces = {link: (sorted(of), [of[time] for time in sorted(of)]) for link, of in listed.items()}
@@ -105,7 +91,7 @@ class Varying(Latency):
             instant = now if self.repeat is None else now % self.repeat
             found = []
             for receiver in receivers.tolist():
-                trace = traces.get((sender, receiver), traces.get(None))
+                trace = traces.get((sender, receiver), traces.get(()))
                 if trace is None:
                     raise InputError(
                         f"{self.path} gives no delay from {ids[sender]!r} to {ids[receiver]!r}; add the link",

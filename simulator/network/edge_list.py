@@ -10,7 +10,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from ...agents.errors import InputError
-from ...agents.input_files import beside, number, read_rows, shown
+from ...agents.input_files import beside, read_values
 from ...agents.tasks.extent import Extent, Files, head_of
 from ...agents.tasks.task import Task
 from .graphs import BYTES_PER_EDGE, LARGEST_WEIGHT, TOPOLOGIES, Topology
@@ -73,21 +73,15 @@ class _Row(NamedTuple):
     weight: float
 
 
-def _read(path: Path, ids: Sequence[object], *, directed: bool) -> dict[tuple[int, int], _Row]:
+def _read(path: Path, ids: Sequence[int | str], *, directed: bool) -> dict[tuple[int, int], _Row]:
     """Rows of an edge list by (source, target); refuse undirected ones that would have a direction, or two weights."""
-    position = {str(name): index for index, name in enumerate(ids)}
     rows: dict[tuple[int, int], _Row] = {}
-    for line, cells in read_rows(path, ("source", "target", "weight"), PATH):
-        first, second = cells["source"], cells["target"]
-        for name in (first, second):
-            if name not in position:
-                raise InputError(f"{line}: {shown(name)} is not the id of an agent of this task", field=PATH)
-        weight = number(cells["weight"], line, "weight", PATH)
+    for line, (source, target), (weight,) in read_values(path, ids, ("source", "target"), ("weight",), PATH):
+        edge, first, second = (source, target), str(ids[source]), str(ids[target])
         if weight <= 0:
             raise InputError(f"{line}: weight {weight!r} must be greater than 0", field=PATH)
         if weight > LARGEST_WEIGHT:
             raise InputError(f"{line}: weight {weight!r} must be at most {LARGEST_WEIGHT:g}", field=PATH)
-        edge = position[first], position[second]
         if edge[0] == edge[1]:
             raise InputError(f"{line}: agent {first!r} cannot be its own neighbour", field=PATH)
         if edge in rows:

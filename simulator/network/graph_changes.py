@@ -16,9 +16,9 @@ from typing_extensions import override
 
 from ...agents.errors import InputError
 from ...agents.graph import Graph
-from ...agents.input_files import beside, number, read_rows, shown
+from ...agents.input_files import beside, read_values
 from ...agents.kinds import KindOf
-from ...agents.parameters import LONGEST, Parameters, Size
+from ...agents.parameters import LONGEST, Parameters, Positive, Size
 
 if TYPE_CHECKING:
     from .randomness import Draws
@@ -178,6 +178,51 @@ class Matchings(GraphChanges):
 
 
 @GRAPH_CHANGES.register
+class Mobility(GraphChanges):
+    """Agents that move in the unit square by random waypoints (Johnson, Maltz 1996), and send to whoever is near.
+
+    An agent begins anywhere, goes straight to a point that it draws uniformly, and from there to the next, without
+    pauses. Of a complete graph, the edges that are open at a time are a random geometric graph.
+    """
+
+    kind: Literal["mobility"]
+    radius: float = Field(gt=0, le=1.5, examples=[0.3])
+    """Distance up to which an edge is open; the square's diagonal is 1.41."""
+    speed: Positive = Field(examples=[0.05])
+    """Distance that an agent goes in a time unit."""
+
+    @override
+    def build(
+        self, graph: Graph, ids: Sequence[int | str], numbers: NDArray[np.uint64], draws: Draws, base: Path | None
+    ) -> Opening:
+        place = self.places(numbers, draws)
+
+        def opened(agent: int, _: int, now: float) -> NDArray[np.bool_]:
+            edges = graph.edges_of(agent)
+            others = np.array([place(other, now) for other in graph.heads[edges].tolist()]).reshape(-1, 2)
+            near = np.hypot(*(others - place(agent, now)).T) <= self.radius
+            return graph.opened[edges] & near
+
+        return opened
+
+    def places(self, numbers: NDArray[np.uint64], draws: Draws) -> Callable[[int, float], NDArray[np.float64]]:
+        """``(agent, now)`` -> (2,) where an agent is at a time >= 0."""
+        streams = [draws.generator("mobility", int(number)) for number in numbers]
+        points = [[rng.random(2)] for rng in streams]
+        times = [[0.0] for _ in streams]
+
+        def place(agent: int, now: float) -> NDArray[np.float64]:
+            own, at = points[agent], times[agent]
+            while at[-1] <= now:
+                own.append(streams[agent].random(2))
+                at.append(at[-1] + float(np.hypot(*(own[-1] - own[-2]))) / self.speed)
+            leg = bisect_right(at, now) - 1
+            return own[leg] + (own[leg + 1] - own[leg]) * (now - at[leg]) / (at[leg + 1] - at[leg])
+
+        return place
+
+
+@GRAPH_CHANGES.register
 class EdgeTimes(GraphChanges):
     """Edges that are open for some time, from a CSV file with the columns source, target, from, until."""
 
@@ -215,24 +260,20 @@ class EdgeTimes(GraphChanges):
         """The stretches of time that the file lists by directed edge."""
         from .randomness import quantise  # loads the compiler, which reading results does without
 
-        where, position = (*WHERE, "path"), {str(name): index for index, name in enumerate(ids)}
-        place = {ends: edge for edge, ends in enumerate(zip(graph.tails.tolist(), graph.heads.tolist(), strict=True))}
+        where, file = (*WHERE, "path"), beside(base, self.path)
+        ends = zip(graph.tails.tolist(), graph.heads.tolist(), strict=True)
+        place: dict[tuple[int, ...], int] = {link: edge for edge, link in enumerate(ends)}
         listed: dict[int, list[tuple[float, float]]] = {}
-        for line, row in read_rows(beside(base, self.path), ("source", "target", "from", "until"), where):
-            for name in (row["source"], row["target"]):
-                if name not in position:
-                    raise InputError(f"{line}: {shown(name)} is not the id of an agent of this task", field=where)
-            first, last = (number(row[name], line, name, where) for name in ("from", "until"))
+        for line, link, (first, last) in read_values(file, ids, ("source", "target"), ("from", "until"), where):
             if not 0 <= first < last <= LONGEST:
                 raise InputError(
                     f"{line}: from {first!r} must be at least 0 and below until, {last!r}, at most {LONGEST}",
                     field=where,
                 )
-            edge = place.get((position[row["source"]], position[row["target"]]))
+            edge = place.get(link)
             if edge is None or not graph.opened[edge]:
-                raise InputError(
-                    f"{line}: the graph has no edge from {row['source']!r} to {row['target']!r}", field=where
-                )
+                source, target = (str(ids[agent]) for agent in link)
+                raise InputError(f"{line}: the graph has no edge from {source!r} to {target!r}", field=where)
             for one in (edge,) if graph.directed else (edge, int(graph.reverse[edge])):
                 listed.setdefault(one, []).append((quantise(first), quantise(last)))
         if not listed:

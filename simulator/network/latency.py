@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from ...agents.compilation import compiled, outside, part
 from ...agents.errors import FieldError, InputError
-from ...agents.input_files import beside, number, read_rows, shown
+from ...agents.input_files import beside, read_values
 from ...agents.kinds import Bare, KindOf
 from ...agents.parameters import LONGEST, Delay, Parameters, Positive, Spread
 
@@ -289,21 +289,14 @@ class Matrix(Latency):
     def _listed(self, ids: Sequence[int | str], base: Path | None) -> dict[tuple[int, int], float]:
         """The delays that the file lists by (sender, receiver) index."""
         where = ("network", "latency", "path")
-        position = {str(name): index for index, name in enumerate(ids)}
         delays: dict[tuple[int, int], float] = {}
-        for line, row in read_rows(beside(base, self.path), ("sender", "receiver", "delay"), where):
-            for name in (row["sender"], row["receiver"]):
-                if name not in position:
-                    raise InputError(f"{line}: {shown(name)} is not the id of an agent of this task", field=where)
-            delay = number(row["delay"], line, "delay", where)
-            if not 0 <= delay <= LONGEST:
-                raise InputError(f"{line}: delay {delay!r} must be at least 0 and at most {LONGEST}", field=where)
-            link = position[row["sender"]], position[row["receiver"]]
-            if link in delays:
-                raise InputError(
-                    f"{line}: the link from {row['sender']!r} to {row['receiver']!r} is listed twice", field=where
-                )
-            delays[link] = delay
+        file, ends = beside(base, self.path), ("sender", "receiver")
+        for line, link, (delay,) in read_values(file, ids, ends, ("delay",), where, longest=LONGEST):
+            sender, receiver = link
+            if (sender, receiver) in delays:
+                said = f"from {str(ids[sender])!r} to {str(ids[receiver])!r}"
+                raise InputError(f"{line}: the link {said} is listed twice", field=where)
+            delays[sender, receiver] = delay
         return delays
 
 

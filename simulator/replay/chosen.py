@@ -42,11 +42,7 @@ def chosen(results: Path, wanted: Sequence[str] = ()) -> list[Entry]:
         return [_one(entries, text) for text in wanted]
     first = entries[0].manifest
     alike = [e for e in entries if e.manifest["seed"] == first["seed"] and e.grid == entries[0].grid]
-    return [e for e in alike if _talks(e)][:MOST] or alike[:1]
-
-
-def _talks(entry: Entry) -> bool:
-    return bool((entry.manifest.get("totals") or {}).get("messages"))
+    return [e for e in alike if (e.manifest.get("totals") or {}).get("messages")][:MOST] or alike[:1]
 
 
 def _one(entries: Sequence[Entry], text: str) -> Entry:

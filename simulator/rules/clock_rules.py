@@ -1,7 +1,4 @@
-"""Rules of clocks: times of steps and of changes of availability, the counting of steps, and the heap of wake-ups.
-
-Wake-ups to come are a binary heap, ordered by time and agent, the first one at its top.
-"""
+"""Rules of clocks: times of steps and of changes of availability, and the counting of steps."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from ...agents.availability import BEYOND, DIURNAL, diurnal_time, on_off_length,
 from ...agents.compilation import compiled, part
 from ..network.clocks import POISSON, RECORDED, periodic_interval, poisson_interval
 from ..network.randomness import QUANTUM, Purpose, draw_one, lasting
-from ..tables.effects import AGENT, DOWN, INDEX, IS_UP, NUMBER, UP, AbsenceTable
+from ..tables.effects import DOWN, UP
 from ..tables.run import (
     CLOCK_CODE,
     ENDS_BY_TIME,
@@ -27,8 +24,9 @@ from ..tables.run import (
     RECORD_EVERY,
     RunTables,
 )
-from ..tables.tallies import ACTIVATIONS, ACTIVE, HEAP, SENT, SHORT, VECTORS, WAKES
+from ..tables.tallies import ACTIVATIONS, ACTIVE, SENT, SHORT, VECTORS, WAKES
 from .forms import rule
+from .heap import pop, push
 
 
 @rule
@@ -119,116 +117,37 @@ def first_change(law: Any, key: Any, number: int):
 
 
 @compiled(_nrt=False)
-def begin_changes(law: Any, key: Any, numbers: Any, table: AbsenceTable, up: Any):  # pragma: no cover - compiled
-    """Draw the state of all agents at time 0 and their first changes, by agent."""
+def begin_changes(law: Any, key: Any, numbers: Any, heap: Any, counts: Any, up: Any):  # pragma: no cover - compiled
+    """Draw the state of all agents at time 0 and their first changes, which are asked for in the order of agents."""
     for agent in range(len(numbers)):
-        up[agent], table.times[agent], index = first_change(law, key, numbers[agent])
-        entry = table.heap[agent]
-        entry[AGENT], entry[NUMBER], entry[INDEX], entry[IS_UP] = agent, agent, index, up[agent]
+        up[agent], time, index = first_change(law, key, numbers[agent])
+        ask_for_change(heap, counts, time, agent, index, up[agent])
+
+
+@part(_nrt=False)
+def ask_for_change(
+    heap: Any, counts: Any, time: float, agent: int, index: int, up: bool
+):  # pragma: no cover - compiled
+    """Put a change on the heap, of an agent that is up, or down, until then; ranks are the order of asking."""
+    counts[1] += 1
+    push(heap, counts, 0, time, counts[1], (index << 33) | (agent << 1) | up)
 
 
 @compiled(_nrt=False)
 def draw_changes(
-    law: Any, key: Any, numbers: Any, table: AbsenceTable, until: float, times: Any, whats: Any, agents: Any
+    law: Any, key: Any, numbers: Any, heap: Any, counts: Any, until: float, times: Any, whats: Any, agents: Any
 ):  # pragma: no cover - compiled
     """Draw further changes up to a time, as many as there is room for, in order; how many.
 
     At equal times the order is that of the changes before them, or of the agents: so processes of one agent each would
     have asked for them.
     """
-    queue, heap, count = table.times, table.heap, 0
-    while queue[0] <= until and count < len(times):
-        now, agent, index, up = queue[0], heap[0, AGENT], heap[0, INDEX] + 1, heap[0, IS_UP] == 0
+    count = 0
+    while heap.time[0] <= until and count < len(times):
+        now, load = heap.time[0], heap.load[0]
+        agent, index, up = (load >> 1) & (2**32 - 1), (load >> 33) + 1, load & 1 == 0
         times[count], whats[count], agents[count] = now, UP if up else DOWN, agent
         count += 1
-        time, number = following_change(law, key, numbers[agent], index, up, now), table.asked[0]
-        table.asked[0] += 1
-        here = 0
-        while True:
-            child = 2 * here + 1
-            if child >= len(queue):
-                break
-            if child + 1 < len(queue):
-                left, right = queue[child], queue[child + 1]
-                if right < left or (right == left and heap[child + 1, NUMBER] < heap[child, NUMBER]):
-                    child += 1
-            if queue[child] > time:  # whatever is as early was asked for earlier
-                break
-            queue[here] = queue[child]
-            entry, below = heap[here], heap[child]
-            entry[AGENT], entry[NUMBER], entry[INDEX], entry[IS_UP] = (
-                below[AGENT],
-                below[NUMBER],
-                below[INDEX],
-                below[IS_UP],
-            )
-            here = child
-        entry = heap[here]
-        queue[here] = time
-        entry[AGENT], entry[NUMBER], entry[INDEX], entry[IS_UP] = agent, number, index, up
+        pop(heap, counts, 0)
+        ask_for_change(heap, counts, following_change(law, key, numbers[agent], index, up, now), agent, index, up)
     return count
-
-
-def order_heap(run: RunTables) -> None:
-    """Make a heap of wake-ups in any order."""
-    wakes = run.wakes[: run.counts[HEAP]]
-    wakes[:] = wakes[np.lexsort((wakes.agent, wakes.time))]
-
-
-@part(_nrt=False)
-def precedes(time: float, agent: int, other_time: float, other: int):  # pragma: no cover - compiled
-    """True if a wake-up comes before another one: it is earlier, or its agent has the smaller index."""
-    return time < other_time or (time == other_time and agent < other)
-
-
-@part(_nrt=False)
-def put(run: RunTables, place: int, time: float, agent: int):  # pragma: no cover - compiled
-    """Write a wake-up down."""
-    run.wakes.time[place], run.wakes.agent[place] = time, agent
-
-
-@part(_nrt=False)
-def add(run: RunTables, time: float, agent: int):  # pragma: no cover - compiled
-    """Add a wake-up to those that were there from the beginning, in any order."""
-    put(run, run.counts[HEAP], time, agent)
-    run.counts[HEAP] += 1
-
-
-@part(_nrt=False)
-def push(run: RunTables, time: float, agent: int):  # pragma: no cover - compiled
-    """Put a wake-up on the heap."""
-    wakes, here = run.wakes, run.counts[HEAP]
-    run.counts[HEAP] += 1
-    while here > 0:
-        parent = (here - 1) // 2
-        if precedes(wakes.time[parent], wakes.agent[parent], time, agent):
-            break
-        put(run, here, wakes.time[parent], wakes.agent[parent])
-        here = parent
-    put(run, here, time, agent)
-
-
-@part(_nrt=False)
-def sift_down(run: RunTables, time: float, agent: int):  # pragma: no cover - compiled
-    """Put a wake-up into the heap in place of its top."""
-    wakes, here, size = run.wakes, 0, run.counts[HEAP]
-    while 2 * here + 1 < size:
-        child = 2 * here + 1
-        if child + 1 < size and precedes(
-            wakes.time[child + 1], wakes.agent[child + 1], wakes.time[child], wakes.agent[child]
-        ):
-            child += 1
-        if precedes(time, agent, wakes.time[child], wakes.agent[child]):
-            break
-        put(run, here, wakes.time[child], wakes.agent[child])
-        here = child
-    put(run, here, time, agent)
-
-
-@part(_nrt=False)
-def take_top(run: RunTables):  # pragma: no cover - compiled
-    """Take the first wake-up from the heap."""
-    run.counts[HEAP] -= 1
-    last = run.counts[HEAP]
-    if last > 0:
-        sift_down(run, run.wakes.time[last], run.wakes.agent[last])

@@ -293,45 +293,18 @@ def deliver(run: RunTables, slot: int, row: int, order: int, now: float, up: boo
     return newest
 
 
-@rule(inlined=False)
-def write_note(
-    counts: Any, times: Any, notes: Any, time: float, delay: float, what: int, place: int, order: int, taken: int
-):
+@rule
+def write_note(run: RunTables, time: float, delay: float, what: int, place: int, order: int, taken: int):
     """Write what all notes have; where it is."""
-    k = counts[NOTES]
-    counts[NOTES] = k + 1
-    written = times[k]
+    k = run.counts[NOTES]
+    run.counts[NOTES] = k + 1
+    written, noted = run.note_times[k], run.notes[k]
     written[0], written[1] = time, delay
-    noted = notes[k]
     noted[NOTE], noted[PLACE], noted[RANK], noted[TAKEN] = what, place, order, taken
     return k
 
 
 @rule(inlined=False)
-def write_sent(
-    counts: Any,
-    references: Any,
-    times: Any,
-    notes: Any,
-    now: float,
-    delay: float,
-    slot: int,
-    tick: int,
-    kind: int,
-    row: int,
-    size: Any,
-    lost: bool,
-):
-    """Note that a copy is sent; with a reference to its version for those who are told."""
-    k = write_note(counts, times, notes, now, delay, DEPARTED, slot, counts[ORDER], not lost)
-    noted = notes[k]
-    noted[TICK], noted[KIND], noted[ROW], noted[SIZE] = tick, kind, row, size
-    counts[LAST_NOTED] = counts[ORDER]
-    if row >= 0 and counts[OBSERVED] == TOLD:
-        references[row] += 1
-
-
-@rule
 def note_step(run: RunTables, agent: int, now: float):
     """Note that a planned step begins."""
     if (
@@ -339,29 +312,35 @@ def note_step(run: RunTables, agent: int, now: float):
         and run.agents.watched[agent]
         and run.constants[FIRST_NOTED] <= now <= run.constants[LAST_NOTED_AT]
     ):
-        k = write_note(run.counts, run.note_times, run.notes, now, 0.0, WOKE, agent, run.counts[ORDER], True)
+        k = write_note(run, now, 0.0, WOKE, agent, run.counts[ORDER], True)
         run.notes[k][TICK] = run.agents.ticks[agent]
 
 
-@rule
+@rule(inlined=False)
 def note_sent(
     run: RunTables, sender: int, edge: int, tick: int, kind: int, row: int, size: Any, now: float, delay: float
 ):
-    """Note that a copy of the last message is sent over a directed edge; its delay is infinite if it is lost."""
-    if run.agents.watched[sender] and run.agents.watched[run.heads[edge]]:
-        lost = delay == math.inf
-        if now <= run.constants[LAST_NOTED_AT] and (now if lost else now + delay) >= run.constants[FIRST_NOTED]:
-            write_sent(
-                run.counts, run.versions.references, run.note_times, run.notes, now,
-                run.constants[LOST_DELAY] if lost else delay, run.reverse[edge], tick, kind, row, size, lost,
-            )  # fmt: skip
+    """Note that a copy of the last message is sent over a directed edge; its delay is infinite if it is lost.
+
+    With a reference to its version for those who are told.
+    """
+    lost = delay == math.inf
+    people = run.agents.watched[sender] and run.agents.watched[run.heads[edge]]
+    if people and now <= run.constants[LAST_NOTED_AT] and (now if lost else now + delay) >= run.constants[FIRST_NOTED]:
+        delay = run.constants[LOST_DELAY] if lost else delay
+        k = write_note(run, now, delay, DEPARTED, run.reverse[edge], run.counts[ORDER], not lost)
+        noted = run.notes[k]
+        noted[TICK], noted[KIND], noted[ROW], noted[SIZE] = tick, kind, row, size
+        run.counts[LAST_NOTED] = run.counts[ORDER]
+        if row >= 0 and run.counts[OBSERVED] == TOLD:
+            run.versions.references[row] += 1
 
 
-@rule
+@rule(inlined=False)
 def note_arrived(run: RunTables, slot: int, order: int, now: float, up: bool, newest: bool):
     """Note that a copy arrives at a slot, unless it was sent after the last one that is noted."""
     edge = slot % len(run.heads)
     people = run.agents.watched[run.heads[edge]] and run.agents.watched[run.heads[run.reverse[edge]]]
     if people and now >= run.constants[FIRST_NOTED] and order <= run.counts[LAST_NOTED]:
-        k = write_note(run.counts, run.note_times, run.notes, now, 0.0, ARRIVED, edge, order, up)
+        k = write_note(run, now, 0.0, ARRIVED, edge, order, up)
         run.notes[k][NEWEST] = newest

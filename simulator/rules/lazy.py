@@ -27,13 +27,8 @@ EVER = 2**62
 
 
 @rule
-def is_up(run: RunTables, agent: int, time: float, after: Any):
-    """True if an agent is present and up, just before the changes at ``time`` or just after them."""
-    join, leave = run.agents.joins[agent], run.agents.leaves[agent]
-    if leave <= join or time > leave or join > time:
-        return False
-    if (after and time == leave) or (not after and join == time and join > 0.0):
-        return False
+def changes_until(run: RunTables, agent: int, time: float, after: Any):
+    """Number of an agent's changes before ``time``, with those at it where it is after them."""
     changes = run.changes[agent]
     low, high = 0, len(changes)
     while low < high:
@@ -42,7 +37,18 @@ def is_up(run: RunTables, agent: int, time: float, after: Any):
             low = middle + 1
         else:
             high = middle
-    return run.agents.was_up[agent] != (low % 2 == 1)
+    return low
+
+
+@rule
+def is_up(run: RunTables, agent: int, time: float, after: Any):
+    """True if an agent is present and up, just before the changes at ``time`` or just after them."""
+    join, leave = run.agents.joins[agent], run.agents.leaves[agent]
+    if leave <= join or time > leave or join > time:
+        return False
+    if (after and time == leave) or (not after and join == time and join > 0.0):
+        return False
+    return run.agents.was_up[agent] != (changes_until(run, agent, time, after) % 2 == 1)
 
 
 @rule
@@ -51,17 +57,10 @@ def up_since(run: RunTables, agent: int, now: float):
     join, leave = run.agents.joins[agent], run.agents.leaves[agent]
     if leave <= join or now >= leave or join > now:
         return math.inf
-    changes = run.changes[agent]
-    low, high = 0, len(changes)
-    while low < high:
-        middle = (low + high) // 2
-        if changes[middle] <= now:
-            low = middle + 1
-        else:
-            high = middle
-    if run.agents.was_up[agent] == (low % 2 == 1):
+    changes = changes_until(run, agent, now, True)
+    if run.agents.was_up[agent] == (changes % 2 == 1):
         return math.inf
-    return join if low == 0 else max(join, changes[low - 1])
+    return join if changes == 0 else max(join, run.changes[agent][changes - 1])
 
 
 @part(_nrt=False)

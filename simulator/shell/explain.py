@@ -50,7 +50,7 @@ def topics() -> dict[str, Callable[[], str]]:
     for name in METRICS:
         found[f"metric.{name}"] = lambda name=name: _metric(name)
     for name in FIGURE_KINDS:
-        found[f"figure.{name}"] = lambda name=name: _figure(name)
+        found[f"figure.{name}"] = lambda name=name: _page(f"figure.{name}", FIGURE_KINDS[name].about, described(Figure))
     return found
 
 
@@ -155,10 +155,6 @@ def _metric(name: str) -> str:
 
 def _interval(low: float, high: float) -> str:
     return "" if math.isinf(low) and math.isinf(high) else f"{low:g} to {high:g}"
-
-
-def _figure(name: str) -> str:
-    return _page(f"figure.{name}", FIGURE_KINDS[name].about, described(Figure))
 
 
 def _page(name: str, about: str, fields: list[Described]) -> str:

@@ -6,8 +6,6 @@ places of ``counts``.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 EFFECTS, FREE_COPIES, ENOUGH, WORN, SHARED = range(5)
 """Places in ``counts`` of all such tables: entries in the buffer; free places of copies under way; whether the vectors
 asked for were sent, or a message was repeated more often than there are draws for it. Other places follow."""
@@ -26,27 +24,6 @@ RECORD = 2**40
 """Priority of the recorder: after everything else at its instant."""
 LAST = RECORD + 1
 """Priority of the end of a run."""
-
-
-AGENT, NUMBER, INDEX, IS_UP, COLUMNS = range(5)
-"""Columns of `AbsenceTable.heap`: whose change it is, how many were asked for before it, its number among the agent's
-own, and whether the agent is up until then."""
-
-
-class AbsenceTable(NamedTuple):
-    """Next changes, the earliest first: a binary heap ordered by time and `NUMBER`.
-
-    Attributes
-    ----------
-    times : (n,) float64
-    heap : (n, COLUMNS) int64
-    asked : (1,) int64
-        How many changes were asked for.
-    """
-
-    times: Any
-    heap: Any
-    asked: Any
 
 
 NOBODY, KEPT, TOLD = range(3)

@@ -110,8 +110,8 @@ AGENT = np.dtype(
 for (-1: none); when it joins and leaves, and from when on it is down for good; its clock's mean interval; its stable
 number; whether it was up before the first of its changes, takes no further step, has a process of its own for the end
 of its clock, and is one whose steps and copies are noted."""
-WAKE = np.dtype([("time", _REAL), ("agent", _WHOLE)])
-"""A wake-up to come, by its place in a heap (`hushnet.simulator.engine.batched.windows`)."""
+DUE = np.dtype([("time", _REAL), ("rank", _WHOLE), ("load", _WHOLE)])
+"""Something to come (`hushnet.simulator.rules.heap`): when, its rank then (of a wake-up, the agent), and what."""
 LINK = np.dtype([("period", _WHOLE), ("good", _WHOLE), ("until", _REAL)])
 """The state of a link that is good and bad in turn: its period (0: not begun), whether it is good, and until when."""
 NOTHING_HEARD = np.array([(-1, -1, -np.inf, -1, -2)], dtype=SLOT)
@@ -138,7 +138,7 @@ class RunTables(NamedTuple):
     slots : (kinds E,) SLOT
         That of kind k on edge e is k E + e.
     agents : (n,) AGENT
-    wakes : (n + 1,) WAKE
+    wakes : (n + 1,) DUE
     awaited : (S + 1,) int64
         Room for the slots of an agent for which copies are under way; S is the most slots that an agent has.
     receivers : (D,) uint64
@@ -296,7 +296,7 @@ def make_run_tables(
         nodes=zeros(nodes, COPY),
         slots=inbox.slots,
         agents=zeros(agents, AGENT),
-        wakes=zeros(agents + 1, WAKE),
+        wakes=zeros(agents + 1, DUE),
         awaited=np.zeros(most + 1, dtype=np.int64),
         receivers=np.zeros(degree, dtype=np.uint64),
         copy_draws=np.zeros((3, degree)),

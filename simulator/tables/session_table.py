@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...agents.authors import class_place
 from ...agents.errors import InputError
@@ -191,8 +190,3 @@ def with_more_copies(tables: SessionTables) -> SessionTables:
     more.free_copies[free : free + size] = np.arange(size, 2 * size)
     counts[FREE_COPIES] += size
     return more
-
-
-def called_edges(tables: SessionTables) -> NDArray[np.bool_]:
-    """(E,) over which directed edges a session is open."""
-    return tables.sessions[:, TICK] >= 0

@@ -7,7 +7,10 @@ const state = {experiments: [], rows: [], metrics: {}, era: "", name: null, all:
 const chosen = () => new URLSearchParams(location.hash.slice(1));
 function choose(changes) {
   const address = chosen();
-  for (const [key, value] of Object.entries(changes)) value ? address.set(key, value) : address.delete(key);
+  for (const [key, value] of Object.entries(changes)) {
+    address.delete(key);
+    for (const each of [value].flat()) if (each) address.append(key, each);
+  }
   location.replace("#" + address);
 }
 function make(tag, attributes = {}, ...content) {
@@ -27,14 +30,16 @@ async function ask(path, query = {}) {
 const shown = value => typeof value === "number" ? String(+value.toPrecision(5)) : String(value ?? "");
 
 // Columns: what a run is, where it stands in the grid, and what it came to.
-function columns() {
+function columns(address) {
+  const wanted = address.getAll("metric"), metrics = Object.entries(state.metrics);
+  const some = metrics.filter(([key]) => wanted.includes(key));
   const grid = [...new Set(state.rows.flatMap(row => Object.keys(row.grid)))];
   return [
     {key: "protocol", name: "protocol", of: row => row.protocol, choice: true},
     {key: "seed", name: "seed", of: row => row.seed, choice: true},
     ...grid.map(path => ({key: "grid." + path, name: path, of: row => row.grid[path], choice: true})),
     {key: "status", name: "status", of: row => row.status, choice: true},
-    ...Object.entries(state.metrics).map(([key, metric]) => ({
+    ...(some.length ? some : metrics).map(([key, metric]) => ({
       key: "final." + key, name: metric.name, better: metric.better, of: row => row.finals[key],
     })),
     {key: "seconds", name: "seconds", of: row => row.seconds},
@@ -69,10 +74,26 @@ function drawFilters(all, address) {
     return make("label", {}, column.name, make("br"), select);
   });
   const find = make("input", {type: "search", name: "find", value: address.get("find") ?? "", onchange: e => choose({find: e.target.value})});
-  const forget = make("button", {type: "button", onclick: () => choose(Object.fromEntries([...chosen().keys()].filter(k => !["experiment", "two"].includes(k)).map(k => [k, ""])))}, "Forget all filters");
+  const forget = make("button", {type: "button", onclick: () => choose(Object.fromEntries([...chosen().keys()].filter(k => !["experiment", "two", "metric"].includes(k)).map(k => [k, ""])))}, "Forget all filters");
   if (active === "find") return;
   form.replaceChildren(...fields, make("label", {}, "find", make("br"), find), forget);
   if (active) form.elements[active]?.focus();
+}
+
+function drawMetrics(address) {
+  const keys = Object.keys(state.metrics), wanted = keys.filter(key => address.getAll("metric").includes(key));
+  const kept = wanted.length ? wanted : keys, active = document.activeElement?.dataset?.metric;
+  $("chosen").textContent = `Metrics: ${kept.length} of ${keys.length}`;
+  $("metrics").replaceChildren(...keys.map(key => {
+    const pick = make("input", {type: "checkbox", "data-metric": key, onchange: event => {
+      const now = keys.filter(each => each === key ? event.target.checked : kept.includes(each));
+      choose({metric: now.length < keys.length ? now : [], ...(event.target.checked ? {} : {["final." + key]: ""})});
+    }});
+    pick.checked = kept.includes(key);
+    pick.disabled = kept.length === 1 && pick.checked;
+    return make("label", {}, pick, " ", state.metrics[key].name);
+  }));
+  if (active) [...$("metrics").querySelectorAll("input")].find(pick => pick.dataset.metric === active)?.focus();
 }
 
 function drawAxes(all, kept, address) {
@@ -161,7 +182,7 @@ function drawRuns(all, kept, address) {
       title: column.key === "status" ? row.error || null : null,
     }, shown(column.of(row)))), make("td", {}, replay));
   });
-  $("runs").tHead.replaceChildren(make("tr", {}, make("th", {scope: "col"}, "two"), ...head, make("th", {scope: "col"}, "")));
+  $("runs").tHead.replaceChildren(make("tr", {}, make("th", {scope: "col"}, "two"), ...head, make("td")));
   $("runs").tBodies[0].replaceChildren(...body);
   $("more").hidden = body.length === kept.length;
   $("count").textContent = `${kept.length} of ${state.rows.length} runs` + (state.left ? `, ${state.left} more are being read` : "");
@@ -213,8 +234,9 @@ function drawExperiments() {
 }
 function draw() {
   state.drawn = performance.now();
-  const address = chosen(), all = columns(), kept = state.rows.filter(row => passes(row, all, address));
+  const address = chosen(), all = columns(address), kept = state.rows.filter(row => passes(row, all, address));
   drawFilters(all, address);
+  drawMetrics(address);
   drawAxes(all, kept, address);
   drawRuns(all, kept, address);
   drawTwo(address);

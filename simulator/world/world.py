@@ -25,6 +25,7 @@ from ...protocols.privacy.ledger import Ledger
 from ...protocols.privacy.mechanisms import AgentStream
 from ...protocols.schedule_selection import exchange_of, rounds_of
 from ...protocols.steps.attackers import Attackers
+from ...protocols.steps.peer import PeerSource
 from ..network.churn import check_rounds
 from ..network.clocks import wake_up_ranks
 from ..network.laws import forms_or_none
@@ -233,7 +234,7 @@ class World:
         graph = self.setting.graph
         if self.sessions is None:
             return np.ones(len(graph.heads), dtype=bool)
-        called = sessions.called_edges(self.sessions)
+        called = self.sessions.sessions[:, sessions.TICK] >= 0
         return ~(called | called[graph.reverse])
 
     @property
@@ -268,7 +269,7 @@ class World:
 
     def _peer(self, index: int) -> Peer:
         shard = self.protocol.local_data(index, self.protocol.problem.task.shard(index))
-        peer = Peer(self.step_tables, index, self.inbox, self.ledger, shard=shard, stream=self._stream)
+        peer = Peer(PeerSource(self.step_tables, index, self.inbox, self.ledger, shard=shard, stream=self._stream))
         agent = self.agents[index]
         peer.open_({}, agent.updates, agent.tick, self.now)
         return peer

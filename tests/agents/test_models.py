@@ -1,8 +1,11 @@
-"""Softmax regression and perceptrons: gradients against finite differences, two classes against the logistic loss."""
+"""Models: gradients against finite differences, two classes against the logistic loss, nets of PyTorch."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,9 +13,11 @@ from hushnet.agents.errors import InputError
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.losses.cross_entropy import CrossEntropy
 from hushnet.agents.models import MODELS
+from hushnet.agents.models.torch_model import NETS
 from hushnet.agents.objectives.pooled_objective import PooledObjective
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.task import Task
+from hushnet.simulator import run
 from hushnet.simulator.metrics.criterion_metrics import quality, trivial
 
 COUNTS = (0, 5, 3, 5, 1)
@@ -22,8 +27,31 @@ MADE = {
     "softmax of two": ({"kind": "softmax"}, "logistic", 2),
     "relu": ({"kind": "perceptron", "hidden": [6, 5]}, "logistic", 3),
     "tanh, two classes": ({"kind": "perceptron", "hidden": [6], "activation": "tanh"}, "logistic", 2),
+    "torch": ({"kind": "torch", "net": "./net.py:Net", "precision": "float64"}, "logistic", 3),
+    "torch, two classes": ({"kind": "torch", "net": "./net.py:Net", "precision": "float64"}, "logistic", 2),
     "tanh, numbers": ({"kind": "perceptron", "hidden": [3], "activation": "tanh"}, "squared", 2),
 }
+
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch, the extra torch, is not installed")
+NAMES = [pytest.param(name, marks=needs_torch) if name.startswith("torch") else name for name in MADE]
+FILE = """from torch import nn
+
+class Net(nn.Sequential):
+    def __init__(self, features, outputs):
+        super().__init__(nn.Linear(features, 6), nn.Tanh(), nn.Linear(6, outputs))
+"""
+
+
+@pytest.fixture(autouse=True)
+def nets(monkeypatch):
+    """The nets of this file; they are loaded when they are made."""
+
+    def net(features, outputs):
+        exec(FILE, made := {})
+        return made["Net"](features, outputs)
+
+    monkeypatch.setitem(NETS, "./net.py:Net", net)
+    return net
 
 
 def task_of(name, *, counts=COUNTS, seed=1):
@@ -40,7 +68,7 @@ def task_of(name, *, counts=COUNTS, seed=1):
     return replace(task, model=model, first=model.first(rng))
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", NAMES)
 def test_gradients_are_those_of_finite_differences(name):
     task, rng = task_of(name), np.random.default_rng(2)
     table, model = task.train, task.model
@@ -56,7 +84,7 @@ def test_gradients_are_those_of_finite_differences(name):
     assert not found[0].any()
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", NAMES)
 def test_an_agent_has_the_same_bits_alone_and_among_others(name):
     task, rng = task_of(name, counts=(7, 7, 7, 2, 7)), np.random.default_rng(3)
     models = rng.normal(size=(task.agents, task.dimension))
@@ -131,3 +159,72 @@ def test_trivial_predictions_of_three_classes_are_majorities():
 def test_a_model_without_such_a_loss_says_so(fields, loss, classes, sentence):
     with pytest.raises(InputError, match=sentence):
         MODELS[fields["kind"]].model_validate(fields).bind(P, LOSSES[loss], classes)
+
+
+@needs_torch
+def test_a_net_of_pytorch_has_the_scores_and_gradients_of_a_perceptron_with_its_parameters():
+    ours, theirs = task_of("tanh, two classes"), task_of("torch, two classes")
+    rng, table = np.random.default_rng(6), ours.train
+    models = rng.normal(size=(ours.agents, ours.model.width))
+    first, rest = models[:, : 6 * P].reshape(-1, P, 6), models[:, 6 * P :]
+    moved = np.concatenate((first.transpose(0, 2, 1).reshape(len(models), -1), rest), axis=1)
+    starts, given = table.offsets, (table.features, table.labels, table.offsets, ours.loss)
+    np.testing.assert_allclose(
+        theirs.model.scores(moved, table.features, starts),
+        ours.model.scores(models, table.features, starts),
+        rtol=1e-12,
+    )
+    one, other = ours.model.mean_gradients(models, *given), theirs.model.mean_gradients(moved, *given)
+    turned = other[:, : 6 * P].reshape(-1, 6, P).transpose(0, 2, 1).reshape(len(models), -1)
+    np.testing.assert_allclose(np.concatenate((turned, other[:, 6 * P :]), axis=1), one, rtol=1e-10, atol=1e-15)
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("made", "sentence"),
+    [
+        ("nn.Linear(f, o + 1)", r"gives scores of the shape \(2, 4\) for 2 rows of 4 features; admissible: \(2, 3\)"),
+        ("nn.Sequential(nn.BatchNorm1d(f), nn.Linear(f, o))", "has buffers"),
+        ("nn.ReLU()", "has no parameters"),
+        ("None", "makes no torch.nn.Module, but NoneType"),
+    ],
+)
+def test_a_net_that_agents_cannot_learn_says_why(made, sentence, monkeypatch):
+    from torch import nn
+
+    monkeypatch.setitem(NETS, "./net.py:Net", eval(f"lambda f, o: {made}", {"nn": nn}))
+    with pytest.raises(InputError, match=sentence):
+        task_of("torch")
+
+
+def test_code_that_is_not_trusted_and_a_missing_pytorch_are_one_sentence(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(InputError, match=r"needs PyTorch, .*: pip install 'hushnet\[torch\]'"):
+        task_of("torch")
+    monkeypatch.delitem(NETS, "./net.py:Net")
+    with pytest.raises(InputError, match=r"the code in \./net\.py is run only with --trust-code"):
+        task_of("torch")
+
+
+@needs_torch
+def test_protocols_learn_a_net_of_a_file_alike_on_both_engines_and_in_two_processes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("net.py").write_text(FILE)
+    given = {
+        "schema": 1,
+        "scenario": "net",
+        "task": {"kind": "digits", "split": {"kind": "even", "agents": 6}, "model": MADE["torch"][0]},
+        "topology": {"kind": "ring"},
+        "protocols": {kind: {"kind": kind, "batch": 8} for kind in ("decentralised_sgd", "gossip_learning")},
+        "stop": {"updates": 20},
+        "record": {"every": 5, "metrics": ["accuracy", "test_loss"]},
+        "seeds": 2,
+    }
+    with pytest.raises(InputError, match="run only with --trust-code"):
+        run(given, out="untrusted")
+    traces = [
+        run({**given, "engine": engine}, out=engine, trust_code=True, jobs=jobs).collection.trace["value"].to_numpy()
+        for engine, jobs in (("event", 1), ("batched", 2))
+    ]
+    assert traces[0].tobytes() == traces[1].tobytes()
+    assert np.unique(traces[0]).size > 8

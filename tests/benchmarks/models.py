@@ -9,10 +9,13 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from hushnet.agents.availability import Always
+from hushnet.agents.models.torch_model import NETS
 from hushnet.agents.tasks import TASKS
 from hushnet.protocols.algorithms.decentralised_sgd import DecentralisedSGD, DecentralisedSGDParameters
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
@@ -32,6 +35,20 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
     "perceptron of 256": {"kind": "perceptron", "hidden": [256]},
     "perceptron of 1,316": {"kind": "perceptron", "hidden": [1316]},
 }
+HIDDEN = (32, 256, 1316)
+if find_spec("torch") is not None:
+    nets = {f"torch, {hidden}": {"kind": "torch", "net": f"net.py:Net{hidden}"} for hidden in HIDDEN}
+    MODELS = {**MODELS, **nets, **{f"{name}, vmap": {**net, "vmap": True} for name, net in nets.items()}}
+
+
+def net_of(hidden: int, features: int, outputs: int) -> Any:
+    """The perceptron of so many hidden units as a net of PyTorch."""
+    from torch import nn
+
+    return nn.Sequential(nn.Linear(features, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
+
+
+NETS.update({f"net.py:Net{hidden}": partial(net_of, hidden) for hidden in HIDDEN})
 ENGINES = {"one by one": EventEngine, "batched": BatchedEngine}
 
 

@@ -46,6 +46,7 @@ MIXED = [
     *(Case("gossip_learning", fields) for fields in (ASYNC, {**PATIENT, "batch": 2})),
     *(Case(kind) for kind in ("gradient_tracking", "extra", "nids", "ad_psgd", "random_walk_sgd", "dual_averaging")),
     Case("federated_averaging", {"local_steps": 2, **ROUNDS}),
+    Case("divshare", {"fragments": 3, "peers": 2}),
     Case("push_sum_dual_averaging", {"sampling": "full", "mu": 0.1, "gamma": 1.0}),
 ]
 DIRECTED = [
@@ -59,6 +60,7 @@ CHANGING = [
     {"kind": "exponential", "changes": {"kind": "in_turn"}},
     {"kind": "ring", "reach": 2, "changes": {"kind": "matchings"}},
     {"kind": "complete", "changes": {"kind": "times", "path": "times.csv"}},
+    {"kind": "complete", "changes": {"kind": "mobility", "radius": 0.5, "speed": 0.2}},
 ]
 MODELS = [{"kind": "softmax"}, {"kind": "perceptron", "hidden": [3]}, {"kind": "perceptron", "activation": "tanh"}]
 SPLITS = [
@@ -210,7 +212,7 @@ def _closed(setting: Setting, departures: list[Departure]) -> list[str]:
     opening = None
     if setting.changes is not None:
         opening = setting.changes.build(graph, setting.task.ids, numbers, setting.draws, setting.base)
-    at_times = getattr(setting.changes, "kind", None) == "times"
+    at_times = getattr(setting.changes, "kind", None) in ("times", "mobility")
     for one in departures:
         edges = graph.edges_of(one.sender)
         rank = int(np.flatnonzero(graph.heads[edges] == one.receiver)[0])

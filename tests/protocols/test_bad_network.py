@@ -96,6 +96,7 @@ CASES = [
     Case("federated_averaging", {"local_steps": 2}),
     Case("random_walk_sgd", {}),
     Case("epidemic_learning", {}),
+    Case("divshare", {}),
     Case("epidemic_learning", {"schedule": "rounds"}),
     Case("decentralised_sgd", {"aggregation": "geometric_median"}),
     Case("feature_sharing", {}, split=True),

@@ -19,6 +19,7 @@ from hushnet.simulator.network.randomness import Draws
 from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.network.topology import TOPOLOGIES
 from hushnet.simulator.world.world import World
+from pydantic import ValidationError
 from scipy import stats
 
 from ..engine.driving import drive, prepared
@@ -31,6 +32,7 @@ CHANGES = {
     "in_turn": ("exponential", {}),
     "matchings": ("ring", {"reach": 2}),
     "times": ("ring", {"path": "times.csv"}),
+    "mobility": ("complete", {"radius": 0.4, "speed": 0.1}),
     "fixed": ("ring", {"reach": 2}),
 }
 
@@ -112,6 +114,27 @@ def test_edges_are_open_from_and_until_the_times_of_a_file(tmp_path):
             opening_of("times", tmp_path)
 
 
+def test_agents_move_by_random_waypoints_and_send_to_whoever_is_near():
+    """Seed 3. By 4,000 places on a long path, coordinates are in the middle half more often than uniform ones."""
+    graph, opened = opening_of("mobility")
+    changes = graph_of("mobility")[1]
+    place = changes.places(np.arange(AGENTS, dtype=np.uint64), Draws(3))
+    for now in (40.0, 0.0, 3.25):  # in any order
+        at = np.array([place(agent, now) for agent in range(AGENTS)])
+        apart = np.hypot(*(at[:, None] - at[None]).transpose(2, 0, 1))
+        near = (apart <= changes.radius) & ~np.eye(AGENTS, dtype=bool)
+        assert (sent_to(graph, opened, 0, now) == near).all()
+    path = np.array([place(0, now) for now in np.arange(0.0, 2000.0, 0.5)])
+    steps = np.hypot(*np.diff(path, axis=0).T)
+    assert steps.max() <= 0.5 * changes.speed * (1 + 1e-9)  # less where it turns
+    assert np.median(steps) == pytest.approx(0.5 * changes.speed)
+    assert (path >= 0).all()
+    assert (path <= 1).all()
+    assert np.mean(np.abs(path - 0.5) < 0.25) > 0.55  # about .69; .5 if it were uniform
+    with pytest.raises(ValidationError, match="radius"):
+        opening_of("mobility", radius=0.0)
+
+
 def world_of(kind, *, protocol=EpidemicLearning, rounds=9, network=None, base=None, topology=None, **fields):
     graph, changes = graph_of(kind, topology)
     setting = dataclasses.replace(
@@ -157,7 +180,7 @@ def pushed(matrices):
     return z
 
 
-@pytest.mark.parametrize("kind", [kind for kind in CHANGES if kind != "times"])
+@pytest.mark.parametrize("kind", [kind for kind in CHANGES if kind not in ("times", "mobility")])
 @pytest.mark.parametrize(
     ("protocol", "loop", "fields"),
     [

@@ -162,7 +162,7 @@ def test_noise_of_theorem_1_has_its_deviation_and_zero_noise_is_no_noise():
     """sigma^2 = 12 L^2 T log(1/delta) / (q^2 eps^2); 5 x 200 x 4 draws: deviation within 8 %, false alarm < 1e-6."""
     task = stand_in()
     world = world_of(task, 200, privacy={**THEOREM1, "updates": 200})
-    release = world.protocol.noise.release(world.peers[0])
+    release = world.protocol.step_noise.release(world.peers[0])
     sigma = math.sqrt(12 * 200 * math.log(100)) / 30
     assert release.scale == pytest.approx(sigma, rel=1e-12)
     assert release.sensitivity == pytest.approx(2 / 30)
@@ -180,7 +180,7 @@ def test_the_paper_claims_1_where_1800_is_what_can_be_proved():
     """Section 4.1: q = 20,000, 3 epochs, delta = .01, claimed epsilon 1: sigma = .0910456, and it does not hold."""
     rounds = 60_000
     world = world_of(stand_in(), rounds, privacy={**THEOREM1, "updates": rounds})
-    claim = world.protocol.noise.release(world.peers[0])
+    claim = world.protocol.step_noise.release(world.peers[0])
     sigma = claim.claimed_multiplier * 2 / 20_000
     assert sigma == pytest.approx(0.0910456, abs=1e-7)
     assert rounds * claim.claimed_epsilon == pytest.approx(1.0)

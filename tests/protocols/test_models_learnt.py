@@ -19,6 +19,7 @@ ANY = (
     "ad_psgd",
     "choco_sgd",
     "decentralised_sgd",
+    "divshare",
     "epidemic_learning",
     "extra",
     "gossip_learning",

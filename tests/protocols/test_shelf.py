@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hushnet.agents.availability import OnOff
 from hushnet.agents.graph import Graph
+from hushnet.protocols.algorithms.divshare import DivShare
 from hushnet.protocols.algorithms.federated_averaging import FederatedAveraging
 from hushnet.protocols.algorithms.gossip_learning import GossipLearning
 from hushnet.protocols.algorithms.random_walk_sgd import RandomWalkSGD
@@ -108,6 +109,34 @@ def test_federated_averaging_is_mcmahans_iteration(weighting, local_steps, itera
     assert "batched" in worlds[1].engine
 
 
+def test_divshare_averages_coordinates_over_the_fragments_that_have_come():
+    """Replayed from the log: what has come since an agent's last step, by sender and fragment (Biswas et al. 2025)."""
+    log, task, count, peers = EventLog(), small_task(agents=AGENTS), 2, 2
+    log.woke = lambda world, agent: log.events.append(("woke", agent.index))
+    log.arrived = lambda world, message, up, newest: (
+        vars(log).update(landed=log.landed + 1),
+        log.events.append(("arrived", message.receiver, message.sender, message.kind, message.vector.copy(), newest)),
+    )
+    given = {"fragments": count, "peers": peers, "local_steps": 2}
+    world = run(DivShare, log=log, network={**LATE, "loss": 0.2}, **given)
+    halves, new = np.zeros((AGENTS, task.dimension)), [{} for _ in range(AGENTS)]
+    models = halves.copy()
+    for what, agent, *event in log.of("woke", "arrived"):
+        if what == "arrived":
+            if event[-1]:
+                new[agent][event[0], event[1]] = event[2]
+            continue
+        for c in range(task.dimension):
+            came = [vector[c // count] for (_, kind), vector in new[agent].items() if kind == f"fragment_{c % count}"]
+            models[agent, c] = (halves[agent, c] + sum(came)) / (1 + len(came))
+        halves[agent], new[agent] = models[agent], {}
+        for _ in range(2):
+            halves[agent] = halves[agent] - ALPHA * gradient(task, agent, halves[agent])
+    np.testing.assert_allclose(world.state.agent["model"].rows, models, rtol=1e-12, atol=1e-14)
+    assert world.traffic.links.sent == sum(world.updates * count * np.minimum(peers, small_graph(AGENTS).degrees))
+    assert world.traffic.vectors * count == world.traffic.links.sent
+
+
 def test_the_server_draws_its_clients_anew_for_each_iteration():
     """Algorithm 1 of McMahan et al. 2017 with C K = 2, replayed with the clients that were sent a model."""
     task, log = small_task(agents=AGENTS), EventLog()
@@ -187,6 +216,7 @@ def test_the_walk_visits_all_agents_alike_by_metropolis_and_by_degree_if_it_is_s
     [
         ("gossip_learning", {}),
         ("gossip_learning", {"batch": 2, "schedule": "rounds"}),
+        ("divshare", {"batch": 2, "fragments": 3}),
         ("federated_averaging", {"batch": 2, "local_steps": 2}),
         ("random_walk_sgd", {"batch": 2}),
         ("choco_sgd", {"compression": "quantise", "precision": "float16"}),

@@ -37,6 +37,7 @@ SHELF = {
     "push_sum_dual_averaging": {"mu": 0.05, "gamma": 1.0, "sampling": "full"},
     "epidemic_learning": STEP,
     "gossip_learning": STEP,
+    "divshare": STEP,
     "random_walk_sgd": STEP,
     "federated_averaging": STEP,
 }

@@ -26,6 +26,7 @@ LOG = [
     ("message", "0", "2", "model", 0.5, 2.5, "overtaken", 16),
     ("message", "1", "0", "reply", 1.6, math.nan, "lost", 16),
     ("message", "2", "0", "model", 2.0, 3.0, "dropped", 16),
+    ("message", "2", "10", "model", 2.0, 2.5, "delivered", 16),
     ("message", "2", "1", "model", 3.9, 4.6, "in flight", 16),
     ("step", "0", "", "", 0.5, 0.5, "", 0),
     ("absence", "0", "", "", 2.7, 3.4, "", 0),
@@ -188,6 +189,8 @@ def test_a_timeline_holds_the_log_in_the_unit_of_the_scenario(network):
     assert dict(zip(points["agent"], points["lane"], strict=True)) == {"0": 0, "1": 1, "2": 2}
     figure = figure_of(network(time_unit="30 s"), spec)
     assert figure.axes[0].get_xlim() == (0, 120)
+    lanes = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert lanes == ["0", "1", "2", "10"], "who only receives has a lane as well"
     assert {"lost", "receiver absent", "arrived after a newer one", "still under way at the end", "absent"} <= set(
         texts(figure)
     )

@@ -204,6 +204,12 @@ def test_in_a_browser_it_filters_compares_and_follows(browser, served, tmp_path_
     for _ in range(5):
         page.keyboard.press("ArrowUp")
     count("2 of 8")
+    page.locator("#chosen").click()
+    page.get_by_role("checkbox", name="objective gap").uncheck()
+    metrics = len(_rows(results / "made")[0]["finals"])
+    page.wait_for_selector(f"#chosen:text-is('Metrics: {metrics - 1} of {metrics}')")
+    assert page.get_by_role("slider", name="range of objective gap").count() == 0
+    assert "objective gap" not in page.text_content("#runs thead")
     page.get_by_label("compare run").first.check()
     page.wait_for_selector("#two-content svg >> nth=3")
     assert "network.loss" in page.text_content("#two-content table")
@@ -213,6 +219,7 @@ def test_in_a_browser_it_filters_compares_and_follows(browser, served, tmp_path_
     count("2 of 8")
     assert page.url == address
     assert page.get_by_label("compare run").first.is_checked()
+    assert not page.locator("input[data-metric='objective:gap']").is_checked()
     page.get_by_role("button", name="Forget all filters").click()
     count("8 of 8")
     page.get_by_role("button", name=re.compile("accuracy")).click()

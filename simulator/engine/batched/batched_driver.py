@@ -310,7 +310,7 @@ class WakeWindows(BatchedDriver):
     @override
     def next_event(self) -> tuple[float, int] | None:
         run = self.transport.plain
-        return (run.wakes.time[0], WAKE + run.wakes.agent[0]) if run.counts[tallies.HEAP] else None
+        return (run.wakes.time[0], WAKE + run.wakes.rank[0]) if run.counts[tallies.HEAP] else None
 
     @override
     def window(self, limit: float, forced: bool) -> Pause:

@@ -15,8 +15,8 @@ from ....agents.availability import ALWAYS, Absences, Availability, Timeline
 from ....agents.compilation import form_of
 from ...network.randomness import Draws
 from ...rules.clock_rules import begin_changes, draw_changes
-from ...tables.effects import COLUMNS, DOWN, GONE, UP, AbsenceTable
-from ...tables.run import RunTables
+from ...tables.effects import DOWN, GONE, UP
+from ...tables.run import DUE, RunTables, zeros
 
 OFTEN = 4096
 """Changes between two looks at what they take."""
@@ -109,22 +109,19 @@ class DrawnChanges(Changes):
         self.known_until = 0.0 if agents else math.inf
         self._key = np.array(draws.key, dtype=np.uint64)
         self._law, self._numbers = form, numbers
-        self._table = AbsenceTable(np.zeros(agents), np.zeros((agents, COLUMNS), dtype=np.int64), np.array([agents]))
+        self._heap, self._counts = zeros(agents, DUE), np.zeros(2, dtype=np.int64)  # changes to come, and asked for
         if agents:
-            begin_changes(form, self._key, numbers, self._table, self.up)
-            # Sorted is a heap.
-            order = np.argsort(self._table.times, kind="stable")
-            self._table = self._table._replace(times=self._table.times[order], heap=self._table.heap[order])
+            begin_changes(form, self._key, numbers, self._heap, self._counts, self.up)
             # What changes at time 0 is yet to come.
             self.known_until = math.nextafter(0.0, -math.inf)
 
     def _next(self, until: float) -> FoundChanges:
         found = FoundChanges(np.empty(OFTEN), np.empty(OFTEN, dtype=np.int64), np.empty(OFTEN, dtype=np.int64))
-        count = draw_changes(self._law, self._key, self._numbers, self._table, until, *found)
+        count = draw_changes(self._law, self._key, self._numbers, self._heap, self._counts, until, *found)
         return found if count == OFTEN else found.first(count)
 
     def _upcoming(self) -> float:
-        return float(self._table.times[0])
+        return float(self._heap["time"][0])
 
 
 @final

@@ -18,6 +18,7 @@ from ...network.randomness import Purpose, draw_one
 from ...rules.clock_rules import count_step, used_up
 from ...rules.delivery import note_step, take_row
 from ...rules.forms import rule
+from ...rules.heap import pop, push
 from ...rules.lazy import is_up
 from ...rules.round_messages import finish_saying, say
 from ...rules.rounds import (
@@ -59,7 +60,7 @@ from ...tables.round_table import (
     STEPPING,
     RoundTables,
 )
-from ...tables.run import RunTables, extended
+from ...tables.run import DUE, RunTables, extended, zeros
 from ...tables.session_table import (
     COMPLETING,
     EDGE,
@@ -94,12 +95,8 @@ from .windows import (
     send_said,
 )
 
-TICKS = 2.0**30
-"""All times are whole numbers of these."""
 ON_HEAP, NUMBER, PLACES = range(3)
 """Places in `Agenda.size`: events on the heap, and events so far."""
-TIME, KEY, LOAD, COLUMNS = range(4)
-"""Columns of the heap: time in ticks; priority and number; what happens, to whom, and which time."""
 
 
 class Agenda(NamedTuple):
@@ -107,7 +104,8 @@ class Agenda(NamedTuple):
 
     Attributes
     ----------
-    heap : (H, COLUMNS) int64
+    heap : (H,) DUE
+        Ranks are priority and number; loads say what happens, to whom, and which time.
     size : (PLACES,) int64
     """
 
@@ -117,7 +115,7 @@ class Agenda(NamedTuple):
 
 def empty_agenda() -> Agenda:
     """Nothing, and no room for anything."""
-    return Agenda(np.zeros((0, COLUMNS), dtype=np.int64), np.zeros(PLACES, dtype=np.int64))
+    return Agenda(zeros(0, DUE), np.zeros(PLACES, dtype=np.int64))
 
 
 def with_room(agenda: Agenda, events: int) -> Agenda:
@@ -134,55 +132,11 @@ def room_left(agenda: Agenda):
 
 
 @rule
-def push(agenda: Agenda, time: int, key: int, load: int):
-    """Put an event on the heap; there must be room for it."""
-    heap, here = agenda.heap, agenda.size[ON_HEAP]
-    agenda.size[ON_HEAP] += 1
-    while here > 0:
-        parent = (here - 1) // 2
-        above = heap[parent]
-        if above[TIME] < time or (above[TIME] == time and above[KEY] < key):
-            break
-        entry = heap[here]
-        entry[TIME], entry[KEY], entry[LOAD] = above[TIME], above[KEY], above[LOAD]
-        here = parent
-    entry = heap[here]
-    entry[TIME], entry[KEY], entry[LOAD] = time, key, load
-
-
-@rule
-def pop(agenda: Agenda):
-    """Take the first event off the heap."""
-    heap = agenda.heap
-    agenda.size[ON_HEAP] -= 1
-    size = agenda.size[ON_HEAP]
-    time, key, load = heap[size, TIME], heap[size, KEY], heap[size, LOAD]
-    here = 0
-    while True:
-        child = 2 * here + 1
-        if child >= size:
-            break
-        if child + 1 < size and (
-            heap[child + 1, TIME] < heap[child, TIME]
-            or (heap[child + 1, TIME] == heap[child, TIME] and heap[child + 1, KEY] < heap[child, KEY])
-        ):
-            child += 1
-        below = heap[child]
-        if below[TIME] > time or (below[TIME] == time and below[KEY] > key):
-            break
-        entry = heap[here]
-        entry[TIME], entry[KEY], entry[LOAD] = below[TIME], below[KEY], below[LOAD]
-        here = child
-    entry = heap[here]
-    entry[TIME], entry[KEY], entry[LOAD] = time, key, load
-
-
-@rule
 def add(agenda: Agenda, time: float, priority: int, what: int, subject: int, serial: int):
     """Add an event; there must be room for it."""
     agenda.size[NUMBER] += 1
     key = (priority << 40) | agenda.size[NUMBER]
-    push(agenda, int(time * TICKS), key, (serial << 33) | (subject << 3) | what)
+    push(agenda.heap, agenda.size, ON_HEAP, time, key, (serial << 33) | (subject << 3) | what)
 
 
 @rule
@@ -214,14 +168,14 @@ def keep_events(agenda: Agenda, kept: Any):  # pragma: no cover - compiled
     agenda.size[ON_HEAP] = 0
     for k in range(size):  # what is put back never goes beyond the next one to be read
         if kept[k]:
-            push(agenda, heap[k, TIME], heap[k, KEY], heap[k, LOAD])
+            push(heap, agenda.size, ON_HEAP, heap.time[k], heap.rank[k], heap.load[k])
 
 
 def first(agenda: Agenda) -> tuple[float, int] | None:
     """Time and priority of the next event; None if there is none."""
     if agenda.size[ON_HEAP] == 0:
         return None
-    return int(agenda.heap[0, TIME]) / TICKS, int(agenda.heap[0, KEY]) >> 40
+    return float(agenda.heap.time[0]), int(agenda.heap.rank[0]) >> 40
 
 
 STALL, SENT_ENOUGH, WORN_OUT = range(100, 103)
@@ -304,17 +258,17 @@ def run_round_events(
             return FULL, agent, now
         if agenda.size[ON_HEAP] == 0:
             return IDLE, agent, math.inf
-        now = agenda.heap[0, TIME] / TICKS
+        now = agenda.heap.time[0]
         if now >= limit and not forced:
             return REACHED, agent, now
-        load = agenda.heap[0, LOAD]
+        load = agenda.heap.load[0]
         what, subject, serial = load & 7, subject_of(load), load >> 33
         counted = counts_as_event(run, tables, what, subject, serial)
         if counted and used_up(run):
             return LOOK, agent, now
         run.counts[WAKES] += counted
         forced = False
-        pop(agenda)
+        pop(agenda.heap, agenda.size, ON_HEAP)
         tables.now[0] = now
         if what == ARRIVE:
             on_arrival(run, tables, subject)
@@ -357,19 +311,19 @@ def is_over(tables: SessionTables, load: int):  # pragma: no cover - compiled
 @part(_nrt=False)
 def upcoming(run: RunTables, tables: SessionTables, agenda: Agenda):  # pragma: no cover - compiled
     """Time and class of the next event; infinite if there is none."""
-    while agenda.size[ON_HEAP] > 0 and is_over(tables, agenda.heap[0, LOAD]):
-        pop(agenda)
+    while agenda.size[ON_HEAP] > 0 and is_over(tables, agenda.heap.load[0]):
+        pop(agenda.heap, agenda.size, ON_HEAP)
     wake = run.wakes.time[0] if run.counts[HEAP] > 0 else math.inf
     if agenda.size[ON_HEAP] == 0:
         return wake, WAKE
-    time = agenda.heap[0, TIME] / TICKS
-    return (time, agenda.heap[0, KEY] >> 40) if time <= wake else (wake, WAKE)
+    time = agenda.heap.time[0]
+    return (time, agenda.heap.rank[0] >> 40) if time <= wake else (wake, WAKE)
 
 
 @part(_nrt=False)
 def wake_up(run: RunTables, tables: SessionTables, law: Any):  # pragma: no cover - compiled
     """A tick of the clock on top of the heap: its agent calls somebody, if it can."""
-    agent, now = run.wakes.agent[0], tables.times[NOW]
+    agent, now = run.wakes.rank[0], tables.times[NOW]
     run.agents.ticks[agent] += 1
     run.counts[UNFINISHED] = 1
     tables.times[LATE] = now
@@ -404,7 +358,7 @@ def plan_half(run: RunTables, tables: SessionTables, plan: StepPlan, kinds: int)
 def settle_clocks(run: RunTables, tables: SessionTables):  # pragma: no cover - compiled
     """Put the agent that was woken back on its clock, and count one that will never step again; see `end_clock`."""
     if run.counts[UNFINISHED]:
-        agent = run.wakes.agent[0]
+        agent = run.wakes.rank[0]
         run.counts[UNFINISHED] = 0
         if not put_back(run):
             tables.over[agent] = True
@@ -456,7 +410,7 @@ def run_exchanges(
             return IDLE, -1
         if now >= limit and not forced:
             return REACHED, -1
-        counted = what == TIMER or (what == WAKE and is_event(run, run.wakes.agent[0], now))
+        counted = what == TIMER or (what == WAKE and is_event(run, run.wakes.rank[0], now))
         if counted and used_up(run):
             tables.times[NOW] = now
             return LOOK, -1
@@ -466,8 +420,8 @@ def run_exchanges(
         if what == WAKE:
             wake_up(run, tables, law)
         else:
-            subject = subject_of(agenda.heap[0, LOAD])
-            pop(agenda)
+            subject = subject_of(agenda.heap.load[0])
+            pop(agenda.heap, agenda.size, ON_HEAP)
             if what == ARRIVAL:
                 take_copy(run, tables, subject)
                 follow_up(run, tables)
@@ -476,4 +430,4 @@ def run_exchanges(
                 look_after(run, tables, subject)
             take_effects(tables, agenda)
         if counts[PHASE] == REQUESTING and run.counts[OBSERVED] == TOLD:
-            return CALL, run.wakes.agent[0]
+            return CALL, run.wakes.rank[0]

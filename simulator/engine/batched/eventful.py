@@ -67,7 +67,7 @@ class Exchanges(BatchedDriver):
         time, priority = events.upcoming(self.transport.tables, self.sessions, self.agenda)
         if np.isinf(time):
             return None
-        return float(time), int(priority) + (int(self.transport.tables.wakes.agent[0]) if priority == WAKE else 0)
+        return float(time), int(priority) + (int(self.transport.tables.wakes.rank[0]) if priority == WAKE else 0)
 
     @override
     def deliver_pending(self, now: float, barrier: int) -> None:
@@ -114,7 +114,7 @@ class Exchanges(BatchedDriver):
 
     def _make_agenda_room(self) -> None:
         """Forget timers of sessions that are closed, and see to it that half of the agenda is free."""
-        loads = self.agenda.heap[: self.agenda.size[events.ON_HEAP], events.LOAD]
+        loads = self.agenda.heap.load[: self.agenda.size[events.ON_HEAP]]
         kept, timers = np.ones(len(loads), dtype=bool), loads & 7 == PATIENCE
         edges, ticks = events.subject_of(loads[timers]), loads[timers] >> 33
         kept[timers] = self.sessions.sessions[edges, sessions.TICK] == ticks

@@ -24,11 +24,12 @@ import numpy as np
 from ....agents.compilation import compiled, part
 from ....agents.graph import Graph
 from ...network.network import KINDS
-from ...rules.clock_rules import next_time, push
+from ...rules.clock_rules import next_time
 from ...rules.delivery import count_message, draw_copies, drawn_copy, release_version, take_row
+from ...rules.heap import push
 from ...rules.lazy import send_copy
 from ...tables.run import RunTables
-from ...tables.tallies import DELIVERED, DELIVERED_BYTES, FREE_NODES, IN_FLIGHT, IN_FLIGHT_BYTES
+from ...tables.tallies import DELIVERED, DELIVERED_BYTES, FREE_NODES, HEAP, IN_FLIGHT, IN_FLIGHT_BYTES
 
 
 class LosslessRounds(NamedTuple):
@@ -76,7 +77,7 @@ def hold(
     rounds.missing[agent, parity] = rounds.expected[agent]
     rounds.latest[agent, parity] = 0.0
     rounds.begun[agent] = number + 1
-    push(run, next_time(run, agent, number, latest), agent)
+    push(run.wakes, run.counts, HEAP, next_time(run, agent, number, latest), agent, 0)
 
 
 @part(_nrt=False)

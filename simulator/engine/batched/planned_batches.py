@@ -202,9 +202,9 @@ class BatchMaker(StepMaker):
 
     def _unbounded(self, batch: Batch) -> NDArray[np.bool_] | None:
         """(B,) whose step has written a number that is not finite; in a private run, has sent one. None if none has."""
-        state = self.tables.state
+        state, names, said = self.tables.state, batch.messages_, batch.said_
         if self.private:
-            written = [(values, not self.pairs and self.names.is_apart(name)) for name, values in batch.said_.items()]
+            written = [(one, not self.pairs and names[name] in self.tables.addressed) for name, one in said.items()]
         else:
             here = batch.__dict__.get("here")
             written = [(values, name in state.edge) for name, values in batch.blocks_.items()]

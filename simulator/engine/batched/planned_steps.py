@@ -72,6 +72,8 @@ class StepMaker(ABC):
         Whether noise protects data, so that nothing ends a run but what is sent.
     limited : bool
         Whether what agents release has a budget.
+    noise : NoiseColumns
+        Noise that steps draw, and the privacy cost of what they release.
     """
 
     protocol: Any
@@ -84,6 +86,7 @@ class StepMaker(ABC):
     kinds: int
     private: bool
     limited: bool
+    noise: NoiseColumns
 
     @property
     def names(self) -> Names:
@@ -94,11 +97,6 @@ class StepMaker(ABC):
     @abstractmethod
     def run(self) -> Any:
         """Tables of the run, or of the runs, which hold the versions."""
-
-    @property
-    @abstractmethod
-    def noise(self) -> NoiseColumns:
-        """Noise that steps draw, and the privacy cost of what they release."""
 
     @abstractmethod
     def _make(self, total: int, plain: NDArray[np.bool_]) -> None:
@@ -175,7 +173,7 @@ class StepMaker(ABC):
             charges.count(source.agents, source.steps["updates"], drawn)
             self._plain[places] = charges.plain(source.agents, drawn)
         if source.follows is not None:
-            self._plain[places] &= ~source.follows
+            self._plain[places] &= source.follows == 0
 
     @staticmethod
     def _name(phase: int) -> str:
@@ -198,7 +196,7 @@ class PlannedSteps(StepMaker):
         protocol, graph = world.protocol, world.setting.graph
         self.world, self.protocol, self.tables = world, protocol, world.step_tables
         self.private, self.limited = world.private, world.ledger.limited
-        self.charges = StepCharges(protocol, world.peers.__getitem__, world.ledger)
+        self.charges = self.noise = StepCharges(protocol, world.peers.__getitem__, world.ledger)
         seeds = np.full(graph.agents, world.setting.draws.seed, dtype=np.uint64)
         self.source = PlanSource(self.tables, self.charges, seeds, world.numbers)
         self.pairs = "step" not in protocol.step_functions
@@ -231,11 +229,6 @@ class PlannedSteps(StepMaker):
     @override
     def run(self) -> Any:
         return self.world.transport.tables
-
-    @property
-    @override
-    def noise(self) -> NoiseColumns:
-        return self.charges
 
     @property
     def waiting(self) -> bool:

@@ -24,11 +24,12 @@ from ....agents.blocks import State
 from ....agents.errors import HushnetError
 from ....agents.graph import Graph
 from ....agents.loss_codes import UNKNOWN
+from ....agents.optimisation.compiled_sums import read_only
 from ....agents.tables import Shard
 from ....protocols.steps.record import loaders_of
 from ....protocols.steps.step_charges import NoiseColumns
 from ....protocols.steps.step_names import Names
-from ....protocols.steps.step_tables import StepTables, read_only
+from ....protocols.steps.step_tables import StepTables
 from ...network.randomness import quantise
 from ...world.step_form import Rewind
 from ..driver import Driver
@@ -62,9 +63,9 @@ class StepsSideBySide(BatchMaker):
         for part in parts:
             _check_alike(part, first)
         self.tables = JoinedTables([part.tables for part in parts])
-        self._noise = NoiseColumns.joined([part.charges for part in parts])
+        self.noise = NoiseColumns.joined([part.charges for part in parts])
         seeds, numbers = (np.concatenate([getattr(p.source, name) for p in parts]) for name in ("seeds", "numbers"))
-        self.source = PlanSource(self.tables, self._noise, seeds, numbers)
+        self.source = PlanSource(self.tables, self.noise, seeds, numbers)
         self._agents = np.cumsum([0, *(part.tables.graph.agents for part in parts)])[:-1]
         self._edges = np.cumsum([0, *(len(part.tables.graph.heads) for part in parts)])[:-1]
         self.plan = self._declared()
@@ -75,11 +76,6 @@ class StepsSideBySide(BatchMaker):
     @override
     def run(self) -> Any:
         return SimpleNamespace(pool=self._pool, versions=_Versions(self._parts))
-
-    @property
-    @override
-    def noise(self) -> NoiseColumns:
-        return self._noise
 
     @property
     def full_after(self) -> float:

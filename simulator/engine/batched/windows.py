@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ....agents.compilation import compiled, part
-from ...rules.clock_rules import add, count_step, end_clock, next_time, order_heap, sift_down, take_top, used_up
+from ...rules.clock_rules import count_step, end_clock, next_time, used_up
 from ...rules.delivery import (
     count_message,
     draw_copies,
@@ -21,6 +21,7 @@ from ...rules.delivery import (
     release_version,
     take_row,
 )
+from ...rules.heap import pop, push, replace_top
 from ...rules.lazy import EVER, deliver_pending, kinds_of, send_copies, slots_with_copies, up_since
 from ...tables.run import RunTables
 from ...tables.tallies import (
@@ -60,7 +61,7 @@ to be shown a step that does not count."""
 
 @compiled
 def start_clocks(run: RunTables):  # pragma: no cover - compiled
-    """Fill the heap, unordered, with first wake-ups; which (n,) agents have none."""
+    """Fill the heap with first wake-ups; which agents have none."""
     agents = len(run.agents)
     ended = np.zeros(agents, dtype=np.bool_)
     for agent in range(agents):
@@ -68,7 +69,7 @@ def start_clocks(run: RunTables):  # pragma: no cover - compiled
         if not run.agents.silent[agent] and run.agents.gone_from[agent] > 0.0:
             time = next_time(run, agent, 0, 0.0)
         if time < math.inf:
-            add(run, time, agent)
+            push(run.wakes, run.counts, HEAP, time, agent, 0)
         else:
             ended[agent] = run.agents.silent[agent] = True
     return ended
@@ -76,22 +77,20 @@ def start_clocks(run: RunTables):  # pragma: no cover - compiled
 
 def init_clocks(run: RunTables) -> list[int]:
     """Set all clocks; the agents that have no wake-up at all."""
-    ended = start_clocks(run)
-    order_heap(run)
-    return np.flatnonzero(ended).tolist()
+    return np.flatnonzero(start_clocks(run)).tolist()
 
 
 @part(_nrt=False)
 def put_back(run: RunTables):  # pragma: no cover - compiled
     """Set the clock of the agent on top of the heap to its next tick; false if it has none."""
-    agent, now = run.wakes.agent[0], run.wakes.time[0]
+    agent, now = run.wakes.rank[0], run.wakes.time[0]
     time = math.inf
     if not run.agents.silent[agent] and now < run.agents.gone_from[agent]:
         time = next_time(run, agent, run.agents.ticks[agent] + 1, now)
     if time < math.inf:
-        sift_down(run, time, agent)
+        replace_top(run.wakes, run.counts[HEAP], time, agent, 0)
         return True
-    take_top(run)
+    pop(run.wakes, run.counts, HEAP)
     run.agents.silent[agent] = True
     return False
 
@@ -107,11 +106,11 @@ def clock_over(run: RunTables, agent: int):  # pragma: no cover - compiled
 @part(_nrt=False)
 def end_wake(run: RunTables, rounds: LosslessRounds | None):  # pragma: no cover - compiled
     """Put the agent that woke last back on its clock, or end its round; why the window has to end, or `REACHED`."""
-    agent, now = run.wakes.agent[0], run.wakes.time[0]
+    agent, now = run.wakes.rank[0], run.wakes.time[0]
     run.counts[UNFINISHED] = 0
     if rounds is None:
         return REACHED if put_back(run) else clock_over(run, agent)
-    take_top(run)
+    pop(run.wakes, run.counts, HEAP)
     close_round(run, rounds, agent, now)
     return clock_over(run, agent) if run.agents.silent[agent] else REACHED
 
@@ -231,13 +230,13 @@ def run_window(
     counts = run.counts
     while True:
         if counts[UNFINISHED]:
-            agent, now = run.wakes.agent[0], run.wakes.time[0]
+            agent, now = run.wakes.rank[0], run.wakes.time[0]
             why = end_wake(run, rounds)
             if why != REACHED:
                 return why, agent, now
         if counts[HEAP] == 0:
             return IDLE, -1, math.inf
-        now, agent = run.wakes.time[0], run.wakes.agent[0]
+        now, agent = run.wakes.time[0], run.wakes.rank[0]
         if now >= limit and not forced:
             return REACHED, agent, now
         counted = is_event(run, agent, now)

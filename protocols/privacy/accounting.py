@@ -11,17 +11,19 @@ also where later releases depend on earlier ones (Zhu, Dong, Wang 2022, Theorem 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
+from .charge import Charge
 from .composition import advanced_composition, gaussian, remaining_delta
+from .filters import renyi_cost, renyi_epsilon, zcdp_cost, zcdp_epsilon
 from .loss_distribution import SMALLEST_DELTA, Part, Parts, composed_epsilon
-from .mechanisms import Mechanism, mechanism_of
+from .mechanisms import Mechanism
 from .mechanisms.contract import Use, around, proved
 from .mechanisms.mechanism_registry import edition
 
-Composition = Literal["basic_composition", "advanced_composition", "gaussian", "verified"]
+Composition = Literal["basic_composition", "advanced_composition", "gaussian", "zcdp", "renyi", "verified"]
 
 
 COMPOSITIONS: tuple[Composition, ...] = get_args(Composition)
@@ -37,58 +39,6 @@ def check_composition(by: str) -> None:
     """
     if by not in COMPOSITIONS:
         raise ValueError(f"claimed epsilons are composed by one of {', '.join(COMPOSITIONS)}, not {by}.")
-
-
-ADJACENCIES = ("add-or-remove-one", "replace-one")
-"""When two data sets are neighbours."""
-
-
-class _Fields(NamedTuple):
-    mechanism: str
-    """Name of a registered mechanism."""
-    multiplier: float
-    """Noise scale over the sensitivity that can be proved, in [0, inf]."""
-    sampling: float
-    """Probability that a given record takes part, in (0, 1]."""
-    claimed_multiplier: float
-    """Noise scale over the claimed sensitivity, in [0, inf]."""
-    claimed_epsilon: float
-    """The paper's epsilon of this one release, in [0, inf]."""
-    claimed_delta: float
-    """The paper's delta of this one release, in [0, 1)."""
-    adjacency: str = "add-or-remove-one"
-    """What a sampled release is accounted for: ``add-or-remove-one`` or ``replace-one``; no matter without sampling."""
-    dimension: int = 0
-    """Number of coordinates that the noise was added to, where the mechanism's loss depends on it; else 0."""
-
-
-class Charge(_Fields):
-    """Privacy cost of a release, whoever made it and when; releases with equal charges are counted together.
-
-    Raises
-    ------
-    ValueError
-        If there is no such mechanism or adjacency.
-    """
-
-    __slots__ = ()
-
-    def __new__(cls, *fields: Any, **named: Any) -> Charge:
-        """Make a charge of a mechanism that there is."""
-        charge = super().__new__(cls, *fields, **named)
-        mechanism_of(charge.mechanism)
-        if charge.adjacency not in ADJACENCIES:
-            raise ValueError(f"there is no adjacency {charge.adjacency!r}; admissible: {', '.join(ADJACENCIES)}.")
-        return charge
-
-    @classmethod
-    def _make(cls, iterable: Iterable[Any]) -> Charge:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return cls(*iterable)
-
-    @property
-    def kind(self) -> Mechanism:
-        """Its mechanism."""
-        return mechanism_of(self.mechanism)
 
 
 Histogram = Mapping[Charge, int]
@@ -162,15 +112,21 @@ def claimed(histogram: Histogram, delta: float, by: Composition) -> float:
     delta : float
         In [0, 1). The releases' own deltas come out of it first, 1 - (1 - slack) prod(1 - delta_k) = delta (Bellet et
         al. 2018, Remark 4); where they exceed it the formula says nothing, and epsilon is infinite.
-    by : {"basic_composition", "advanced_composition", "gaussian", "verified"}
-        Composition used: the first two take the claimed epsilons, the others the claimed multipliers.
+    by : {"basic_composition", "advanced_composition", "gaussian", "zcdp", "renyi", "verified"}
+        Composition used: the first two take the claimed epsilons, the others the claimed multipliers; ``renyi`` at the
+        best order.
     """
     check_composition(by)
     charges = {charge: count for charge, count in histogram.items() if count and not charge.kind.free}
     if by == "verified":
         return verified(charges, delta, claimed=True)
+    stated = {charge._replace(multiplier=charge.claimed_multiplier): count for charge, count in charges.items()}
     if by == "gaussian":
-        return gaussian_bound({c._replace(multiplier=c.claimed_multiplier): k for c, k in charges.items()}, delta)
+        return gaussian_bound(stated, delta)
+    if by == "zcdp":
+        return zcdp_epsilon(math.fsum(count * zcdp_cost(charge) for charge, count in stated.items()), delta)
+    if by == "renyi" and stated:
+        return renyi_epsilon(lambda order: sum(k * renyi_cost(charge, order) for charge, k in stated.items()), delta)
     spent = math.fsum(count * math.log1p(-charge.claimed_delta) for charge, count in charges.items())
     slack = remaining_delta(delta, spent)
     if slack is None:

@@ -49,7 +49,9 @@ class Budget(Terms, frozen=True):
     delta: float = Field(ge=0, lt=1)
     """Total delta, in [0, 1)."""
     by: Composition = "advanced_composition"
-    """How claimed parameters are composed; at delta 0, advanced composition is basic composition."""
+    """How claimed parameters are composed; at delta 0, advanced composition is basic composition. ``gaussian`` (sums of
+    mu^2, of Gaussian noise alone), ``zcdp`` and ``renyi`` (at one order, fixed by the budget) are filters: what was
+    granted keeps its epsilon where noise is chosen by what was released before."""
 
 
 class Target(Terms, frozen=True):
@@ -153,6 +155,11 @@ class Privacy(Terms, frozen=True):
             return self
         if self.budget.by == "gaussian" and not self.noise.gaussian:
             raise RuleError("budget by: gaussian is admissible only with mechanism: gaussian", "budget", "by")
+        if self.budget.by in ("zcdp", "renyi"):
+            if self.mechanism not in ("gaussian", "laplace"):
+                raise RuleError("zcdp and renyi need mechanism: gaussian or laplace", "budget", "by")
+            if self.budget.delta == 0:
+                raise RuleError(f"must be above 0 with by: {self.budget.by}", "budget", "delta")
         if self.budget.delta == 0 and not self.noise.pure:
             raise RuleError(f"{self.mechanism.capitalize()} noise needs a budget with delta > 0", "budget", "delta")
         return self

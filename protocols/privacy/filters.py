@@ -11,13 +11,17 @@ An epsilon that is read off while a run goes on holds at a time that was fixed i
 holds at all times at once.
 """
 
+# scipy comes without types.
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
+
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
-from .accounting import Charge
+from .charge import Charge
 from .composition import gaussian_epsilon, gaussian_mu
 
 SLACK = 1 + 1e-9
@@ -93,7 +97,7 @@ class Odometer:
 def gaussian_cost(charge: Charge) -> float:
     """mu^2 of a Gaussian release, one over its squared proved multiplier; infinite for another mechanism."""
     multiplier = charge.kind.gaussian_multiplier(charge.multiplier)
-    return 0.0 if charge.kind.free else math.inf if not multiplier else multiplier**-2.0
+    return 0.0 if charge.kind.free else math.inf if not multiplier else max(multiplier, 1e-150) ** -2.0
 
 
 def gaussian_limit(epsilon: float, delta: float) -> float:
@@ -109,7 +113,7 @@ def gaussian_filter_epsilon(limit: float, delta: float) -> float:
 def zcdp_cost(charge: Charge) -> float:
     """Rho of a release: mu^2 / 2 if it is Gaussian, epsilon^2 / 2 of a pure epsilon (Bun, Steinke 2016)."""
     if charge.kind.name == "laplace" and charge.multiplier > 0:
-        return charge.multiplier**-2.0 / 2
+        return max(charge.multiplier, 1e-150) ** -2.0 / 2
     return gaussian_cost(charge) / 2
 
 
@@ -138,3 +142,35 @@ def renyi_limit(epsilon: float, delta: float, order: float) -> float:
     Canonne, Kamath, Steinke (2020), proposition 12.
     """
     return max(0.0, epsilon - math.log1p(-1 / order) + (math.log(delta) + math.log(order)) / (order - 1))
+
+
+def renyi_order(epsilon: float, delta: float) -> float:
+    """Order > 1 of the filter of a budget, fixed before anything is released: 1 + 2 log(1 / delta) / epsilon."""
+    return 1 + 2 * math.log(1 / delta) / epsilon
+
+
+def filter_of(by: str, epsilon: float, delta: float) -> tuple[Callable[[Charge], float], float]:
+    """Cost of a release and limit of the costs' sum, for a budget by ``gaussian``, ``zcdp`` or ``renyi``."""
+    if by == "zcdp":
+        return zcdp_cost, zcdp_limit(epsilon, delta)
+    if by == "renyi":
+        order = renyi_order(epsilon, delta)
+        return lambda charge: renyi_cost(charge, order), renyi_limit(epsilon, delta, order)
+    return gaussian_cost, gaussian_limit(epsilon, delta)
+
+
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """Epsilon at delta in (0, 1) of releases whose rho add up to this; inverse of `zcdp_limit`."""
+    return rho + 2 * math.sqrt(rho * math.log(1 / delta)) if rho < math.inf else math.inf
+
+
+def renyi_epsilon(divergence: Callable[[float], float], delta: float) -> float:
+    """Smallest epsilon at delta in (0, 1) over orders, of releases with ``divergence(order)``; see `renyi_limit`."""
+    from scipy.optimize import minimize_scalar
+
+    def at(log: float) -> float:
+        order = 1 + math.exp(log)
+        return divergence(order) + math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1)
+
+    found: Any = minimize_scalar(at, bounds=(-10.0, 20.0), method="bounded", options={"xatol": 1e-9})
+    return max(0.0, float(found.fun))

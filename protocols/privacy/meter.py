@@ -7,7 +7,7 @@ import math
 from .accounting import Charge
 from .budget import Budget
 from .composition import remaining_delta, three_bounds
-from .filters import SLACK, gaussian_limit
+from .filters import SLACK, filter_of, gaussian_cost
 
 
 class Meter:
@@ -18,14 +18,15 @@ class Meter:
     budget : Budget
     """
 
-    __slots__ = ("budget", "drift", "limit", "logs", "others", "precision", "square", "total")
+    __slots__ = ("budget", "cost", "drift", "limit", "logs", "others", "precision", "square", "total")
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self.total = self.drift = self.square = self.logs = self.precision = 0.0
         self.others = 0
-        curve = budget.delta > 0 and budget.by in ("gaussian", "verified")
-        self.limit = gaussian_limit(budget.epsilon, budget.delta) * SLACK if curve else 0.0
+        filtered = budget.delta > 0 and budget.by in ("gaussian", "verified", "zcdp", "renyi")
+        self.cost, limit = filter_of(budget.by, budget.epsilon, budget.delta) if filtered else (gaussian_cost, 0.0)
+        self.limit = limit * SLACK
 
     @property
     def state(self) -> tuple[float, ...]:
@@ -47,18 +48,18 @@ class Meter:
         self.drift += times * eps * math.tanh(eps / 2)
         self.square += times * eps * eps
         self.logs += times * math.log1p(-charge.claimed_delta)
-        multiplier = charge.kind.gaussian_multiplier(charge.claimed_multiplier)
-        if multiplier is None:
+        cost = self.cost(charge._replace(multiplier=charge.claimed_multiplier))
+        if cost == math.inf:
             self.others += times
         else:
-            self.precision += times * max(multiplier, 1e-150) ** -2
+            self.precision += times * cost
 
     def fits(self) -> bool:
         """True if the charges that were added are within the budget."""
         budget = self.budget
         if self.limit and not self.others:
             return self.precision <= self.limit
-        if budget.by == "gaussian":
+        if budget.by in ("gaussian", "zcdp", "renyi"):
             return False
         slack = remaining_delta(budget.delta, self.logs)
         if slack is None:

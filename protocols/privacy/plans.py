@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from .accounting import Charge, verified
 from .budget import Allocation, Budget, Privacy
 from .composition import advanced_composition, gaussian_mu, root
+from .filters import filter_of, renyi_order
 from .mechanisms.mechanism_registry import edition
 
 
@@ -113,8 +114,16 @@ def _plan(privacy: Privacy, raw: bytes, dimension: int, edition: int) -> Plan:  
         return _remark4(privacy, budget, weights)
     if not privacy.noise.gaussian:
         return _searched(privacy, weights, dimension)
-    mu = gaussian_mu(epsilon, delta) * (1 - 1e-12)  # so that rounding never lifts epsilon above the amount
+    mu = gaussian_mu(epsilon, delta) if budget is None else _filtered_mu(budget)
+    mu *= 1 - 1e-12  # so that rounding never lifts epsilon above the amount
     return _given(privacy, math.sqrt(float(weights @ weights)) / (mu * weights))
+
+
+def _filtered_mu(budget: Budget) -> float:
+    """mu of all Gaussian releases together that spend a budget as it is counted."""
+    _, limit = filter_of(budget.by, budget.epsilon, budget.delta)
+    orders = {"zcdp": 1.0, "renyi": renyi_order(budget.epsilon, budget.delta)}  # which cost order mu^2 / 2
+    return math.sqrt(2 * limit / orders[budget.by]) if budget.by in orders else math.sqrt(limit)
 
 
 def _amount(privacy: Privacy) -> tuple[float, float]:
@@ -182,6 +191,16 @@ def _pure_total(privacy: Privacy, weights: NDArray[np.float64], dimension: int) 
     epsilon, delta = _amount(privacy)
     budget = privacy.budget
     total = _advanced_total(epsilon, 0.0 if budget is not None and budget.by == "basic_composition" else delta, weights)
+    if budget is not None and budget.by in ("zcdp", "renyi"):
+        cost, limit = filter_of(budget.by, epsilon, delta)
+        unit = Charge(privacy.mechanism, 1.0, 1.0, 1.0, 1.0, 0.0)
+
+        def spent(candidate: float) -> float:
+            return math.fsum(cost(unit._replace(multiplier=1 / (candidate * share))) for share in weights.tolist())
+
+        while spent(total) > limit:
+            total /= 2
+        return _largest_below(spent, limit, total)
     if budget is not None and budget.by != "verified":
         return total
 

@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from hushnet.protocols.privacy.budget import Budget
+from hushnet.protocols.privacy.budget import Budget, Privacy
 from hushnet.protocols.privacy.composition import advanced_composition, basic_composition, gaussian
 from hushnet.protocols.privacy.ledger import Ledger
 from hushnet.protocols.privacy.mechanisms import Release
+from hushnet.protocols.privacy.plans import plan
 
 
 def laplace_release(agent: int = 0, multiplier: float = 10.0, *, verified: float = 1.0) -> Release:
@@ -94,6 +95,22 @@ def test_an_agent_is_refused_before_it_overspends_and_the_others_are_not(by: str
     assert composed([0.1] * granted) <= 2.0 * (1 + 1e-9) < composed([0.1] * (granted + 1))
     assert ledger.epsilon("claimed", 1e-5)[0] <= 2.0 * (1 + 1e-9)
     assert spend(ledger, laplace_release(1))
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+@pytest.mark.parametrize("by", ["zcdp", "renyi"])
+def test_a_budget_by_a_filter_is_planned_granted_and_stated_alike(mechanism: str, by: str) -> None:
+    """A plan spends what the filter grants; the claim never exceeds the budget, nor is it below what is proved."""
+    budget = Budget(epsilon=2.0, delta=1e-5, by=by)
+    privacy = Privacy(mechanism=mechanism, budget=budget, updates=7, clip=1.0)
+    multipliers = plan(privacy, np.array([1, 1, 2, 1, 3, 1, 1]) / 10).multipliers.tolist()
+    ledger = Ledger(1, budget=budget, claimed_by=by)
+    make = gaussian_release if mechanism == "gaussian" else laplace_release
+    assert all(spend(ledger, make(multiplier=multiplier)) for multiplier in multipliers)
+    assert not spend(ledger, make(multiplier=200 * max(multipliers) / 7))
+    stated, proved = (ledger.epsilon(which, 1e-5)[0] for which in ("claimed", "verified"))
+    assert proved / (1 + 2e-4) <= stated <= 2.0 * (1 + 1e-9)
+    assert stated > (1.99 if by == "zcdp" else 1.6)
 
 
 @pytest.mark.parametrize("by", ["gaussian", "verified"])

@@ -43,7 +43,10 @@ SHIPPED = {
     "gradient_tracking": [{}],
     "local_dp_descent": [{"mu": 0.5, "privacy": {**GIVEN, "mechanism": "laplace", "updates": 1}}],
     "model_propagation": [{"alpha": 0.5}, {"alpha": 0.5, "schedule": "async"}],
-    "muffliato": [{}, {"gossip": "simple", "schedule": "async", "privacy": {**GIVEN, "updates": 1}, "shared_noise": 2.0}],
+    "muffliato": [
+        {},
+        {"gossip": "simple", "schedule": "async", "privacy": {**GIVEN, "updates": 1}, "shared_noise": 2.0},
+    ],
     "nids": [{}],
     "perturbed_admm": [{"noise": {"alpha": 3.0, "updates": 5}}],
     "stochastic_gradient_push": [{}, {"batch": 2, "schedule": "rounds"}],

@@ -17,6 +17,7 @@ UNFIT = {
     ("task", "epsilon_like"): "not smooth",
     ("task", "csv"): "either agent",
     ("clock", "recorded"): "exactly one of order and path",
+    ("model", "torch"): "run only with --trust-code",
 }
 """Kinds that need more than their fields, and what is said."""
 

@@ -101,7 +101,7 @@ ACCESSIBLE = {
     '<th class="head"><p></p></th>': '<td class="head"></td>',
     '<div id="search-results"></div>': '<h1>Search</h1>\n<div id="search-results"></div>',
 }
-"""Text of the theme's HTML, and that with which a keyboard scrolls what is wide and a screen reader names what is there."""
+"""Text of the HTML of the theme, and what makes wide things scroll by keyboard and landmarks have names."""
 
 
 def sources(folder: Path) -> None:

@@ -88,7 +88,9 @@ def _window(manifest: dict[str, Any], spec: Spec) -> tuple[float, float]:
 
 def _draw_lanes(axes: Axes, log: Frame, lanes: dict[str, int]) -> None:
     axes.grid(False)
-    axes.hlines(list(lanes.values()), 0, 1, transform=axes.get_yaxis_transform(), colors="#777777", linewidth=0.6, zorder=1)
+    axes.hlines(
+        list(lanes.values()), 0, 1, transform=axes.get_yaxis_transform(), colors="#777777", linewidth=0.6, zorder=1
+    )
     absent = log[log["what"] == "absence"]
     for agent, start, end in absent[["agent", "start", "end"]].itertuples(index=False):
         bar = {"height": 0.26, "left": start, "color": "#d9d9d9", "edgecolor": "#999999", "hatch": "////"}

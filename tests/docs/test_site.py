@@ -162,6 +162,11 @@ def test_search_finds_words_of_the_field_and_blocks_have_a_button_that_copies(bu
     assert "copybutton.js" in (built / "index.html").read_text()
 
 
+def test_a_keyboard_reaches_every_code_block_and_table(built):
+    for path in built.glob("*.html"):
+        assert re.findall(r"<pre>|<div class=\"(?:table-wrapper|formula)\b", path.read_text()) == [], path
+
+
 @pytest.mark.parametrize("name", catalog.names())
 def test_every_protocol_says_what_it_sends_reveals_and_keeps(name, sources):
     page = sources[f"protocol-{name}"]

@@ -140,7 +140,7 @@ class Availability(Parameters, ABC):
 
     @property
     def form(self) -> Absences | None:
-        """The law for compiled code that draws the same changes as `timelines`; by default there is none.
+        """The distribution for compiled code that draws the same changes as `timelines`; by default there is none.
 
         It serves the very class that defines it (`hushnet.agents.compilation.form_of`).
         """
@@ -216,16 +216,16 @@ class OnOff(Availability):
     mean_down: Interval = Field(examples=[3.0])
     """Mean length of an absence in time units; the mean up time follows from ``online``."""
     distribution: Literal["exponential", "lognormal"] = "exponential"
-    """Law of both durations."""
+    """Distribution of both durations."""
     sigma: Spread = 1.0
     """Standard deviation of the duration's logarithm (lognormal only)."""
 
     @property
     @override
     def form(self) -> Absences:
-        return Absences(ALWAYS) if self.online == 1 else self._law()
+        return Absences(ALWAYS) if self.online == 1 else self._distribution()
 
-    def _law(self) -> Absences:
+    def _distribution(self) -> Absences:
         sigma = self.sigma if self.distribution == "lognormal" else 0.0
         mean_up = self.mean_down * self.online / (1 - self.online)
         return Absences(ON_OFF, self.online, mean_up, self.mean_down, sigma, 0.5 * sigma**2)
@@ -249,7 +249,7 @@ class OnOff(Availability):
         yield 0.0, up
         if self.online == 1:
             return
-        _, _, mean_up, mean_down, sigma, shift = self._law()
+        _, _, mean_up, mean_down, sigma, shift = self._distribution()
         now = 0.0
         for index in itertools.count(1):
             mean, pair = mean_up if up else mean_down, draw(agent, index)

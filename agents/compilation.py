@@ -44,7 +44,7 @@ FOLDER = "HUSHNET_CACHE_DIR"
 SILENT = "HUSHNET_COMPILES_SILENTLY"
 """Environment variable with which nothing is said of compiling; processes that a run starts inherit it."""
 ASIDE: ContextVar[Callable[[], AbstractContextManager[None]]] = ContextVar("aside", default=nullcontext)
-"""Within what is compiled: a run neither counts nor interrupts it (`hushnet.simulator.world.effort.Effort.aside`)."""
+"""Within what is compiled: a run neither counts nor interrupts it (`hushnet.simulator.world.watchdog.Watchdog`)."""
 KEPT_VERSIONS = 8
 """Versions whose code is kept; that of older ones is removed."""
 REASSOCIATED = {"reassoc", "nsz", "contract", "arcp"}

@@ -41,6 +41,7 @@ from ..agents.compilation import is_patched
 from ..agents.objectives.objectives import Objective
 from ..agents.parameters import Parameters
 from ..agents.tables import Shard
+from .context import Context
 from .invariants import Declared, NoInvariant
 from .layout import Layout, MessageKind
 from .linear_map import LinearMap
@@ -50,16 +51,16 @@ from .problem import Problem
 from .public_start import PublicStart
 from .schedule import ScheduleParameters, expanded
 from .steps.declarations import NO_DATA, NO_NOISE, Every, StepNoise, check_declared
-from .steps.kernels import NO_LAW, rank_of
+from .steps.kernels import NO_WEIGHTS, rank_of
 from .steps.peer import Peer, Sent
 from .steps.record import loaders_of, loaders_of_one
 from .steps.single_steps import PHASES, SingleSteps, bound, check_form
 from .steps.step_names import Constants, Names
 from .steps.step_tables import StepTables
-from .surroundings import Surroundings
 from .traits import Traits
 
 __all__ = [
+    "Context",
     "Layout",
     "MessageKind",
     "Peer",
@@ -68,7 +69,6 @@ __all__ = [
     "ProtocolParameters",
     "PublicStart",
     "Sent",
-    "Surroundings",
     "Traits",
 ]
 
@@ -158,7 +158,7 @@ class Protocol(ABC):
         return cls.traits
 
     @classmethod
-    def check_scenario(cls, parameters: Any, surroundings: Surroundings) -> None:
+    def check_scenario(cls, parameters: Any, context: Context) -> None:
         """Refuse a scenario that the protocol cannot run in, as far as its text tells; by default none.
 
         Raises
@@ -281,7 +281,7 @@ class Protocol(ABC):
 
     @property
     def picks_partners(self) -> bool:
-        """True if partners are picked in another way than by `partner_law`."""
+        """True if partners are picked in another way than by `partner_weights`."""
         return type(self).partner is not Protocol.partner or is_patched(self)
 
     def sends(self) -> Mapping[str, Every]:
@@ -340,7 +340,7 @@ class Protocol(ABC):
         return self._steps
 
     def partner(self, me: Any, uniform: float) -> int:
-        """Return the rank in ``me.neighbours`` of the neighbour to call; by default it is drawn by `partner_law`.
+        """Return the rank in ``me.neighbours`` of the neighbour to call; by default it is drawn by `partner_weights`.
 
         Parameters
         ----------
@@ -348,13 +348,13 @@ class Protocol(ABC):
         uniform : float
             A draw in (0, 1), one for each tick of the agent's clock.
         """
-        law = self.partner_law()
-        own = law[self.problem.graph.edges_of(me.agent)] if len(law) else law
+        weights = self.partner_weights()
+        own = weights[self.problem.graph.edges_of(me.agent)] if len(weights) else weights
         return rank_of(uniform, me.degree, own)
 
-    def partner_law(self) -> NDArray[np.float64]:
-        """(E,) weights > 0 by which agents pick among their directed edges; empty for the uniform law (`NO_LAW`)."""
-        return NO_LAW
+    def partner_weights(self) -> NDArray[np.float64]:
+        """(E,) weights > 0 by which agents pick among their directed edges; empty (`NO_WEIGHTS`) if all are alike."""
+        return NO_WEIGHTS
 
     def models(self, state: State) -> NDArray[np.float64] | None:
         """(n, p) models that the recorder measures; None where agents have no model of the task's shape."""

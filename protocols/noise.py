@@ -18,11 +18,11 @@ from ..agents.clipping import clip_rows, norms
 from ..agents.errors import InputError
 from ..agents.tables import Shard
 from ..agents.tasks.task import Task
+from .context import check_slope
 from .privacy.budget import Privacy
 from .privacy.mechanisms import Norm, Release
 from .privacy.plans import Plan, plan
 from .steps.declarations import NO_DATA, NO_NOISE, StepNoise
-from .surroundings import check_slope
 
 UNBOUNDED = "nothing bounds how far one example moves a gradient"
 """Why nothing is verified about noise for a claimed sensitivity on such a task."""

@@ -25,7 +25,7 @@ TASKS = {
     "adult": ("{kind: adult, agents: 5}", "objective", DESCENT),
     "a9a": ("{kind: a9a, split: {by: columns, parts: [66, 57]}}", "test_loss", COLUMNS),
     "gisette": ("{kind: gisette, split: {by: columns, parts: [2500, 2500]}}", "test_loss", COLUMNS),
-    "epsilon": ("{kind: epsilon, split: {by: rows, agents: 4}}", "accuracy", DESCENT),
+    "epsilon": ("{kind: epsilon, split: {by: rows, agents: 4}, loss: logistic}", "accuracy", DESCENT),
     "epsilon_like": ("{kind: epsilon_like, agents: 4, samples: 6, dimension: 3, loss: logistic}", "accuracy", DESCENT),
     "gisette_like": (
         "{kind: gisette_like, rows: 20, test_rows: 10, dimension: 6, split: {by: columns, parts: [3, 3]}}",
@@ -33,7 +33,7 @@ TASKS = {
         COLUMNS,
     ),
     "csv": ("{kind: csv, path: rows.csv, label: label, agent: agent}", "accuracy", DESCENT),
-    "digits": ("{kind: digits, split: {by: rows, agents: 4}}", "accuracy", DESCENT),
+    "digits": ("{kind: digits, split: {kind: even, agents: 4}}", "accuracy", DESCENT),
 }
 """A task, a metric of it, and a private protocol that learns it, by kind."""
 FIELDS = {

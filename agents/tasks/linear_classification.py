@@ -46,7 +46,7 @@ class LinearClassification(TaskKind):
     targets: Literal["personal", "common"] = "personal"
     """Whether each agent has a target of its own, or all have one."""
     points: Points = "cube"
-    """Law of the points: uniform on [-1, 1]^p, uniform in the unit ball, or normal with covariance I/2."""
+    """Distribution of the points: uniform on [-1, 1]^p, uniform in the unit ball, or normal with covariance I/2."""
     label_noise: float = Field(default=0.05, ge=0, lt=0.5)
     """Probability that a training label is flipped."""
     test_samples: Size = 100

@@ -1,7 +1,7 @@
 """Estimating means with help from similar agents: two moons (Vanhaesebrouck et al. 2017, section 5.1).
 
-Each agent has a point in the plane, on one of two intertwined moons, and samples of a normal law whose mean is +1 on
-the upper moon and -1 on the lower one. Agents that are near each other in the plane are similar. As a model, a mean is
+Each agent has a point in the plane, on one of two intertwined moons, and normal samples whose mean is +1 on the upper
+moon and -1 on the lower one. Agents that are near each other in the plane are similar. As a model, a mean is
 the weight of the constant feature 1 under the squared loss; an agent's one test row holds its true mean, so that the
 squared error there is the squared error of its model.
 
@@ -37,7 +37,7 @@ class MeanEstimation(TaskKind):
     agents: Size = 300
     """Number of agents n; those of even index are on the upper moon."""
     spread: float = Field(default=1.0, ge=0, le=1)
-    """Width of the uniform law around 1/2 of an agent's share c_i of the most samples: at 0 all have equally many."""
+    """Width of the range around 1/2 of an agent's share c_i of the most samples; at 0 all have equally many."""
     samples: Size = 100
     """Most samples: agent i has m_i = max(1, ceil(c_i samples))."""
     variance: Positive = 40.0

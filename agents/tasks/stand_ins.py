@@ -37,7 +37,7 @@ class EpsilonLike(TaskKind):
     dimension: Size = 200
     """Number of features."""
     test_samples: Size = 100
-    """Test rows of each agent, with labels of the same law."""
+    """Test rows of each agent, with labels of the same distribution."""
     loss: ClassLossName = "hinge"
     """Loss of a score."""
 
@@ -91,7 +91,7 @@ class GisetteLike(TaskKind):
     rows: int = Field(default=6000, ge=2, le=MOST)
     """Training rows."""
     test_rows: Size = 1000
-    """Test rows, with labels of the same law."""
+    """Test rows, with labels of the same distribution."""
     dimension: int = Field(default=5000, ge=2, le=MOST)
     """Number of features."""
     factors: Size = 20

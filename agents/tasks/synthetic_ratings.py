@@ -18,7 +18,7 @@ from .task_names import STAND_IN
 from .task_registry import TASKS
 
 # Mean and variance of the number of ratings a user has in MovieLens-100K (20 to 737, mean 106, deviation 101),
-# matched by a beta law on that range.
+# matched by a beta distribution on that range.
 SKEW = (0.53, 3.9)
 
 

@@ -19,7 +19,7 @@ from ...agents.objectives.pooled_objective import PooledObjective
 from ...agents.parameters import Positive, Repeats
 from ...agents.solitary import GradientSteps, solitary_model
 from ...agents.tables import Table
-from ..base import Layout, Protocol, ProtocolParameters, Surroundings, Traits
+from ..base import Context, Layout, Protocol, ProtocolParameters, Traits
 from ..invariants import Declared, NoInvariant
 
 
@@ -44,8 +44,8 @@ class Local(Protocol):
 
     @classmethod
     @override
-    def check_scenario(cls, parameters: LocalParameters, surroundings: Surroundings) -> None:
-        check_unique(surroundings.task.loss, regularised=surroundings.task.regularised)
+    def check_scenario(cls, parameters: LocalParameters, context: Context) -> None:
+        check_unique(context.task.loss, regularised=context.task.regularised)
 
     def layout(self) -> Layout:
         """A model per agent and no messages."""

@@ -54,11 +54,11 @@ from ...agents.objectives.objectives import GraphRegularised, Objective, check_u
 from ...agents.parameters import Parameters, Positive, Repeats
 from ...agents.solitary import Solitary, solitary_model
 from ..base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
+from ..context import Context, check_length
 from ..invariants import EXACTLY, Declared, Instant, Invariant, NoInvariant, Where, by_row, largest
 from ..privacy.mechanisms import Release
 from ..schedule import RoundsSchedule
 from ..steps import Constants, Every, batched, local_gradient, minimised, per_edge, received, segment_sum
-from ..surroundings import Surroundings, check_length
 from .coordinate_descent import Confidence, confidences
 from .model_propagation import ModelPropagation, ModelPropagationParameters
 
@@ -147,13 +147,13 @@ class CollaborativeAdmm(Protocol):
 
     @classmethod
     @override
-    def check_scenario(cls, parameters: CollaborativeAdmmParameters, surroundings: Surroundings) -> None:
-        check_length(parameters.confidence, surroundings.task.agents, "confidence")
-        check_steps(surroundings.task.loss, parameters)
+    def check_scenario(cls, parameters: CollaborativeAdmmParameters, context: Context) -> None:
+        check_length(parameters.confidence, context.task.agents, "confidence")
+        check_steps(context.task.loss, parameters)
         if isinstance(parameters.start, PropagatedStart):
-            check_length(parameters.start.confidence, surroundings.task.agents, "start", "confidence")
+            check_length(parameters.start.confidence, context.task.agents, "start", "confidence")
         if parameters.start != "zero" and parameters.solitary == "exact":
-            check_unique(surroundings.task.loss, regularised=surroundings.task.regularised)
+            check_unique(context.task.loss, regularised=context.task.regularised)
 
     def prepare(self) -> None:
         """Confidences, and w and kappa of every edge."""

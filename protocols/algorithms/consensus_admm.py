@@ -36,10 +36,10 @@ from ...agents.objectives.objectives import Objective
 from ...agents.parameters import Growth, Positive
 from ...agents.tasks.task import Task
 from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, PublicStart, Traits
+from ..context import Context, check_length, check_newton
 from ..invariants import Declared, Instant, Invariant, Where, ahead_by_one, by_row, largest, told_is_kept
 from ..privacy.mechanisms import Release
 from ..steps import Constants, batched, heard_sum, minimised
-from ..surroundings import Surroundings, check_length, check_newton
 
 EXACT = 1e-10
 """A local problem counts as solved once its gradient is below this times C."""
@@ -77,8 +77,8 @@ class RoundsOfAdmm(Protocol):
 
     @classmethod
     @override
-    def check_scenario(cls, parameters: Any, surroundings: Surroundings) -> None:
-        task = surroundings.task
+    def check_scenario(cls, parameters: Any, context: Context) -> None:
+        task = context.task
         check_newton(task.loss, task.kind)
         for name in ("penalty", "penalty_growth", "dual_step", "dual_step_growth"):
             check_length(getattr(parameters, name), task.agents, name)

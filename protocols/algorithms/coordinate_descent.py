@@ -41,12 +41,12 @@ from ...agents.parameters import Finite, NotNegative, Positive, Size
 from ...agents.tables import Shard
 from ...agents.tasks.task import Task
 from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, PublicStart, Traits
+from ..context import Context, check_length, check_slope
 from ..invariants import Declared, told_is_kept
 from ..noise import GradientNoise, active, check_all_rows, row_bounds
 from ..privacy.budget import Privacy
 from ..privacy.plans import allocation_weights
 from ..steps import average, batched, local_gradient, perturbed
-from ..surroundings import Surroundings, check_length, check_slope
 from .warm_start import PrivatePropagation, WarmStart, check_bound, check_minimiser, check_start
 
 Confidence = Literal["relative", "count"] | list[NotNegative]
@@ -116,15 +116,15 @@ class CoordinateDescent(Protocol):
 
     @classmethod
     @override
-    def check_scenario(cls, parameters: CoordinateDescentParameters, surroundings: Surroundings) -> None:
-        check_smooth(surroundings.task.loss)
-        check_length(parameters.confidence, surroundings.task.agents, "confidence")
-        check_slope(parameters.privacy, surroundings.task.loss)
-        task, privacy = surroundings.task, parameters.privacy
+    def check_scenario(cls, parameters: CoordinateDescentParameters, context: Context) -> None:
+        check_smooth(context.task.loss)
+        check_length(parameters.confidence, context.task.agents, "confidence")
+        check_slope(parameters.privacy, context.task.loss)
+        task, privacy = context.task, parameters.privacy
         bounded = task.bounds("l2", parameters.radius)
         check_public(parameters, bounded=bounded, task=task.kind)
         if privacy is not None and active(privacy) and privacy.oracle_schedule:
-            check_oracle(surroundings.always_up and not surroundings.in_rounds)
+            check_oracle(context.always_up and not context.in_rounds)
         if isinstance(parameters.start, PrivatePropagation):
             if privacy is not None and active(privacy):
                 check_start(parameters.start, privacy)

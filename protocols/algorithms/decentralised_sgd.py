@@ -29,6 +29,7 @@ from typing_extensions import override
 from ...agents.errors import FieldError, InputError
 from ...agents.parameters import MOST, Positive, Size
 from ..base import Problem, Traits
+from ..context import Context, check_slope
 from ..invariants import Declared, told_is_kept
 from ..noise import GradientNoise, active, check_all_rows
 from ..privacy.budget import Privacy
@@ -45,7 +46,6 @@ from ..steps import (
     mixed,
     perturbed,
 )
-from ..surroundings import Surroundings, check_slope
 from .gradient_rounds import Array, GradientRounds, MixingParameters
 
 
@@ -107,8 +107,8 @@ class DecentralisedSGD(GradientRounds):
 
     @classmethod
     @override
-    def check_scenario(cls, parameters: DecentralisedSGDParameters, surroundings: Surroundings) -> None:
-        check_slope(parameters.privacy, surroundings.task.loss)
+    def check_scenario(cls, parameters: DecentralisedSGDParameters, context: Context) -> None:
+        check_slope(parameters.privacy, context.task.loss)
 
     @override
     def prepare(self) -> None:

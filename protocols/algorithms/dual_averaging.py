@@ -38,11 +38,11 @@ from ...agents.objectives.pooled_objective import PooledObjective
 from ...agents.parameters import NotNegative, Positive, Size
 from ...agents.tables import Shard
 from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, PublicStart, Traits
+from ..context import Context, check_slope
 from ..invariants import Declared, Instant, Invariant, Where, by_row, largest, mixed_by_one_end, told_is_kept
 from ..noise import check_all_rows
 from ..privacy.budget import Privacy
 from ..steps import Constants, batched, mixed, mixing_weights, perturbed
-from ..surroundings import Surroundings, check_slope
 from .subgradient_noise import SamplingLaw, SubgradientNoise, check_theorem1, drawn_gradient, drawn_rows
 
 Array = NDArray[np.float64]
@@ -95,8 +95,8 @@ class AveragingProtocol(Protocol):
 
     @classmethod
     @override
-    def check_scenario(cls, parameters: AveragingParameters, surroundings: Surroundings) -> None:
-        check_slope(parameters.privacy, surroundings.task.loss)
+    def check_scenario(cls, parameters: AveragingParameters, context: Context) -> None:
+        check_slope(parameters.privacy, context.task.loss)
 
     @classmethod
     @override

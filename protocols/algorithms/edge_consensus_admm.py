@@ -39,10 +39,10 @@ from ...agents.blocks import State
 from ...agents.objectives.objectives import Objective
 from ...agents.parameters import Positive
 from ..base import Layout, MessageKind, Protocol, Traits
+from ..context import Context, check_newton
 from ..invariants import Declared, of_edges
 from ..privacy.mechanisms import Release
 from ..steps import Constants, batched, minimised, segment_sum
-from ..surroundings import Surroundings, check_newton
 from .consensus_admm import EXACT, LocalProblem, ProblemParameters, curvature_of, release_of_minimiser
 
 Array = NDArray[np.float64]
@@ -73,8 +73,8 @@ class EdgeConsensusAdmm(Protocol):
 
     @classmethod
     @override
-    def check_scenario(cls, parameters: EdgeConsensusAdmmParameters, surroundings: Surroundings) -> None:
-        check_newton(surroundings.task.loss, surroundings.task.kind)
+    def check_scenario(cls, parameters: EdgeConsensusAdmmParameters, context: Context) -> None:
+        check_newton(context.task.loss, context.task.kind)
 
     def prepare(self) -> None:
         """The local problem O(f, D_i)."""

@@ -33,9 +33,9 @@ from ...agents.objectives.objectives import Objective
 from ...agents.objectives.pooled_objective import PooledObjective
 from ...agents.parameters import Size
 from ..base import Layout, MessageKind, PublicStart, Traits
+from ..context import Context, check_star
 from ..invariants import Declared, NoInvariant
 from ..steps import Every
-from ..surroundings import Surroundings, check_star
 from .gradient_rounds import Array, GradientProtocol, GradientRoundsParameters, gradient
 from .split_features import CENTRE, widths
 
@@ -60,8 +60,8 @@ class FederatedAveraging(GradientProtocol):
 
     @classmethod
     @override
-    def check_scenario(cls, parameters: FederatedAveragingParameters, surroundings: Surroundings) -> None:
-        check_star(surroundings.may_be_star)
+    def check_scenario(cls, parameters: FederatedAveragingParameters, context: Context) -> None:
+        check_star(context.may_be_star)
 
     def layout(self) -> Layout:
         """The model; the server sends it, clients theirs times their weight, and that."""

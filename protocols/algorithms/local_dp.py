@@ -25,12 +25,12 @@ from ...agents.errors import InputError
 from ...agents.optimisation.solvers import minimise_local
 from ...agents.tables import Shard
 from ..base import Layout, Problem, Protocol, ProtocolParameters
+from ..context import Context
 from ..invariants import Declared, NoInvariant
 from ..noise import active, check_all_rows, check_rows
 from ..privacy.budget import Privacy
 from ..privacy.mechanisms import Release
 from ..privacy.plans import plan
-from ..surroundings import Surroundings
 
 TOLERANCE = 1e-10
 """Gradient norm of L_i on the perturbed rows at which its minimiser counts as exact."""
@@ -62,8 +62,8 @@ class LocalDP(Protocol):
 
     @classmethod
     @override
-    def check_scenario(cls, parameters: LocalDPParameters, surroundings: Surroundings) -> None:
-        task = surroundings.task
+    def check_scenario(cls, parameters: LocalDPParameters, context: Context) -> None:
+        task = context.task
         _check(parameters.privacy, regularised=task.regularised, bounded=task.bounded, task=task.kind)
 
     @classmethod

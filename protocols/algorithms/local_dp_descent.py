@@ -24,9 +24,9 @@ from ...agents.objectives.objectives import GraphRegularised, Objective
 from ...agents.parameters import Positive, Size
 from ...agents.tables import Shard
 from ..base import Layout, MessageKind, Problem
+from ..context import Context, check_length
 from ..invariants import Declared, told_is_kept
 from ..privacy.mechanisms import Release
-from ..surroundings import Surroundings, check_length
 from .coordinate_descent import Confidence, CoordinateDescent, assumed_of, check_smooth, confidences
 from .local_dp import LocalDP, LocalDPParameters
 
@@ -62,10 +62,10 @@ class LocalDPDescent(LocalDP):
 
     @classmethod
     @override
-    def check_scenario(cls, parameters: LocalDPDescentParameters, surroundings: Surroundings) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        super().check_scenario(parameters, surroundings)
-        check_smooth(surroundings.task.loss)
-        check_length(parameters.confidence, surroundings.task.agents, "confidence")
+    def check_scenario(cls, parameters: LocalDPDescentParameters, context: Context) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        super().check_scenario(parameters, context)
+        check_smooth(context.task.loss)
+        check_length(parameters.confidence, context.task.agents, "confidence")
 
     @override
     def prepare(self) -> None:

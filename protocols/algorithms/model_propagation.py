@@ -41,14 +41,14 @@ from ...agents.solitary import Solitary, solitary_model, solitary_models
 from ...agents.tables import Shard
 from ...agents.tasks.task import Task
 from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, Traits
+from ..context import Context, check_length
 from ..invariants import Declared, Instant, Invariant, NoInvariant, largest, told_is_kept
 from ..noise import active, check_all_rows
 from ..privacy.budget import Privacy
 from ..privacy.mechanisms import Release
 from ..schedule import ExchangeSchedule
 from ..steps import Constants, average, batched, received, segment_sum
-from ..steps.kernels import NO_LAW
-from ..surroundings import Surroundings, check_length
+from ..steps.kernels import NO_WEIGHTS
 from .coordinate_descent import Confidence, assumed_of, confidences
 from .output_perturbation import OutputNoise, check_output_noise, output_noise
 
@@ -121,8 +121,8 @@ class ModelPropagation(Protocol):
 
     @classmethod
     @override
-    def check_scenario(cls, parameters: ModelPropagationParameters, surroundings: Surroundings) -> None:
-        task = surroundings.task
+    def check_scenario(cls, parameters: ModelPropagationParameters, context: Context) -> None:
+        task = context.task
         check_length(parameters.confidence, task.agents, "confidence")
         if parameters.solitary == "exact":
             check_unique(task.loss, regularised=task.regularised)
@@ -208,9 +208,9 @@ class ModelPropagation(Protocol):
             return Release.plain(me.agent, me.now, "models without noise", recipients=len(me.neighbours))
         return self.releases[me.agent]
 
-    def partner_law(self) -> NDArray[np.float64]:
+    def partner_weights(self) -> NDArray[np.float64]:
         """Any neighbour, or neighbours by their weights."""
-        return self.problem.graph.weights if self.parameters.partners == "weighted" else NO_LAW
+        return self.problem.graph.weights if self.parameters.partners == "weighted" else NO_WEIGHTS
 
     @staticmethod
     @batched

@@ -48,6 +48,7 @@ from ...agents.objectives.average_objective import SquaredErrorOfAverage
 from ...agents.parameters import NotNegative, Positive, Size
 from ...agents.tables import Shard
 from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, Traits
+from ..context import Context, check_slope
 from ..invariants import Declared, told_is_kept
 from ..linear_map import START, LinearMap, LinearStep, SharedNoise
 from ..noise import GradientNoise, active, check_all_rows
@@ -55,7 +56,6 @@ from ..privacy.budget import Privacy
 from ..privacy.mechanisms import Release
 from ..schedule import AsyncSchedule
 from ..steps import Constants, batched, mixed, mixing_weights
-from ..surroundings import Surroundings, check_slope
 
 Array = NDArray[np.float64]
 FOLLOWS = "it follows from values that were released, and charged, at the start"
@@ -119,8 +119,8 @@ class Muffliato(Protocol):
 
     @classmethod
     @override
-    def check_scenario(cls, parameters: MuffliatoParameters, surroundings: Surroundings) -> None:
-        check_slope(parameters.privacy, surroundings.task.loss)
+    def check_scenario(cls, parameters: MuffliatoParameters, context: Context) -> None:
+        check_slope(parameters.privacy, context.task.loss)
 
     @classmethod
     @override

@@ -40,12 +40,12 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from ..base import Problem
+from ..context import Context, check_length
 from ..noise import UNBOUNDED
 from ..privacy.budget import Target
 from ..privacy.mechanisms import Release
 from ..steps import batched, perturbed_minimiser
 from ..steps.declarations import StepNoise, grown
-from ..surroundings import Surroundings, check_length
 from .consensus_admm import (
     EXACT,
     RoundsOfAdmm,
@@ -81,9 +81,9 @@ class PerturbedAdmm(RoundsOfAdmm):
 
     @classmethod
     @override
-    def check_scenario(cls, parameters: PerturbedAdmmParameters, surroundings: Surroundings) -> None:
-        super().check_scenario(parameters, surroundings)
-        task = surroundings.task
+    def check_scenario(cls, parameters: PerturbedAdmmParameters, context: Context) -> None:
+        super().check_scenario(parameters, context)
+        task = context.task
         check_length(parameters.noise.alpha, task.agents, "noise", "alpha")
         check_length(parameters.noise.growth, task.agents, "noise", "growth")
         if parameters.noise.target is not None:

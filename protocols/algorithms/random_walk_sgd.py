@@ -38,7 +38,7 @@ class RandomWalkSGDParameters(GradientRoundsParameters):
 
     kind: Literal["random_walk_sgd"]
     walk_weights: Literal["metropolis", "simple"] = "metropolis"
-    """Law of the walk: of Metropolis and Hastings, uniform over agents in the long run, or to any neighbour alike."""
+    """Weights of the walk: of Metropolis and Hastings, uniform over agents in the long run, or any neighbour alike."""
 
 
 class RandomWalkSGD(GradientProtocol):

@@ -12,7 +12,7 @@ from ...agents.blocks import State
 from ...agents.objectives.objectives import Objective
 from ...agents.objectives.pooled_objective import PooledObjective
 from ..base import Protocol
-from ..surroundings import Surroundings, check_columns, check_split, check_star
+from ..context import Context, check_columns, check_split, check_star
 
 CENTRE = 0
 """The agent that holds the labels."""
@@ -46,8 +46,8 @@ class SplitProtocol(Protocol):
 
     @classmethod
     @override
-    def check_scenario(cls, parameters: Any, surroundings: Surroundings) -> None:
-        check_split(surroundings)
+    def check_scenario(cls, parameters: Any, context: Context) -> None:
+        check_split(context)
 
     def prepare(self) -> None:
         """Columns, where the task splits features and the graph is a star around agent 0.

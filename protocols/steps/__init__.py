@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from .declarations import Every
 from .loss_operators import (
+    accumulate,
     add_scaled,
     bends,
     clipped,
@@ -22,7 +23,6 @@ from .loss_operators import (
     slopes,
     solved_by,
     sum_of_rows,
-    take_in,
 )
 from .operators import (
     affords,
@@ -61,6 +61,7 @@ from .step_names import Constants
 __all__ = [
     "Constants",
     "Every",
+    "accumulate",
     "add_scaled",
     "affords",
     "aggregated",
@@ -98,7 +99,6 @@ __all__ = [
     "slopes",
     "solved_by",
     "sum_of_rows",
-    "take_in",
     "trimmed_mean",
     "uniform",
     "weighted_sum",

@@ -232,7 +232,7 @@ def add_scaled(total: Array, weight: float, vector: Array) -> None:
     total += weight * vector
 
 
-def take_in(total: Array, told: Array, taken: Array) -> None:
+def accumulate(total: Array, told: Array, taken: Array) -> None:
     """Take in a running total: add what it has grown by since it was last taken in, and note it as taken in.
 
     Where a sender tells the total of all that it has ever given, and a receiver takes in what is new of it, nothing is

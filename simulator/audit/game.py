@@ -11,7 +11,7 @@ more runs give them, one on rows that are all like the changed one and one witho
 are drawn in varying numbers, and the two values do not follow from two runs: no game is played.
 
 The mechanism alone is played with as well: where the realised changes do not depend on what was released before, which
-two runs of different seeds tell, fresh noise and these changes give the law of the ratio at little cost.
+two runs of different seeds tell, fresh noise and these changes give the distribution of the ratio at little cost.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from ..engine.selection import Engine, Name, engine_for, run_exactly
 from ..experiment.plan import Experiment, Run, naming_fields
 from ..network.randomness import Draws
 from ..network.setting import Setting
-from ..world.effort import one_thread
+from ..world.watchdog import one_thread
 from ..world.watchers import Watch
 from ..world.world import World
 

@@ -14,7 +14,7 @@ from ..analysis import results
 from ..analysis.aggregate import NothingRecorded
 from ..analysis.results import Collection
 from ..analysis.summary import print_summary
-from ..experiment import Experiment, RunOptions, hire
+from ..experiment import Experiment, RunOptions, start_workers
 from ..experiment.estimate import print_estimate
 from ..experiment.tuning import in_short, sentences
 from ..figures.current import drawn_already, keep_drawn
@@ -72,7 +72,10 @@ def run_scenario(
     if debug and (jobs not in (1, "auto") or options.scheduler is not None):
         raise InputError("debug: true runs in this process, where a debugger can be; leave --jobs and --scheduler out")
     try:
-        with hire(1 if debug else jobs, options.scheduler) as workers, logged(experiment, console, verbose=verbose):
+        with (
+            start_workers(1 if debug else jobs, options.scheduler) as workers,
+            logged(experiment, console, verbose=verbose),
+        ):
             begin(experiment)
             bar = progress and not debug
             failures = perform_visibly(experiment, workers, console, bar=bar, verbose=verbose)

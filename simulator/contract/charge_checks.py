@@ -12,7 +12,7 @@ from .draws import Draw, protects_nothing
 from .transcript import Recording
 from .violation import ContractViolation
 
-Law = tuple[str, float, float]
+Distribution = tuple[str, float, float]
 """Mechanism, multiplier (to 12 digits) and sampling: what the cost of a release depends on."""
 
 
@@ -46,12 +46,12 @@ def check_charges(world: World, recording: Recording) -> None:
                 f"{who} has drawn noise {distinct.total()} times and was charged for {charged.total()} releases; "
                 "send what was perturbed under its own release, or charge it by me.disclose"
             )
-        for law in made | charged:
-            if not distinct[law] <= charged[law] <= made[law]:
-                mechanism, multiplier, sampling = law
+        for distribution in made | charged:
+            if not distinct[distribution] <= charged[distribution] <= made[distribution]:
+                mechanism, multiplier, sampling = distribution
                 raise ContractViolation(
                     f"{who} has drawn {mechanism} noise of multiplier {multiplier:g} and sampling {sampling:g} "
-                    f"{distinct[law]} times and was charged for {charged[law]} such releases"
+                    f"{distinct[distribution]} times and was charged for {charged[distribution]} such releases"
                 )
 
 
@@ -70,23 +70,23 @@ def exposed(world: World, agent: int) -> bool:
     return any(charge.multiplier == 0 for charge in world.ledger.histogram(agent))
 
 
-def _counted(draws: Iterable[Draw]) -> Counter[Law]:
-    return Counter(_law(draw.release) for draw in draws)
+def _counted(draws: Iterable[Draw]) -> Counter[Distribution]:
+    return Counter(_distribution(draw.release) for draw in draws)
 
 
-def _law(release: Release) -> Law:
+def _distribution(release: Release) -> Distribution:
     # Not release.multiplier: what everybody reads is what is to be checked.
     return _rounded(release.mechanism, noise_multiplier(release.scale, release.verified_sensitivity), release.sampling)
 
 
-def _charged(world: World, agent: int) -> Counter[Law]:
+def _charged(world: World, agent: int) -> Counter[Distribution]:
     """Count an agent's charges for noise that protects something, by mechanism, multiplier and sampling."""
-    found: Counter[Law] = Counter()
+    found: Counter[Distribution] = Counter()
     for charge, count in world.ledger.histogram(agent).items():
         if charge.multiplier > 0 and mechanism_of(charge.mechanism).noisy:
             found[_rounded(charge.mechanism, charge.multiplier, charge.sampling)] += count
     return found
 
 
-def _rounded(mechanism: str, multiplier: float, sampling: float) -> Law:
+def _rounded(mechanism: str, multiplier: float, sampling: float) -> Distribution:
     return mechanism, float(f"{multiplier:.12g}"), float(f"{sampling:.12g}")

@@ -125,7 +125,7 @@ class Step:
         return (*(sent.release for sent in self.sent), *self.disclosed)
 
 
-def law_of(release: Release) -> tuple[Any, ...]:
+def distribution_of(release: Release) -> tuple[Any, ...]:
     """Return the fields that determine a release's noise and cost; releases that agree in them are interchangeable."""
     return release.agent, release.mechanism, release.scale, release.verified_sensitivity, release.sampling, release.unit
 

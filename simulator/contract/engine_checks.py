@@ -18,7 +18,7 @@ from ..engine.driver import Driver
 from ..engine.selection import BatchedEngine, Engine, EventEngine
 from ..network.network import NetworkParameters
 from ..network.setting import Limits, Setting
-from ..world.effort import OF_THE_MACHINE
+from ..world.watchdog import OF_THE_MACHINE
 from ..world.world import World
 from .bench import run_small
 from .draws import difference

@@ -5,9 +5,9 @@ Everything is compared with what the releases say: their mechanism and their sca
 ====================  ==============================================================================================
 test                  what it asks
 ====================  ==============================================================================================
-scale                 sums of absolute values (Laplace), squares (Gaussian) or norms (gamma) have their exact law, over
-                      all agents and for each of them
-law                   log densities of vectors are like those of fresh draws (Kolmogorov-Smirnov, two samples)
+scale                 sums of absolute values (Laplace), squares (Gaussian) or norms (gamma) are distributed as stated,
+                      over all agents and for each of them
+distribution          log densities of vectors are like those of fresh draws (Kolmogorov-Smirnov, two samples)
 coordinate k          so are single coordinates, up to 16 of a vector
 signs                 as many numbers are positive as negative (an exact binomial test)
 independence          signs of products are as often positive as negative: of a vector's coordinates, one and two apart;
@@ -44,7 +44,7 @@ Kind = TypeVar("Kind", bound=np.generic)
 FEW = 8
 """Numbers below which an agent, and vectors below which a coordinate, is not looked at by itself."""
 FRESH, LEAST_FRESH, MOST = 8, 4000, 20_000
-"""Fresh draws for every draw, and at least; vectors, evenly spread over all, whose law is looked at."""
+"""Fresh draws for every draw, and at least; vectors, evenly spread over all, whose distribution is looked at."""
 COLUMNS = 16
 """Coordinates that are looked at one by one."""
 NUMBERS = 2_000_000
@@ -126,7 +126,7 @@ def _scales(mechanism: str, some: Sequence[Stack], noise: Sequence[Drawn]) -> It
 
 
 def _scale(name: str, measured: float, shape: float, each: float, power: float) -> Check:
-    """The sum of what has a gamma law at the right scale: twice the smaller of its two tails."""
+    """The sum of what has a gamma distribution at the right scale: twice the smaller of its two tails."""
     from scipy import special
 
     p = min(1.0, 2 * min(float(special.gammainc(shape, measured)), float(special.gammaincc(shape, measured))))
@@ -138,7 +138,7 @@ _SUMS = {
     "gaussian": (lambda values: np.square(values).sum(axis=1) / 2, 0.5, 2.0),
     "gamma": (lambda values: np.linalg.norm(values, axis=1), 1.0, 1.0),
 }
-"""Sums over vectors that have a gamma law by mechanism, their shape per number, and the power of the scale in them."""
+"""Gamma distributed sums over vectors, by mechanism; their shape per number, and the power of the scale in them."""
 
 
 def _laws(mechanism: str, some: Sequence[Stack], rng: np.random.Generator) -> Iterator[Check]:
@@ -155,11 +155,13 @@ def _laws(mechanism: str, some: Sequence[Stack], rng: np.random.Generator) -> It
         new.append(_spread(np.ravel(kind.log_density(fresh.reshape(shape), 1.0)), FRESH * MOST))
         if width > 1 and len(values) >= FEW:
             for column in np.unique(np.linspace(0, width - 1, min(width, COLUMNS)).astype(np.int64)).tolist():
-                yield _same_law(f"coordinate {column} of {mechanism} noise", values[:, column], fresh[:, column])
-    yield _same_law(f"law of {mechanism} noise", np.concatenate(own), np.concatenate(new))
+                yield _same_distribution(
+                    f"coordinate {column} of {mechanism} noise", values[:, column], fresh[:, column]
+                )
+    yield _same_distribution(f"distribution of {mechanism} noise", np.concatenate(own), np.concatenate(new))
 
 
-def _same_law(name: str, measured: Array, expected: Array) -> Check:
+def _same_distribution(name: str, measured: Array, expected: Array) -> Check:
     from scipy import special
 
     one, two = np.sort(measured), np.sort(expected)

@@ -15,7 +15,7 @@ LEVEL = 1e-6
 STAGES = 4
 """Small worlds and own world, each about noise and about samples; each has an equal part of the level."""
 ENOUGH = 100
-"""Numbers of noise below which little is known of their law."""
+"""Numbers of noise below which little is known of their distribution."""
 
 
 def doubt(small: Sequence[Witness], own: Sequence[Witness] = ()) -> str:
@@ -63,7 +63,7 @@ def seen(small: Sequence[Witness], own: Sequence[Witness]) -> tuple[list[str], l
     numbers = sum(draw.noisy.size for one in every for draws in one.recording.draws.values() for draw in draws)
     looked.append(f"{numbers} numbers of noise")
     if 0 < numbers < ENOUGH:
-        missed.append(f"law of the noise, of which {numbers} numbers say little")
+        missed.append(f"distribution of the noise, of which {numbers} numbers say little")
     releases = sum(one.sampled for one in every)
     taken = [one for witness in every for some in witness.samples for one in some]
     if releases and not any(one.moved.any() for one in taken):

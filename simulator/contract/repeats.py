@@ -35,7 +35,7 @@ from ...protocols.base import Peer, Protocol, ProtocolParameters
 from ...protocols.steps.single_steps import function_in
 from ..engine.selection import Engine, EventEngine
 from ..network.setting import Setting
-from ..world.effort import one_thread
+from ..world.watchdog import one_thread
 from ..world.watchers import Phase, Watch
 from ..world.world import World
 from .small_settings import admitted_world

@@ -20,7 +20,7 @@ from ...agents.tasks.task import Task
 from ..engine.selection import Engine
 from ..network.randomness import Draws
 from ..network.setting import Setting
-from ..world.effort import OF_THE_MACHINE
+from ..world.watchdog import OF_THE_MACHINE
 from ..world.watchers import Watch
 from ..world.world import World
 from .charge_checks import check_charges, exposed

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ...protocols.base import Peer
 from ...protocols.privacy.mechanisms import Implied, LogJacobian, Release, Solve, WatchedStream
 from ..world.watchers import Phase
-from .draws import SOLVED, Draw, Step, difference, distance, law_of, protects_nothing
+from .draws import SOLVED, Draw, Step, difference, distance, distribution_of, protects_nothing
 from .violation import ContractViolation
 
 MOST_BYTES = 2**30
@@ -147,7 +147,7 @@ class Recording:
         self.draws[draw.release.agent].append(draw)
         self._keep(draw.exact, draw.noisy)
         self._drawn_for[draw.release] += 1
-        self._drawn_with[law_of(draw.release)] += 1
+        self._drawn_with[distribution_of(draw.release)] += 1
         return draw.noisy.copy()
 
     def stepped(self, phase: Phase, me: Peer) -> None:
@@ -174,10 +174,10 @@ class Recording:
                     f"{self.where(step)} sends {sent.kind!r} with noise from another generator than me.stream(...), "
                     "so nobody can tell what was drawn"
                 )
-            law = law_of(release)
+            distribution = distribution_of(release)
             if release.draws or sent.vector.tobytes() not in known:
-                self._sent_with[law].add(release)
-            if len(self._sent_with[law]) > self._drawn_with[law]:
+                self._sent_with[distribution].add(release)
+            if len(self._sent_with[distribution]) > self._drawn_with[distribution]:
                 raise ContractViolation(
                     f"{self.where(step)} sends {sent.kind!r} as released with {release.mechanism} noise of scale "
                     f"{release.scale:g}, for which none was drawn; use release.perturb(..., rng=me.stream('noise'))"

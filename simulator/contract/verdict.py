@@ -16,7 +16,7 @@ from ...agents.errors import HushnetError
 from ...protocols.base import Protocol, ProtocolParameters
 from ..engine.selection import Name
 from ..network.setting import Setting
-from ..world.effort import one_thread
+from ..world.watchdog import one_thread
 from .engine_checks import check_engines
 from .randomness_seen import doubt, seen
 from .replay import Broken, Make, Replayed, replay

@@ -123,12 +123,14 @@ def _kind(run: Run) -> str:
 
 
 def _seen(world: World, recording: Recording) -> Iterator[SeenRelease]:
-    laws = {draw.release: len(draw.noisy.reshape(-1)) for draws in recording.draws.values() for draw in draws}
+    distributions = {draw.release: len(draw.noisy.reshape(-1)) for draws in recording.draws.values() for draw in draws}
     graph = world.setting.graph
     for step in recording.steps:
         moment = MOMENTS[step.phase]
         for release in step.disclosed:
-            yield SeenRelease(moment, DISCLOSED, "everybody", _numbers(laws.get(release)), released_as(release))
+            yield SeenRelease(
+                moment, DISCLOSED, "everybody", _numbers(distributions.get(release)), released_as(release)
+            )
         for sent in step.sent:
             if len(graph.neighbours(step.agent)):
                 to = "all neighbours" if sent.to is None else "one neighbour"

@@ -26,9 +26,9 @@ from ..rules.round_messages import holds
 from ..tables import round_table as columns
 from ..tables import tallies
 from ..tables.effects import AVAILABILITY, LAST, RECORD
-from ..world.effort import Overdue
 from ..world.step_form import StepForm
 from ..world.stop_condition import TIME_UP
+from ..world.watchdog import Overdue
 from ..world.world import World
 
 
@@ -78,14 +78,14 @@ class Driver(ABC):
     @contextmanager
     def running(self) -> Generator[None, None, None]:
         """Count what the run takes, and keep its limits."""
-        effort = self.world.effort
-        effort.begin()
-        compiling = ASIDE.set(effort.aside)
+        watchdog = self.world.watchdog
+        watchdog.begin()
+        compiling = ASIDE.set(watchdog.aside)
         try:
-            with effort.interrupter, np.errstate(all="ignore"):
+            with watchdog.interrupter, np.errstate(all="ignore"):
                 yield
         except Overdue:
-            raise effort.too_long(self.world.now) from None
+            raise watchdog.too_long(self.world.now) from None
         finally:
             ASIDE.reset(compiling)
 
@@ -159,7 +159,7 @@ class Driver(ABC):
             self.settle(final=final)
             world.recorder.sample(world, final=final)
         if not final:
-            world.effort.look(world.now)
+            world.watchdog.poll(world.now)
 
     # Agents that come and go.
 
@@ -189,7 +189,7 @@ class Driver(ABC):
         present = [world.agents[index] for index in indices]
         for agent in present:
             self._start(agent)
-            world.effort.look(world.now)
+            world.watchdog.poll(world.now)
         for agent in present:
             world.tell_start(agent, joining=False)
         for agent in present:

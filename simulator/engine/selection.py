@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from ...agents.errors import HushnetError, InputError
 from ...protocols.steps.step_charges import NotPlanned
-from ..network.laws import forms_of
+from ..network.distributions import forms_of
 from ..tables.round_table import repeats
 from ..world.step_form import Rewind, StepForm
 from ..world.world import World

@@ -11,8 +11,8 @@ from ..limits.memory import expected_bytes
 from ..network.graphs import describe, graph_line
 from ..storage.files import json_text
 from ..storage.store import Store
-from ..world.effort import size as in_bytes
-from ..world.effort import used_memory
+from ..world.watchdog import size as in_bytes
+from ..world.watchdog import used_memory
 from .plan import Experiment, Run, naming_fields, plan, wake_ups
 from .run_once import is_there
 from .time_left import processes_of

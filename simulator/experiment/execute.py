@@ -18,8 +18,8 @@ from ..recording.message_log import MessageLog
 from ..recording.privacy_statement import privacy_statement
 from ..recording.recorder import Recorder
 from ..storage.provenance import code_version, commit, libraries
-from ..world.effort import one_thread
 from ..world.step_form import Rewind, asked_form
+from ..world.watchdog import one_thread
 from ..world.world import World
 from .plan import Experiment, Run, naming_fields
 from .remarks import Remarks

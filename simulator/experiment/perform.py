@@ -16,15 +16,15 @@ from ..limits.rehearsal import rehearse, shown
 from ..storage.store import Store
 from ..world.world import World
 from .execute import FAILURES
-from .hiring import InProcess, hire
 from .notebook import shown_progress
 from .options import RunOptions
 from .plan import Experiment, PlannedRun, Run, plan
+from .preflight import preflight
 from .proofs import prove
 from .run_once import FAILED, RunOutcome, failure_file, is_there
 from .sources import keep_sources
-from .survey import survey
 from .tuning import choose, trial_experiment
+from .worker_pool import InProcess, start_workers
 from .workers import Workers
 
 FEW = 50
@@ -49,7 +49,7 @@ def run(source: Path | str | Mapping[str, Any], options: RunOptions | None = Non
     options = replace(options or RunOptions(), **changes)
     loaded = options.load(source)
     experiment = options.experiment(loaded)
-    with hire(options.jobs, options.scheduler) as workers:
+    with start_workers(options.jobs, options.scheduler) as workers:
         failures = perform(experiment, workers=workers, **shown_progress(experiment, workers))
     if failures:
         raise failures[0]
@@ -73,7 +73,7 @@ def perform(
     ----------
     experiment : Experiment
     workers : Workers, optional
-        Who executes the runs, from `hire`; this process by default. They can perform several experiments.
+        Who executes the runs, from `start_workers`; this process by default. They can perform several experiments.
     on_start : callable, optional
         Told of every run before it begins; only where this process executes them.
     on_run : callable, optional
@@ -106,7 +106,7 @@ def perform(
     if trial_experiment(experiment) is not None:
         assert experiment.loaded.scenario.tune is not None
         tuned = frozenset(path.partition(".")[0] for path in experiment.loaded.scenario.tune.over)
-        survey(experiment, plan(experiment, experiment.runs()), but=tuned)
+        preflight(experiment, plan(experiment, experiment.runs()), but=tuned)
         on = {"on_start": on_start, "on_run": on_run, "on_sample": on_sample}
         experiment.loaded = choose(experiment, partial(perform, workers=workers, **on))
     runs = list(experiment.runs())
@@ -115,7 +115,7 @@ def perform(
     with store.locked(), ExitStack() as closing_at_end:
         store.sweep()
         store.forget_failures()
-        survey(experiment, queue)
+        preflight(experiment, queue)
         keep_sources(experiment)
         hired = workers or closing_at_end.enter_context(InProcess())
         try:

@@ -16,7 +16,7 @@ from ...agents.errors import INTERRUPTED, HushnetError, OutOfResources, details_
 from ..analysis.results import RunResult
 from ..storage.files import out_of_order, put_file, writing
 from ..storage.store import Store
-from ..world.effort import raised
+from ..world.watchdog import raised
 from ..world.world import World
 from .execute import execute
 from .plan import Experiment, PlannedRun, Run

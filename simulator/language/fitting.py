@@ -10,7 +10,7 @@ from ...agents.models import MODELS, LinearModel
 from ...agents.optimisation.solvers import check_minimised
 from ...agents.suggestions import listed
 from ...agents.tasks import TaskKind
-from ...protocols.base import Protocol, ProtocolParameters, Surroundings
+from ...protocols.base import Context, Protocol, ProtocolParameters
 from ...protocols.schedule_selection import exchange_of, rounds_of
 from ..metrics import METRICS
 from ..metrics.metric import names_of
@@ -86,16 +86,16 @@ def check_protocol(
     """
     outline = scenario.task.outline()
     in_rounds = rounds_of(protocol.traits_for(parameters), parameters) is not None
-    surroundings = Surroundings(
+    context = Context(
         outline if outline.agents is not None else replace(outline, agents=agents),
         topology=str(getattr(scenario.topology, "kind", "")),
         may_be_star=scenario.topology.may_be_star,
         always_up=scenario.availability.nobody_absent,
         in_rounds=in_rounds,
     )
-    if surroundings.task.columns and protocol.learns_from == "rows":
+    if context.task.columns and protocol.learns_from == "rows":
         raise InputError(
-            f"learns from agents' own rows, and the task {surroundings.task.kind!r} splits columns; "
+            f"learns from agents' own rows, and the task {context.task.kind!r} splits columns; "
             "set task.split to {by: rows, agents: ...}",
             field=("kind",),
         )
@@ -110,7 +110,7 @@ def check_protocol(
             f"{attack.model_dump()['kind']!r} is made from; use sign_flip, noise or label_flip",
             field=("kind",),
         )
-    protocol.check_scenario(parameters, surroundings)
+    protocol.check_scenario(parameters, context)
 
 
 def _check_model(task: TaskKind, protocol: type[Protocol], parameters: ProtocolParameters) -> None:

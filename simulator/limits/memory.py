@@ -15,7 +15,7 @@ from ...protocols import catalog
 from ...protocols.base import Layout, MessageKind, Problem, Protocol, ProtocolParameters
 from ..language.loading import LoadedScenario
 from ..language.scenario import Scenario
-from ..world.effort import SHARE, available_memory, size, total_memory
+from ..world.watchdog import SHARE, available_memory, size, total_memory
 
 BYTES_PER_AGENT = 3000
 """An agent's process, record and ledger."""

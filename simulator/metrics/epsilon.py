@@ -12,10 +12,10 @@ Which = Literal["claimed", "verified"]
 
 
 def _rows_of(which: Which) -> Callable[[Reading], Rows]:
-    """Claimed at every sample; verified takes long, and is read where `Reading.dear` says so."""
+    """Claimed at every sample; verified takes long, and is read where `Reading.expensive` says so."""
 
     def rows(reading: Reading) -> Rows:
-        if which == "claimed" or reading.dear:
+        if which == "claimed" or reading.expensive:
             values = reading.world.ledger.epsilon(which, reading.delta)[reading.world.protected]
             yield "worst", values.max()
             yield "median", quantile(values, 0.5)
@@ -64,8 +64,8 @@ def _metric(which: Which) -> Metric:
 
 
 def _pairs(reading: Reading) -> Rows:
-    """Against the scenario's observers, where there are some and `Reading.dear` says so."""
-    if reading.dear and reading.world.learned is not None:
+    """Against the scenario's observers, where there are some and `Reading.expensive` says so."""
+    if reading.expensive and reading.world.learned is not None:
         yield from reading.world.learned(reading.world, reading.delta).summary(reading.world)
 
 

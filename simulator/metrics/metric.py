@@ -43,7 +43,7 @@ class Reading:
         Probability delta at which epsilon is read.
     started : (n,) bool
         Which agents have ever joined.
-    dear : bool
+    expensive : bool
         Whether expensive metrics are read: at the samples 1, 2, 4, 8, ... and at the end.
     kept : dict
         Values that metrics keep between the samples of a run, by their names.
@@ -57,7 +57,7 @@ class Reading:
     models: NDArray[np.float64] | None
     delta: float
     started: NDArray[np.bool_]
-    dear: bool = True
+    expensive: bool = True
     kept: dict[str, Any] = field(default_factory=dict)
     together: list[Reading] = field(default_factory=list)
     found: dict[str, Any] = field(default_factory=dict)

@@ -23,12 +23,12 @@ from ...agents.input_files import beside, read_values
 from ...agents.kinds import Bare, KindOf
 from ...agents.parameters import LONGEST, Delay, Parameters, Positive, Spread
 
-LAWS = CONSTANT, UNIFORM, EXPONENTIAL, LOGNORMAL, GAMMA, PER_LINK = range(6)
+DISTRIBUTIONS = CONSTANT, UNIFORM, EXPONENTIAL, LOGNORMAL, GAMMA, PER_LINK = range(6)
 """Codes of the delays that compiled code draws or, per link, looks up."""
-Law = tuple[int, float, float]
+Distribution = tuple[int, float, float]
 """A delay distribution for `delay_of`: its code and its two parameters."""
-LINKS: Law = PER_LINK, 0.0, 0.0
-"""The law of delays that are fixed for each link (`Latency.links`)."""
+LINKS: Distribution = PER_LINK, 0.0, 0.0
+"""The distribution of delays that are fixed for each link (`Latency.links`)."""
 
 
 @outside
@@ -101,7 +101,7 @@ class Latency(Parameters, ABC):
     """Delays in time units, drawn for every message or fixed for each link."""
 
     @property
-    def law(self) -> Law | None:
+    def distribution(self) -> Distribution | None:
         """The distribution for `delay_of`: its compiled form. By default there is none, and `delays` has to be given.
 
         Of delays that are fixed for each link it is `LINKS`. It serves the very class that defines it
@@ -127,9 +127,9 @@ class Latency(Parameters, ABC):
 
     def delays(self, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
         """Delays of k messages from their (k, 3) uniforms (see `Draws.messages`), before rounding."""
-        if self.law is None:
-            raise TypeError(f"{type(self).__name__} has no law, so it must define delays")
-        return _delays_of(*self.law, uniforms)
+        if self.distribution is None:
+            raise TypeError(f"{type(self).__name__} has no distribution, so it must define delays")
+        return _delays_of(*self.distribution, uniforms)
 
     @property
     @abstractmethod
@@ -155,7 +155,7 @@ class Constant(Latency):
 
     @property
     @override
-    def law(self) -> Law:
+    def distribution(self) -> Distribution:
         return CONSTANT, self.value, 0.0
 
 
@@ -182,7 +182,7 @@ class Uniform(Latency):
 
     @property
     @override
-    def law(self) -> Law:
+    def distribution(self) -> Distribution:
         return UNIFORM, self.low, self.high
 
 
@@ -201,7 +201,7 @@ class Exponential(Latency):
 
     @property
     @override
-    def law(self) -> Law:
+    def distribution(self) -> Distribution:
         return EXPONENTIAL, self.mean, 0.0
 
 
@@ -222,7 +222,7 @@ class Lognormal(Latency):
 
     @property
     @override
-    def law(self) -> Law:
+    def distribution(self) -> Distribution:
         return LOGNORMAL, self.mean, self.sigma
 
 
@@ -243,7 +243,7 @@ class Gamma(Latency):
 
     @property
     @override
-    def law(self) -> Law:
+    def distribution(self) -> Distribution:
         return GAMMA, self.mean / self.shape, self.shape
 
 
@@ -264,7 +264,7 @@ class Matrix(Latency):
 
     @property
     @override
-    def law(self) -> Law:
+    def distribution(self) -> Distribution:
         return LINKS
 
     @override

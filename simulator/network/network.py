@@ -187,9 +187,9 @@ class Network:
         self._fixed = parameters.latency.links(ids, base)
         self._read = parameters.latency.read(ids, base)
         self._loss_probabilities = parameters.loss.begin(numbers, draws)
-        # Copies whose delay and loss are drawn by laws that compile: each message takes one call.
-        law = None if self._fixed is not None else form_of(parameters.latency, "law")
-        self._law, self._chance = law, form_of(parameters.loss, "chance")
+        # Copies whose delay and loss are drawn by distributions that compile: each message takes one call.
+        distribution = None if self._fixed is not None else form_of(parameters.latency, "distribution")
+        self._distribution, self._chance = distribution, form_of(parameters.loss, "chance")
         # By sender, for the last tick: by kind, the receivers of its one message, or how many each receiver was sent.
         self._attempts: dict[int, tuple[int, dict[int, NDArray[np.int64] | dict[int, int]]]] = {}
 
@@ -238,10 +238,12 @@ class Network:
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Delays (k,) in time units, multiples of 2^-30, and losses (k,) of one message to k receivers."""
         own = 0.0 if self.parameters.bandwidth is None else size / self.parameters.bandwidth
-        if self._law is not None and self._chance is not None:
+        if self._distribution is not None and self._chance is not None:
             check_transmission(transmission)
             ends = self.numbers[sender], self.numbers[receivers]
-            return _fates_of(*self.draws.key, *ends, tick & 0xFFFFFFFF, transmission, *self._law, own, self._chance)
+            return _fates_of(
+                *self.draws.key, *ends, tick & 0xFFFFFFFF, transmission, *self._distribution, own, self._chance
+            )
         uniforms = self.draws.messages(int(self.numbers[sender]), self.numbers[receivers], tick, transmission)
         chances = self._loss_probabilities(sender, receivers, now)
         return _settled(uniforms, self._delays(sender, receivers, uniforms, now), own, chances)
@@ -250,13 +252,15 @@ class Network:
         self, sender: int, receiver: int, tick: int, transmission: int, now: float, size: int
     ) -> tuple[float, bool]:
         """Delay in time units and loss of a message to one receiver, as `delays_and_losses` has them, in one call."""
-        if self._law is None or self._chance is None:
+        if self._distribution is None or self._chance is None:
             delays, losses = self.delays_and_losses(sender, np.array([receiver]), tick, transmission, now, size)
             return float(delays[0]), bool(losses[0])
         check_transmission(transmission)
         own = 0.0 if self.parameters.bandwidth is None else size / self.parameters.bandwidth
         ends = self.numbers[sender], self.numbers[receiver]
-        return _fate_now(*self.draws.key, *ends, tick & 0xFFFFFFFF, transmission, *self._law, own, self._chance)
+        return _fate_now(
+            *self.draws.key, *ends, tick & 0xFFFFFFFF, transmission, *self._distribution, own, self._chance
+        )
 
     def _delays(
         self, sender: int, receivers: NDArray[np.int64], uniforms: NDArray[np.float64], now: float

@@ -67,7 +67,7 @@ class Limits:
     Parameters
     ----------
     events : int
-        Wake-ups, copies of messages and timers; see `hushnet.simulator.world.effort`.
+        Wake-ups, copies of messages and timers; see `hushnet.simulator.world.watchdog`.
     seconds : float
         Processor time of the thread that makes the run, without its data and compiling; not the time on the wall. A
         step that goes on for long beyond it is interrupted where it runs Python.

@@ -33,8 +33,8 @@ from ..storage.dataset import Entry
 from ..storage.files import Frame, checksum, json_text, parquet, read_arrow, write_text
 from ..storage.provenance import code_version
 from ..storage.run_folder import TRACE_SCHEMA
-from ..world.effort import one_thread
 from ..world.step_form import Rewind
+from ..world.watchdog import one_thread
 from ..world.world import World
 from .difference import first_difference
 

@@ -13,7 +13,7 @@ from ...agents.packed import located
 from ...agents.suggestions import suggestion
 from ...agents.tasks import datasets
 from ..analysis.results import load_all
-from ..experiment import Experiment, Jobs, Run, Workers, hire, perform
+from ..experiment import Experiment, Jobs, Run, Workers, perform, start_workers
 from ..experiment.time_left import in_words
 from ..experiment.tuning import settled
 from ..language.loading import LoadedScenario, load, of_one_point
@@ -161,7 +161,7 @@ def reproduce(
     data_dir : Path, optional
         Where data sets are.
     jobs : int or "auto"
-        How many processes execute the runs of all figures, see `hire`; the results are the same.
+        How many processes execute the runs of all figures, see `start_workers`; the results are the same.
     say : callable
         Told one line at a time what is going on.
 
@@ -177,7 +177,7 @@ def reproduce(
     """
     chosen, place = select(papers, name, full=full), Place(results, quick, anew)
     failures, reports, moves = [], [], []
-    with hire(jobs) as workers:
+    with start_workers(jobs) as workers:
         for paper, figures in chosen:
             wanted = {figure.name: 0 for figure in figures}
             report, broken = judge_paper(paper, place, data_dir, run=wanted, workers=workers, say=say)

@@ -15,7 +15,7 @@ from ..tables.effects import DOWN, UP
 from ..tables.run import (
     CLOCK_CODE,
     ENDS_BY_TIME,
-    EVENTS_BEFORE_LOOK,
+    EVENTS_BEFORE_POLL,
     JITTER,
     MOST_ACTIVATIONS,
     MOST_UPDATES,
@@ -58,7 +58,7 @@ def end_clock(run: RunTables, agent: int):
 @rule
 def used_up(run: RunTables):
     """True if the run's limits have to be polled before its next wake-up or timer."""
-    return run.counts[WAKES] + run.counts[SENT] >= run.constants[EVENTS_BEFORE_LOOK]
+    return run.counts[WAKES] + run.counts[SENT] >= run.constants[EVENTS_BEFORE_POLL]
 
 
 @rule
@@ -89,38 +89,40 @@ AVAILABILITY = int(Purpose.AVAILABILITY)
 
 
 @rule
-def following_change(law: Any, key: Any, number: int, index: int, up: bool, now: float):
+def following_change(absences: Any, key: Any, number: int, index: int, up: bool, now: float):
     """Time of the next change, of this ``index``, of an agent that is up, or down, since ``now``."""
-    u, v, _ = draw_one(key[0], key[1], number, 0, 0 if law.code == DIURNAL else index, AVAILABILITY, 0)
-    if law.code == DIURNAL:
-        return np.rint(diurnal_time(law.up, law.online, law.down, index, u) / QUANTUM) * QUANTUM
-    mean = law.up if up else law.down
+    u, v, _ = draw_one(key[0], key[1], number, 0, 0 if absences.code == DIURNAL else index, AVAILABILITY, 0)
+    if absences.code == DIURNAL:
+        return np.rint(diurnal_time(absences.up, absences.online, absences.down, index, u) / QUANTUM) * QUANTUM
+    mean = absences.up if up else absences.down
     if index > 1:
-        length = on_off_length(mean, law.sigma, law.shift, u, v)
+        length = on_off_length(mean, absences.sigma, absences.shift, u, v)
     else:
         share = draw_one(key[0], key[1], number, 0, 0, AVAILABILITY, 0)[1]
-        length = on_off_rest(mean, law.sigma, law.shift, u, v, share)
+        length = on_off_rest(mean, absences.sigma, absences.shift, u, v, share)
     return now + np.rint(min(length, BEYOND) / QUANTUM) * QUANTUM
 
 
 @rule
-def first_change(law: Any, key: Any, number: int):
+def first_change(absences: Any, key: Any, number: int):
     """Return whether an agent is up at time 0, the time of its first change, and the number of that change."""
-    if law.code == DIURNAL:
-        index, time = 0, following_change(law, key, number, 0, False, 0.0)
+    if absences.code == DIURNAL:
+        index, time = 0, following_change(absences, key, number, 0, False, 0.0)
         while time <= 0.0:
             index += 1
-            time = following_change(law, key, number, index, False, 0.0)
+            time = following_change(absences, key, number, index, False, 0.0)
         return index % 2 == 1, time, index
-    up = draw_one(key[0], key[1], number, 0, 0, AVAILABILITY, 0)[0] < law.online
-    return up, following_change(law, key, number, 1, up, 0.0), 1
+    up = draw_one(key[0], key[1], number, 0, 0, AVAILABILITY, 0)[0] < absences.online
+    return up, following_change(absences, key, number, 1, up, 0.0), 1
 
 
 @compiled(_nrt=False)
-def begin_changes(law: Any, key: Any, numbers: Any, heap: Any, counts: Any, up: Any):  # pragma: no cover - compiled
+def begin_changes(
+    absences: Any, key: Any, numbers: Any, heap: Any, counts: Any, up: Any
+):  # pragma: no cover - compiled
     """Draw the state of all agents at time 0 and their first changes, which are asked for in the order of agents."""
     for agent in range(len(numbers)):
-        up[agent], time, index = first_change(law, key, numbers[agent])
+        up[agent], time, index = first_change(absences, key, numbers[agent])
         ask_for_change(heap, counts, time, agent, index, up[agent])
 
 
@@ -135,7 +137,7 @@ def ask_for_change(
 
 @compiled(_nrt=False)
 def draw_changes(
-    law: Any, key: Any, numbers: Any, heap: Any, counts: Any, until: float, times: Any, whats: Any, agents: Any
+    absences: Any, key: Any, numbers: Any, heap: Any, counts: Any, until: float, times: Any, whats: Any, agents: Any
 ):  # pragma: no cover - compiled
     """Draw further changes up to a time, as many as there is room for, in order; how many.
 
@@ -149,5 +151,5 @@ def draw_changes(
         times[count], whats[count], agents[count] = now, UP if up else DOWN, agent
         count += 1
         pop(heap, counts, 0)
-        ask_for_change(heap, counts, following_change(law, key, numbers[agent], index, up, now), agent, index, up)
+        ask_for_change(heap, counts, following_change(absences, key, numbers[agent], index, up, now), agent, index, up)
     return count

@@ -33,11 +33,11 @@ def rule(function: Callable[..., Any] | None = None, *, inlined: bool = True) ->
 
 
 class PlainRules:
-    """Rules in plain Python that call some laws in the place of other rules.
+    """Rules in plain Python that call some functions in the place of other rules.
 
     Parameters
     ----------
-    **laws : callable
+    **functions : callable
         What stands in the place of rules of these names: draws of delays or intervals that have no compiled form.
 
     Examples
@@ -49,16 +49,16 @@ class PlainRules:
     42
     """
 
-    def __init__(self, **laws: Callable[..., Any]) -> None:
-        self._laws = laws
+    def __init__(self, **functions: Callable[..., Any]) -> None:
+        self._functions = functions
         self._spaces: dict[str, dict[str, Any]] = {}
         self._forms: dict[Any, Callable[..., Any]] = {}
 
     def __call__(self, function: Any) -> Callable[..., Any]:
-        """A rule that calls the laws, and so do all rules that it calls."""
+        """A rule that calls the functions, and so do all rules that it calls."""
         form = self._forms.get(function)
         if form is None:
-            form = self._laws.get(function.__name__)
+            form = self._functions.get(function.__name__)
             if form is None:
                 space = self._space(function.__module__)
                 form = FunctionType(function.__code__, space, function.__name__, function.__defaults__)

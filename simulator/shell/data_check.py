@@ -8,7 +8,7 @@ from pathlib import Path
 from ..console.words import source_line
 from ..experiment import Experiment
 from ..experiment.plan import plan
-from ..experiment.survey import survey
+from ..experiment.preflight import preflight
 from ..language.loading import LoadedScenario
 
 
@@ -33,7 +33,7 @@ def check_data(loaded: LoadedScenario, data_dir: Path) -> Iterator[str]:
     """
     experiment = Experiment(loaded, data_dir=data_dir)
     queue = plan(experiment, experiment.runs())
-    survey(experiment, queue)
+    preflight(experiment, queue)
     said = set[str]()
     for planned in queue:
         line = source_line({"notes": experiment.data(planned.run)[0].notes})

@@ -120,15 +120,15 @@ EMPTY = "empty round"
 """Kind of the message without numbers that ends a round for a neighbour to whom the step said nothing."""
 
 
-def room_for(graph: Graph, layout: Layout) -> int:
+def capacity_for(graph: Graph, layout: Layout) -> int:
     """Most records, copies and notes that one event brings about."""
     return int(graph.degrees.max(initial=0)) * (len(layout.messages) + 1) + 2
 
 
 def round_tables(setting: Setting, layout: Layout, network: Network, parameters: RoundsSchedule) -> RoundTables:
     """The tables of a run in rounds, before its first one."""
-    graph, kinds, room = setting.graph, layout.messages, room_for(setting.graph, layout)
-    agents, edges, records = graph.agents, len(graph.heads), len(graph.heads) + room
+    graph, kinds, capacity = setting.graph, layout.messages, capacity_for(setting.graph, layout)
+    agents, edges, records = graph.agents, len(graph.heads), len(graph.heads) + capacity
 
     def whole(*shape: int) -> NDArray[np.int64]:
         return np.zeros(shape, dtype=np.int64)
@@ -144,10 +144,10 @@ def round_tables(setting: Setting, layout: Layout, network: Network, parameters:
         free_records=np.arange(records),
         copies=whole(records, COPY_COLUMNS),
         free_copies=np.arange(records),
-        shown=whole(room, 2),
+        shown=whole(capacity, 2),
         queue=whole(agents + records),
-        due=np.zeros(agents + records + room),
-        effects=whole(agents + records + room, EFFECT_COLUMNS),
+        due=np.zeros(agents + records + capacity),
+        effects=whole(agents + records + capacity, EFFECT_COLUMNS),
     )
     tables.agents[:, QUEUE_FIRST] = -1
     tables.links[:, [LAST, FIRST_HELD, SAYING]] = -1
@@ -156,13 +156,13 @@ def round_tables(setting: Setting, layout: Layout, network: Network, parameters:
     return tables
 
 
-def with_room(tables: RoundTables, room: int) -> RoundTables:
+def with_capacity(tables: RoundTables, capacity: int) -> RoundTables:
     """Tables with so many free records and copies."""
     counts = tables.counts
-    if min(counts[FREE_RECORDS], counts[FREE_COPIES]) >= room:
+    if min(counts[FREE_RECORDS], counts[FREE_COPIES]) >= capacity:
         return tables
     old = len(tables.records)
-    more = old + room
+    more = old + capacity
     names = ("records", "free_records", "copies", "free_copies", "queue", "due", "effects")
     made = tables._replace(**{name: extended(getattr(tables, name), more) for name in names})
     for free, count in ((made.free_records, FREE_RECORDS), (made.free_copies, FREE_COPIES)):

@@ -20,7 +20,7 @@ from ...agents.graph import Graph
 from ...agents.inbox import Inbox
 from ...protocols.base import Layout
 from ..network.clocks import RECORDED
-from ..network.laws import CompiledLaws
+from ..network.distributions import CompiledDistributions
 from ..network.network import Network
 from ..network.setting import Stop
 from . import tallies
@@ -39,7 +39,7 @@ from .effects import NOTE_COLUMNS
     MOST_ACTIVATIONS,
     MOST_VECTORS,
     MOST_UPDATES,
-    EVENTS_BEFORE_LOOK,
+    EVENTS_BEFORE_POLL,
     PLANNED,
     CLOCK_CODE,
     JITTER,
@@ -258,14 +258,14 @@ class TableInbox(Inbox):
 
 
 def make_run_tables(
-    graph: Graph, layout: Layout, inbox: TableInbox, network: Network, forms: CompiledLaws | None
+    graph: Graph, layout: Layout, inbox: TableInbox, network: Network, forms: CompiledDistributions | None
 ) -> RunTables:
     """The tables of a run, of agents that have sent and heard nothing yet.
 
     Parameters
     ----------
     graph, layout, inbox, network
-    forms : CompiledLaws or None
+    forms : CompiledDistributions or None
         Of the network; none where every delay and loss is asked of it.
     """
     agents, edges, kinds = graph.agents, len(graph.heads), len(layout.messages)
@@ -276,7 +276,7 @@ def make_run_tables(
     constants = np.zeros(CONSTANTS)
     constants[BANDWIDTH] = bandwidth or math.inf
     if forms is not None:
-        constants[[DELAY_CODE, DELAY_FIRST, DELAY_SECOND]] = forms.law
+        constants[[DELAY_CODE, DELAY_FIRST, DELAY_SECOND]] = forms.distribution
         constants[[MEAN_GOOD, MEAN_BAD, LOSS_GOOD, LOSS_BAD]] = forms.bursts
         constants[LOSS_CHANCE] = forms.chance
     constants[MOST_UPDATES] = -1.0
@@ -319,7 +319,9 @@ def make_run_tables(
     return run
 
 
-def with_limits(run: RunTables, stop: Stop, forms: CompiledLaws | None, *, record: int, compiled: bool) -> RunTables:
+def with_limits(
+    run: RunTables, stop: Stop, forms: CompiledDistributions | None, *, record: int, compiled: bool
+) -> RunTables:
     """The tables of a run with its clocks, limits and record instants, which compiled windows have to know."""
     run.constants[PLANNED] = float(compiled)
     run.constants[MOST_ACTIVATIONS] = math.inf if stop.activations is None else stop.activations
@@ -344,7 +346,7 @@ def with_copies(run: RunTables, inbox: TableInbox) -> RunTables:
     return run._replace(values=inbox.flat_values, places=inbox.places)
 
 
-def with_room(run: RunTables, rows: int, nodes: int) -> RunTables:
+def with_capacity(run: RunTables, rows: int, nodes: int) -> RunTables:
     """Tables into which so many more versions and copies under way fit."""
     counts = run.counts
     if counts[tallies.FREE_ROWS] < rows:

@@ -32,6 +32,6 @@ from __future__ import annotations
     COUNTERS,
 ) = range(27)
 """Places in `RunTables.counts`; `UNFINISHED` is whether the last wake-up's agent still has to be put back on its clock,
-and `WAKES` counts wake-ups and timers (`hushnet.simulator.world.effort`). `NOTES` are notes that nobody has read,
+and `WAKES` counts wake-ups and timers (`hushnet.simulator.world.watchdog`). `NOTES` are notes that nobody has read,
 `OBSERVED` is what becomes of them (`hushnet.simulator.tables.effects`), `LAST_NOTED` the order of the last copy noted
 as sent."""

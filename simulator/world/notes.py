@@ -22,7 +22,7 @@ ACKNOWLEDGEMENT = "acknowledgement of "
 """What the kind of an acknowledgement begins with, before the kind that it answers."""
 NOTHING = np.empty(0)
 NOTHING.flags.writeable = False
-ROOM = 4096
+CAPACITY = 4096
 """Notes that a buffer has room for at the beginning."""
 
 
@@ -108,9 +108,9 @@ class Notes:
         run.counts[tallies.OBSERVED] = TOLD if book is None else KEPT
         run.constants[[FIRST_NOTED, LAST_NOTED_AT]] = (-np.inf, np.inf) if book is None else book.between
         run.agents.watched[:] = True if book is None else book.watched
-        self._extend(ROOM)
+        self._extend(CAPACITY)
 
-    def make_room(self, notes: int) -> None:
+    def grow(self, notes: int) -> None:
         """See to it that so many notes fit in, beside those of all arrivals that are waiting to be taken in."""
         if self._world is None:
             return

@@ -13,7 +13,7 @@ from ...agents.agent import Agent, Agents
 from ...agents.graph import Graph
 from ...protocols.base import Layout, Sent
 from ...protocols.privacy.ledger import Ledger
-from ..network.laws import CompiledLaws
+from ..network.distributions import CompiledDistributions
 from ..network.network import KINDS, Network
 from ..network.setting import Stop
 from ..rules import delivery, lazy
@@ -25,9 +25,9 @@ from ..tables.run import (
     RunTables,
     TableInbox,
     make_run_tables,
+    with_capacity,
     with_copies,
     with_limits,
-    with_room,
 )
 from .notes import Notes
 
@@ -53,7 +53,7 @@ class Transport:
     network : Network
     ledger : Ledger
     agents : Agents
-    forms : CompiledLaws or None
+    forms : CompiledDistributions or None
         Of the network and the clocks; none where rules run as plain Python, which asks both for every single draw.
     now : callable
         The time of the wake-up that is being run; ``env.now`` lags behind within a window.
@@ -81,7 +81,7 @@ class Transport:
         ledger: Ledger,
         agents: Agents,
         *,
-        forms: CompiledLaws | None,
+        forms: CompiledDistributions | None,
         now: Callable[[], float],
     ) -> None:
         if len(layout.messages) >= KINDS:
@@ -122,9 +122,9 @@ class Transport:
         self.tables = with_copies(self.tables, self.inbox)
         lazy.copy_all(self.tables)
 
-    def make_room(self, rows: int, nodes: int) -> None:
+    def grow(self, rows: int, nodes: int) -> None:
         """Make room for so many versions and copies."""
-        self.tables = with_room(self.tables, rows, nodes)
+        self.tables = with_capacity(self.tables, rows, nodes)
 
     @property
     def traffic(self) -> Traffic:
@@ -175,7 +175,7 @@ class Transport:
         agents : (k,) int64
         vectors : (n, width) float64
         """
-        self.make_room(len(agents), 0)
+        self.grow(len(agents), 0)
         kind = next(iter(self._ranks))
         self.start_kinds.add(kind)
         size = self.size(kind, vectors.shape[1])
@@ -227,7 +227,7 @@ class Transport:
 
     def new_version(self, sent: Sent, sent_at: float, tick: int) -> int:
         """A version that holds a message's vector, with one reference, which was not sent yet."""
-        self.make_room(1, 0)
+        self.grow(1, 0)
         vector = sent.vector
         row = delivery.take_row(self.plain, sent_at, 0, tick, self.size(sent.kind, len(vector)))
         self.tables.pool[row, : len(vector)] = vector
@@ -251,7 +251,7 @@ class Transport:
         last, row = self._last_sent.get(agent.index, {}), int(self.tables.latest[agent.index])
         if joining or (row < 0 and [to for _, to in last] != [None]):
             self._exchange_each(agent, joining=joining)
-            self.notes.make_room(0)
+            self.notes.grow(0)
             lazy.tell_each(self.tables, np.array(self._telling, dtype=np.int64).reshape(-1, 3), self.now)
             self._telling.clear()
             return

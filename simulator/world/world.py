@@ -28,7 +28,7 @@ from ...protocols.steps.attackers import Attackers
 from ...protocols.steps.peer import PeerSource
 from ..network.churn import check_rounds
 from ..network.clocks import wake_up_ranks
-from ..network.laws import forms_or_none
+from ..network.distributions import forms_or_none
 from ..network.network import Network
 from ..network.randomness import QUANTUM, Purpose, stable_ids
 from ..network.setting import Setting
@@ -39,11 +39,11 @@ from ..tables.round_table import RoundTables
 from ..tables.session_table import SessionTables
 from .computing import Computing
 from .directed import check_directed
-from .effort import Effort
 from .notes import Notebook
 from .step_form import Rewind, StepForm
 from .stop_condition import Reactions, StopCondition
 from .transport import Traffic, Transport
+from .watchdog import Watchdog
 from .watchers import Observer, Phase, Sampler, Watch
 
 SHORT = 4096
@@ -106,7 +106,7 @@ class World:
         The others, if there are any.
     learned : callable, optional
         ``learned(world, delta)`` gives what observers can have learned by now; ``started`` notes an agent's start.
-    computing, stop_condition, reactions, effort : Computing, StopCondition, Reactions, Effort
+    computing, stop_condition, reactions, watchdog : Computing, StopCondition, Reactions, Watchdog
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class World:
             self.attackers = Attackers(adversaries.attack, adversaries.byzantine, self._attack_stream)
         self.step_tables.attackers = self.attackers
         self.reactions = Reactions(setting.limits, task.ids)
-        self.effort = Effort(setting.limits, task.ids, lambda: self.events)
+        self.watchdog = Watchdog(setting.limits, task.ids, lambda: self.events)
         self.agents = Agents(graph.agents, self._come)
         parts = graph, self.layout, self.network, self.ledger, self.agents
         self.transport = Transport(*parts, forms=forms_or_none(setting.network, self.clock), now=lambda: self.now)
@@ -215,9 +215,9 @@ class World:
 
     @property
     def events(self) -> int:
-        """Wake-ups, copies of messages and timers so far; see `hushnet.simulator.world.effort`."""
+        """Wake-ups, copies of messages and timers so far; see `hushnet.simulator.world.watchdog`."""
         counts = self.transport.tables.counts
-        return self.effort.wakes + int(counts[tallies.WAKES] + counts[tallies.SENT])
+        return self.watchdog.wakes + int(counts[tallies.WAKES] + counts[tallies.SENT])
 
     @property
     def counted(self) -> dict[str, int]:
@@ -317,7 +317,7 @@ class World:
         return me
 
     def _made(self, phase: Phase, agent: Agent, me: Peer, *given: Any) -> Peer:
-        self.effort.interrupter.step(self.protocol.steps.make, phase, me, *given)
+        self.watchdog.interrupter.step(self.protocol.steps.make, phase, me, *given)
         if self.attackers is not None and not self.honest[agent.index]:
             me.give_out_([self._attacked(self.attackers, me, sent) for sent in me.sent_], silent=me.silent_)
         if self.watch is not None:  # before anything of it leaves
@@ -349,7 +349,7 @@ class World:
         degree = slots.stop - slots.start
         me = self._begin("request", agent)
         uniform = self.setting.draws.uniform(Purpose.PARTNER, number, 0, agent.tick)
-        partner = self.effort.interrupter.step(self.protocol.partner, me, uniform)
+        partner = self.watchdog.interrupter.step(self.protocol.partner, me, uniform)
         if not 0 <= partner < degree:
             raise ValueError(
                 f"partner of agent {agent.index} must be the rank of one of its {degree} neighbours, got {partner}"
@@ -387,12 +387,12 @@ class World:
         """
         self.started[agents] = True
         start.put(self.state, agents)
-        self.effort.look(self.now)
+        self.watchdog.poll(self.now)
         for block in start.told.values():
             self.transport.remember_starts(agents, self.state.agent[block].rows)
             if self.setting.network.start == "known":
                 self.transport.exchange_starts(agents)
-            self.effort.look(self.now)
+            self.watchdog.poll(self.now)
 
     def starts_together(self, start: PublicStart) -> bool:
         """True if a start sends one vector of the same width from every agent, which the tables keep."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from hushnet.simulator.experiment import Experiment, RunOutcome, hire, perform, stacks
+from hushnet.simulator.experiment import Experiment, RunOutcome, perform, stacks, start_workers
 from hushnet.simulator.language.loading import load
 
 from .sweep import processor
@@ -101,7 +101,7 @@ def measured(study: Study, jobs: int = 1) -> tuple[float, list[tuple[str, RunOut
     outcomes: list[tuple[str, RunOutcome]] = []
     with tempfile.TemporaryDirectory() as folder:
         began = processor()
-        with hire(jobs) as workers:
+        with start_workers(jobs) as workers:
             experiment = Experiment(load(study.scenario), Path(folder) / "study")
             failures = perform(
                 experiment, workers=workers, on_run=lambda run, outcome: outcomes.append((run.protocol, outcome))

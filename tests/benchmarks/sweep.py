@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hushnet.simulator.analysis.results import load_all
-from hushnet.simulator.experiment import Experiment, RunOutcome, hire, perform
+from hushnet.simulator.experiment import Experiment, RunOutcome, perform, start_workers
 from hushnet.simulator.language.loading import load
 
 POINTS, PROTOCOLS = 10, 4
@@ -54,7 +54,7 @@ def measure(experiment: Experiment, jobs: int) -> None:
     """Run it all and print what it took."""
     answers: list[RunOutcome] = []
     began = time.perf_counter()
-    with hire(jobs) as workers:
+    with start_workers(jobs) as workers:
         failures = perform(experiment, workers=workers, on_run=lambda _, answer: answers.append(answer))
     seconds, everything = time.perf_counter() - began, processor()
     assert not failures

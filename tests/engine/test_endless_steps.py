@@ -19,8 +19,8 @@ from hushnet.simulator.contract.verdict import judged
 from hushnet.simulator.engine.selection import EventEngine
 from hushnet.simulator.network.setting import Limits
 from hushnet.simulator.recording.recorder import Recorder
-from hushnet.simulator.world import effort as overdue
-from hushnet.simulator.world.effort import Effort, Interrupter, Overdue
+from hushnet.simulator.world import watchdog as overdue
+from hushnet.simulator.world.watchdog import Interrupter, Overdue, Watchdog
 from hushnet.simulator.world.world import World
 
 from .driving import build_world, drive
@@ -191,17 +191,17 @@ def test_another_thread_makes_a_run_as_well():
 def test_time_that_is_put_aside_does_not_count(monkeypatch):
     """A run would otherwise reach its limit only where nothing is compiled yet."""
     monkeypatch.setattr(overdue, "GRACE", 0.0)
-    effort = Effort(Limits(seconds=0.05), [0], lambda: 0)
-    with effort.interrupter:
-        with effort.aside():
+    watchdog = Watchdog(Limits(seconds=0.05), [0], lambda: 0)
+    with watchdog.interrupter:
+        with watchdog.aside():
             end = time.thread_time() + 0.2
             while time.thread_time() < end:
                 pass
-        effort.look(0.0)
+        watchdog.poll(0.0)
         with pytest.raises(Overdue):
-            effort.interrupter.step(endless)
+            watchdog.interrupter.step(endless)
     with pytest.raises(LimitReached):
-        effort.look(0.0)
+        watchdog.poll(0.0)
 
 
 class Compiling(Brooding):

@@ -14,7 +14,7 @@ from hushnet.simulator.network.clocks import Clock, Poisson
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.setting import Limits, Stop
 from hushnet.simulator.recording.recorder import Recorder
-from hushnet.simulator.world import effort
+from hushnet.simulator.world import watchdog
 
 from .driving import build_world, drive
 
@@ -82,8 +82,8 @@ def test_processor_time_ends_a_run_that_would_go_on_for_ever(engine, name, monke
 @pytest.mark.parametrize("name", ["coordinate_descent", "collaborative_admm"])
 def test_a_process_that_holds_too_much_ends_its_run(engine, name, monkeypatch):
     held = iter([2**30] * 3 + [2**31 + 2] * 10**6)
-    monkeypatch.setattr(effort, "used_memory", lambda: next(held))
-    monkeypatch.setattr(effort, "INTERVAL", 0.0)
+    monkeypatch.setattr(watchdog, "used_memory", lambda: next(held))
+    monkeypatch.setattr(watchdog, "INTERVAL", 0.0)
     found = stopped(world_of(engine, name, Limits(memory=2**30 + 1), stop=Stop(time=2.0**22)))
     assert found[1:3] == ("memory", 2**30 + 1)
     assert "took 1.0 GiB of memory beyond the 1.0 GiB that its process held before" in found[0]
@@ -91,16 +91,16 @@ def test_a_process_that_holds_too_much_ends_its_run(engine, name, monkeypatch):
 
 
 def test_what_an_earlier_run_left_behind_is_not_the_next_ones(monkeypatch):
-    monkeypatch.setattr(effort, "used_memory", lambda: 2**40)
-    monkeypatch.setattr(effort, "INTERVAL", 0.0)
+    monkeypatch.setattr(watchdog, "used_memory", lambda: 2**40)
+    monkeypatch.setattr(watchdog, "INTERVAL", 0.0)
     world = world_of("event", "coordinate_descent", Limits(memory=2**20), stop=Stop(time=5.0))
     drive(world)
     assert world.ended
 
 
 def test_a_process_that_is_full_before_a_run_is_no_reason_to_call_the_run_limited(monkeypatch):
-    monkeypatch.setattr(effort, "used_memory", lambda: 2**60)
-    monkeypatch.setattr(effort, "total_memory", lambda: 2**30)
+    monkeypatch.setattr(watchdog, "used_memory", lambda: 2**60)
+    monkeypatch.setattr(watchdog, "total_memory", lambda: 2**30)
     world = world_of("event", "coordinate_descent", Limits(), stop=Stop(time=5.0))
     with pytest.raises(OutOfResources, match=r"already held .* GiB of memory before the run"):
         drive(world)

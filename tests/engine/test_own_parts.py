@@ -185,7 +185,7 @@ def stumble(me, half):
 
 
 class Steps(Latency):
-    """One of two delays; without a law."""
+    """One of two delays; without a distribution."""
 
     kind: Literal["steps"] = "steps"
 
@@ -198,19 +198,19 @@ class Steps(Latency):
 
 
 class NoLaw(Steps):
-    """Its law is an attribute that says that there is none."""
+    """Its distribution is an attribute that says that there is none."""
 
-    law: ClassVar[None] = None
+    distribution: ClassVar[None] = None
 
 
 class OddLaw(Steps):
-    """Its law has a code that compiled code does not know."""
+    """Its distribution has a code that compiled code does not know."""
 
-    law: ClassVar = (77, 1.0, 1.0)
+    distribution: ClassVar = (77, 1.0, 1.0)
 
 
 class Doubled(Exponential):
-    """Inherits a law that is not its own any more."""
+    """Inherits a distribution that is not its own any more."""
 
     def delays(self, uniforms):
         return 2 * super().delays(uniforms)

@@ -12,7 +12,7 @@ from hushnet.protocols.base import Layout, MessageKind, Protocol, PublicStart
 from hushnet.protocols.catalog import names, resolve
 from hushnet.simulator.contract.bench import protocol_parameters
 from hushnet.simulator.network.setting import NetworkParameters, Stop
-from hushnet.simulator.tables.run import EVENTS_BEFORE_LOOK
+from hushnet.simulator.tables.run import EVENTS_BEFORE_POLL
 from hushnet.simulator.tables.tallies import BARRIER
 from hushnet.simulator.world.world import World
 
@@ -22,7 +22,7 @@ from .driving import drive, fast_world
 NOISE = {"mechanism": "gaussian", "sensitivity": "clip", "clip": 1.0}
 BUDGET = {"budget": {"epsilon": 5.0, "delta": 1e-5}, "updates": 4}
 LATE_ONES = Always.model_validate({"kind": "always", "joins": {"share": 0.4, "between": [1.0, 9.0]}})
-TIMED = {"constants": EVENTS_BEFORE_LOOK, "counts": BARRIER}
+TIMED = {"constants": EVENTS_BEFORE_POLL, "counts": BARRIER}
 """What depends on when a window looked at its processor time."""
 CASES_OF_STARTS = [
     (CoordinateDescent, {"mu": 0.5}),

@@ -15,9 +15,9 @@ from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.analysis.summary import print_summary
 from hushnet.simulator.contract import verdict as verdicts
 from hushnet.simulator.experiment import Experiment
-from hushnet.simulator.experiment.hiring import InProcess
 from hushnet.simulator.experiment.plan import plan
 from hushnet.simulator.experiment.proofs import prove
+from hushnet.simulator.experiment.worker_pool import InProcess
 from hushnet.simulator.language.loading import load
 from rich.console import Console
 

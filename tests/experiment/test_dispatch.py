@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hushnet.agents.errors import OutOfResources, RunFailure
-from hushnet.simulator.experiment import Experiment, dispatch, hire, perform, remote
+from hushnet.simulator.experiment import Experiment, dispatch, perform, remote, start_workers
 from hushnet.simulator.experiment.plan import plan
 from hushnet.simulator.experiment.processes import OwnProcesses
 from hushnet.simulator.experiment.remote import WorkerContext, context_of, pack, work
@@ -102,7 +102,7 @@ def test_more_processes_than_fit_into_memory_are_refused_with_the_numbers(experi
     needed = memory.expected_bytes(experiment.loaded.scenario, resolve=experiment.loaded.code.protocol)
     monkeypatch.setattr(memory, "available_memory", lambda: 4 * needed)
     with pytest.raises(OutOfResources, match=r"of memory in 12 processes, and .* use fewer --jobs,"):
-        perform(experiment, workers=hire(16))
+        perform(experiment, workers=start_workers(16))
 
 
 DYING = """\

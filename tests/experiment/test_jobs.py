@@ -14,7 +14,7 @@ from distributed import LocalCluster, Security
 from hushnet.agents.errors import InputError, RunFailure
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
-from hushnet.simulator.experiment import Experiment, Workers, hire, perform
+from hushnet.simulator.experiment import Experiment, Workers, perform, start_workers
 from hushnet.simulator.language.loading import load
 
 from .sweep import content, strays, write
@@ -23,7 +23,7 @@ from .sweep import content, strays, write
 @pytest.fixture(scope="module")
 def workers():
     """Two processes for all tests of this file."""
-    with hire(2) as hired:
+    with start_workers(2) as hired:
         yield hired
 
 
@@ -63,7 +63,7 @@ def test_a_cluster_that_exists_leaves_the_same_bytes(tmp_path, scheme):
         security=security if scheme == "tls" else None,
     ) as cluster:
         assert cluster.scheduler_address.startswith(f"{scheme}://")
-        with dask.config.set(files), hire(scheduler=cluster.scheduler_address) as existing:
+        with dask.config.set(files), start_workers(scheduler=cluster.scheduler_address) as existing:
             check_same_bytes(tmp_path, existing)
 
 

@@ -14,7 +14,7 @@ from hushnet.simulator.cli import main
 from hushnet.simulator.console.log import FILE
 from hushnet.simulator.console.progress import perform_visibly
 from hushnet.simulator.console.status import status
-from hushnet.simulator.experiment import Experiment, InProcess, RunOutcome, hire, hiring
+from hushnet.simulator.experiment import Experiment, InProcess, RunOutcome, start_workers, worker_pool
 from hushnet.simulator.experiment.plan import plan
 from hushnet.simulator.experiment.processes import OwnProcesses
 from hushnet.simulator.experiment.tuning import trial_experiment
@@ -136,13 +136,13 @@ def test_processes_are_started_where_work_takes_longer(tmp_path, monkeypatch, ma
 
     monkeypatch.setattr(OwnProcesses, "work", work)
     monkeypatch.setattr(InProcess, "work", lambda *a, **k: iter([(0, RunOutcome("id", "complete", seconds=1.0))]))
-    monkeypatch.setattr(hiring, "MANY", many)
-    monkeypatch.setattr(hiring, "WORTH", worth)
-    monkeypatch.setattr(hiring, "processes_of", lambda _: processors)
+    monkeypatch.setattr(worker_pool, "MANY", many)
+    monkeypatch.setattr(worker_pool, "WORTH", worth)
+    monkeypatch.setattr(worker_pool, "processes_of", lambda _: processors)
     monkeypatch.setattr(Experiment, "processes_that_fit", lambda *_: fit)
     experiment = Experiment(load({**TUNED, "tune": None, "seeds": 4}), tmp_path / "out")
     queue = plan(experiment, list(experiment.runs()))
-    with hire("auto") as workers:
+    with start_workers("auto") as workers:
         assert sorted(rank for rank, _ in workers.work(experiment, queue)) == list(range(len(queue)))
         assert workers.processes() == 1 or hired
     assert met == hired

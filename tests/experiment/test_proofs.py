@@ -103,7 +103,7 @@ def replayed(monkeypatch):
         found.append((run.point.values, run.seed))
         return judge(experiment, run)
 
-    monkeypatch.setattr("hushnet.simulator.experiment.hiring.judge", noted)
+    monkeypatch.setattr("hushnet.simulator.experiment.worker_pool.judge", noted)
     return found
 
 

@@ -12,7 +12,7 @@ from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParame
 from hushnet.protocols.noise import GradientNoise
 from hushnet.protocols.privacy.budget import Privacy
 from hushnet.protocols.steps import average, batched, local_gradient, perturbed
-from hushnet.simulator.experiment import Experiment, hiring, perform
+from hushnet.simulator.experiment import Experiment, perform, worker_pool
 from hushnet.simulator.experiment.processes import OwnProcesses
 from hushnet.simulator.language.loading import load
 
@@ -65,13 +65,13 @@ def kept(folder):
 @pytest.fixture
 def stacks(monkeypatch):
     """How many runs were made side by side each time in this process; never any if asked for."""
-    made, usual = [], hiring.run_stack
+    made, usual = [], worker_pool.run_stack
 
     def noted(experiment, stack, on_sample):
         made.append(len(stack))
         return usual(experiment, stack, on_sample)
 
-    monkeypatch.setattr(hiring, "run_stack", noted)
+    monkeypatch.setattr(worker_pool, "run_stack", noted)
     return made
 
 
@@ -83,7 +83,7 @@ def one_by_one(experiment, queue):
 def alone(tmp_path_factory):
     """The runs, each made by itself."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hiring, "in_stacks", one_by_one)
+        patch.setattr(worker_pool, "in_stacks", one_by_one)
         return performed(tmp_path_factory.mktemp("alone"))
 
 
@@ -218,5 +218,5 @@ def test_own_protocols_are_made_side_by_side_where_batches_were_seen_to_change_n
     scenario = {**SCENARIO, "protocols": {"own": {"kind": "Own", "privacy": privacy}}}
     found = performed(tmp_path / "together", scenario=scenario, Own=kind)
     assert set(stacks) == made
-    monkeypatch.setattr(hiring, "in_stacks", one_by_one)
+    monkeypatch.setattr(worker_pool, "in_stacks", one_by_one)
     assert performed(tmp_path / "alone", scenario=scenario, Own=kind) == found

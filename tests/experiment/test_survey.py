@@ -9,7 +9,7 @@ from hushnet.simulator.cli import main
 from hushnet.simulator.experiment import Experiment
 from hushnet.simulator.experiment import plan as planning
 from hushnet.simulator.experiment.plan import plan
-from hushnet.simulator.experiment.survey import survey
+from hushnet.simulator.experiment.preflight import preflight
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.network.network import Network
 
@@ -71,7 +71,7 @@ def counts(monkeypatch):
 def surveyed(**fields):
     protocols = {"p": {"kind": "perturbed_admm", "noise": {"alpha": 3.0}}, "q": {"kind": "local"}}
     experiment = Experiment(load({**BASE, "protocols": protocols, **fields}))
-    survey(experiment, plan(experiment, experiment.runs()))
+    preflight(experiment, plan(experiment, experiment.runs()))
     return experiment
 
 

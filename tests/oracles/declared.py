@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hushnet.protocols.steps.kernels import NO_LAW, rank_of
+from hushnet.protocols.steps.kernels import NO_WEIGHTS, rank_of
 from numpy.typing import NDArray
 
 from .engine import build
@@ -160,7 +160,7 @@ class DeclaredTrade(Trade):
 
     def partner(self, view: Any) -> int:
         """See `Protocol.partner`."""
-        law = view.weights if self.options["weighted"] else NO_LAW
+        law = view.weights if self.options["weighted"] else NO_WEIGHTS
         return int(rank_of(view.partner_luck(), len(view.neighbours), np.ascontiguousarray(law)))
 
     def asks(self, view: Any, partner: int) -> Array:

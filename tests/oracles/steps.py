@@ -14,7 +14,7 @@ from hushnet.protocols.base import Layout, MessageKind, Protocol, Traits
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.protocols.steps import batched, perturbed
 from hushnet.protocols.steps.declarations import Every, StepNoise
-from hushnet.protocols.steps.kernels import NO_LAW
+from hushnet.protocols.steps.kernels import NO_WEIGHTS
 from hushnet.protocols.steps.step_names import Constants
 from hushnet.simulator.engine.selection import BatchedEngine, Engine, run_exactly
 from hushnet.simulator.language.message_window import MessageWindow
@@ -309,8 +309,8 @@ def _trading(base: Any, inner: DeclaredTrade, form: Form) -> type[Protocol]:
             graph = self.problem.graph
             return Constants(edge={"rank": np.arange(len(graph.heads)) - graph.offsets[graph.tails]})
 
-        def partner_law(self) -> Array:
-            return self.problem.graph.weights if inner.options["weighted"] else NO_LAW
+        def partner_weights(self) -> Array:
+            return self.problem.graph.weights if inner.options["weighted"] else NO_WEIGHTS
 
     if form == "batches":
         ranks = lambda me: me.here.rank.astype(np.int64)  # noqa: E731

@@ -108,7 +108,7 @@ def test_noise_with_a_mistake_is_refused(name, mechanism):
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_noise_of_planned_steps_with_a_mistake_is_refused_by_what_they_are_one_by_one(mechanism):
-    with planted(lambda plant: planned_noise(plant, lambda _law, scales: scales / 2)):
+    with planted(lambda plant: planned_noise(plant, lambda _mechanism, scales: scales / 2)):
         verdict = verdict_of(Texts, fields_of(mechanism), engine="auto")
     assert verdict.status == "failed"
     assert "steps that are planned differ from steps one by one in model" in verdict.details

@@ -15,6 +15,7 @@ from hushnet.agents.optimisation.solvers import minimise_local
 from hushnet.agents.optimisation.splitting import minimise_rows
 from hushnet.agents.tables import Shard
 from hushnet.protocols.steps import (
+    accumulate,
     add_scaled,
     average,
     batched,
@@ -44,7 +45,6 @@ from hushnet.protocols.steps import (
     slopes,
     solved_by,
     sum_of_rows,
-    take_in,
     trimmed_mean,
     uniform,
     weighted_sum,
@@ -314,7 +314,7 @@ WRONG = {
     "sum_of_rows": lambda me, p, rows: sum_of_rows(me, np.ones(rows), np.array([rows])),
     "rows_minimised": lambda me, p, rows: rows_minimised(me, 1.0, np.ones(1)),
     "add_scaled": lambda me, p, rows: add_scaled(me.model, 0.5, np.ones(p - 1)),
-    "take_in": lambda me, p, rows: take_in(me.model, np.ones(p), np.ones(1)),
+    "accumulate": lambda me, p, rows: accumulate(me.model, np.ones(p), np.ones(1)),
 }
 TOGETHER = {
     "local_gradient": lambda me: local_gradient(me, np.ones(4)),

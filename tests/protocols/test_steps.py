@@ -10,7 +10,7 @@ import pytest
 import scipy.special
 from hushnet.agents.errors import InputError, StepFailure
 from hushnet.protocols.base import Constants, Layout, MessageKind, Traits
-from hushnet.protocols.steps import Every, add_scaled, average, heard_of, local_gradient, take_in
+from hushnet.protocols.steps import Every, accumulate, add_scaled, average, heard_of, local_gradient
 from hushnet.simulator.contract.bench import protocol_parameters, run_small
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 from hushnet.simulator.network.network import NetworkParameters
@@ -41,7 +41,7 @@ class Totals(Mine):
     @staticmethod
     def step(me):
         for rank in range(me.degree):
-            take_in(me.model, heard_of(me, rank), me.gap[rank])
+            accumulate(me.model, heard_of(me, rank), me.gap[rank])
             me.met += np.abs(me.gap[rank] - heard_of(me, rank)).sum()
         add_scaled(me.model, 1.0, me.target)
         me.message = 0.1 * me.model
@@ -148,7 +148,7 @@ def variant(folder, text):
     path = Path(folder) / "mine.py"
     source = "def step(me):\n" + "".join(f"    {line}\n" for line in text.splitlines())
     path.write_text(source)
-    made: dict = {"np": np, "add_scaled": add_scaled, "take_in": take_in, "average": average, "__name__": "mine"}
+    made: dict = {"np": np, "add_scaled": add_scaled, "accumulate": accumulate, "average": average, "__name__": "mine"}
     exec(compile(source, str(path), "exec"), made)
     return type("Variant", (Mine,), {"step": staticmethod(made["step"])})
 

@@ -14,7 +14,7 @@ from hushnet.agents.errors import InputError
 from hushnet.agents.tasks.datasets import DATASETS
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
-from hushnet.simulator.experiment import hire, perform
+from hushnet.simulator.experiment import perform, start_workers
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.reproduction import reproduce as module
 from hushnet.simulator.reproduction.findings import judged
@@ -345,14 +345,14 @@ def test_two_processes_that_are_hired_once_run_all_figures_and_write_the_same_pa
     papers, hired, used = [tiny_paper(tiny_figure(), other)], [], []
 
     def hiring(jobs):
-        hired.append((jobs, hire(jobs)))
+        hired.append((jobs, start_workers(jobs)))
         return hired[-1][1]
 
     def performing(experiment, *, workers, on_run):
         used.append(workers)
         return perform(experiment, workers=workers, on_run=on_run)
 
-    monkeypatch.setattr(module, "hire", hiring)
+    monkeypatch.setattr(module, "start_workers", hiring)
     monkeypatch.setattr(module, "perform", performing)
     pages = []
     for jobs in (1, 2):

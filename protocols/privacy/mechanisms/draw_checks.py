@@ -24,7 +24,7 @@ LEAST_VECTORS, MOST_NUMBERS = 1000, 2_000_000
 CALLS = 3000
 """Vectors that are drawn one by one, as steps draw them."""
 TAIL = 50_000_000
-"""Numbers whose largest and smallest are held against their law: values that are cut at 5 standard deviations."""
+"""Numbers whose largest and smallest are compared with their distribution: values cut at 5 standard deviations."""
 VECTORS = 40_000
 DEVIATIONS = 6.2
 """Standard errors that a mean exceeds with a probability of `FALSE_ALARM`, both ways."""
@@ -92,11 +92,11 @@ def check_noise(mechanism: Noise, scale: float, dimension: int) -> None:
         repeats = int(np.count_nonzero(values[1:] == values[:-1]))
         require(repeats <= REPEATS, f"draws {where} repeat: {repeats} of {noise.size} numbers occur before")
     if independent:
-        law = _Law(mechanism, scale)
+        distribution = _Distribution(mechanism, scale)
         for noise in (together, apart):
-            below = law.below(noise)
+            below = distribution.below(noise)
             _check_coordinates(below, ROUGHNESS / 5, where, pooled=True)
-            law.check_ends(float(noise.min()), float(noise.max()), noise.size, where)
+            distribution.check_ends(float(noise.min()), float(noise.max()), noise.size, where)
             _check_apart(below, where)
         return
     _check_shifts(mechanism, scale, together[: min(VECTORS, max(SHIFTED // dimension, LEAST_VECTORS // 2))], where)
@@ -108,7 +108,7 @@ def check_noise(mechanism: Noise, scale: float, dimension: int) -> None:
 
 
 def check_tails(mechanism: Noise, scale: float = 1.0) -> None:
-    """The largest and the smallest of very many draws on the line are as their law says.
+    """The largest and the smallest of very many draws on the line are as their distribution says.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def check_tails(mechanism: Noise, scale: float = 1.0) -> None:
     for _ in range(TAIL // NUMBERS):
         noise = mechanism.draw((NUMBERS, 1), scale, rng=rng)
         low, high = min(low, float(noise.min())), max(high, float(noise.max()))
-    _Law(mechanism, scale).check_ends(low, high, TAIL, f"at scale {scale:.6g}")
+    _Distribution(mechanism, scale).check_ends(low, high, TAIL, f"at scale {scale:.6g}")
 
 
 def _check_density(mechanism: Noise, scale: float, dimension: int, where: str) -> bool:
@@ -153,7 +153,7 @@ def density(mechanism: Noise, points: Array, scale: float) -> Array:
         return np.exp(mechanism.log_density(points[:, None], scale))
 
 
-class _Law:
+class _Distribution:
     """The distribution function of noise on the line, integrated from its density."""
 
     def __init__(self, mechanism: Noise, scale: float) -> None:

@@ -26,7 +26,7 @@ from ...rules import lazy
 from ...rules.lazy import EVER
 from ...tables import tallies
 from ...tables.effects import AVAILABILITY, WAKE
-from ...tables.run import EVENTS_BEFORE_LOOK, RECORD_EVERY
+from ...tables.run import EVENTS_BEFORE_POLL, RECORD_EVERY
 from ...world.step_form import StepForm
 from ...world.stop_condition import TIME_UP
 from ...world.world import World
@@ -134,7 +134,7 @@ class BatchedDriver(Driver):
     def changes_of(self, timelines: Sequence[Timeline]) -> Changes:
         """Return the changes of availability of these timelines, drawn by compiled code where that is possible."""
         world, setting = self.world, self.world.setting
-        look = lambda: world.effort.look(self.world.now)  # noqa: E731
+        look = lambda: world.watchdog.poll(self.world.now)  # noqa: E731
         return changes_of(setting.availability, setting.draws, world.numbers, timelines, look)
 
     @override
@@ -201,14 +201,14 @@ class BatchedDriver(Driver):
         """Run the compiled events strictly before a time, and the first one anyway if forced; how to go on."""
 
     @abstractmethod
-    def make_room(self) -> None:
+    def grow(self) -> None:
         """See to it that whatever the next event brings about fits in."""
 
     def handle(self, why: int, index: int) -> Pause:
         """Do what a window stopped for."""
         run = self.transport.tables
         if why == windows.FULL:
-            self.make_room()
+            self.grow()
         elif why == windows.COUNTED:
             agent = self.world.agents[index]
             agent.tick, agent.updates = int(run.agents.ticks[index]), int(run.agents.updates[index])
@@ -273,9 +273,9 @@ class BatchedDriver(Driver):
 
     def look(self) -> None:
         """Look at the run's limits where a window has stopped before a wake-up or timer, and let it go on."""
-        run, effort = self.transport.tables, self.world.effort
+        run, watchdog = self.transport.tables, self.world.watchdog
         run.counts[tallies.BARRIER] = run.counts[tallies.ORDER]  # the step before is over
-        run.constants[EVENTS_BEFORE_LOOK] = effort.admit(self.world.events, self.world.now)
+        run.constants[EVENTS_BEFORE_POLL] = watchdog.admit(self.world.events, self.world.now)
 
     def stopped_at(self, now: float) -> None:
         """Note the time at which a window has stopped to let something happen."""
@@ -327,12 +327,12 @@ class WakeWindows(BatchedDriver):
         """Run the compiled function with `_call`; why it stopped, at which agent and when."""
 
     @override
-    def make_room(self) -> None:
+    def grow(self) -> None:
         """See to it that whatever the next event brings about fits in."""
         self.make_if_full()
         most = int(self.world.setting.graph.degrees.max(initial=0))
-        self.transport.make_room(len(self.rows) + 1, most * max(1, len(self.ports)))
-        self.transport.notes.make_room(most * max(1, len(self.ports)) + 1)
+        self.transport.grow(len(self.rows) + 1, most * max(1, len(self.ports)))
+        self.transport.notes.grow(most * max(1, len(self.ports)) + 1)
 
 
 @final
@@ -362,7 +362,7 @@ class Broadcasts(WakeWindows):
     def _look_ahead(self, top: float, limit: float) -> None:
         """Know availability some way beyond the next wake-up, and forget what lies behind."""
         assert self.presence is not None
-        self.transport.notes.make_room(0)
+        self.transport.notes.grow(0)
         run = self.presence.draw(top, self.transport.tables)
         settled = min(top, limit)
         unfinished = run.counts[tallies.UNFINISHED]
@@ -371,7 +371,7 @@ class Broadcasts(WakeWindows):
 
     @override
     def deliver_pending(self, now: float, barrier: int) -> None:
-        self.transport.notes.make_room(0)
+        self.transport.notes.grow(0)
         lazy.deliver_all_pending(self.transport.tables, now, barrier)
 
 
@@ -407,10 +407,10 @@ class LazyRounds(WakeWindows):
         return windows.run_window(self.transport.tables, self.rounds, limit, forced, self.header, *self._call)
 
     @override
-    def make_room(self) -> None:
+    def grow(self) -> None:
         """Make room, and forget what silent agents were sent."""
         count_arrivals(self.transport.tables, float(self.transport.tables.wakes.time[0]), -1)
-        super().make_room()
+        super().grow()
 
     @override
     def deliver_pending(self, now: float, barrier: int) -> None:

@@ -108,7 +108,7 @@ class DrawnChanges(Changes):
         self.up, self.gone = np.ones(len(numbers), dtype=bool), np.zeros(len(numbers), dtype=bool)
         self.known_until = 0.0 if agents else math.inf
         self._key = np.array(draws.key, dtype=np.uint64)
-        self._law, self._numbers = form, numbers
+        self._absences, self._numbers = form, numbers
         self._heap, self._counts = zeros(agents, DUE), np.zeros(2, dtype=np.int64)  # changes to come, and asked for
         if agents:
             begin_changes(form, self._key, numbers, self._heap, self._counts, self.up)
@@ -117,7 +117,7 @@ class DrawnChanges(Changes):
 
     def _next(self, until: float) -> FoundChanges:
         found = FoundChanges(np.empty(OFTEN), np.empty(OFTEN, dtype=np.int64), np.empty(OFTEN, dtype=np.int64))
-        count = draw_changes(self._law, self._key, self._numbers, self._heap, self._counts, until, *found)
+        count = draw_changes(self._absences, self._key, self._numbers, self._heap, self._counts, until, *found)
         return found if count == OFTEN else found.first(count)
 
     def _upcoming(self) -> float:

@@ -1,6 +1,6 @@
 """Compiled windows of events: arrivals, timers, absences and wake-ups, in SimPy's own order.
 
-The agenda of a window has what rules asked for, ordered by time, priority and the order in which it was asked for. A
+The queue of a window has what rules asked for, ordered by time, priority and the order in which it was asked for. A
 window takes the next event off it and calls the rule of its kind: for rounds (`hushnet.simulator.rules.rounds`) and for
 pairwise exchange (`hushnet.simulator.rules.sessions`), whose halves are planned.
 """
@@ -96,10 +96,10 @@ from .windows import (
 )
 
 ON_HEAP, NUMBER, PLACES = range(3)
-"""Places in `Agenda.size`: events on the heap, and events so far."""
+"""Places in `EventQueue.size`: events on the heap, and events so far."""
 
 
-class Agenda(NamedTuple):
+class EventQueue(NamedTuple):
     """Event queue of a window: a heap of events, ordered by time, priority and number.
 
     Attributes
@@ -113,46 +113,46 @@ class Agenda(NamedTuple):
     size: Any
 
 
-def empty_agenda() -> Agenda:
+def empty_queue() -> EventQueue:
     """Nothing, and no room for anything."""
-    return Agenda(zeros(0, DUE), np.zeros(PLACES, dtype=np.int64))
+    return EventQueue(zeros(0, DUE), np.zeros(PLACES, dtype=np.int64))
 
 
-def with_room(agenda: Agenda, events: int) -> Agenda:
-    """The agenda, with room for so many more events."""
-    if room_left(agenda) >= events:
-        return agenda
-    return agenda._replace(heap=extended(agenda.heap, len(agenda.heap) + events))
+def with_capacity(queue: EventQueue, events: int) -> EventQueue:
+    """The queue, with room for so many more events."""
+    if capacity_left(queue) >= events:
+        return queue
+    return queue._replace(heap=extended(queue.heap, len(queue.heap) + events))
 
 
 @rule
-def room_left(agenda: Agenda):
+def capacity_left(queue: EventQueue):
     """Number of events that still fit into the queue."""
-    return len(agenda.heap) - agenda.size[ON_HEAP]
+    return len(queue.heap) - queue.size[ON_HEAP]
 
 
 @rule
-def add(agenda: Agenda, time: float, priority: int, what: int, subject: int, serial: int):
+def add(queue: EventQueue, time: float, priority: int, what: int, subject: int, serial: int):
     """Add an event; there must be room for it."""
-    agenda.size[NUMBER] += 1
-    key = (priority << 40) | agenda.size[NUMBER]
-    push(agenda.heap, agenda.size, ON_HEAP, time, key, (serial << 33) | (subject << 3) | what)
+    queue.size[NUMBER] += 1
+    key = (priority << 40) | queue.size[NUMBER]
+    push(queue.heap, queue.size, ON_HEAP, time, key, (serial << 33) | (subject << 3) | what)
 
 
 @rule
-def take_effects(tables: RoundTables | SessionTables, agenda: Agenda):
-    """Put what rules asked for on the agenda; there must be room for it."""
+def take_effects(tables: RoundTables | SessionTables, queue: EventQueue):
+    """Put what rules asked for in the queue; there must be room for it."""
     for k in range(tables.counts[EFFECTS]):
         effect = tables.effects[k]
-        add(agenda, tables.due[k], effect[PRIORITY], effect[WHAT], effect[SUBJECT], effect[SERIAL])
+        add(queue, tables.due[k], effect[PRIORITY], effect[WHAT], effect[SUBJECT], effect[SERIAL])
     tables.counts[EFFECTS] = 0
 
 
 @compiled(_nrt=False)
-def add_changes(agenda: Agenda, times: Any, whats: Any, agents: Any):  # pragma: no cover - compiled
+def add_changes(queue: EventQueue, times: Any, whats: Any, agents: Any):  # pragma: no cover - compiled
     """Add changes of availability, which are in order; there must be room for them."""
     for k in range(len(times)):
-        add(agenda, times[k], AVAILABILITY, whats[k], agents[k], 0)
+        add(queue, times[k], AVAILABILITY, whats[k], agents[k], 0)
 
 
 @rule
@@ -162,20 +162,20 @@ def subject_of(load: int):
 
 
 @compiled(_nrt=False)
-def keep_events(agenda: Agenda, kept: Any):  # pragma: no cover - compiled
+def keep_events(queue: EventQueue, kept: Any):  # pragma: no cover - compiled
     """Drop events, by their (H,) places on the heap, that are not kept."""
-    heap, size = agenda.heap, agenda.size[ON_HEAP]
-    agenda.size[ON_HEAP] = 0
+    heap, size = queue.heap, queue.size[ON_HEAP]
+    queue.size[ON_HEAP] = 0
     for k in range(size):  # what is put back never goes beyond the next one to be read
         if kept[k]:
-            push(heap, agenda.size, ON_HEAP, heap.time[k], heap.rank[k], heap.load[k])
+            push(heap, queue.size, ON_HEAP, heap.time[k], heap.rank[k], heap.load[k])
 
 
-def first(agenda: Agenda) -> tuple[float, int] | None:
+def first(queue: EventQueue) -> tuple[float, int] | None:
     """Time and priority of the next event; None if there is none."""
-    if agenda.size[ON_HEAP] == 0:
+    if queue.size[ON_HEAP] == 0:
         return None
-    return float(agenda.heap.time[0]), int(agenda.heap.rank[0]) >> 40
+    return float(queue.heap.time[0]), int(queue.heap.rank[0]) >> 40
 
 
 STALL, SENT_ENOUGH, WORN_OUT = range(100, 103)
@@ -184,17 +184,17 @@ repeated more often than there are draws for it."""
 
 
 @part(_nrt=False)
-def has_room(
-    run: RunTables, tables: RoundTables, agenda: Agenda, plan: StepPlan, room: Any, most: int
+def has_capacity(
+    run: RunTables, tables: RoundTables, queue: EventQueue, plan: StepPlan, capacity: Any, most: int
 ):  # pragma: no cover - compiled
     """True if there is room for everything that the next event brings about."""
     return (
         run.counts[FREE_ROWS] > most
-        and fits(plan, room + most)
-        and tables.counts[FREE_RECORDS] >= room
-        and tables.counts[FREE_COPIES] >= room
-        and room_left(agenda) >= room
-        and (run.counts[OBSERVED] == 0 or len(run.notes) - run.counts[NOTES] >= room)
+        and fits(plan, capacity + most)
+        and tables.counts[FREE_RECORDS] >= capacity
+        and tables.counts[FREE_COPIES] >= capacity
+        and capacity_left(queue) >= capacity
+        and (run.counts[OBSERVED] == 0 or len(run.notes) - run.counts[NOTES] >= capacity)
     )
 
 
@@ -226,10 +226,10 @@ def plan_and_say(
 def run_round_events(
     run: RunTables,
     tables: RoundTables,
-    agenda: Agenda,
+    queue: EventQueue,
     limit: float,
     forced: bool,
-    room: Any,
+    capacity: Any,
     plan: StepPlan,
     ports: Any,
     rows: Any,
@@ -241,7 +241,7 @@ def run_round_events(
         if run.counts[UNFINISHED]:
             run.counts[UNFINISHED] = 0
             after_step(run, tables, counts[STEPPING])
-        take_effects(tables, agenda)
+        take_effects(tables, queue)
         agent, now = counts[STEPPING], tables.now[0]
         if due:
             return COUNTED, agent, now
@@ -254,21 +254,21 @@ def run_round_events(
             return FINISHED, agent, now
         if counts[ENOUGH]:
             return SENT_ENOUGH, agent, now
-        if not has_room(run, tables, agenda, plan, room, len(rows)):
+        if not has_capacity(run, tables, queue, plan, capacity, len(rows)):
             return FULL, agent, now
-        if agenda.size[ON_HEAP] == 0:
+        if queue.size[ON_HEAP] == 0:
             return IDLE, agent, math.inf
-        now = agenda.heap.time[0]
+        now = queue.heap.time[0]
         if now >= limit and not forced:
             return REACHED, agent, now
-        load = agenda.heap.load[0]
+        load = queue.heap.load[0]
         what, subject, serial = load & 7, subject_of(load), load >> 33
         counted = counts_as_event(run, tables, what, subject, serial)
         if counted and used_up(run):
             return LOOK, agent, now
         run.counts[WAKES] += counted
         forced = False
-        pop(agenda.heap, agenda.size, ON_HEAP)
+        pop(queue.heap, queue.size, ON_HEAP)
         tables.now[0] = now
         if what == ARRIVE:
             on_arrival(run, tables, subject)
@@ -287,15 +287,15 @@ def run_round_events(
 
 
 @compiled(_nrt=False)
-def start_all(run: RunTables, tables: RoundTables, agenda: Agenda):  # pragma: no cover - compiled
+def start_all(run: RunTables, tables: RoundTables, queue: EventQueue):  # pragma: no cover - compiled
     """Begin everybody's round 1; there must be room for its end."""
     for agent in range(len(tables.agents)):
         start_rounds(run, tables, agent)
-    take_effects(tables, agenda)
+    take_effects(tables, queue)
 
 
 PARTNER = int(Purpose.PARTNER)
-ROOM = 8
+CAPACITY = 8
 """Most notes that one event brings about."""
 CALL, CHECK = 100, 101
 """Why a window ended, beside the reasons of `windows`: an observer is to be told of a call; the world has something to
@@ -309,19 +309,19 @@ def is_over(tables: SessionTables, load: int):  # pragma: no cover - compiled
 
 
 @part(_nrt=False)
-def upcoming(run: RunTables, tables: SessionTables, agenda: Agenda):  # pragma: no cover - compiled
+def upcoming(run: RunTables, tables: SessionTables, queue: EventQueue):  # pragma: no cover - compiled
     """Time and class of the next event; infinite if there is none."""
-    while agenda.size[ON_HEAP] > 0 and is_over(tables, agenda.heap.load[0]):
-        pop(agenda.heap, agenda.size, ON_HEAP)
+    while queue.size[ON_HEAP] > 0 and is_over(tables, queue.heap.load[0]):
+        pop(queue.heap, queue.size, ON_HEAP)
     wake = run.wakes.time[0] if run.counts[HEAP] > 0 else math.inf
-    if agenda.size[ON_HEAP] == 0:
+    if queue.size[ON_HEAP] == 0:
         return wake, WAKE
-    time = agenda.heap.time[0]
-    return (time, agenda.heap.rank[0] >> 40) if time <= wake else (wake, WAKE)
+    time = queue.heap.time[0]
+    return (time, queue.heap.rank[0] >> 40) if time <= wake else (wake, WAKE)
 
 
 @part(_nrt=False)
-def wake_up(run: RunTables, tables: SessionTables, law: Any):  # pragma: no cover - compiled
+def wake_up(run: RunTables, tables: SessionTables, weights: Any):  # pragma: no cover - compiled
     """A tick of the clock on top of the heap: its agent calls somebody, if it can."""
     agent, now = run.wakes.rank[0], tables.times[NOW]
     run.agents.ticks[agent] += 1
@@ -331,7 +331,7 @@ def wake_up(run: RunTables, tables: SessionTables, law: Any):  # pragma: no cove
         return
     first, last = run.offsets[agent], run.offsets[agent + 1]
     uniform = draw_one(run.key[0], run.key[1], run.agents.numbers[agent], 0, run.agents.ticks[agent], PARTNER, 0)[0]
-    tables.counts[EDGE] = first + rank_of(uniform, last - first, law[first:last] if len(law) else law)
+    tables.counts[EDGE] = first + rank_of(uniform, last - first, weights[first:last] if len(weights) else weights)
     if busy(run, tables, tables.counts[EDGE]):
         tables.counts[SKIPPED] += 1
         return
@@ -375,12 +375,12 @@ def settle_clocks(run: RunTables, tables: SessionTables):  # pragma: no cover - 
 def run_exchanges(
     run: RunTables,
     tables: SessionTables,
-    agenda: Agenda,
+    queue: EventQueue,
     limit: float,
     forced: bool,
     plan: StepPlan,
     kinds: int,
-    law: Any,
+    weights: Any,
 ):  # pragma: no cover - compiled
     """Run events strictly before ``limit``, and the first one anyway if ``forced``; why it stopped, and which agent."""
     counts, reads = tables.counts, kinds * (len(run.awaited) - 1)
@@ -391,7 +391,7 @@ def run_exchanges(
             if has_to_end(plan):
                 return ENDS, -1
             stepped = carry_on(run, tables)
-            take_effects(tables, agenda)
+            take_effects(tables, queue)
             if stepped and count_step(run, tail_of(run, edge)):
                 return COUNTED, tail_of(run, edge)
         why, agent = settle_clocks(run, tables)
@@ -401,11 +401,11 @@ def run_exchanges(
             return CHECK, -1
         if not fits(plan, reads):
             return FULL, -1
-        if run.counts[FREE_ROWS] == 0 or counts[FREE_COPIES] == 0 or room_left(agenda) < len(tables.due):
+        if run.counts[FREE_ROWS] == 0 or counts[FREE_COPIES] == 0 or capacity_left(queue) < len(tables.due):
             return FULL, -1
-        if run.counts[OBSERVED] and len(run.notes) - run.counts[NOTES] < ROOM:
+        if run.counts[OBSERVED] and len(run.notes) - run.counts[NOTES] < CAPACITY:
             return FULL, -1
-        now, what = upcoming(run, tables, agenda)
+        now, what = upcoming(run, tables, queue)
         if now == math.inf:
             return IDLE, -1
         if now >= limit and not forced:
@@ -418,16 +418,16 @@ def run_exchanges(
         forced = False
         tables.times[NOW] = now
         if what == WAKE:
-            wake_up(run, tables, law)
+            wake_up(run, tables, weights)
         else:
-            subject = subject_of(agenda.heap.load[0])
-            pop(agenda.heap, agenda.size, ON_HEAP)
+            subject = subject_of(queue.heap.load[0])
+            pop(queue.heap, queue.size, ON_HEAP)
             if what == ARRIVAL:
                 take_copy(run, tables, subject)
                 follow_up(run, tables)
             else:
                 tables.times[LATE] = now
                 look_after(run, tables, subject)
-            take_effects(tables, agenda)
+            take_effects(tables, queue)
         if counts[PHASE] == REQUESTING and run.counts[OBSERVED] == TOLD:
             return CALL, run.wakes.rank[0]

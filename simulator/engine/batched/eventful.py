@@ -1,4 +1,4 @@
-"""The batched engine where every arrival and timer is an event of a compiled agenda: exchanges, and troubled rounds.
+"""The batched engine where every arrival and timer is an event of a compiled queue: exchanges, and troubled rounds.
 
 Rounds are, on networks that lose messages, or among agents that are absent or lose patience. The rules are those of
 `hushnet.simulator.rules.sessions` and `hushnet.simulator.rules.rounds`.
@@ -14,7 +14,7 @@ import numpy as np
 from typing_extensions import override
 
 from ....agents.availability import Timeline
-from ....protocols.steps.kernels import NO_LAW
+from ....protocols.steps.kernels import NO_WEIGHTS
 from ...network.randomness import check_transmission
 from ...tables import round_table as rounds
 from ...tables import session_table as sessions
@@ -39,7 +39,7 @@ class Exchanges(BatchedDriver):
 
     Attributes
     ----------
-    agenda : Agenda
+    queue : EventQueue
         Of arrivals and timers; replaced when there is need for more room.
     """
 
@@ -47,10 +47,10 @@ class Exchanges(BatchedDriver):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        given = world.protocol.partner_law()
-        law = np.ascontiguousarray(given, dtype=np.float64) if len(given) else NO_LAW
-        self.agenda = events.empty_agenda()
-        self._call: tuple[Any, ...] = self.planned.plan, self.planned.kinds, law
+        given = world.protocol.partner_weights()
+        weights = np.ascontiguousarray(given, dtype=np.float64) if len(given) else NO_WEIGHTS
+        self.queue = events.empty_queue()
+        self._call: tuple[Any, ...] = self.planned.plan, self.planned.kinds, weights
 
     @property
     def sessions(self) -> SessionTables:
@@ -64,7 +64,7 @@ class Exchanges(BatchedDriver):
 
     @override
     def next_event(self) -> tuple[float, int] | None:
-        time, priority = events.upcoming(self.transport.tables, self.sessions, self.agenda)
+        time, priority = events.upcoming(self.transport.tables, self.sessions, self.queue)
         if np.isinf(time):
             return None
         return float(time), int(priority) + (int(self.transport.tables.wakes.rank[0]) if priority == WAKE else 0)
@@ -82,7 +82,7 @@ class Exchanges(BatchedDriver):
             run = self.presence.draw(now, run)
             self.transport.tables = run = self.presence.forget(now, run)
         until = min(limit, self.presence.drawn)
-        arguments = self.sessions, self.agenda, until, forced, *self._call
+        arguments = self.sessions, self.queue, until, forced, *self._call
         why, index = events.run_exchanges(self.transport.tables, *arguments)
         self.stopped_at(float(self.sessions.times[sessions.NOW]))
         if self.transport.notes.told:
@@ -102,24 +102,24 @@ class Exchanges(BatchedDriver):
             self.check_vectors()
 
     @override
-    def make_room(self) -> None:
+    def grow(self) -> None:
         """See to it that the next event's version, copy and timer fit in."""
         self.make_if_full()
-        self.transport.make_room(1, 0)
-        self.transport.notes.make_room(events.ROOM)
+        self.transport.grow(1, 0)
+        self.transport.notes.grow(events.CAPACITY)
         if self.sessions.counts[FREE_COPIES] == 0:
             self.world.sessions = with_more_copies(self.sessions)
-        if events.room_left(self.agenda) < len(self.sessions.due):
-            self._make_agenda_room()
+        if events.capacity_left(self.queue) < len(self.sessions.due):
+            self._grow_queue()
 
-    def _make_agenda_room(self) -> None:
-        """Forget timers of sessions that are closed, and see to it that half of the agenda is free."""
-        loads = self.agenda.heap.load[: self.agenda.size[events.ON_HEAP]]
+    def _grow_queue(self) -> None:
+        """Forget timers of sessions that are closed, and see to it that half of the queue is free."""
+        loads = self.queue.heap.load[: self.queue.size[events.ON_HEAP]]
         kept, timers = np.ones(len(loads), dtype=bool), loads & 7 == PATIENCE
         edges, ticks = events.subject_of(loads[timers]), loads[timers] >> 33
         kept[timers] = self.sessions.sessions[edges, sessions.TICK] == ticks
-        events.keep_events(self.agenda, kept)
-        self.agenda = events.with_room(self.agenda, max(len(self.agenda.heap) // 2, 8 * len(self.sessions.due)))
+        events.keep_events(self.queue, kept)
+        self.queue = events.with_capacity(self.queue, max(len(self.queue.heap) // 2, 8 * len(self.sessions.due)))
 
 
 @final
@@ -132,7 +132,7 @@ class EventfulRounds(WakeWindows):
 
     Attributes
     ----------
-    agenda : Agenda
+    queue : EventQueue
         Replaced when there is need for more room.
     """
 
@@ -142,9 +142,9 @@ class EventfulRounds(WakeWindows):
         super().__init__(world)
         assert world.in_rounds is not None
         world.rounds = rounds.round_tables(world.setting, world.layout, world.network, world.in_rounds)
-        self._room = rounds.room_for(world.setting.graph, world.layout)
+        self._capacity = rounds.capacity_for(world.setting.graph, world.layout)
         self._changes: Changes | None = None
-        self.agenda = events.empty_agenda()
+        self.queue = events.empty_queue()
 
     @property
     def tables(self) -> RoundTables:
@@ -168,8 +168,8 @@ class EventfulRounds(WakeWindows):
         for agent in np.flatnonzero(self._changes.gone).tolist():
             self.tables.agents[agent, rounds.IS_GONE] = 1
             self.transport.tables.agents.silent[agent] = True
-        self.agenda = events.with_room(self.agenda, len(self.tables.agents) + self._room)
-        events.start_all(self.transport.tables, self.tables, self.agenda)
+        self.queue = events.with_capacity(self.queue, len(self.tables.agents) + self._capacity)
+        events.start_all(self.transport.tables, self.tables, self.queue)
         self.world.stop_condition.check()
         return ()
 
@@ -178,14 +178,14 @@ class EventfulRounds(WakeWindows):
         assert self._changes is not None
         ahead = AHEAD
         while True:
-            first, known = events.first(self.agenda), self._changes.known_until
+            first, known = events.first(self.queue), self._changes.known_until
             if known == math.inf or (first is not None and first[0] <= known):
                 return first
             # Where nothing else happens, there may be no change for long.
             needed = known + ahead if first is None else first[0]
             changes = self._changes.draw(needed, needed + AHEAD)
-            self.agenda = events.with_room(self.agenda, len(changes[0]) + self._room)
-            events.add_changes(self.agenda, *changes)
+            self.queue = events.with_capacity(self.queue, len(changes[0]) + self._capacity)
+            events.add_changes(self.queue, *changes)
             ahead *= 2
 
     @override
@@ -193,7 +193,7 @@ class EventfulRounds(WakeWindows):
         """Run a window, which ends where availability is not known."""
         assert self._changes is not None
         limit = min(limit, math.nextafter(self._changes.known_until, math.inf))
-        arguments = self.tables, self.agenda, limit, forced, self._room, *self._call
+        arguments = self.tables, self.queue, limit, forced, self._capacity, *self._call
         return events.run_round_events(self.transport.tables, *arguments)
 
     @override
@@ -211,12 +211,12 @@ class EventfulRounds(WakeWindows):
         return super().handle(why, index)
 
     @override
-    def make_room(self) -> None:
+    def grow(self) -> None:
         self.planned.make()
-        self.world.rounds = rounds.with_room(self.tables, self._room)
-        self.transport.make_room(len(self.rows) + 2, 0)
-        self.transport.notes.make_room(self._room)
-        self.agenda = events.with_room(self.agenda, self._room)
+        self.world.rounds = rounds.with_capacity(self.tables, self._capacity)
+        self.transport.grow(len(self.rows) + 2, 0)
+        self.transport.notes.grow(self._capacity)
+        self.queue = events.with_capacity(self.queue, self._capacity)
 
     @override
     def deliver_pending(self, now: float, barrier: int) -> None:

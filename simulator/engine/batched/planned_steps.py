@@ -257,7 +257,7 @@ class PlannedSteps(StepMaker):
             return
         plain = np.zeros(total, dtype=bool)
         try:
-            self.world.effort.interrupter.step(self._make, total, plain)
+            self.world.watchdog.interrupter.step(self._make, total, plain)
         finally:  # also of the steps before one that fails, which ends the run
             self.charge(plain)
         self.plan_anew()
@@ -272,7 +272,7 @@ class PlannedSteps(StepMaker):
         transport = self.world.transport
         take_rows_back(transport.tables)
         held = len(transport.tables.pool) - int(transport.tables.counts[FREE_ROWS])
-        transport.make_room(min(self._writes, max(held, LEAST)), 0)
+        transport.grow(min(self._writes, max(held, LEAST)), 0)
 
     @abstractmethod
     def _diverged(self, place: int) -> Record:

@@ -97,7 +97,7 @@ class StepsSideBySide(BatchMaker):
         self._share_pool()
         self._join_plans(totals)
         plain = np.zeros(sum(totals), dtype=np.bool_)
-        self._parts[0].world.effort.interrupter.step(self._make, len(plain), plain)
+        self._parts[0].world.watchdog.interrupter.step(self._make, len(plain), plain)
         for part, own in zip(self._parts, np.split(plain, np.cumsum(totals)[:-1]), strict=True):
             part.charge(own)
             part.plan_anew()

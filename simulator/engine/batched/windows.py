@@ -122,7 +122,7 @@ def is_event(run: RunTables, agent: int, now: float):  # pragma: no cover - comp
 
 
 @part(_nrt=False)
-def has_note_room(run: RunTables, degree: int):  # pragma: no cover - compiled
+def has_note_capacity(run: RunTables, degree: int):  # pragma: no cover - compiled
     """True if there is room for the notes of a step, of what it sends, and of all copies in flight."""
     under_way = len(run.nodes) - run.counts[FREE_NODES]
     return len(run.notes) - run.counts[NOTES] > degree + under_way
@@ -243,9 +243,9 @@ def run_window(
         if counted and used_up(run):
             return LOOK, agent, now
         first, last = run.offsets[agent], run.offsets[agent + 1]
-        if not has_room(run, plan, agent, ports) or counts[FREE_NODES] < (last - first) * len(ports):
+        if not has_capacity(run, plan, agent, ports) or counts[FREE_NODES] < (last - first) * len(ports):
             return FULL, agent, now
-        if counts[OBSERVED] and not has_note_room(run, (last - first) * len(ports)):
+        if counts[OBSERVED] and not has_note_capacity(run, (last - first) * len(ports)):
             return FULL, agent, now
         forced = False
         run.agents.ticks[agent] += 1
@@ -274,7 +274,7 @@ def run_window(
 
 
 @part(_nrt=False)
-def has_room(run: RunTables, plan: StepPlan, agent: int, ports: Any):  # pragma: no cover - compiled
+def has_capacity(run: RunTables, plan: StepPlan, agent: int, ports: Any):  # pragma: no cover - compiled
     """True if a step of an agent fits into the plan, and its versions into the pool."""
     needed, degree = rows_needed(run, agent, ports), run.offsets[agent + 1] - run.offsets[agent]
     return run.counts[FREE_ROWS] > needed and fits(plan, degree * kinds_of(run) + needed)

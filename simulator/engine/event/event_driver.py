@@ -99,7 +99,7 @@ class EventDriver(Driver):
     Parameters
     ----------
     world : World
-    **laws : callable
+    **functions : callable
         What stands in the place of rules of these names, see `PlainRules`. Every delay and loss is asked of the
         network.
 
@@ -121,12 +121,12 @@ class EventDriver(Driver):
     form = StepForm("one by one", "the event engine makes each when it is due")
     empty = ""
 
-    def __init__(self, world: World, **laws: Callable[..., Any]) -> None:
+    def __init__(self, world: World, **functions: Callable[..., Any]) -> None:
         super().__init__(world)
         self.env = world.env
         self._drawn: dict[tuple[int, int, int], tuple[float, bool]] = {}
         self.observed = world.observer is not None
-        self.plain = PlainRules(fate=self.fate, copy_out=_copy_out, schedule=self.schedule, **laws)
+        self.plain = PlainRules(fate=self.fate, copy_out=_copy_out, schedule=self.schedule, **functions)
         self.views = PlainTables()
         self._count_step = self.plain(count_step)
         self._happen, self._reach = [self.happen], [self._reach_downlink]
@@ -155,7 +155,7 @@ class EventDriver(Driver):
         """The process of an agent that comes up and goes down, at last perhaps for good."""
         for time, up in timeline:
             yield At(self.env, time, AVAILABILITY)
-            self.world.effort.look(self.world.now)
+            self.world.watchdog.poll(self.world.now)
             agent.up = up
             self.turn(agent)
         if not agent.up:
@@ -176,7 +176,7 @@ class EventDriver(Driver):
                 break
             yield At(env, time, WAKE + agent.index)
             if not agent.silent:
-                world.effort.wake(agent.index, env.now)
+                world.watchdog.wake(agent.index, env.now)
             tick += 1
             if agent.index in self._computing:
                 continue
@@ -264,7 +264,7 @@ class EventDriver(Driver):
         return one.up and bool(self.world.agents.present[agent])
 
     def fate(self, run: Any, sender: int, edge: int, tick: int, transmission: int, size: int, now: float) -> float:
-        """Draw a copy's delay, or its loss, by the network's law, which may have no compiled form."""
+        """Draw a copy's delay, or its loss, by the network's distributions, which may have no compiled form."""
         drawn = self._drawn.pop((edge, tick, transmission), None)
         if drawn is None:
             drawn = self.world.network.delay_and_loss(sender, run.heads[edge], tick, transmission, now, size)
@@ -426,7 +426,7 @@ class EventBroadcasts(EventDriver):
     def _react(self, agent: Agent, message: Message) -> None:
         """Let an agent react to an arrival, and send what it gives out."""
         world = self.world
-        world.effort.check(world.now)
+        world.watchdog.check(world.now)
         sent = world.act("react", agent, message).sent_
         self.send(agent, sent)
         if sent:
@@ -435,7 +435,7 @@ class EventBroadcasts(EventDriver):
 
     def _begin_notes(self) -> None:
         if self.observed:
-            self.transport.notes.make_room(self._most)
+            self.transport.notes.grow(self._most)
 
     def _end_notes(self) -> None:
         if self.observed:

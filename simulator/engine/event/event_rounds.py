@@ -40,9 +40,9 @@ from ...tables.round_table import (
     STALLED,
     RoundTables,
     addressed,
-    room_for,
+    capacity_for,
     round_tables,
-    with_room,
+    with_capacity,
 )
 from ...world.world import World
 from ..driver import stall
@@ -64,7 +64,7 @@ class EventRounds(EventDriver):
         super().__init__(world, next_time=self._next_time)
         assert world.in_rounds is not None
         world.rounds = round_tables(world.setting, world.layout, world.network, world.in_rounds)
-        self._room = room_for(world.setting.graph, world.layout)
+        self._capacity = capacity_for(world.setting.graph, world.layout)
         self._round_ends = [world.env.event() for _ in world.agents]
 
     @property
@@ -120,7 +120,7 @@ class EventRounds(EventDriver):
             return
         run, tables = self.transport.plain, self.views(self.world.rounds)
         if self.plain(counts_as_event)(run, tables, what, subject, serial):
-            self.world.effort.check(self.world.now)
+            self.world.watchdog.check(self.world.now)
             run.counts[tallies.WAKES] += 1
         if what == REPEAT:
             self._change(on_repeat, subject)
@@ -187,11 +187,11 @@ class EventRounds(EventDriver):
         transport, world = self.transport, self.world
         run, tables = transport.plain, self.views(world.rounds)
         if self._is_full(run.counts, tables.counts):
-            self.transport.make_room(2, 0)
-            world.rounds = with_room(self._rounds, self._room)
+            self.transport.grow(2, 0)
+            world.rounds = with_capacity(self._rounds, self._capacity)
             run, tables = transport.plain, self.views(world.rounds)
         if self.observed:
-            transport.notes.make_room(self._room)
+            transport.notes.grow(self._capacity)
             run, tables = transport.plain, self.views(world.rounds)
         tables.now[0] = world.env.now
         result = self.plain(rule)(run, tables, *arguments)
@@ -202,7 +202,7 @@ class EventRounds(EventDriver):
 
     def _is_full(self, counts: Any, made: Any) -> bool:
         """True if there may be no room for the next event's version, records and copies."""
-        return counts[tallies.FREE_ROWS] < 2 or min(made[FREE_RECORDS], made[FREE_COPIES]) < self._room
+        return counts[tallies.FREE_ROWS] < 2 or min(made[FREE_RECORDS], made[FREE_COPIES]) < self._capacity
 
     def _heed(self, counts: Any) -> None:
         """See whether the run, or everybody's part in it, is over."""

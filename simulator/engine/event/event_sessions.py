@@ -91,7 +91,7 @@ class EventSessions(EventDriver):
         if asked.what == ARRIVE:
             self._arrive(asked.subject)
         elif self.tables.sessions[asked.subject, columns.TICK] == asked.serial:
-            self.world.effort.count(self.world.now)
+            self.world.watchdog.count(self.world.now)
             self._change(self._repeat, asked.subject)
 
     def _arrive(self, place: int) -> None:
@@ -129,7 +129,7 @@ class EventSessions(EventDriver):
         run, tables = transport.plain, self.views(world.sessions)
         counts = tables.counts
         if run.counts[tallies.FREE_ROWS] < 2 or counts[FREE_COPIES] < 2 or self.observed:
-            self._make_room()
+            self._grow()
             run, tables = transport.plain, self.views(world.sessions)
         tables.times[columns.NOW] = world.env.now
         result = rule(run, tables, *arguments)
@@ -145,9 +145,9 @@ class EventSessions(EventDriver):
             counts[columns.ENDED] = -1
         return result
 
-    def _make_room(self) -> None:
+    def _grow(self) -> None:
         """See to it that the next version and copies fit in."""
-        self.transport.make_room(2, 0)
-        self.transport.notes.make_room(4)
+        self.transport.grow(2, 0)
+        self.transport.notes.grow(4)
         if self.tables.counts[FREE_COPIES] < 2:
             self.world.sessions = with_more_copies(self.tables)

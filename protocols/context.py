@@ -12,7 +12,7 @@ from .privacy.budget import Privacy
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class Context:
     """A scenario as far as its text tells.
 
     Parameters
@@ -72,11 +72,11 @@ def check_star(star: bool) -> None:
         raise InputError("has a centre, agent 0, that all others talk to; use topology: {kind: star}", field=("kind",))
 
 
-def check_split(surroundings: Surroundings) -> None:
+def check_split(context: Context) -> None:
     """Raise an `InputError` unless features are split and the graph is a star, for protocols of split features."""
-    task = surroundings.task
+    task = context.task
     check_columns(columns=task.columns, loss=task.loss, task=task.kind)
-    check_star(surroundings.may_be_star)
+    check_star(context.may_be_star)
 
 
 def check_slope(privacy: Privacy | None, loss: Loss) -> None:

@@ -8,7 +8,7 @@ before the next wake-up, timer or reaction.
 
 Processor time and memory are polled now and then, so a run may go a little beyond them; where it ends depends on the
 machine, but nothing that it has recorded until then does. A single step that goes on for long beyond the processor time
-is interrupted (`hushnet.simulator.world.effort`); its memory, and steps without Python, are polled when they are over.
+is interrupted; its memory, and steps without Python, are polled when they are over.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def raised(reached: Mapping[str, Any], limits: Limits) -> bool:
     return name in now and isinstance(most, int | float) and now[name] > most
 
 
-class Effort:
+class Watchdog:
     """Counts what a run does and takes.
 
     Parameters
@@ -144,9 +144,9 @@ class Effort:
             If the run has had its events, its processor time or its memory.
         """
         self._check_events(self.events(), now)
-        self.look(now)
+        self.poll(now)
 
-    def look(self, now: float) -> None:
+    def poll(self, now: float) -> None:
         """`check` of processor time and memory alone."""
         met = time.thread_time()
         if met - self._began > self.limits.seconds:
@@ -189,7 +189,7 @@ class Effort:
         now : float
         """
         self._check_events(events, now)
-        self.look(now)
+        self.poll(now)
         met = time.thread_time()
         taken, self._met = met - self._met, met
         if taken < INTERVAL / 2:

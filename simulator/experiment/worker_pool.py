@@ -102,7 +102,7 @@ class AsNeeded(Workers):
             self._others.close()
 
 
-def hire(jobs: Jobs = 1, scheduler: str | None = None) -> Workers:
+def start_workers(jobs: Jobs = 1, scheduler: str | None = None) -> Workers:
     """The workers that somebody asks for.
 
     Parameters

@@ -35,7 +35,7 @@ Look = tuple[tuple[Any, ...], Callable[[], object]]
 """What a look depends on beside the data, and the look, which raises an `InputError`."""
 
 
-def survey(experiment: Experiment, queue: Sequence[PlannedRun], *, but: frozenset[str] = frozenset()) -> None:
+def preflight(experiment: Experiment, queue: Sequence[PlannedRun], *, but: frozenset[str] = frozenset()) -> None:
     """Look at everything that runs are made of.
 
     Parameters

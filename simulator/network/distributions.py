@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 from ...agents.compilation import form_of
 from ...agents.errors import InputError
 from .clocks import Clock, ClockForm
-from .latency import LAWS, Law
+from .latency import DISTRIBUTIONS, Distribution
 from .links import NO_BURSTS, Bursts
 from .network import NetworkParameters
 
 
-class CompiledLaws(NamedTuple):
+class CompiledDistributions(NamedTuple):
     """Compiled forms of a network's delays and losses, and of its clocks.
 
     Attributes
     ----------
-    law : Law
+    distribution : Distribution
         Distribution of delays.
     chance : float
         Probability that a copy is lost, where it is one number.
@@ -31,13 +31,13 @@ class CompiledLaws(NamedTuple):
     clock : ClockForm
     """
 
-    law: Law
+    distribution: Distribution
     chance: float
     bursts: Bursts
     clock: ClockForm
 
 
-def forms_of(network: NetworkParameters, clock: Clock) -> CompiledLaws:
+def forms_of(network: NetworkParameters, clock: Clock) -> CompiledDistributions:
     """The compiled forms of a network and its clocks.
 
     Raises
@@ -48,10 +48,10 @@ def forms_of(network: NetworkParameters, clock: Clock) -> CompiledLaws:
     ticking = form_of(clock, "form")
     if ticking is None:
         raise InputError(f"clocks of the kind {_kind(clock)} have no compiled form")
-    return CompiledLaws(*delays_and_losses(network), ticking)
+    return CompiledDistributions(*delays_and_losses(network), ticking)
 
 
-def forms_or_none(network: NetworkParameters, clock: Clock) -> CompiledLaws | None:
+def forms_or_none(network: NetworkParameters, clock: Clock) -> CompiledDistributions | None:
     """The compiled forms of a network and its clocks; None if one of them has none."""
     try:
         return forms_of(network, clock)
@@ -59,15 +59,15 @@ def forms_or_none(network: NetworkParameters, clock: Clock) -> CompiledLaws | No
         return None
 
 
-def delays_and_losses(network: NetworkParameters) -> tuple[Law, float, Bursts]:
+def delays_and_losses(network: NetworkParameters) -> tuple[Distribution, float, Bursts]:
     """Those of a network; raises like `forms_of`."""
-    law = form_of(network.latency, "law")
+    distribution = form_of(network.latency, "distribution")
     chance, bursts = form_of(network.loss, "chance"), form_of(network.loss, "bursts")
-    if law is None or law[0] not in LAWS:
+    if distribution is None or distribution[0] not in DISTRIBUTIONS:
         raise InputError(f"{_kind(network.latency)} delays have no compiled form")
     if chance is None and bursts is None:
         raise InputError(f"losses of the kind {_kind(network.loss)} have no compiled form")
-    return law, float(chance or 0.0), bursts or NO_BURSTS
+    return distribution, float(chance or 0.0), bursts or NO_BURSTS
 
 
 def _kind(thing: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -156,8 +157,9 @@ class Privacy(Terms, frozen=True):
         if self.budget.by == "gaussian" and not self.noise.gaussian:
             raise RuleError("budget by: gaussian is admissible only with mechanism: gaussian", "budget", "by")
         if self.budget.by in ("zcdp", "renyi"):
-            if self.mechanism not in ("gaussian", "laplace"):
-                raise RuleError("zcdp and renyi need mechanism: gaussian or laplace", "budget", "by")
+            if not self.noise.gaussian and math.isinf(self.noise.loss(1.0).renyi(2.0)):
+                said = "needs a mechanism whose Renyi divergence is known, such as gaussian or laplace"
+                raise RuleError(f"{self.budget.by} {said}", "budget", "by")
             if self.budget.delta == 0:
                 raise RuleError(f"must be above 0 with by: {self.budget.by}", "budget", "delta")
         if self.budget.delta == 0 and not self.noise.pure:

@@ -23,6 +23,7 @@ from typing import Any
 
 from .charge import Charge
 from .composition import gaussian_epsilon, gaussian_mu
+from .mechanisms import Noise, PrivacyLoss
 
 SLACK = 1 + 1e-9
 """A plan spends its limit exactly, so the comparison forgives rounding."""
@@ -112,9 +113,8 @@ def gaussian_filter_epsilon(limit: float, delta: float) -> float:
 
 def zcdp_cost(charge: Charge) -> float:
     """Rho of a release: mu^2 / 2 if it is Gaussian, epsilon^2 / 2 of a pure epsilon (Bun, Steinke 2016)."""
-    if charge.kind.name == "laplace" and charge.multiplier > 0:
-        return max(charge.multiplier, 1e-150) ** -2.0 / 2
-    return gaussian_cost(charge) / 2
+    loss = _loss_of(charge)
+    return gaussian_cost(charge) / 2 if loss is None else loss.pure**2 / 2
 
 
 def zcdp_limit(epsilon: float, delta: float) -> float:
@@ -124,16 +124,20 @@ def zcdp_limit(epsilon: float, delta: float) -> float:
 
 
 def renyi_cost(charge: Charge, order: float) -> float:
-    """Renyi divergence of a Gaussian or Laplace release at an order > 1; infinite for another mechanism.
+    """Renyi divergence of a release at an order > 1; infinite where the mechanism's is not known.
 
-    Sampling is not counted in its favour (Mironov 2017, propositions 6 and 7).
+    Sampling is not counted in its favour. That of Gaussian noise is order mu^2 / 2 (Mironov 2017, proposition 7).
     """
-    if charge.kind.name == "laplace" and charge.multiplier > 0:
-        pure = 1 / charge.multiplier
-        high = math.log(order / (2 * order - 1)) + (order - 1) * pure
-        low = math.log((order - 1) / (2 * order - 1)) - order * pure
-        return (max(high, low) + math.log1p(math.exp(-abs(high - low)))) / (order - 1)
-    return order * gaussian_cost(charge) / 2
+    loss = _loss_of(charge)
+    return order * gaussian_cost(charge) / 2 if loss is None else loss.renyi(order)
+
+
+def _loss_of(charge: Charge) -> PrivacyLoss | None:
+    """Loss of a release whose noise is not Gaussian; None for others, and of those without noise."""
+    kind = charge.kind
+    if charge.multiplier == 0 or kind.gaussian or not isinstance(kind, Noise):
+        return None
+    return kind.loss(max(charge.multiplier, 1e-150), charge.dimension)
 
 
 def renyi_limit(epsilon: float, delta: float, order: float) -> float:

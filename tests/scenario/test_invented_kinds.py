@@ -234,7 +234,7 @@ class Hops(Latency):
         return 1 / self.hops
 
     @property
-    def law(self):
+    def distribution(self):
         return EXPONENTIAL, 1 / self.hops, 0.0
 
 

@@ -55,6 +55,12 @@ class LaplaceLoss(PrivacyLoss):
         """1/b + 2 log(1 - delta), or 0 where it is negative."""
         return max(0.0, self.pure + 2 * math.log1p(-delta))
 
+    def renyi(self, order: float) -> float:
+        """Divergence of Lap(0, b) from Lap(1, b): Mironov (2017), proposition 6."""
+        high = math.log(order / (2 * order - 1)) + (order - 1) * self.pure
+        low = math.log((order - 1) / (2 * order - 1)) - order * self.pure
+        return (max(high, low) + math.log1p(math.exp(-abs(high - low)))) / (order - 1)
+
     def extent(self) -> LossExtent:
         """Losses lie within 1 / b."""
         return LossExtent(min(self.pure, 2.0), self.pure, self.pure)

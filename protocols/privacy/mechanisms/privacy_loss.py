@@ -67,6 +67,10 @@ class PrivacyLoss(ABC):
     def _delta(self, epsilon: float) -> float:
         return float(self.delta(np.array([epsilon]))[0])
 
+    def renyi(self, order: float) -> float:
+        """Renyi divergence at an order > 1, in the worse order of the two data sets; by default not known: infinite."""
+        return math.inf
+
     def extent(self) -> LossExtent:
         """Range of the losses; by default up to where delta falls below 1e-15."""
         spread = max(2.5 * self._delta(0.0), 1e-6)

@@ -62,10 +62,10 @@ def test_noise_of_another_scale_is_found(mechanism, factor):
 
 
 @pytest.mark.parametrize(("said", "drawn"), [("gaussian", "laplace"), ("laplace", "gaussian"), ("gamma", "gaussian")])
-def test_noise_of_another_law_is_found(said, drawn):
+def test_noise_of_another_distribution_is_found(said, drawn):
     spread = {"laplace": 2**0.5, "gaussian": 1.0, "gamma": (WIDTH + 1) ** 0.5}
     noise = noise_of(said, lambda values, **_: values * spread[said] / spread[drawn], drawn=drawn, ranks=60)
-    assert any(name.startswith(("law", "scale")) for name in caught(noise))
+    assert any(name.startswith(("distribution", "scale")) for name in caught(noise))
 
 
 @pytest.mark.parametrize(

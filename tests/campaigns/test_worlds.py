@@ -306,7 +306,7 @@ def all_edges_are_open(patch):
 
 
 def steps_take_no_time(patch):
-    patch.setattr(Computing, "begin", lambda self, agent, now: 0.0)
+    patch.setattr(Computing, "begin", lambda self, agent, now, order: 0.0)
 
 
 @pytest.mark.parametrize(

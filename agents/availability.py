@@ -223,9 +223,9 @@ class OnOff(Availability):
     @property
     @override
     def form(self) -> Absences:
-        return Absences(ALWAYS) if self.online == 1 else self._distribution()
+        return Absences(ALWAYS) if self.online == 1 else self._absences()
 
-    def _distribution(self) -> Absences:
+    def _absences(self) -> Absences:
         sigma = self.sigma if self.distribution == "lognormal" else 0.0
         mean_up = self.mean_down * self.online / (1 - self.online)
         return Absences(ON_OFF, self.online, mean_up, self.mean_down, sigma, 0.5 * sigma**2)
@@ -249,7 +249,7 @@ class OnOff(Availability):
         yield 0.0, up
         if self.online == 1:
             return
-        _, _, mean_up, mean_down, sigma, shift = self._distribution()
+        _, _, mean_up, mean_down, sigma, shift = self._absences()
         now = 0.0
         for index in itertools.count(1):
             mean, pair = mean_up if up else mean_down, draw(agent, index)

@@ -133,7 +133,7 @@ def renyi_cost(charge: Charge, order: float) -> float:
 
 
 def _loss_of(charge: Charge) -> PrivacyLoss | None:
-    """Loss of a release whose noise is not Gaussian; None for others, and of those without noise."""
+    """Loss of a release with noise that is not Gaussian; None for all others."""
     kind = charge.kind
     if charge.multiplier == 0 or kind.gaussian or not isinstance(kind, Noise):
         return None

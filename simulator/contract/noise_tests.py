@@ -94,7 +94,7 @@ def checks(noise: Sequence[Drawn], *, rng: np.random.Generator) -> list[Check]:
     for mechanism, some in by_mechanism.items():
         found += [
             *_scales(mechanism, some, noise),
-            *_laws(mechanism, some, rng),
+            *_distributions(mechanism, some, rng),
             *_repeats(mechanism, some, noise, rng),
         ]
     signed = [one for some in by_mechanism.values() for one in some if _symmetric(one, rng)]
@@ -141,7 +141,7 @@ _SUMS = {
 """Gamma distributed sums over vectors, by mechanism; their shape per number, and the power of the scale in them."""
 
 
-def _laws(mechanism: str, some: Sequence[Stack], rng: np.random.Generator) -> Iterator[Check]:
+def _distributions(mechanism: str, some: Sequence[Stack], rng: np.random.Generator) -> Iterator[Check]:
     """Log densities and coordinates of the draws, against those of fresh ones of the same shapes and scale 1."""
     kind, own, new = noise_of(mechanism), [], []
     for one in some:

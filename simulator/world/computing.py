@@ -42,9 +42,8 @@ class Computing:
         self._spent, self._since, self._until = np.zeros((3, len(numbers)))
 
     def begin(self, agent: int, now: float, order: int) -> float:
-        """Begin a step, after so many messages of the run; the time that it takes, in time units."""
-        if not self.takes_time or self.times is None:
-            return 0.0
+        """Begin a step, where some take time, after so many messages of the run; its time, in time units."""
+        assert self.times is not None
         time = self.times.of(agent, self._begun[agent])
         self._begun[agent] += 1
         self._order[agent] = order

@@ -19,8 +19,8 @@ def check_directed(setting: Setting, traits: Traits, kind: str, rounds: RoundsSc
     """
     if setting.changing and not traits.changing:
         raise InputError(
-            f"makes a graph that changes, and the protocol {kind!r} needs all edges open; use epidemic_learning, "
-            "gossip_learning, stochastic_gradient_push or divshare, or a graph that stays as it is",
+            f"makes a graph that changes, and the protocol {kind!r} needs all edges open; use a protocol for graphs "
+            "that change, such as epidemic_learning, or a graph that stays as it is",
             field=("topology", "changes"),
         )
     if not setting.graph.directed:

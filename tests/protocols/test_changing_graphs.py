@@ -164,18 +164,18 @@ def by_loop(matrices, local_steps=1):
     return x
 
 
-def pushed(matrices):
+def pushed(matrices, agents=AGENTS):
     """(n, p) models of algorithm 1 of Assran et al. 2019 on graphs in turn, by column-stochastic matrices."""
-    task = small_task(agents=AGENTS)
-    x, w = np.zeros((AGENTS, task.dimension)), np.ones(AGENTS)
-    for sent in [*matrices, np.zeros((AGENTS, AGENTS))]:
+    task = small_task(agents=agents)
+    x, w = np.zeros((agents, task.dimension)), np.ones(agents)
+    for sent in [*matrices, np.zeros((agents, agents))]:
         z = x / w[:, None]
-        for i in range(AGENTS):
+        for i in range(agents):
             shard, own = task.train.shard(i), MU * z[i]
             if len(shard):
                 own = own + task.loss.slope(shard.features @ z[i], shard.labels) @ shard.features / len(shard)
             x[i] = x[i] - ALPHA * own
-        shares = (np.eye(AGENTS) + sent) / (1 + sent.sum(axis=0))
+        shares = (np.eye(agents) + sent) / (1 + sent.sum(axis=0))
         x, w = shares @ x, shares @ w
     return z
 

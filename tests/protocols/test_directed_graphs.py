@@ -25,6 +25,7 @@ from hushnet.simulator.network.topology import TOPOLOGIES
 from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive, prepared
+from .test_changing_graphs import pushed
 
 ALPHA, MU, AGENTS = 0.2, 0.05, 6
 KINDS = {
@@ -48,21 +49,10 @@ def world_of(graph, *, rounds, network=None, schedule="rounds", protocol=Stochas
 
 def by_loop(arcs, rounds):
     """(n, p) models of stochastic gradient push, Assran et al. 2019, algorithm 1, by the matrix of shares."""
-    task = small_task(agents=AGENTS)
-    shares = np.eye(AGENTS)
+    sent = np.zeros((AGENTS, AGENTS))
     for tail, head in arcs:
-        shares[head, tail] = 1.0
-    shares /= shares.sum(axis=0)
-    x, w = np.zeros((AGENTS, task.dimension)), np.ones(AGENTS)
-    for _ in range(rounds):
-        z = x / w[:, None]
-        for i in range(AGENTS):
-            shard, own = task.train.shard(i), MU * z[i]
-            if len(shard):
-                own = own + task.loss.slope(shard.features @ z[i], shard.labels) @ shard.features / len(shard)
-            x[i] = x[i] - ALPHA * own
-        x, w = shares @ x, shares @ w
-    return z
+        sent[head, tail] = 1.0
+    return pushed([sent] * (rounds - 1), AGENTS)
 
 
 def arcs_of(graph):

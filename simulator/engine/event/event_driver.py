@@ -187,9 +187,16 @@ class EventDriver(Driver):
         if agent.index in self._computing:
             yield self._computing[agent.index]
 
+    def time_of_step(self, agent: Agent) -> float:
+        """Begin a step; the time that it takes, in time units."""
+        computing = self.world.computing
+        if not computing.takes_time:
+            return 0.0
+        return computing.begin(agent.index, self.env.now, int(self.transport.tables.counts[ORDER]))
+
     def _begin_step(self, agent: Agent) -> None:
         """Let an awake agent step at once, or begin a step that takes time."""
-        time = self.world.computing.begin(agent.index, self.env.now, int(self.transport.tables.counts[ORDER]))
+        time = self.time_of_step(agent)
         if time:
             heard = self.heard(agent)
             self._computing[agent.index] = self.env.process(self._compute(agent, time, heard))

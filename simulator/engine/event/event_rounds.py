@@ -99,8 +99,7 @@ class EventRounds(EventDriver):
             if self._change(on_round_end, agent.index):
                 if self.world.traits.inbox == "every":
                     self.world.inbox.pending[agent.index] += self._shown(agent)
-                order = int(self.transport.tables.counts[tallies.ORDER])
-                time = self.world.computing.begin(agent.index, self.env.now, order)
+                time = self.time_of_step(agent)
                 if time:
                     yield from self.computed(agent, time)
                 if not agent.gone:

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from ...agents.availability import BEYOND, DIURNAL, diurnal_time, on_off_length, on_off_rest
-from ...agents.compilation import compiled, part
+from ...agents.compilation import compiled
 from ..network.clocks import POISSON, RECORDED, periodic_interval, poisson_interval
 from ..network.randomness import QUANTUM, Purpose, draw_one, lasting
 from ..tables.effects import DOWN, UP
 from ..tables.run import (
     CLOCK_CODE,
-    ENDS_BY_TIME,
     EVENTS_BEFORE_POLL,
     JITTER,
     MOST_ACTIVATIONS,
@@ -26,7 +25,7 @@ from ..tables.run import (
 )
 from ..tables.tallies import ACTIVATIONS, ACTIVE, SENT, SHORT, VECTORS, WAKES
 from .forms import rule
-from .heap import pop, push
+from .heap import push, replace_top
 
 
 @rule
@@ -51,8 +50,7 @@ def end_clock(run: RunTables, agent: int):
     counts = run.counts
     counts[ACTIVE] -= 1
     counts[SHORT] -= run.agents.updates[agent] < run.constants[MOST_UPDATES]
-    everybody_done = run.constants[MOST_UPDATES] >= 0.0 and counts[SHORT] == 0
-    return everybody_done or (run.constants[ENDS_BY_TIME] == 0.0 and counts[ACTIVE] == 0)
+    return counts[ACTIVE] == 0 or (run.constants[MOST_UPDATES] >= 0.0 and counts[SHORT] == 0)
 
 
 @rule
@@ -120,36 +118,23 @@ def first_change(absences: Any, key: Any, number: int):
 def begin_changes(
     absences: Any, key: Any, numbers: Any, heap: Any, counts: Any, up: Any
 ):  # pragma: no cover - compiled
-    """Draw the state of all agents at time 0 and their first changes, which are asked for in the order of agents."""
+    """Draw the state of all agents at time 0 and their first changes."""
     for agent in range(len(numbers)):
         up[agent], time, index = first_change(absences, key, numbers[agent])
-        ask_for_change(heap, counts, time, agent, index, up[agent])
-
-
-@part(_nrt=False)
-def ask_for_change(
-    heap: Any, counts: Any, time: float, agent: int, index: int, up: bool
-):  # pragma: no cover - compiled
-    """Put a change on the heap, of an agent that is up, or down, until then; ranks are the order of asking."""
-    counts[1] += 1
-    push(heap, counts, 0, time, counts[1], (index << 33) | (agent << 1) | up)
+        push(heap, counts, 0, time, agent, (index << 1) | up[agent])
 
 
 @compiled(_nrt=False)
 def draw_changes(
     absences: Any, key: Any, numbers: Any, heap: Any, counts: Any, until: float, times: Any, whats: Any, agents: Any
 ):  # pragma: no cover - compiled
-    """Draw further changes up to a time, as many as there is room for, in order; how many.
-
-    At equal times the order is that of the changes before them, or of the agents: so processes of one agent each would
-    have asked for them.
-    """
+    """Draw further changes up to a time, as many as there is room for, in order of times and agents; how many."""
     count = 0
     while heap.time[0] <= until and count < len(times):
-        now, load = heap.time[0], heap.load[0]
-        agent, index, up = (load >> 1) & (2**32 - 1), (load >> 33) + 1, load & 1 == 0
+        now, agent, load = heap.time[0], heap.rank[0], heap.load[0]
+        index, up = (load >> 1) + 1, load & 1 == 0
         times[count], whats[count], agents[count] = now, UP if up else DOWN, agent
         count += 1
-        pop(heap, counts, 0)
-        ask_for_change(heap, counts, following_change(absences, key, numbers[agent], index, up, now), agent, index, up)
+        following = following_change(absences, key, numbers[agent], index, up, now)
+        replace_top(heap, counts[0], following, agent, (index << 1) | up)
     return count

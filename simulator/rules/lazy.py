@@ -195,14 +195,13 @@ def tell_many(run: RunTables, slots: Any, row: int, order: int):  # pragma: no c
 
 
 @compiled(_nrt=False)
-def tell_each(run: RunTables, told: Any, now: float):  # pragma: no cover - compiled
-    """Give slots what they are told now, after what has arrived there; (k, 3) slot, receiver, and version.
+def tell_each(run: RunTables, told: Any):  # pragma: no cover - compiled
+    """Give slots what they are told; (k, 2) slot and version.
 
     Each version has a reference for the slot already.
     """
     for k in range(len(told)):
-        slot, receiver, row = told[k]
-        deliver_pending(run, slot, receiver, now, math.inf, EVER)
+        slot, row = told[k]
         run.counts[ORDER] += 1
         set_latest(run, slot, row, run.counts[ORDER])
 

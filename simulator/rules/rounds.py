@@ -55,7 +55,6 @@ from ..tables.round_table import (
     SHOWN_MESSAGES,
     STALLED,
     TIMED,
-    VERSION,
     WAIT_NUMBER,
     WAITING_AGENTS,
     WAITS,
@@ -243,7 +242,7 @@ def on_repeat(run: RunTables, tables: RoundTables, record: int):
         release(run, tables, record)
         return
     repeat(run, tables, record)
-    if run.counts[VECTORS] >= run.constants[MOST_VECTORS] and sent[VERSION] >= 0:
+    if run.counts[VECTORS] >= run.constants[MOST_VECTORS]:
         tables.counts[ENOUGH] = 1
 
 

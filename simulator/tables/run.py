@@ -45,19 +45,18 @@ from .effects import NOTE_COLUMNS
     JITTER,
     RANDOM_PHASE,
     RECORD_EVERY,
-    ENDS_BY_TIME,
     FIRST_NOTED,
     LAST_NOTED_AT,
     LOST_DELAY,
     CONSTANTS,
-) = range(23)
+) = range(22)
 """Places in `RunTables.constants`: code and two parameters of the delay; loss probability, or the mean durations and
 loss probabilities of a link's states (0 if it has none); bytes per time unit (or infinite); limits of activations,
 vectors (infinite: none) and an agent's updates (-1: none); events up to which windows may go on before somebody looks
 at the run's limits; whether steps are planned, so that rows that nothing refers to are kept until those that read them
 are made, and vectors are not copied into the inbox; the clocks' code and jitter, and whether their first phase is
-random; activations between two records (0: none), and whether the run ends at some time; first and last time of steps,
-and of copies under way, that are noted; the delay that was drawn for the last copy that was lost."""
+random; activations between two records (0: none); first and last time of steps, and of copies under way, that are
+noted; the delay that was drawn for the last copy that was lost."""
 
 _WHOLE, _REAL, _BOOL = np.int64, np.float64, np.bool_
 VERSION = np.dtype(
@@ -328,7 +327,6 @@ def with_limits(
     run.constants[MOST_VECTORS] = math.inf if stop.vectors is None else stop.vectors
     run.constants[MOST_UPDATES] = -1.0 if stop.updates is None else stop.updates
     run.constants[RECORD_EVERY] = record
-    run.constants[ENDS_BY_TIME] = float(stop.time is not None)
     if forms is None:
         return run
     clock = forms.clock

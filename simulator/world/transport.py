@@ -97,7 +97,7 @@ class Transport:
         self._plain = PlainTables()
         self.start_kinds: set[str] = set()
         self._told: dict[tuple[int, int], tuple[Sent, int]] = {}
-        self._telling: list[tuple[int, int, int]] = []
+        self._telling: list[tuple[int, int]] = []
         self.tables = make_run_tables(graph, layout, self.inbox, network, forms)
         self.notes = Notes(self)
 
@@ -252,7 +252,7 @@ class Transport:
         if joining or (row < 0 and [to for _, to in last] != [None]):
             self._exchange_each(agent, joining=joining)
             self.notes.grow(0)
-            lazy.tell_each(self.tables, np.array(self._telling, dtype=np.int64).reshape(-1, 3), self.now)
+            lazy.tell_each(self.tables, np.array(self._telling, dtype=np.int64).reshape(-1, 2))
             self._telling.clear()
             return
         kind = next(iter(last))[0] if row < 0 else next(iter(self._ranks))
@@ -280,7 +280,7 @@ class Transport:
                 row = self._row_of(sender, *meant[kind])
             # All in one call, for each costs as much as the work of all; until then the version is held.
             self.tables.versions.references[row] += 1
-            self._telling.append((self._ranks[kind] * len(self.graph.heads) + slot, receiver, row))
+            self._telling.append((self._ranks[kind] * len(self.graph.heads) + slot, row))
             self._traffic.start_vectors += self.layout.messages[kind].vectors
 
     def _row_of(self, sender: int, sent: Sent, sent_at: float, tick: int) -> int:

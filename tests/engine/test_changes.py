@@ -75,15 +75,15 @@ def test_compiled_changes_are_those_that_timelines_tell_bit_for_bit_and_in_their
     assert found > 600 or drawn.known_until == math.inf
 
 
-def test_changes_at_one_instant_come_in_the_order_in_which_they_were_asked_for():
+def test_changes_at_one_instant_come_in_the_order_of_agents():
     found = ToldChanges([iter(one) for one in TOLD], pass_by).draw(0.0, 9.0)
     assert list(zip(*(column.tolist() for column in found), strict=True)) == [
         (0.0, UP, 2),
         (1.0, DOWN, 0),
-        (1.0, UP, 3),
         (1.0, DOWN, 2),
-        (1.0, DOWN, 3),
         (1.0, UP, 2),
+        (1.0, UP, 3),
+        (1.0, DOWN, 3),
         (2.0, DOWN, 0),
         (2.0, UP, 3),
         (3.0, UP, 0),

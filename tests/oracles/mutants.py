@@ -24,7 +24,7 @@ from typing import Any
 
 from .compare import WORLDS
 from .judging import sound_digests
-from .rare_worlds import FIRST, LATER
+from .rare_worlds import FIRST, LAST, LATER
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -35,7 +35,7 @@ NEEDED = ("__init__.py", "oracles")
 EVERY = ("event", "planned", "batches")
 RARE = 200
 """Rare worlds of each kind that are tried."""
-TRIED = (*range(WORLDS), *range(FIRST, FIRST + RARE), *range(FIRST + LATER, FIRST + LATER + RARE))
+TRIED = (*range(WORLDS), *(FIRST + begin + case for begin in (0, LATER, LAST) for case in range(RARE)))
 """Numbers of the worlds that are tried."""
 ENGINES = {"simulator/engine/event/": ("event",), "simulator/engine/batched/": ("planned", "batches"), "": EVERY}
 """By the beginning of a file's name, which engines and forms run it."""

@@ -1,7 +1,7 @@
 """Random worlds in which things meet that seldom do in `worlds`.
 
 These are rounds that lose nothing, or whose agents are gone for good, changes at one instant, runs that end by what
-agents have done, and chains of reactions.
+agents have done, chains of reactions, crowds, hubs, agents that flicker, and agents without a clock.
 
 A world of `worlds` is kept but for what makes it rare. `world_of` numbers both: cases from `FIRST` on are rare ones.
 """
@@ -12,8 +12,8 @@ from typing import Any
 
 from .worlds import Chance, Description, world
 
-SEED, FIRST, LATER = 1, 10_000, 10_000
-"""Seed of the generator, and the numbers of the first rare world and, among these, of the first of a later kind."""
+SEED, FIRST, LATER, LAST = 1, 10_000, 10_000, 20_000
+"""Seed of the generator, and the numbers of the first rare world and, among these, of the first of later kinds."""
 
 
 def world_of(case: int) -> Description:
@@ -24,12 +24,24 @@ def world_of(case: int) -> Description:
 def rare(case: int) -> Description:
     """The description of a rare world: by turns calm rounds, broadcasts, and exchanges with changes at one instant.
 
-    From `LATER` on, by turns rounds whose agents are gone, broadcasts until all have done enough, and reactions.
+    From `LATER` on, by turns rounds whose agents are gone, broadcasts until all have done enough, and reactions; from
+    `LAST` on a crowd, a hub, agents that flicker, agents that leave rounds short, runs until all have finished,
+    reactions of agents without a clock, and too many reactions at an instant.
     """
     chance = Chance(SEED + 1, case)
     first = (_in_rounds, _calm), (_by_broadcast, _at_one_instant), (_in_pairs, _at_one_instant)
     later = (_in_rounds, _left), (_by_broadcast, _until_done), (_by_reactions, _limited)
-    wanted, make = (first if case < LATER else later)[case % 3]
+    last = (
+        (_by_broadcast, _crowded),
+        (_in_rounds, _around_a_hub),
+        (_by_broadcast, _flickering),
+        (_in_rounds, _left_short),
+        (_by_broadcast, _until_finished),
+        (_by_reactions, _without_clocks),
+        (_by_reactions, _at_once),
+    )
+    kinds = first if case < LATER else later if case < LAST else last
+    wanted, make = kinds[case % len(kinds)]
     tried = (world(SEED, 100_000 + 100 * case + k) for k in range(100))
     described = next(one for one in tried if wanted(one))
     make(described, chance)
@@ -167,3 +179,72 @@ def _limited(described: Description, chance: Chance) -> None:
     described["network"]["loss"] = {"kind": "bernoulli", "probability": chance.pick(0.0, 0.3)}
     described["limits"] = {"reactions": chance.whole(3, 60)}
     described["stop"] = {"time": 6.0}
+
+
+def _crowded(described: Description, chance: Chance) -> None:
+    """So many steps between two records that they do not fit into one plan."""
+    agents = chance.whole(12, 16)
+    described["ids"] = list(range(agents))
+    described["edges"] = [[i, (i + k) % agents, 1.0] for i in range(agents) for k in (1, 2)]
+    described["clock"] = {"kind": "poisson", "rate": 100.0}
+    described["network"]["latency"] = {"kind": "exponential", "mean": chance.pick(0.002, 0.02)}
+    described["availability"] = {"kind": "always", "joins": None, "leaves": None}
+    described["protocol"].update(width=3, noise=None, echo=None, trigger="wake", explode=None)
+    described["record"], described["stop"] = {"every": 2.0}, {"time": 3.0}
+
+
+def _around_a_hub(described: Description, chance: Chance) -> None:
+    """Quick neighbours of a hub fall silent while it waits for slow ones, in rounds that lose nothing."""
+    leaves = chance.whole(4, 6)
+    described["ids"] = list(range(leaves + 1))
+    described["edges"] = [[0, leaf, 1.0] for leaf in range(1, leaves + 1)]
+    _calm(described, chance)
+    rates = [2.0, *(chance.pick(0.2, 0.3, 5.0) for _ in range(leaves))]
+    described["clock"] = {"kind": "poisson", "rate": rates}
+    described["network"]["latency"] = {"kind": "constant", "value": chance.pick(0.0, 0.3)}
+    described["protocol"].update(width=3, explode=None)
+    described["protocol"]["silent"] = {"after": chance.whole(1, 3), "words": True, "every": chance.pick(2, 3)}
+    described["stop"] = {"time": 30.0}
+
+
+def _flickering(described: Description, chance: Chance) -> None:
+    """Agents come and go so often that their changes are drawn in several goes."""
+    around = {"joins": None, "leaves": None}
+    period = chance.pick(0.002, 0.003)
+    described["availability"] = {"kind": "diurnal", "period": period, "online": 0.5, "spread": 1.0, **around}
+    described["protocol"].update(noise=None, echo=None, trigger="wake")
+    described["stop"] = {"time": 6.0}
+
+
+def _left_short(described: Description, chance: Chance) -> None:
+    """`_left`, where a run ends once those that are left have made their updates."""
+    _left(described, chance)
+    described["schedule"] = {"kind": "rounds", "patience": chance.pick(0.5, 1.0)}
+    described["protocol"]["silent"] = None
+    described["stop"] = {"updates": chance.whole(2, 5), "time": 60.0}
+
+
+def _until_finished(described: Description, chance: Chance) -> None:
+    """A run ends when no agent can make another step."""
+    _until_done(described, chance)
+    described["protocol"]["silent"] = {"after": chance.whole(1, 6), "words": True, "every": 1}
+    described["stop"] = {"activations": 5000}
+
+
+def _without_clocks(described: Description, chance: Chance) -> None:
+    """Some agents, of those that join late too, never wake, and hear messages that others answer."""
+    ids = described["ids"]
+    order = [chance.pick(*ids[: max(1, len(ids) // 2)]) for _ in range(20)]
+    described["clock"] = {"kind": "recorded", "order": order, "spacing": 0.5}
+    window = {"share": 0.6, "between": chance.pick([1.0, 1.0], [0.5, 4.0])}
+    described["availability"] = {"kind": "always", "joins": window, "leaves": None}
+    described["protocol"]["noise"] = None
+    described["network"]["latency"] = {"kind": "constant", "value": chance.pick(0.0, 0.5)}
+    described["stop"] = {"time": 9.0}
+
+
+def _at_once(described: Description, chance: Chance) -> None:
+    """`_limited` by the reactions at one instant."""
+    _limited(described, chance)
+    described["network"]["latency"] = {"kind": "constant", "value": 0.0}
+    described["limits"] = {"at_once": chance.whole(2, 20)}

@@ -23,7 +23,7 @@ def test_every_error_can_be_planted_once_and_is_a_program():
 def test_all_but_a_few_errors_are_caught_and_the_others_have_a_reason():
     assert [one.rule for one in EVERY] == list(FOUND)
     assert len({one.rule for one in EVERY}) == len(EVERY) >= 120
-    assert len(CAUGHT) >= 0.9 * len(EVERY)
+    assert len(CAUGHT) >= 0.95 * len(EVERY)
     assert [one.rule for one in EVERY if bool(one.excuse) == (one in CAUGHT)] == []
 
 

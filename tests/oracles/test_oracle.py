@@ -4,7 +4,7 @@ import pytest
 
 from . import compare, planted, product, steps
 from .engine import build
-from .rare_worlds import LATER, rare
+from .rare_worlds import LAST, LATER, rare
 from .worlds import world
 
 LOGGED = compare.logged_digests()
@@ -16,7 +16,7 @@ PLANNED = [*range(20), 105]
 """Worlds whose steps are planned; in the last one a start tells more than it is charged for."""
 
 
-RARE = [*range(6), 121, *range(LATER, LATER + 6), LATER + 8]
+RARE = [*range(6), 121, *range(LATER, LATER + 6), LATER + 8, LAST, *range(LAST + 2, LAST + 6)]
 """Rare worlds; in 121 the run ends by a departure, at the instant at which messages arrive, in the last one an agent
 without neighbours ends by a step that would have something to say to each."""
 
@@ -69,7 +69,7 @@ def test_rare_worlds_are_those_of_the_frozen_engine(form):
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["event", *steps.FORMS])
 def test_all_rare_worlds_are_those_of_the_frozen_engine(form):
-    cases = (*range(200), *range(LATER, LATER + 200))
+    cases = (*range(200), *range(LATER, LATER + 200), *range(LAST, LAST + 70))
     assert [found for case in cases if (found := compare.compare(rare(case), form))] == []
 
 

@@ -269,7 +269,7 @@ class BatchedDriver(Driver):
         if self.transport.tables.agents.alone[index]:
             self._clock_ends[index].succeed()
         else:
-            self.world.stop_condition.retire(int(self.transport.tables.agents.updates[index]))
+            self.world.stop_condition.retire(0)
 
     def look(self) -> None:
         """Look at the run's limits where a window has stopped before a wake-up or timer, and let it go on."""

@@ -37,7 +37,7 @@ class FoundChanges(NamedTuple):
 
 
 class Changes(ABC):
-    """The changes of all agents, in the order in which a process per agent would have asked for them.
+    """The changes of all agents, in the order of times and agents.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class DrawnChanges(Changes):
         self.known_until = 0.0 if agents else math.inf
         self._key = np.array(draws.key, dtype=np.uint64)
         self._absences, self._numbers = form, numbers
-        self._heap, self._counts = zeros(agents, DUE), np.zeros(2, dtype=np.int64)  # changes to come, and asked for
+        self._heap, self._counts = zeros(agents, DUE), np.zeros(1, dtype=np.int64)  # changes to come
         if agents:
             begin_changes(form, self._key, numbers, self._heap, self._counts, self.up)
             # What changes at time 0 is yet to come.
@@ -140,22 +140,20 @@ class ToldChanges(Changes):
         self._timelines = list(timelines)
         self.up = np.array([next(timeline)[1] for timeline in self._timelines], dtype=bool)
         first = [next(timeline, None) for timeline in self._timelines]
-        self._heap = [(change[0], agent, change[1], agent) for agent, change in enumerate(first) if change is not None]
+        self._heap = [(change[0], agent, change[1]) for agent, change in enumerate(first) if change is not None]
         heapq.heapify(self._heap)
-        self._asked = len(first)
         self.gone = ~self.up & np.array([change is None for change in first], dtype=bool)
         self.known_until = math.nextafter(0.0, -math.inf) if self._heap else math.inf
 
     def _next(self, until: float) -> FoundChanges:
         found: list[tuple[float, int, int]] = []
         while self._heap and self._heap[0][0] <= until and len(found) < OFTEN:
-            time, _, up, agent = self._heap[0]
+            time, agent, up = self._heap[0]
             following = next(self._timelines[agent], None)
             if following is None:
                 heapq.heappop(self._heap)
             else:
-                heapq.heapreplace(self._heap, (following[0], self._asked, following[1], agent))
-                self._asked += 1
+                heapq.heapreplace(self._heap, (following[0], agent, following[1]))
             found.append((time, UP if up else GONE if following is None else DOWN, agent))
         times, whats, agents = zip(*found, strict=True) if found else ((), (), ())
         return FoundChanges(np.array(times, dtype=np.float64), np.array(whats, np.int64), np.array(agents, np.int64))

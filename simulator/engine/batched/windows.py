@@ -91,7 +91,6 @@ def put_back(run: RunTables):  # pragma: no cover - compiled
         replace_top(run.wakes, run.counts[HEAP], time, agent, 0)
         return True
     pop(run.wakes, run.counts, HEAP)
-    run.agents.silent[agent] = True
     return False
 
 

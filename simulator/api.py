@@ -149,7 +149,7 @@ def run(
     jobs: Jobs = 1,
     scheduler: str | None = None,
     contract: bool = True,
-    proofs: int = 4,
+    contract_points: int = 4,
 ) -> Result:
     """Run what is not there yet of a scenario's runs, as ``hushnet run`` does, and return all of them.
 
@@ -182,7 +182,7 @@ def run(
     contract : bool
         Whether the privacy contract of your own protocols is checked by replay, in some ten runs of small worlds each
         and of the scenario's own; without it none of their epsilons is verified.
-    proofs : int
+    contract_points : int
         At how many points of a sweep at most they are replayed, for each protocol and its parameters: where the world
         is largest, where the run is longest, where topology or task differ, then the others in their order. At points
         that were not replayed no epsilon is verified, and the statement names one that was.
@@ -210,7 +210,7 @@ def run(
         jobs=jobs,
         scheduler=scheduler,
         contract=contract,
-        proofs=proofs,
+        contract_points=contract_points,
     )
     collection = perform(scenario, options)
     return Result(collection)

@@ -112,7 +112,7 @@ def print_summary(collection: Collection, console: Console) -> None:
             table.width = least if least > console.width else None
             console.print(table, crop=False)
             break
-    for line, loud in remarks(collection):
+    for line, loud in notes_on(collection):
         console.print(Text(line, style="bold red" if loud else "dim"))
 
 
@@ -153,7 +153,7 @@ def _table(collection: Collection, between: str) -> Table:
     return table
 
 
-def remarks(collection: Collection) -> list[tuple[str, bool]]:
+def notes_on(collection: Collection) -> list[tuple[str, bool]]:
     """Return the sentences below the table, each with whether it is loud."""
     found = [(f"{MARK} {said}" if loud else said, loud) for said, loud in unbeaten(set_apart(collection))]
     found += [(f"{MARK} {said}", True) for said in collection.kinds.sentences(held_against_each_other(collection))]

@@ -53,10 +53,10 @@ def run(
             "every process; else no epsilon is verified.",
         ),
     ] = True,
-    proofs: Annotated[
+    contract_points: Annotated[
         int,
         typer.Option(
-            "--proofs",
+            "--contract-points",
             metavar="N",
             help="Replay each of your own protocols at N points of a sweep at most; at others no epsilon is verified.",
         ),
@@ -69,7 +69,7 @@ def run(
 
         workers = {"jobs": processes_of(jobs), "scheduler": scheduler}
         options = {"progress": not quiet, "dry_run": dry_run, "verbose": verbose}
-        proved = {"contract": contract, "proofs": proofs}
+        proved = {"contract": contract, "contract_points": contract_points}
         with unannounced(quiet=quiet):
             run_scenario(loaded, out=out, data_dir=data_dir, **options, **workers, **proved)
 

@@ -95,11 +95,11 @@ def replay(
     """Make one run or two again, and show them as they went: a page with agents, messages, losses, epsilons."""
     from ..replay import write_replay
 
-    path, remarks = write_replay(
+    path, notes = write_replay(
         results, runs or (), out=out, first=first, last=last, agents=agents, data_dir=data_dir, trust_code=trust_code
     )
-    for remark in remarks:
-        typer.echo(f"replay: {remark}", err=True)
+    for note in notes:
+        typer.echo(f"replay: {note}", err=True)
     typer.echo(f"replay: {path}")
 
 

@@ -10,7 +10,7 @@ from ..analysis.aggregate import FEWEST
 from ..analysis.claimed_privacy import MARK, epsilon_text
 from ..analysis.labels import column_name, swept_name
 from ..analysis.results import Collection
-from ..analysis.summary import parted, remarks, summarise, trivial_rows, with_half_width
+from ..analysis.summary import notes_on, parted, summarise, trivial_rows, with_half_width
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,13 +46,13 @@ def print_brief(collection: Collection, warnings: Sequence[str], console: Consol
     """
     from rich.text import Text
 
-    said, frame, remarked = answer(collection), summarise(collection), remarks(collection)
+    said, frame, noted = answer(collection), summarise(collection), notes_on(collection)
     if said:
         console.print(Text(said, style="bold"))
     console.print(_pivot(collection, frame, said) if collection.grid else _table(collection, frame), crop=False)
     for line in [*_captions(collection, frame), *([tuned] if tuned else [])]:
         console.print(Text(line, style="dim"))
-    loud = [text for text, is_loud in remarked if is_loud]
+    loud = [text for text, is_loud in noted if is_loud]
     # Runs of many seeds say the same with other numbers.
     distinct: dict[str, str] = {}
     for text in warnings:
@@ -61,7 +61,7 @@ def print_brief(collection: Collection, warnings: Sequence[str], console: Consol
     for text in acted[:MOST_WARNINGS]:
         shown = text.partition("; ")[0] if text in loud else text  # what is behind it are details
         console.print(Text(shown, style="bold red" if text in loud else "yellow"))
-    quiet = len(remarked) + len(warnings) - min(len(acted), MOST_WARNINGS)
+    quiet = len(noted) + len(warnings) - min(len(acted), MOST_WARNINGS)
     if quiet:
         notes = "note" if quiet == 1 else "notes"
         console.print(

@@ -83,7 +83,8 @@ class Verdict:
         if self.status == "unchecked":
             return f"the protocol's privacy contract was not checked: {self.details}"
         if self.status == "elsewhere":
-            return f"the protocol's privacy contract was replayed at {self.at}, not here (--proofs N replays N points)"
+            where = f"{self.at}, not here (--contract-points N replays N points)"
+            return f"the protocol's privacy contract was replayed at {where}"
         return ""
 
     @property

@@ -87,7 +87,7 @@ class BatchedEngine(Engine):
             protocol = world.protocol
             declared = protocol.decides or protocol.asks_for_budget or world.watch is not None
             if protocol.step_functions and not declared:
-                world.remarks = (f"{why}, so its steps are made one by one",)
+                world.warnings = (f"{why}, so its steps are made one by one",)
             driver = EventEngine(f"because {why}").prepare(world)
             world.form = StepForm("one by one", str(why))
             return driver

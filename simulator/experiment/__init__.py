@@ -7,9 +7,9 @@
     plan.py        which runs there are, and how the world of one is made
     sources.py     what an experiment was made from, kept beside its results
     preflight.py   what only data, graph and files can refuse, before the first run
-    proofs.py      the privacy contract of users' own protocols, replayed before the runs at some points of a sweep
+    contract_replays.py the privacy contract of users' own protocols, replayed before the runs at some points of a sweep
     execute.py     one run, from its world to its result
-    remarks.py     what a run should tell its author, though nothing forbids it
+    run_warnings.py what a run should tell its author, though nothing forbids it
     run_once.py    one run and the store: skip it, keep its result, or keep why it failed
     workers.py     what whoever executes runs can do
     worker_pool.py who that is: this process, ...

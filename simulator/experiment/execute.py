@@ -22,7 +22,7 @@ from ..world.step_form import Rewind, asked_form
 from ..world.watchdog import one_thread
 from ..world.world import World
 from .plan import Experiment, Run, naming_fields
-from .remarks import Remarks
+from .run_warnings import RunWarnings
 
 FAILURES: dict[str, type[HushnetError]] = {
     "diverged": Divergence,
@@ -115,15 +115,15 @@ class _Attempt:
     recorder: Recorder
     log: MessageLog | None
     observing: Observing | None
-    remarks: Remarks
+    warnings: RunWarnings
 
     def __init__(self, experiment: Experiment, run: Run, on_sample: Callable[[World], None] | None) -> None:
         self._experiment, self._run, self._on_sample = experiment, run, on_sample
 
     def make(self, again: Rewind | None) -> World:
         """The world of an attempt."""
-        self.remarks = Remarks(self._on_sample)
-        self.recorder = self._experiment.recorder(self._run, self.remarks)
+        self.warnings = RunWarnings(self._on_sample)
+        self.recorder = self._experiment.recorder(self._run, self.warnings)
         self.recorder.together = TOGETHER if again is None else 1
         self.log = message_log(self._experiment, self._run)
         self.world = self._experiment.world(self._run, self.recorder, self.log, again)
@@ -150,7 +150,7 @@ class _Attempt:
         trace, agents = recorder.trace(), recorder.agents(world)
         manifest = _manifest(run, world, failure, experiment.verdict(run))
         manifest["warnings"] += recorder.warnings
-        manifest["warnings"] += [f"{manifest['label']}: {remark}" for remark in self.remarks.of(world)]
+        manifest["warnings"] += [f"{manifest['label']}: {warning}" for warning in self.warnings.of(world)]
         manifest["files"] = experiment.named_files(run)
         if own := recorder.shown_as():
             manifest["own_metrics"] = own
@@ -199,7 +199,7 @@ def _manifest(run: Run, world: World, failure: Exception | None, verdict: Verdic
         "topology": describe(world.setting.graph),
         "privacy": privacy and {**privacy, **verdict.evidence, "contract": verdict.text},
         "contract": verdict.as_dict(),
-        "warnings": [*warnings, *world.remarks],
+        "warnings": [*warnings, *world.warnings],
         "totals": _totals(world),
         "versions": libraries(),
         "code": code_version(),

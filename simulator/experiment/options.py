@@ -11,7 +11,7 @@ from ...protocols.base import Protocol
 from ..language.loading import LoadedScenario, load
 from ..metrics.own_metrics import show_function
 from ..recording.snapshot import OwnMetric
-from .plan import PROOFS, Experiment
+from .plan import CONTRACT_POINTS, Experiment
 from .workers import Jobs
 
 
@@ -32,7 +32,7 @@ class RunOptions:
     scheduler : str, optional
         Who executes the runs.
     contract : bool
-    proofs : int
+    contract_points : int
     """
 
     protocols: Mapping[str, type[Protocol]] | None = None
@@ -46,7 +46,7 @@ class RunOptions:
     jobs: Jobs = 1
     scheduler: str | None = None
     contract: bool = True
-    proofs: int = PROOFS
+    contract_points: int = CONTRACT_POINTS
 
     def load(self, source: Path | str | Mapping[str, Any]) -> LoadedScenario:
         """Read a scenario as these options say; raises like `hushnet.simulator.language.loading.load`."""
@@ -64,4 +64,4 @@ class RunOptions:
 
     def experiment(self, loaded: LoadedScenario) -> Experiment:
         """All runs of a scenario that was read."""
-        return Experiment(loaded, self.out, self.data_dir, self.metrics, self.contract, self.proofs)
+        return Experiment(loaded, self.out, self.data_dir, self.metrics, self.contract, self.contract_points)

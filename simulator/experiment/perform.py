@@ -15,12 +15,12 @@ from ..language.loading import locate
 from ..limits.rehearsal import rehearse, shown
 from ..storage.store import Store
 from ..world.world import World
+from .contract_replays import prove
 from .execute import FAILURES
 from .notebook import shown_progress
 from .options import RunOptions
 from .plan import Experiment, PlannedRun, Run, plan
 from .preflight import preflight
-from .proofs import prove
 from .run_once import FAILED, RunOutcome, failure_file, is_there
 from .sources import keep_sources
 from .tuning import choose, trial_experiment

@@ -61,7 +61,7 @@ LARGE = 2**26
 """Bytes of data and graph from which on a world is made only after those before are gone, which may hold as much."""
 
 
-PROOFS = 4
+CONTRACT_POINTS = 4
 """Points of a sweep at which the contract of a protocol with its parameters is replayed at most, if nobody says so."""
 NOT_ASKED = Verdict("unchecked", "it was not asked for (--no-contract)")
 """The verdict on a contract that nobody is to check."""
@@ -125,14 +125,14 @@ class Experiment:
         What the folder is known by once it is claimed, see `hushnet.simulator.storage.ownership`.
     contract : bool
         Whether the privacy contract of users' own protocols is checked.
-    proofs : int
+    contract_points : int
         At how many points of a sweep at most, for each protocol and its parameters.
 
     Attributes
     ----------
     verdicts : dict of str to Verdict
         What is known of protocols' privacy contracts, by world and, for those without one of their own, by parameters,
-        see `hushnet.simulator.experiment.proofs`.
+        see `hushnet.simulator.experiment.contract_replays`.
     unrepeatable, deadly : dict of str to str
         Kinds of protocols that do something else than they declare or than in another process, or that end theirs in a
         small world: what is known of it, see `hushnet.simulator.contract.repeats`.
@@ -146,7 +146,7 @@ class Experiment:
     metrics: Mapping[str, OwnMetric] = field(default_factory=dict)
     token: str | None = field(default=None, init=False)
     contract: bool = True
-    proofs: int = PROOFS
+    contract_points: int = CONTRACT_POINTS
     verdicts: dict[str, Verdict] = field(default_factory=dict, init=False, repr=False)
     unrepeatable: dict[str, str] = field(default_factory=dict, init=False, repr=False)
     deadly: dict[str, str] = field(default_factory=dict, init=False, repr=False)
@@ -156,8 +156,10 @@ class Experiment:
     _latest: tuple[GridPoint, dict[str, dict[str, Any]]] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.proofs < 1:
-            raise InputError(f"proofs = {self.proofs}: must be an integer from 1 (--no-contract asks for none)")
+        if self.contract_points < 1:
+            raise InputError(
+                f"contract_points = {self.contract_points}: must be an integer from 1 (--no-contract asks for none)"
+            )
         taken = {*METRICS, *recordable()}
         for name, metric in self.metrics.items():
             if name in taken:

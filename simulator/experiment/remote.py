@@ -24,8 +24,8 @@ from ..contract.verdict import Verdict
 from ..language.checking import Code, nets_of
 from ..storage.provenance import code_version, libraries
 from ..world.world import World
+from .contract_replays import judge
 from .plan import Experiment, PlannedRun
-from .proofs import judge
 from .run_once import RunOutcome
 from .stacks import run_stack
 

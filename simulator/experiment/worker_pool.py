@@ -11,9 +11,9 @@ from typing_extensions import override
 
 from ...agents.errors import InputError
 from ..contract.verdict import Verdict
+from .contract_replays import judge
 from .plan import Experiment, PlannedRun, wake_ups
 from .processes import OwnProcesses
-from .proofs import judge
 from .stacks import in_stacks, run_stack
 from .time_left import TimeLeft, key_of, processes_of
 from .workers import Jobs, OnSample, OnStart, Outcomes, Queue, Workers

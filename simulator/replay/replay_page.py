@@ -16,8 +16,8 @@ from ..report.report_page import rendered
 from ..storage.dataset import Entry
 from ..storage.files import put_file, writing
 from ..storage.store import Store
+from .animation import EPSILONS, FATES, animation
 from .chosen import chosen
-from .film import EPSILONS, FATES, film
 from .rerun import rerun
 
 FOLDER = Path(__file__).parent
@@ -59,7 +59,7 @@ def write_replay(
 
     Returns
     -------
-    path, remarks : Path and list of str
+    path, notes : Path and list of str
         Where the page is, and what it leaves out.
 
     Raises
@@ -71,18 +71,18 @@ def write_replay(
     """
     results = Path(results)
     entries = chosen(results, wanted)
-    window, remarks = _window(entries, first, last, agents)
+    window, notes = _window(entries, first, last, agents)
     index, manifests = Store(results).index(), [entry.manifest for entry in entries]
     named = Collection(pd.DataFrame(), pd.DataFrame(), manifests, [entry.run for entry in entries], index)
-    films = []
+    animations = []
     for entry in entries:
         made = rerun(results, entry, window, agents=agents, data_dir=data_dir, trust_code=trust_code)
-        films.append(film(made, [placed(named, path, value) for path, value in entry.grid.items()]))
+        animations.append(animation(made, [placed(named, path, value) for path, value in entry.grid.items()]))
     path = Path(out) if out is not None else results / "replay.html"
-    text = page(films, window, remarks, str(entries[0].manifest["scenario"].get("title") or results.name))
+    text = page(animations, window, notes, str(entries[0].manifest["scenario"].get("title") or results.name))
     with writing(path):
         put_file(text.encode(), path, within=None if out is not None else results)
-    return path, remarks
+    return path, notes
 
 
 def _window(
@@ -96,12 +96,10 @@ def _window(
         raise InputError(f"--from {first:g}{to}: admissible: 0 <= from < to, and from < {end:g}, where the run ends")
     if agents is not None and agents < 2:
         raise InputError(f"--agents {agents}: must be at least 2")
-    busiest, remarks = 0.0, []
+    busiest, notes = 0.0, []
     shown = max(min(agents or math.inf, int(entry.manifest["topology"]["agents"])) for entry in entries)
     if shown > MOST_AGENTS:
-        remarks.append(
-            f"{shown:,} agents are too many to follow one by one; --agents 60 shows the first and its nearest"
-        )
+        notes.append(f"{shown:,} agents are too many to follow one by one; --agents 60 shows the first and its nearest")
     for entry, ended in zip(entries, ends, strict=True):
         sizes = entry.manifest["topology"]["agents"]
         share = min((agents or sizes) / sizes, 1.0)
@@ -109,9 +107,9 @@ def _window(
     reach = first + MOST_MESSAGES / busiest if busiest else end
     until = min(end if last is None else last, end)
     if reach >= until:
-        return (first, until), remarks
+        return (first, until), notes
     return (first, reach), [
-        *remarks,
+        *notes,
         f"shown up to {reach:.4g} of {end:g} time units: a page carries about {MOST_MESSAGES:,} messages of a run; "
         "--from shows a later window, --agents fewer agents",
     ]
@@ -128,16 +126,18 @@ def _grows(series: Sequence[Sequence[float | None]]) -> bool:
     return any(value for _, value in series)
 
 
-def page(films: Sequence[dict[str, Any]], window: tuple[float, float], remarks: Sequence[str], title: str) -> str:
+def page(animations: Sequence[dict[str, Any]], window: tuple[float, float], notes: Sequence[str], title: str) -> str:
     """The page as HTML."""
-    spent = next((name for name in reversed(EPSILONS) if any(_grows(each["epsilons"][name]) for each in films)), None)
+    spent = next(
+        (name for name in reversed(EPSILONS) if any(_grows(each["epsilons"][name]) for each in animations)), None
+    )
     content = {
         "title": title,
-        "films": films,
-        "remarks": remarks,
-        "paired": len({tuple(each["seeds"]) for each in films}) == 1 and len(films) > 1,
+        "animations": animations,
+        "notes": notes,
+        "paired": len({tuple(each["seeds"]) for each in animations}) == 1 and len(animations) > 1,
         "window": window,
         "spent": spent,
-        "data": {"films": list(films), "window": window, "fates": FATES, "spent": spent},
+        "data": {"animations": list(animations), "window": window, "fates": FATES, "spent": spent},
     }
-    return rendered(FOLDER, "film.html", content, style="film.css", scripts=["film.js"])
+    return rendered(FOLDER, "animation.html", content, style="animation.css", scripts=["animation.js"])

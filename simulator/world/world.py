@@ -78,7 +78,7 @@ class World:
         Which engine runs it, and why; empty until one does.
     form : StepForm, optional
         In which form steps are made, once that is known.
-    remarks : tuple of str
+    warnings : tuple of str
         What the run's summary should say of that.
     step_tables : StepTables
         What steps read beside the record of an agent.
@@ -187,7 +187,7 @@ class World:
         self.learned: Any = None
         self.ahead, self.engine = 0.0, ""
         self.form: StepForm | None = None
-        self.remarks: tuple[str, ...] = ()
+        self.warnings: tuple[str, ...] = ()
         self.peers = Peers(graph.agents, self._peer)
 
     @property

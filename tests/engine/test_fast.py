@@ -117,9 +117,9 @@ def test_steps_that_are_not_planned_because_of_single_messages_are_remarked(trai
 
     Nosy.traits = traits
     world = fast_world(plain_setting(), Nosy, MixParameters())
-    assert world.remarks == (f"Nosy {what} that it is sent, so its steps are made one by one",)
+    assert world.warnings == (f"Nosy {what} that it is sent, so its steps are made one by one",)
     assert world.engine == f"event, because Nosy {what} that it is sent"
-    assert not fast_world(plain_setting(), Collect, Stamp.Parameters()).remarks
+    assert not fast_world(plain_setting(), Collect, Stamp.Parameters()).warnings
     assert drive(world).activations > 20
 
 

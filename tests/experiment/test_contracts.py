@@ -15,8 +15,8 @@ from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.analysis.summary import print_summary
 from hushnet.simulator.contract import verdict as verdicts
 from hushnet.simulator.experiment import Experiment
+from hushnet.simulator.experiment.contract_replays import prove
 from hushnet.simulator.experiment.plan import plan
-from hushnet.simulator.experiment.proofs import prove
 from hushnet.simulator.experiment.worker_pool import InProcess
 from hushnet.simulator.language.loading import load
 from rich.console import Console
@@ -124,7 +124,7 @@ def test_an_unchecked_plugin_has_no_verified_epsilon_until_it_is_checked(tmp_pat
 def test_a_contract_is_checked_once(tmp_path, monkeypatch):
     checked, judged = [], verdicts.judged
     monkeypatch.setattr(
-        "hushnet.simulator.experiment.proofs.judged", lambda *given: checked.append(given) or judged(*given)
+        "hushnet.simulator.experiment.contract_replays.judged", lambda *given: checked.append(given) or judged(*given)
     )
     ran(tmp_path, Honest, PRIVATE)
     ran(tmp_path, Honest, PRIVATE)

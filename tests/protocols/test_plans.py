@@ -276,8 +276,8 @@ def test_plain_steps_that_send_otherwise_than_declared_are_made_one_by_one(kind,
     world = check_engines_agree(make, kind, Parameters(schedule=schedule), engine=f"{ONE_BY_ONE}because {why}")
     assert world.updates.max() == last
     against = f"against what {kind.__name__} declares (test_plans.py:"
-    assert [against in remark for remark in world.remarks] == [True] * (kind is not Decides)
-    assert all(remark.endswith("), so its steps are made one by one") for remark in world.remarks)
+    assert [against in warning for warning in world.warnings] == [True] * (kind is not Decides)
+    assert all(warning.endswith("), so its steps are made one by one") for warning in world.warnings)
 
 
 @pytest.mark.parametrize(

@@ -46,9 +46,9 @@ def painted(page, selector=".stage"):
     )
 
 
-def counts(page, film=0):
+def counts(page, animation=0):
     rows = "rows => Object.fromEntries(rows.map(row => [...row.children].map(cell => cell.textContent)))"
-    return page.eval_on_selector_all(f".counts[data-film='{film}'] div", rows)
+    return page.eval_on_selector_all(f".counts[data-animation='{animation}'] div", rows)
 
 
 def test_it_draws_without_a_complaint_or_a_connection(opened):
@@ -73,8 +73,9 @@ def test_a_link_opens_at_its_instant(opened):
 
 def test_what_is_counted_adds_up_at_any_instant(opened):
     page = opened("#t=6")
-    for film in (0, 1):
-        numbers = {name: int(value.replace(",", "")) for name, value in counts(page, film).items() if name[0] != "ε"}
+    for animation in (0, 1):
+        shown = counts(page, animation).items()
+        numbers = {name: int(value.replace(",", "")) for name, value in shown if name[0] != "ε"}
         parts = sum(numbers[name] for name in ("delivered", "lost", "dropped", "in flight"))
         assert numbers["sent"] == parts > 10
 

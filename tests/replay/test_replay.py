@@ -13,9 +13,9 @@ from hushnet.agents.errors import AuditFailure, InputError
 from hushnet.simulator.cli import main
 from hushnet.simulator.figures.graph_layout import graph_layout
 from hushnet.simulator.replay import write_replay
+from hushnet.simulator.replay.animation import AGES, FATES, animation
 from hushnet.simulator.replay.chosen import chosen
 from hushnet.simulator.replay.difference import first_difference
-from hushnet.simulator.replay.film import AGES, FATES, film
 from hushnet.simulator.replay.rerun import rerun
 from hushnet.simulator.storage.run_folder import read_manifest
 from hushnet.simulator.storage.store import Store
@@ -63,7 +63,7 @@ def told(path):
 def test_what_is_shown_adds_up_to_what_was_recorded(protocol, results):
     (entry,) = chosen(results, [f"{protocol},network.latency.mean=2"])
     made = rerun(results, entry, (0.0, 12.0))
-    shown = film(made, ["mean 2"])
+    shown = animation(made, ["mean 2"])
     messages = {name: np.array(column, dtype=float) for name, column in shown["messages"].items()}
     fate = [FATES[int(rank)] for rank in messages["fate"]]
     traffic = made.trace[made.trace["metric"] == "traffic"]
@@ -84,7 +84,7 @@ def test_what_is_shown_adds_up_to_what_was_recorded(protocol, results):
 
 def test_everything_lies_within_the_world(results):
     data = told(write_replay(results, ["cd", "private"], out=results.parent / "a.html")[0])
-    for shown in data["films"]:
+    for shown in data["animations"]:
         n = len(shown["places"])
         assert n == len(shown["agents"]) == shown["of"] == 9
         assert np.all((np.array(shown["places"]) >= 0) & (np.array(shown["places"]) <= 1))
@@ -98,7 +98,7 @@ def test_everything_lies_within_the_world(results):
 
 def test_two_protocols_meet_the_same_wake_ups_and_absences(results):
     data = told(write_replay(results, ["cd", "private"], out=results.parent / "b.html")[0])
-    plain, private = data["films"]
+    plain, private = data["animations"]
     assert plain["absences"] == private["absences"]
     wakes = [set(zip(each["steps"]["agent"], each["steps"]["at"], strict=True)) for each in (plain, private)]
     assert wakes[1] <= wakes[0]  # who has spent its budget falls silent
@@ -109,7 +109,7 @@ def test_two_protocols_meet_the_same_wake_ups_and_absences(results):
 def test_of_private_runs_no_model_is_told(results):
     path, _ = write_replay(results, ["private", "private,seed=1"], out=results.parent / "c.html")
     data = told(path)
-    for shown in data["films"]:
+    for shown in data["animations"]:
         assert shown["private"]
         assert shown["models"] is None
         assert set(shown) == {
@@ -120,7 +120,7 @@ def test_of_private_runs_no_model_is_told(results):
     assert "its models are not shown" in path.read_text()
     (entry,) = chosen(results, ["private"])
     assert rerun(results, entry, (0.0, 12.0)).looks == []
-    (shown,) = told(write_replay(results, ["cd"], out=results.parent / "d.html")[0])["films"]
+    (shown,) = told(write_replay(results, ["cd"], out=results.parent / "d.html")[0])["animations"]
     assert {rank for row in shown["models"]["ranks"] for rank in row} <= set(range(shown["models"]["colours"]))
 
 
@@ -201,11 +201,11 @@ def test_what_is_not_admissible_is_said(arguments, said, results, capsys):
 
 def test_a_long_run_is_cut_and_the_page_says_so(results, monkeypatch):
     monkeypatch.setattr("hushnet.simulator.replay.replay_page.MOST_MESSAGES", 50)
-    path, remarks = write_replay(results, ["cd"], out=results.parent / "g.html")
+    path, notes = write_replay(results, ["cd"], out=results.parent / "g.html")
     data = told(path)
     assert data["window"][1] < 12
-    assert len(data["films"][0]["messages"]["start"]) < 150
-    assert remarks[0] in path.read_text()
+    assert len(data["animations"][0]["messages"]["start"]) < 150
+    assert notes[0] in path.read_text()
     path, _ = write_replay(results, ["cd"], out=results.parent / "h.html", first=10.0)
     assert told(path)["window"][0] == 10.0
     assert "What had ended before t = 10.0 is neither shown nor counted" in path.read_text()
@@ -223,7 +223,7 @@ def test_the_curve_of_epsilon_is_there_where_some_of_it_is_finite(results):
 
 def test_some_agents_are_the_first_and_those_nearest_to_it(results):
     path, _ = write_replay(results, ["cd"], out=results.parent / "i.html", agents=5)
-    (shown,) = told(path)["films"]
+    (shown,) = told(path)["animations"]
     assert len(shown["agents"]) == len(shown["places"]) == 5
     assert set(shown["messages"]["from"]) <= set(range(5))
     assert len(shown["models"]["ranks"][0]) == 5

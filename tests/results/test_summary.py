@@ -58,9 +58,9 @@ def test_a_row_per_protocol_holds_final_means_and_both_epsilons(experiment):
 
 def test_a_claim_below_what_was_verified_is_loud(experiment):
     text = printed(load_all(experiment()))
-    table, _, remarks = text.partition("n runs")
+    table, _, notes = text.partition("n runs")
     assert "37.2 ⚠" in table
-    loud = " ".join(remarks.split())
+    loud = " ".join(notes.split())
     assert "⚠ private CD: ε claimed 0.15 < verified 37.2, δ=0.0067" in loud
     assert f"assumed public: {', '.join(PUBLIC)}." in loud
 

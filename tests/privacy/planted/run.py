@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for variant in case.variants[: 1 if given.first else None]:
                 outcomes.append(ask(variant))
                 print(line(outcomes[-1]), flush=True)
-    print("", *table(outcomes), "", *remarks(outcomes), sep="\n")
+    print("", *table(outcomes), "", *notes_on(outcomes), sep="\n")
     if given.save:
         asked = " ".join(sys.argv[1:] if arguments is None else arguments)
         SAVED.write_text(page(outcomes, commit, asked), encoding="utf-8")
@@ -70,7 +70,7 @@ def table(outcomes: Sequence[Outcome]) -> list[str]:
     return rows
 
 
-def remarks(outcomes: Sequence[Outcome]) -> list[str]:
+def notes_on(outcomes: Sequence[Outcome]) -> list[str]:
     """Who survived, by protocol and with the reason, and which honest ones were refused, with the sentence."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for one in outcomes:
@@ -100,7 +100,7 @@ def page(outcomes: Sequence[Outcome], commit: str, asked: str) -> str:
             "",
             "Survived, or refused though honest:",
             "",
-            *(remarks(outcomes) or ["- none"]),
+            *(notes_on(outcomes) or ["- none"]),
             "",
         ]
     )

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from . import CASES, KINDS, Variant, ask
-from .run import enough, remarks
+from .run import enough, notes_on
 
 ALL: dict[str, Variant] = {variant.name: variant for case in CASES for variant in case.variants}
 CAUGHT = (
@@ -59,4 +59,4 @@ def test_an_honest_protocol_is_verified(name):
 @pytest.mark.slow
 def test_run_alone_catches_mistakes_of_every_kind_and_refuses_no_honest_protocol():
     outcomes = [ask(variant) for variant in ALL.values()]
-    assert enough(outcomes), "\n".join(remarks(outcomes))
+    assert enough(outcomes), "\n".join(notes_on(outcomes))

@@ -190,7 +190,7 @@ WORLD = [
         "with other seeds' graphs",
         of_many_neighbours,
         mechanisms=ONE,
-        beyond="the graph is that of the fifth of six seeds, and four are replayed (--proofs)",
+        beyond="the graph is that of the fifth of six seeds, and four are replayed (--contract-points)",
         scenario={
             "seeds": 6,
             "topology": {"kind": "erdos_renyi", "probability": 0.3, "allow_isolated": True, "allow_disconnected": True},

@@ -44,7 +44,7 @@ class Collects(Sketch):
 def warnings_of(tmp_path, protocol, *, time=40, **fields):
     scenario = {
         "schema": 1,
-        "scenario": "remarks",
+        "scenario": "warnings",
         "task": {"kind": "linear_classification", "agents": 4, "dimension": 3, "samples": [4, 8]},
         "topology": {"kind": "ring"},
         "protocols": {"mine": {"kind": "mine", **fields}},
@@ -58,7 +58,7 @@ def warnings_of(tmp_path, protocol, *, time=40, **fields):
 
 
 @pytest.mark.parametrize(
-    ("protocol", "remark"),
+    ("protocol", "sentence"),
     [
         (StandsStill, r"mine: no model has changed in \d+ steps"),
         (Explodes, r"mine: the block dual grows without bound: \S+ at time 15, \S+ at time 40"),
@@ -68,9 +68,9 @@ def warnings_of(tmp_path, protocol, *, time=40, **fields):
         ),
     ],
 )
-def test_a_run_remarks(tmp_path, protocol, remark):
+def test_a_run_warns(tmp_path, protocol, sentence):
     [warning] = warnings_of(tmp_path, protocol)
-    assert re.match(remark, warning)
+    assert re.match(sentence, warning)
 
 
 def test_releases_planned_and_not_made_are_counted(tmp_path):

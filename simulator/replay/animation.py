@@ -25,7 +25,7 @@ DIGITS = 4
 EPSILONS = ("epsilon_claimed", "epsilon_verified")
 
 
-def film(run: Rerun, grid: Sequence[str]) -> dict[str, Any]:
+def animation(run: Rerun, grid: Sequence[str]) -> dict[str, Any]:
     """One run for the page.
 
     Parameters

@@ -28,7 +28,7 @@ class _Magnitudes:
     collections: dict[str, int]
 
 
-class Remarks:
+class RunWarnings:
     """Looks at a run when it is recorded; at its end, `of` has something to say or not.
 
     Parameters

@@ -139,7 +139,7 @@ def to_replay(experiment: Experiment, worlds: Sequence[PlannedRun]) -> list[Plan
             if value not in seen:
                 seen.add(value)
                 chosen.append(place)
-    return [worlds[place] for place in list(dict.fromkeys(chosen))[: experiment.proofs]]
+    return [worlds[place] for place in list(dict.fromkeys(chosen))[: experiment.contract_points]]
 
 
 def _verdicts(
@@ -152,7 +152,7 @@ def _verdicts(
     chosen = to_replay(experiment, [seeds[0] for seeds in worlds.values()]) if experiment.contract else []
     seeds = [worlds[planned.run.world_key][1:] for planned in chosen]
     others = [planned for each in zip_longest(*seeds) for planned in each if planned is not None]
-    chosen += others[: experiment.proofs - len(chosen)]
+    chosen += others[: experiment.contract_points - len(chosen)]
     names = {planned.name for planned in chosen}
     found: dict[str, list[Verdict]] = {}
     for planned in [*chosen, *(planned for planned in group if planned.name not in names)]:

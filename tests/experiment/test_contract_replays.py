@@ -16,9 +16,9 @@ from hushnet.simulator.analysis.summary import print_summary
 from hushnet.simulator.cli import main
 from hushnet.simulator.compare.comparison import compare
 from hushnet.simulator.experiment import Experiment
-from hushnet.simulator.experiment import proofs as proving
+from hushnet.simulator.experiment import contract_replays as proving
+from hushnet.simulator.experiment.contract_replays import to_replay
 from hushnet.simulator.experiment.plan import plan
-from hushnet.simulator.experiment.proofs import to_replay
 from hushnet.simulator.figures import frontier
 from hushnet.simulator.figures.figure_files import drawing
 from hushnet.simulator.figures.style import FigureStyle
@@ -115,8 +115,8 @@ def by_point(result, path="stop.time"):
     return {manifest["grid"][path]: manifest for manifest in result.manifests}
 
 
-def chosen(fields, proofs, kind="mine"):
-    experiment = Experiment(load(scenario(**fields), extra={"mine": Gossip}), proofs=proofs)
+def chosen(fields, contract_points, kind="mine"):
+    experiment = Experiment(load(scenario(**fields), extra={"mine": Gossip}), contract_points=contract_points)
     worlds = {planned.run.world_key: planned for planned in reversed(plan(experiment, experiment.runs()))}
     return [tuple(planned.run.point.values.values()) for planned in to_replay(experiment, [*worlds.values()][::-1])]
 
@@ -124,7 +124,7 @@ def chosen(fields, proofs, kind="mine"):
 def test_a_point_without_a_replay_of_its_own_has_no_verified_epsilon_and_names_one_that_was_replayed(
     tmp_path, replayed
 ):
-    result = ran(tmp_path, proofs=2)
+    result = ran(tmp_path, contract_points=2)
     assert replayed == [({"stop.time": 9.0}, 0), ({"stop.time": 2.0}, 0)]
     found = by_point(result)
     for time in (9.0, 2.0):
@@ -147,7 +147,7 @@ def test_a_point_without_a_replay_of_its_own_has_no_verified_epsilon_and_names_o
 def test_tables_and_figures_show_no_verified_epsilon_where_nothing_was_replayed(tmp_path, capsys):
     shipped = {"kind": "coordinate_descent", "mu": 0.5, "privacy": PRIVACY}
     protocols = {**scenario()["protocols"], "cd": shipped}
-    collection = ran(tmp_path, fields={**TIMED, "protocols": protocols}, proofs=2).collection
+    collection = ran(tmp_path, fields={**TIMED, "protocols": protocols}, contract_points=2).collection
     print_summary(collection, Console(width=2000))
     said = capsys.readouterr().out
     assert (
@@ -172,11 +172,11 @@ def test_tables_and_figures_show_no_verified_epsilon_where_nothing_was_replayed(
 
 
 def test_more_proofs_verify_more_points_and_what_was_replayed_stays_so(tmp_path, replayed):
-    first = by_point(ran(tmp_path, proofs=2))
-    every = ran(tmp_path, proofs=len(TIMES))
+    first = by_point(ran(tmp_path, contract_points=2))
+    every = ran(tmp_path, contract_points=len(TIMES))
     assert len(replayed) == len(TIMES)
     assert all(manifest["privacy"]["verified"] < EPSILON for manifest in every.manifests)
-    again = by_point(ran(tmp_path, proofs=1))
+    again = by_point(ran(tmp_path, contract_points=1))
     assert len(replayed) == len(TIMES)
     assert again == by_point(every)
     assert {time for time in TIMES if first[time] == again[time]} == {2.0, 9.0}
@@ -196,7 +196,7 @@ def test_the_largest_world_the_longest_run_and_every_topology_and_task_come_firs
 
 
 def test_a_leak_in_the_largest_world_counts_where_nothing_was_replayed(tmp_path):
-    result = ran(tmp_path, LeaksInACrowd, fields={"sweep": {"task.agents": [4, 5, 14]}}, proofs=2)
+    result = ran(tmp_path, LeaksInACrowd, fields={"sweep": {"task.agents": [4, 5, 14]}}, contract_points=2)
     found = by_point(result, "task.agents")
     assert found[14]["contract"]["status"] == found[5]["contract"]["status"] == "failed"
     assert found[4]["contract"]["status"] == "passed"
@@ -207,7 +207,7 @@ def test_a_leak_in_the_largest_world_counts_where_nothing_was_replayed(tmp_path)
 
 def test_shipped_protocols_are_verified_by_construction_at_every_point(tmp_path):
     shipped = {"cd": {"kind": "coordinate_descent", "mu": 0.5, "privacy": PRIVACY}}
-    result = run(scenario(**{**TIMED, "protocols": shipped}), out=tmp_path / "results", proofs=1)
+    result = run(scenario(**{**TIMED, "protocols": shipped}), out=tmp_path / "results", contract_points=1)
     for manifest in result.manifests:
         assert manifest["privacy"]["verified"] < EPSILON
         assert manifest["privacy"]["verified_by"] == "construction"
@@ -215,7 +215,7 @@ def test_shipped_protocols_are_verified_by_construction_at_every_point(tmp_path)
 
 
 def test_no_proof_at_all_is_refused_in_a_sentence(tmp_path, capsys):
-    with pytest.raises(InputError, match="proofs = 0: must be an integer from 1"):
-        ran(tmp_path, proofs=0)
-    assert main(["run", "quickstart", "--proofs", "0", "--out", str(tmp_path / "out")]) == 2
-    assert "proofs = 0: must be an integer from 1" in capsys.readouterr().err
+    with pytest.raises(InputError, match="contract_points = 0: must be an integer from 1"):
+        ran(tmp_path, contract_points=0)
+    assert main(["run", "quickstart", "--contract-points", "0", "--out", str(tmp_path / "out")]) == 2
+    assert "contract_points = 0: must be an integer from 1" in capsys.readouterr().err

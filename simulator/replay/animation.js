@@ -17,16 +17,16 @@
   };
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-  class Film {
-    constructor(film) {
-      this.film = film;
-      const m = film.messages, count = m.start.length;
+  class Animation {
+    constructor(animation) {
+      this.animation = animation;
+      const m = animation.messages, count = m.start.length;
       this.until = Float64Array.from(m.end, (end, k) => m.fate[k] === LOST ? m.start[k] + LOST_FOR : end === null ? Infinity : end);
       const of = (fate, ends) => ascending(m.start.flatMap((start, k) => m.fate[k] === fate ? [ends ? this.until[k] : start] : []));
       this.sent = ascending(m.start);
       this.lost = of(LOST, false);
       this.ended = { delivered: of(DELIVERED, true), overtaken: of(OVERTAKEN, true), dropped: of(DROPPED, true) };
-      this.steps = ascending(film.steps.at);
+      this.steps = ascending(animation.steps.at);
       // Which messages are under way in each of some stretches of time.
       const parts = Math.max(1, Math.min(2000, Math.ceil(count / 10)));
       this.width = (last - first) / parts || 1;
@@ -35,15 +35,15 @@
         const from = this.part(m.start[k]), to = this.part(Math.min(this.until[k], last));
         for (let part = from; part <= to; part++) this.stretch[part].push(k);
       }
-      this.woke = film.places.map(() => []);
-      film.steps.at.forEach((at, k) => this.woke[film.steps.agent[k]].push(at));
+      this.woke = animation.places.map(() => []);
+      animation.steps.at.forEach((at, k) => this.woke[animation.steps.agent[k]].push(at));
       this.woke = this.woke.map(ascending);
-      this.away = film.places.map(() => []);
-      film.absences.forEach(([agent, start, end]) => this.away[agent].push([start, end === null ? Infinity : end]));
+      this.away = animation.places.map(() => []);
+      animation.absences.forEach(([agent, start, end]) => this.away[agent].push([start, end === null ? Infinity : end]));
     }
     part(t) { return Math.max(0, Math.min(this.stretch.length - 1, Math.floor((t - first) / this.width))); }
     flying(t) {
-      const m = this.film.messages;
+      const m = this.animation.messages;
       return this.stretch[this.part(t)].filter((k) => m.start[k] <= t && t <= this.until[k]);
     }
     counts(t) {
@@ -54,21 +54,21 @@
     }
     epsilon(name, t) {
       let found = null;
-      for (const [at, value] of this.film.epsilons[name]) { if (at > t) break; found = value === null ? "∞" : value.toPrecision(3); }
+      for (const [at, value] of this.animation.epsilons[name]) { if (at > t) break; found = value === null ? "∞" : value.toPrecision(3); }
       return found;
     }
     isAway(agent, t) { return this.away[agent].some(([start, end]) => start <= t && t < end); }
     rank(agent, t) {
-      const models = this.film.models;
+      const models = this.animation.models;
       if (!models) return null;
       let place = upTo(models.at, t) - 1;
       return models.ranks[Math.max(place, 0)][agent];
     }
   }
 
-  const alike = new Set(data.films.map((film) => film.title)).size < data.films.length;
-  const name = (film) => alike ? [film.title, `seed ${film.seed}`, ...film.grid].join(", ") : film.title;
-  const films = data.films.map((film) => new Film(film));
+  const alike = new Set(data.animations.map((animation) => animation.title)).size < data.animations.length;
+  const name = (animation) => alike ? [animation.title, `seed ${animation.seed}`, ...animation.grid].join(", ") : animation.title;
+  const animations = data.animations.map((animation) => new Animation(animation));
   const colour = (rank, of) => { // from dark blue to yellow, lighter all the way, so that it reads in grey
     const x = rank / Math.max(of - 1, 1);
     return `hsl(${250 - 195 * x} ${60 + 25 * x}% ${26 + 44 * x}%)`;
@@ -110,27 +110,27 @@
     return [pen, box.width, box.height];
   }
 
-  function draw(canvas, film) {
+  function draw(canvas, animation) {
     const [pen, width, height] = sized(canvas);
-    const { places, edges, messages, models } = film.film;
+    const { places, edges, messages, models } = animation.animation;
     const size = Math.max(2.5, Math.min(9, 60 / Math.sqrt(places.length))), rim = size + 12;
     const at = (k) => [rim + places[k][0] * (width - 2 * rim), rim + places[k][1] * (height - 2 * rim)];
     pen.strokeStyle = css("--rule"); pen.lineWidth = 1; pen.globalAlpha = edges.length > 1500 ? 0.35 : 0.9; pen.beginPath();
     for (const [a, b] of edges) { pen.moveTo(...at(a)); pen.lineTo(...at(b)); }
     pen.stroke(); pen.globalAlpha = 1;
     places.forEach((_, k) => {
-      const woke = film.woke[k], place = upTo(woke, now), rank = film.rank(k, now);
+      const woke = animation.woke[k], place = upTo(woke, now), rank = animation.rank(k, now);
       const pulse = place ? 1 - (now - woke[place - 1]) / PULSE : 0;
-      agent(pen, ...at(k), size, { away: film.isAway(k, now), pulse, fill: rank === null ? null : colour(rank, models.colours) });
+      agent(pen, ...at(k), size, { away: animation.isAway(k, now), pulse, fill: rank === null ? null : colour(rank, models.colours) });
     });
     if (places.length <= NAMED) {
       pen.font = "11px system-ui, sans-serif"; pen.fillStyle = css("--ink"); pen.textAlign = "center";
-      places.forEach((_, k) => { const [x, y] = at(k); pen.fillText(film.film.agents[k], x, y - size - 4); });
+      places.forEach((_, k) => { const [x, y] = at(k); pen.fillText(animation.animation.agents[k], x, y - size - 4); });
     }
     const dot = Math.max(1.8, size * 0.42);
-    for (const k of film.flying(now)) {
+    for (const k of animation.flying(now)) {
       const [x, y] = at(messages.from[k]), [to_x, to_y] = at(messages.to[k]);
-      const fate = messages.fate[k], start = messages.start[k], end = film.until[k];
+      const fate = messages.fate[k], start = messages.start[k], end = animation.until[k];
       const gone = end > start ? Math.min((now - start) / (Math.min(end, last + 1) - start), 1) : 1;
       const share = fate === LOST ? Math.min(gone, 0.5) : gone;
       pen.globalAlpha = fate === LOST ? 1 - 0.8 * gone : 1;
@@ -139,11 +139,11 @@
     }
   }
 
-  function count(list, film) {
-    const counts = film.counts(now);
+  function count(list, animation) {
+    const counts = animation.counts(now);
     const rows = Object.entries(counts).map(([name, value]) => [name, value.toLocaleString("en")]);
     for (const [name, key] of [["ε claimed", "epsilon_claimed"], ["ε verified", "epsilon_verified"]]) {
-      const value = film.epsilon(key, now);
+      const value = animation.epsilon(key, now);
       if (value !== null) rows.push([name, value]);
     }
     list.replaceChildren(...rows.map(([name, value]) => {
@@ -153,13 +153,13 @@
     }));
   }
 
-  const age = (film) => film.film.age.at.map((t, k) => [t, film.film.age.mean[k]]);
-  const spent = (film) => { // held until it is recorded again, as the counter says it
-    const series = film.film.epsilons[data.spent].filter(([t]) => t <= last);
+  const age = (animation) => animation.animation.age.at.map((t, k) => [t, animation.animation.age.mean[k]]);
+  const spent = (animation) => { // held until it is recorded again, as the counter says it
+    const series = animation.animation.epsilons[data.spent].filter(([t]) => t <= last);
     return series.flatMap(([t, value], k) => k ? [[t, series[k - 1][1]], [t, value]] : [[t, value]])
       .concat(series.length ? [[last, series.at(-1)[1]]] : []).map(([t, value]) => [Math.max(t, first), value]);
   };
-  const charts = [["ages", age, ""], ["spent", spent, ": infinite as soon as it sends"]].map(([id, of, none]) => ({ canvas: byId(id), none, series: films.map((film) => byId(id) ? of(film) : []) })).filter(({ canvas }) => canvas);
+  const charts = [["ages", age, ""], ["spent", spent, ": infinite as soon as it sends"]].map(([id, of, none]) => ({ canvas: byId(id), none, series: animations.map((animation) => byId(id) ? of(animation) : []) })).filter(({ canvas }) => canvas);
 
   function curves({ canvas, series, none }) {
     const [pen, width, height] = sized(canvas), left = 46, right = 10, top = 8, bottom = 26;
@@ -172,13 +172,13 @@
     }
     pen.textAlign = "center";
     for (const t of [first, (first + last) / 2, last]) pen.fillText(Number(t.toPrecision(3)), Math.min(Math.max(x(t), left + 8), width - 24), height - 8);
-    films.forEach((film, rank) => {
+    animations.forEach((animation, rank) => {
       pen.strokeStyle = rank ? css("--late") : css("--link"); pen.lineWidth = 2; pen.setLineDash(rank ? [6, 4] : []); pen.beginPath();
       let drawn = false;
       for (const [t, value] of series[rank]) { if (value === null) continue; if (drawn) pen.lineTo(x(t), y(value)); else pen.moveTo(x(t), y(value)); drawn = true; }
       pen.stroke(); pen.setLineDash([]);
       pen.textAlign = "left"; pen.fillStyle = rank ? css("--late") : css("--link");
-      pen.fillText(`${rank ? "- - " : "── "}${name(film.film)}${series[rank].at(-1)?.[1] === null ? none : ""}`, left + 8, top + 12 + 15 * rank);
+      pen.fillText(`${rank ? "- - " : "── "}${name(animation.animation)}${series[rank].at(-1)?.[1] === null ? none : ""}`, left + 8, top + 12 + 15 * rank);
     });
     pen.strokeStyle = css("--ink"); pen.lineWidth = 1; pen.beginPath(); pen.moveTo(x(now), top); pen.lineTo(x(now), height - bottom); pen.stroke();
   }
@@ -188,7 +188,7 @@
     slider.value = now;
     clock.textContent = `t = ${now.toFixed(2)}`;
     here.href = `#t=${Number(now.toFixed(3))}`;
-    films.forEach((film, k) => { draw(stages[k], film); count(lists[k], film); });
+    animations.forEach((animation, k) => { draw(stages[k], animation); count(lists[k], animation); });
     charts.forEach(curves);
     document.documentElement.dataset.time = now;
   }
@@ -240,7 +240,7 @@
   // It opens where there is something to see: the first instant at which half as many messages fly as ever.
   function opening() {
     const instants = Array.from({ length: 200 }, (_, k) => first + k / 200 * (last - first));
-    const flying = instants.map((t) => Math.max(...films.map((film) => film.flying(t).length)));
+    const flying = instants.map((t) => Math.max(...animations.map((animation) => animation.flying(t).length)));
     return instants[Math.max(flying.findIndex((count) => count && 2 * count >= Math.max(...flying)), 0)];
   }
   legend();

@@ -1,7 +1,7 @@
 """Random worlds in which things meet that seldom do in `worlds`.
 
 These are rounds that lose nothing, or whose agents are gone for good, changes at one instant, runs that end by what
-agents have done, chains of reactions, crowds, hubs, agents that flicker, and agents without a clock.
+agents have done, chains of reactions, repeats that overtake, hubs, agents that flicker, and agents without a clock.
 
 A world of `worlds` is kept but for what makes it rare. `world_of` numbers both: cases from `FIRST` on are rare ones.
 """
@@ -25,14 +25,14 @@ def rare(case: int) -> Description:
     """The description of a rare world: by turns calm rounds, broadcasts, and exchanges with changes at one instant.
 
     From `LATER` on, by turns rounds whose agents are gone, broadcasts until all have done enough, and reactions; from
-    `LAST` on a crowd, a hub, agents that flicker, agents that leave rounds short, runs until all have finished,
-    reactions of agents without a clock, and too many reactions at an instant.
+    `LAST` on repeated exchanges, a hub, agents that flicker, agents that leave rounds short, runs until all have
+    finished, reactions of agents without a clock, and too many reactions at an instant.
     """
     chance = Chance(SEED + 1, case)
     first = (_in_rounds, _calm), (_by_broadcast, _at_one_instant), (_in_pairs, _at_one_instant)
     later = (_in_rounds, _left), (_by_broadcast, _until_done), (_by_reactions, _limited)
     last = (
-        (_by_broadcast, _crowded),
+        (_in_pairs, _repeated),
         (_in_rounds, _around_a_hub),
         (_by_broadcast, _flickering),
         (_in_rounds, _left_short),
@@ -181,16 +181,14 @@ def _limited(described: Description, chance: Chance) -> None:
     described["stop"] = {"time": 6.0}
 
 
-def _crowded(described: Description, chance: Chance) -> None:
-    """So many steps between two records that they do not fit into one plan."""
-    agents = chance.whole(12, 16)
-    described["ids"] = list(range(agents))
-    described["edges"] = [[i, (i + k) % agents, 1.0] for i in range(agents) for k in (1, 2)]
-    described["clock"] = {"kind": "poisson", "rate": 100.0}
-    described["network"]["latency"] = {"kind": "exponential", "mean": chance.pick(0.002, 0.02)}
+def _repeated(described: Description, chance: Chance) -> None:
+    """Requests and replies are repeated while earlier ones are still under way, and overtake each other."""
     described["availability"] = {"kind": "always", "joins": None, "leaves": None}
-    described["protocol"].update(width=3, noise=None, echo=None, trigger="wake", explode=None)
-    described["record"], described["stop"] = {"every": 2.0}, {"time": 3.0}
+    described["schedule"] = {"kind": "exchange", "resend_after": chance.pick(0.3, 0.5)}
+    described["network"]["latency"] = {"kind": "uniform", "low": 0.0, "high": 3.0}
+    described["network"]["loss"] = {"kind": "bernoulli", "probability": chance.pick(0.0, 0.3)}
+    described["protocol"].update(noise=None, explode=None)
+    described["stop"] = {"time": 14.0}
 
 
 def _around_a_hub(described: Description, chance: Chance) -> None:

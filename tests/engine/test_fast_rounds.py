@@ -48,17 +48,25 @@ def test_rounds_that_need_events_have_them_in_compiled_windows(fields, schedule)
 
 
 @pytest.mark.parametrize(
-    ("fields", "field"),
+    ("fields", "field", "complaint"),
     [
-        ({"clock": Recorded(kind="recorded", order=[0, 1])}, ("clock", "kind")),
-        ({"availability": Always(kind="always", joins=Window(share=0.5, between=[1, 2]))}, ("availability", "joins")),
-        ({"availability": Always(kind="always", leaves=Window(share=0.5, between=[1, 2]))}, ("availability", "leaves")),
+        ({"clock": Recorded(kind="recorded", order=[0, 1])}, ("clock", "kind"), "no intervals for rounds to last"),
+        (
+            {"availability": Always(kind="always", joins=Window(share=0.5, between=[1, 2]))},
+            ("availability", "joins"),
+            "none may join or leave",
+        ),
+        (
+            {"availability": Always(kind="always", leaves=Window(share=0.5, between=[1, 2]))},
+            ("availability", "leaves"),
+            "none may join or leave",
+        ),
     ],
 )
-def test_what_rounds_cannot_do_is_refused_alike_on_both_engines(fields, field):
+def test_what_rounds_cannot_do_is_refused_alike_on_both_engines(fields, field, complaint):
     said = []
     for engine in ("event", "batched"):
-        with pytest.raises(InputError) as error:
+        with pytest.raises(InputError, match=complaint) as error:
             build_world(engine, plain_setting(**fields), Stamp, in_rounds(Stamp))
         assert error.value.field == field
         said.append(str(error.value))

@@ -12,7 +12,6 @@ from hushnet.agents.errors import InputError, StepFailure
 from hushnet.agents.parameters import Parameters
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation
-from hushnet.protocols.base import Protocol
 from hushnet.protocols.steps import Constants, batched
 from hushnet.simulator.contract.bench import protocol_parameters, run_small, small_setting
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine, declined
@@ -24,7 +23,6 @@ from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
 
 from .driving import build_world, drive, fast_world
-from .exchange import Gossip
 from .helpers import Stamp
 
 SCHEDULES = {"broadcast": "async", "rounds": "rounds"}
@@ -154,34 +152,6 @@ def test_an_error_in_a_step_ends_the_run_and_names_agent_time_and_line(kind, way
         assert world.now - 0.25 <= times.max() <= world.now
     assert said[0] == said[1]
     assert "Exception ignored" not in capsys.readouterr().err
-
-
-class Stumbling(Gossip):
-    """One half of its exchanges raises."""
-
-    decides = False
-    partner = Protocol.partner
-    half = "respond"
-
-    @staticmethod
-    def request(me, partner):
-        me.message = 0.0
-        stumble(me, "request")
-
-    @staticmethod
-    def respond(me, partner, heard):
-        me.message = 0.0
-        stumble(me, "respond")
-
-    @staticmethod
-    def complete(me, partner, heard):
-        stumble(me, "complete")
-
-
-def stumble(me, half):
-    """Raise in one half."""
-    if half == Stumbling.half and np.any(me.updates >= 1):
-        raise IndexError("out of the way")
 
 
 class Steps(Latency):

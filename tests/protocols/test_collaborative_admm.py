@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hushnet.agents.errors import InputError
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.objectives.objectives import local_models
 from hushnet.agents.tasks.task import Task
@@ -12,7 +11,6 @@ from hushnet.protocols.algorithms.model_propagation import ModelPropagation, Mod
 from hushnet.protocols.base import Problem
 from hushnet.simulator.contract.bench import small_task
 from hushnet.simulator.network.setting import Stop
-from pydantic import ValidationError
 
 from ..engine.driving import drive
 from .collaborative import EveryActivation, parameters, world_of
@@ -135,15 +133,6 @@ def test_rounds_are_the_printed_algorithm_of_supplement_d():
         for i, j in zip(graph.tails.tolist(), graph.heads.tolist(), strict=True):
             if i < j:
                 naive.settle(i, j)
-
-
-def test_gradient_steps_on_a_loss_with_kinks_are_refused():
-    task = Task(**{**small_task().__dict__, "loss": LOSSES["hinge"]})
-    with pytest.raises(InputError, match="use local_steps: exact") as caught:
-        world_of(parameters(local_steps=10), task=task)
-    assert caught.value.field == ("local_steps",)
-    with pytest.raises(ValidationError):
-        parameters(local_steps=0)
 
 
 WARM = {"start": {"kind": "propagation", "alpha": 0.7, "confidence": "count"}}

@@ -38,6 +38,8 @@ START = {"kind": "private_propagation", "epsilon": 0.5, "lipschitz": 1.0}
 CLIPPED = {"mechanism": "gaussian", "multiplier": 1.0, "clip": 1.0}
 SHIPPED = [
     ("ad_psgd", {"batch": 2}),
+    ("choco_sgd", {"compression": "quantise", "precision": "float16"}),
+    ("choco_sgd", {"compression": "sign"}),
     ("collaborative_admm", {"mu": 0.5, "schedule": "rounds", "local_steps": 2}),
     ("consensus", {}),
     ("consensus_admm", {"loss_weight": 2.0, "penalty_growth": 1.05}),
@@ -46,9 +48,15 @@ SHIPPED = [
     ("coordinate_descent", {"start": START, "radius": 0.5, "privacy": {**NOISY, "updates": 2}}),
     ("decentralised_sgd", {"batch": 2}),
     ("decentralised_sgd", {"order": "adapt_then_combine", "privacy": CLIPPED}),
+    ("divshare", {"batch": 2, "fragments": 3}),
     ("dual_averaging", {"privacy": CLIPPED, "radius": 1.0, "sampling": "poisson", "batch": 2}),
     ("edge_consensus_admm", {}),
+    ("epidemic_learning", {}),
+    ("epidemic_learning", {"batch": 2, "schedule": "rounds", "local_steps": 2}),
     ("extra", {}),
+    ("federated_averaging", {"batch": 2, "local_steps": 2}),
+    ("gossip_learning", {}),
+    ("gossip_learning", {"batch": 2, "schedule": "rounds"}),
     ("gradient_tracking", {"batch": 2}),
     ("local", {}),
     ("local_dp", {"privacy": ONCE}),
@@ -57,7 +65,10 @@ SHIPPED = [
     ("model_propagation", {"schedule": "async"}),
     ("nids", {}),
     ("perturbed_admm", {"penalty_growth": 1.05, "noise": {"alpha": 3.0, "growth": 1.03}}),
+    ("random_walk_sgd", {"batch": 2}),
     ("solitary", {"steps": 2}),
+    ("stochastic_gradient_push", {}),
+    ("stochastic_gradient_push", {"batch": 2, "schedule": "rounds"}),
 ]
 """Push-sum has a test of its own; protocols over columns are replayed (`tests/privacy/test_replay.py`)."""
 
@@ -184,12 +195,6 @@ class DividesByZero(PassiveBroadcast):
         me.send("model", me.model, me.plain())
 
 
-class ForgetsToFinish(PairwiseExchange):
-    """Leaves the caller's half of an exchange out."""
-
-    complete = None
-
-
 @pytest.mark.parametrize(
     ("protocol", "complaint"),
     [
@@ -201,7 +206,6 @@ class ForgetsToFinish(PairwiseExchange):
         (StartsFromDataAsPublic, "start of agent 0 .* depends on the agent's data"),
         (NoisyAtZero, "differs from the protocol without noise"),
         (DividesByZero, "step of agent 0 sets model to what is not a number .NaN., coordinate 1"),
-        (ForgetsToFinish, "exchanges pairwise, but has no function complete"),
     ],
 )
 def test_the_contract_tests_catch(protocol, complaint):
@@ -343,11 +347,6 @@ def test_what_nobody_can_hear_is_neither_sent_nor_charged():
     assert world.activations > 0
     assert world.traffic.messages == 0
     assert world.ledger.epsilon("verified", 1e-5).tolist() == [0.0]
-
-
-@pytest.mark.parametrize("schedule", ["async", "rounds", None], ids=["async", "rounds", "default"])
-def test_planned_steps_are_compared_with_the_event_engine_under_every_schedule(schedule):
-    check_engines(CoordinateDescent, protocol_parameters(CoordinateDescent, {"mu": 0.5, "schedule": schedule}))
 
 
 class Counts(PassiveBroadcast):

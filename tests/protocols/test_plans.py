@@ -193,46 +193,6 @@ def test_a_private_run_ends_by_what_is_told_and_by_nothing_else(kind):
     assert_same(planned, event)
 
 
-class Declares(Alone):
-    """Some agents send at every third of their steps, one never; each makes a number of steps of its own."""
-
-    def sends(self):
-        agents = np.arange(self.problem.task.agents)
-        return {"model": Every(np.where(agents == 0, 0, 3), np.where(agents == 0, 0, agents % 3))}
-
-    def most_steps(self):
-        return 4.0 + np.arange(self.problem.task.agents)
-
-    @staticmethod
-    def step(me):
-        me.model = (me.model + average(me)) / 2 + 1.0
-        if me.agent > 0 and me.updates % 3 == me.agent % 3:
-            me.message = me.model
-
-
-class DeclaresTogether(Declares):
-    """The same in batches, all agents of which send, or none does."""
-
-    @staticmethod
-    @batched
-    def step(me):
-        me.model = (me.model + average(me)) / 2 + 1.0
-        if me.agent[0] > 0 and me.updates[0] % 3 == me.agent[0] % 3:
-            me.message = me.model
-
-
-@pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("seed", range(3))
-def test_what_is_declared_is_honoured_on_both_engines(schedule, seed):
-    spec = Parameters(schedule=schedule)
-    make = random_setting(seed, loss="logistic", easy=schedule == "rounds")
-    alone = check_engines_agree(make, Declares, spec, engine=PLANNED)
-    together = check_engines_agree(make, DeclaresTogether, spec, engine=BATCHES)
-    assert_same(together, alone)
-    assert (alone.updates <= 4 + np.arange(len(alone.updates))).all()
-    assert alone.traffic.messages > 0
-
-
 class Quiet(Alone):
     """Says nothing at every third step, and falls silent at its seventh."""
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from hushnet.agents.availability import Always, OnOff, Window
-from hushnet.agents.errors import InputError
+from hushnet.agents.availability import Always, OnOff
 from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.engine.batched.eventful import EventfulRounds
-from hushnet.simulator.network.clocks import Poisson, Recorded
+from hushnet.simulator.network.clocks import Poisson
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.randomness import Draws
 from hushnet.simulator.network.setting import Setting, Stop
 
 from .driving import build_world, driver_of
-from .helpers import Stamp
 from .test_rounds import Averaging, in_rounds
 
 
@@ -45,29 +43,3 @@ def test_rounds_that_need_events_have_them_in_compiled_windows(fields, schedule)
     world = build_world("auto", plain_setting(**fields), Averaging, in_rounds(Averaging, schedule=schedule))
     assert type(driver_of(world)) is EventfulRounds
     assert world.engine == "batched (planned steps)"
-
-
-@pytest.mark.parametrize(
-    ("fields", "field", "complaint"),
-    [
-        ({"clock": Recorded(kind="recorded", order=[0, 1])}, ("clock", "kind"), "no intervals for rounds to last"),
-        (
-            {"availability": Always(kind="always", joins=Window(share=0.5, between=[1, 2]))},
-            ("availability", "joins"),
-            "none may join or leave",
-        ),
-        (
-            {"availability": Always(kind="always", leaves=Window(share=0.5, between=[1, 2]))},
-            ("availability", "leaves"),
-            "none may join or leave",
-        ),
-    ],
-)
-def test_what_rounds_cannot_do_is_refused_alike_on_both_engines(fields, field, complaint):
-    said = []
-    for engine in ("event", "batched"):
-        with pytest.raises(InputError, match=complaint) as error:
-            build_world(engine, plain_setting(**fields), Stamp, in_rounds(Stamp))
-        assert error.value.field == field
-        said.append(str(error.value))
-    assert said[0] == said[1]

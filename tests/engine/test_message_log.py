@@ -7,7 +7,6 @@ import math
 
 import pytest
 from hushnet.agents.availability import Always, OnOff, Window
-from hushnet.agents.errors import InputError
 from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.language.message_window import MessageWindow
 from hushnet.simulator.network.clocks import Poisson
@@ -76,12 +75,6 @@ def test_a_number_of_agents_means_the_first_and_those_nearest_to_it():
     assert len(named) == 4
     assert near <= named
     assert named <= near | far | set(itertools.chain(*(world.setting.graph.neighbours(a).tolist() for a in far)))
-
-
-def test_an_unknown_agent_is_named():
-    with pytest.raises(InputError, match=r"there is no agent 'nobody'; agents are called 0, 1, 2, \.\.\., 8") as caught:
-        MessageLog(MessageWindow(agents=[0, "nobody"]), range(9), small_graph(9))
-    assert caught.value.field == ("record", "messages", "agents", 1)
 
 
 def test_a_window_ends_after_it_begins():

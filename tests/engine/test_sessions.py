@@ -9,7 +9,6 @@ from hushnet.simulator.network.setting import Stop
 
 from .driving import drive
 from .exchange import Gossip, Scripted, called, exchange_world, run_exchange
-from .helpers import Stamp, world_of
 
 SLOWLY = {"kind": "constant", "value": 3.0}
 
@@ -98,9 +97,3 @@ class Reacting(Gossip):
 def test_a_protocol_that_breaks_the_rules_of_an_exchange_is_told(protocol, complaint):
     with pytest.raises((InputError, ValueError, StepFailure), match=complaint):
         run_exchange(protocol, agents=2, clock=called(0))
-
-
-def test_a_protocol_that_broadcasts_cannot_be_scheduled_in_pairs():
-    with pytest.raises(InputError, match="does not exchange in pairs") as caught:
-        world_of(Stamp, Stamp.Parameters(schedule="exchange"))
-    assert caught.value.field == ("schedule",)

@@ -88,17 +88,6 @@ def check(recorder: Keeping, world: World) -> None:
     np.testing.assert_allclose(values, [objective.value(models) for models in kept], rtol=1e-12)
 
 
-def test_recording_changes_no_bit_of_the_models():
-    def models(recorder=None, **interval):
-        world = world_of(recorder, **interval)
-        drive(world)
-        return world.state.agent["model"].values.tobytes()
-
-    plain = models()
-    for interval in INTERVALS:
-        assert models(Recorder(["objective"]), **interval) == plain
-
-
 def test_a_run_that_breaks_off_keeps_a_finite_objective_in_every_row():
     recorder = Recorder(["objective"])
     world = world_of(recorder, every=1.0)

@@ -15,7 +15,7 @@ from hushnet.simulator.figures.series_style import house_style
 from hushnet.simulator.storage.store import Store
 from matplotlib.text import Text
 
-from .synthetic import FALSE, LABELS, accuracy, make_run
+from .synthetic import FALSE, LABELS, make_run
 from .writing import written
 
 LOSSES, DEPTHS = (0.0, 0.1, 0.3), (1, 10)
@@ -108,17 +108,6 @@ def test_a_list_of_metrics_has_a_panel_for_each(experiment):
 
 
 # Heat maps
-
-
-def test_a_heat_map_has_a_cell_per_pair_of_values(experiment):
-    collection = load_all(experiment(swept()))
-    for plot, protocol in zip(plots(collection, HEAT), LABELS, strict=True):
-        assert list(zip(plot.points["row"], plot.points["x"], strict=True)) == [(d, x) for d in DEPTHS for x in LOSSES]
-        for cell in plot.points.itertuples():
-            more = 0.0 if protocol == "local" else 0.01 * math.log10(cell.row)
-            values = [accuracy(protocol, seed, cell.x)[-1] + more for seed in range(2)]
-            assert cell.mean == pytest.approx(np.mean(values), rel=1e-12)
-            assert cell.n == 2
 
 
 # Targets on the y axis
@@ -220,6 +209,9 @@ def every_kind(experiment, network, tmp_path, label, kind):
     if kind == "frontier":
         return frontier(experiment, a=label), {"y": "accuracy", "x": "epsilon_verified", "log": "x", "title": LONG}
     spec = {
+        "curve": {"y": "objective", "x": "vectors", "log": "both", "at": {"depth": 1}, "protocols": ["cd"]},
+        "samples": {"y": "accuracy", "x": "samples"},
+        "sweep": {"y": "accuracy", "x": "network.loss", "at": {"depth": 1}},
         "heat": {**HEAT, "baseline": "local"},
         "targets": {"y": "time_to_target", "x": "network.loss", "at": {"depth": 1}, "log": "y"},
         "facets": {"y": "accuracy", "x": "time", "facet": "network.loss"},
@@ -230,7 +222,20 @@ def every_kind(experiment, network, tmp_path, label, kind):
     return load_all(experiment(swept(), labels={**LABELS, "cd": label})), {"title": LONG, **spec}
 
 
-KINDS = ["heat", "targets", "facets", "metrics", "scatter", "bars", "frontier", "portrait", "timeline"]
+KINDS = [
+    "curve",
+    "samples",
+    "sweep",
+    "heat",
+    "targets",
+    "facets",
+    "metrics",
+    "scatter",
+    "bars",
+    "frontier",
+    "portrait",
+    "timeline",
+]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -16,11 +16,9 @@ from hushnet.simulator.figures import draw, plots, redraw
 from hushnet.simulator.figures.series_style import ALARM, house_style
 from scipy import special, stats
 
-from .synthetic import FALSE, HONEST, LABELS, TIMES, accuracy, make_run
-from .writing import written
+from .synthetic import HONEST, LABELS, TIMES, accuracy, make_run
 
 OVER_TIME = {"y": "accuracy", "x": "time", "by": "protocol", "statistic": "mean", "interval": "95%"}
-LONG = "asynchronous private coordinate descent with late allocation of the budget over a very lossy network"
 
 
 def drawn(root, spec):
@@ -80,41 +78,6 @@ def test_a_claim_below_what_was_verified_is_marked(experiment):
     entries = figure.legends[0].get_texts()
     assert [text.get_color() == ALARM for text in entries] == [False, False, True]
     assert {text.get_fontweight() for text in entries} == {"normal"}  # a claim is not to outweigh the plot
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        OVER_TIME,
-        {"y": "objective", "x": "vectors", "log": "both", "title": "The price of being asynchronous: " + LONG},
-        {"y": "accuracy", "x": "samples"},
-        {"y": "accuracy", "x": "protocol"},
-        {"y": "accuracy", "x": "network.loss", "log": "x"},
-        {"y": "bytes", "x": "activations", "interval": "none"},
-    ],
-    ids=lambda spec: f"{spec['y']}-{spec['x']}",
-)
-@pytest.mark.parametrize("label", ["private CD", LONG, "_costs $5_and_$6", "x" * 200])
-def test_every_text_lies_inside_the_figure_and_the_legend_below_the_panel(experiment, spec, label):
-    runs = [
-        make_run(p, seed, grid={"network.loss": loss}, privacy=FALSE if p == "cd_eps" else None)
-        for p in LABELS
-        for seed in range(2)
-        for loss in ((0.1, 0.2) if spec["x"] == "network.loss" else (0.1,))
-    ]
-    root = experiment(runs, labels={**LABELS, "cd_eps": label}, time_unit="30 s")
-    figure, legend = drawn(root, spec)
-    assert label.split("$", maxsplit=1)[0][:15] in legend[2]
-    width, height = figure.bbox.size
-    for text, box in written(figure):
-        assert box.x0 >= 0, text
-        assert box.y0 >= 0, text
-        assert box.x1 <= width, text
-        assert box.y1 <= height, text
-    panel = figure.axes[0].get_tightbbox()
-    assert figure.legends[0].get_window_extent().y1 <= panel.y0 + 1
-    assert figure.axes[0].get_window_extent().height >= 130
-    assert figure.get_size_inches()[0] == 3.5
 
 
 def test_the_users_matplotlib_settings_neither_matter_nor_change(experiment):

@@ -9,7 +9,6 @@ from hushnet.agents.optimisation.solvers import minimise_local
 from hushnet.agents.tables import Shard
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
 
 SMOOTH = sorted(name for name, loss in LOSSES.items() if loss.smooth)
 
@@ -73,25 +72,6 @@ def test_the_minimiser_of_the_hinge_meets_its_optimality_conditions(seed, rows, 
         multipliers = fit.x
     left = left - multipliers @ signed[kink]
     assert np.abs(left).max() <= 1e-7
-
-
-def test_the_minimiser_of_the_hinge_is_the_minimum_of_the_primal_problem():
-    """Against a general solver on the same problem with slacks: min (a/m) sum xi + q/2 |t|^2 - b t."""
-    shard, fields = a_problem(5, 9, 3)
-    loss, signed = LOSSES["hinge"], shard.labels[:, None] * shard.features
-    model, _ = minimise_local(shard, loss, **fields, start=np.zeros(3), tolerance=1e-12)
-
-    def slack_value(x):
-        theta = x[:3]
-        share = fields["weight"] / 9
-        return share * x[3:].sum() + fields["curvature"] / 2 * theta @ theta - fields["linear"] @ theta
-
-    constraint = {"type": "ineq", "fun": lambda x: signed @ x[:3] + x[3:] - 1}
-    bounds = [(None, None)] * 3 + [(0, None)] * 9
-    options = {"ftol": 1e-14, "maxiter": 500}
-    found = minimize(slack_value, np.ones(12), bounds=bounds, constraints=constraint, options=options)
-    assert value(model, shard, loss, **fields) <= found.fun + 1e-9
-    np.testing.assert_allclose(model, found.x[:3], atol=1e-5)
 
 
 @pytest.mark.parametrize("name", sorted(LOSSES))

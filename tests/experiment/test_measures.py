@@ -14,24 +14,20 @@ from hushnet.agents.losses import LOSSES
 from hushnet.agents.objectives.objectives import LocalOnly
 from hushnet.agents.tables import Table
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
-from hushnet.simulator.contract.bench import small_graph, small_task
+from hushnet.simulator.contract.bench import small_task
 from hushnet.simulator.metrics.criterion_metrics import quality, size_bins
 from hushnet.simulator.metrics.losses import training_loss
 from hushnet.simulator.metrics.metric import Reading, quantile
 from hushnet.simulator.metrics.network_metrics import ages
-from hushnet.simulator.network.clocks import Poisson
-from hushnet.simulator.network.latency import Exponential
-from hushnet.simulator.network.network import Bernoulli, NetworkParameters
-from hushnet.simulator.network.randomness import Draws
-from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.recording.objective_reading import ObjectiveReading
 from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive
+from ..protocols.worlds import setting_of
 
 AGENTS, ROWS = 26, 9
-ALWAYS = Always(kind="always")
 
 
 class Still(Protocol):
@@ -61,24 +57,15 @@ def task_of(metric="accuracy", agents=AGENTS):
     return replace(small_task(agents), test=test, metric=metric)
 
 
-def setting_of(task, availability=ALWAYS):
-    return Setting(
-        task=task,
-        graph=small_graph(task.agents),
-        clock=Poisson(kind="poisson"),
-        network=NetworkParameters(
-            latency=Exponential(kind="exponential", mean=1.5), loss=Bernoulli(kind="bernoulli", probability=0.2)
-        ),
-        availability=availability,
-        stop=Stop(time=6.0),
-        draws=Draws(3),
-    )
+def a_setting(task, **fields):
+    late = {"kind": "exponential", "mean": 1.5}
+    return setting_of(task=task, stop=Stop(time=6.0), seed=3, latency=late, loss=0.2, **fields)
 
 
 def recorded(metrics, task=None, **fields):
     """The last value of every statistic, by metric and statistic, and the world."""
     recorder = Recorder(metrics)
-    setting = setting_of(task or task_of(), **fields)
+    setting = a_setting(task or task_of(), **fields)
     world = World(setting, Still, ProtocolParameters(kind="still"), recorder=recorder, every=2.0)
     drive(world)
     return recorder.trace().groupby(["metric", "statistic"])["value"].last(), world
@@ -212,7 +199,7 @@ def test_an_objective_has_exploded_above_a_million_times_its_start_or_one(start,
         def start(self, me):
             me.model = -50.0 if me.agent == 3 else 1.0
 
-    world = World(setting_of(task), Outlier, ProtocolParameters(kind="still"), recorder=recorder, every=1.0)
+    world = World(a_setting(task), Outlier, ProtocolParameters(kind="still"), recorder=recorder, every=1.0)
     recorder._reading = Scripted(LocalOnly(task), world)
     recorder._reading.values = [start, later]
     if not explodes:

@@ -10,17 +10,14 @@ from hushnet.agents.availability import Always, OnOff
 from hushnet.agents.errors import Divergence
 from hushnet.agents.losses import LOSSES
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
-from hushnet.simulator.contract.bench import small_graph, small_task
-from hushnet.simulator.network.clocks import Poisson
-from hushnet.simulator.network.latency import Exponential
-from hushnet.simulator.network.network import Bernoulli, NetworkParameters
-from hushnet.simulator.network.randomness import Draws
-from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.contract.bench import small_task
+from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.recording.objective_reading import ObjectiveReading
 from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive, fast_world
+from ..protocols.worlds import setting_of
 
 
 class Keeping(Recorder):
@@ -36,17 +33,9 @@ class Keeping(Recorder):
 
 
 def world_of(recorder, *, task=None, maker=fast_world, loss=0.2, availability=None, fields=None, **interval) -> World:
-    setting = Setting(
-        task=task or small_task(),
-        graph=small_graph(),
-        clock=Poisson(kind="poisson"),
-        network=NetworkParameters(
-            latency=Exponential(kind="exponential", mean=0.5), loss=Bernoulli(kind="bernoulli", probability=loss)
-        ),
-        availability=availability or Always(kind="always"),
-        stop=Stop(time=12.0),
-        draws=Draws(3),
-    )
+    late = {"kind": "exponential", "mean": 0.5}
+    stop = Stop(time=12.0)
+    setting = setting_of(task=task, availability=availability, stop=stop, seed=3, latency=late, loss=loss)
     parameters = CoordinateDescentParameters.model_validate({"kind": "coordinate_descent", "mu": 0.5} | (fields or {}))
     return maker(setting, CoordinateDescent, parameters, recorder=recorder, **interval)
 

@@ -11,20 +11,17 @@ from hushnet.agents.availability import OnOff
 from hushnet.agents.errors import InputError
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.algorithms.edge_consensus_admm import EdgeConsensusAdmm, EdgeConsensusAdmmParameters
-from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.language.figure_parameters import BIN
 from hushnet.simulator.metrics import recordable
 from hushnet.simulator.metrics.metric import statistics
-from hushnet.simulator.network.clocks import Poisson
-from hushnet.simulator.network.latency import Exponential
-from hushnet.simulator.network.network import Bernoulli, NetworkParameters
-from hushnet.simulator.network.randomness import Draws
-from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive
+from ..protocols.worlds import setting_of
 
+LATE = {"kind": "exponential", "mean": 0.5}
 PRIVATE = {
     "mechanism": "laplace",
     "budget": {"epsilon": 2.0, "delta": 1e-3},
@@ -35,17 +32,8 @@ PRIVATE = {
 
 
 def world_of(recorder=None, *, every=None, activations=None, privacy=PRIVATE, time=12.0) -> World:
-    setting = Setting(
-        task=small_task(),
-        graph=small_graph(),
-        clock=Poisson(kind="poisson"),
-        network=NetworkParameters(
-            latency=Exponential(kind="exponential", mean=0.5), loss=Bernoulli(kind="bernoulli", probability=0.2)
-        ),
-        availability=OnOff(kind="on_off", online=0.7, mean_down=1.0),
-        stop=Stop(time=time),
-        draws=Draws(3),
-    )
+    away = OnOff(kind="on_off", online=0.7, mean_down=1.0)
+    setting = setting_of(latency=LATE, loss=0.2, availability=away, stop=Stop(time=time), seed=3)
     fields = {"kind": "coordinate_descent", "mu": 0.5, "privacy": privacy}
     parameters = CoordinateDescentParameters.model_validate(fields)
     return World(setting, CoordinateDescent, parameters, recorder=recorder, every=every, activations=activations)

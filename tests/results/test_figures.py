@@ -95,12 +95,8 @@ def test_the_time_axis_has_the_unit_of_the_scenario(experiment):
     assert drawn(root, OVER_TIME)[0].axes[0].get_xlabel() == "time (s)"
     root = experiment()
     assert drawn(root, OVER_TIME)[0].axes[0].get_xlabel() == "time (expected wake-ups)"
-    assert [time_scale(text) for text in ("30 s", "0.5min", "hours", 30)] == [
-        (30.0, "s"),
-        (0.5, "min"),
-        (1.0, "hours"),
-        (30.0, "s"),
-    ]
+    scales = {"30 s": (30.0, "s"), "0.5min": (0.5, "min"), "hours": (1.0, "hours"), 30: (30.0, "s")}
+    assert {text: time_scale(text) for text in scales} == scales
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,11 @@ from hushnet.agents.errors import Stall
 from hushnet.protocols.base import Layout, MessageKind, Protocol, Traits
 from hushnet.protocols.schedule import RoundsSchedule
 from hushnet.simulator.contract import protocol_parameters
+from hushnet.simulator.engine.batched.eventful import EventfulRounds
 from hushnet.simulator.network.clocks import Periodic
 from hushnet.simulator.network.setting import Stop
 
-from .driving import drive
+from .driving import build_world, drive, driver_of
 from .helpers import EventLog, StampParameters, world_of
 
 LATENCIES = {
@@ -145,3 +146,20 @@ def test_an_agent_that_goes_for_good_stalls_the_others_and_is_named(tmp_path, re
         drive(world_of(Averaging, in_rounds(Averaging, schedule=schedule), **fields))
     world, _ = rounds_of(Averaging, schedule={"kind": "rounds", "patience": 2.0}, updates=5, **fields)
     assert world.agents[1].updates >= 5
+
+
+@pytest.mark.parametrize(
+    ("fields", "schedule"),
+    [
+        ({"loss": 0.1}, "rounds"),
+        ({"availability": AWAY}, "rounds"),
+        ({}, {"kind": "rounds", "patience": 2.0}),
+        ({}, {"kind": "rounds", "resend_after": 2.0}),
+    ],
+)
+def test_rounds_that_need_events_have_them_in_compiled_windows(fields, schedule):
+    parameters = in_rounds(Averaging, schedule=schedule)
+    setting = world_of(Averaging, parameters, **fields).setting
+    world = build_world("auto", setting, Averaging, parameters)
+    assert type(driver_of(world)) is EventfulRounds
+    assert world.engine == "batched (planned steps)"

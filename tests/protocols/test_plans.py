@@ -11,6 +11,7 @@ from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from hushnet.protocols.steps import Every, average, batched, local_gradient, perturbed
 from hushnet.simulator.engine.selection import EventEngine
+from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive, fast_world, prepared
@@ -135,11 +136,15 @@ def test_a_step_that_fails_in_the_middle_of_a_plan_ends_the_run_there(kind, engi
     pairs = issubclass(kind, PairsAlone)
     spec = Parameters(wrong=wrong, **({} if pairs else {"schedule": schedule}))
     make, said = random_setting(3, loss="logistic", easy=not pairs), []
-    event, planned = prepared(World(make(), kind, spec), EventEngine()), fast_world(make(), kind, spec)
-    for world in (event, planned):
+    recorders = [Recorder(["updates"]) for _ in range(2)]
+    event = prepared(World(make(), kind, spec, recorder=recorders[0], every=0.25), EventEngine())
+    planned = fast_world(make(), kind, spec, recorder=recorders[1], every=0.25)
+    for world, recorder in zip((event, planned), recorders, strict=True):
         with pytest.raises(StepFailure if wrong == "raises" else Divergence, match="agent 2 at time") as error:
             drive(world)
         said.append(str(error.value))
+        assert not world.ended
+        assert world.now - 0.25 <= recorder.trace()["time"].max() <= world.now
     assert said[0] == said[1]
     assert wrong == "diverges" or re.search(r"failed at test_plans\.py:\d+, `raise KeyError", said[0])
     assert planned.engine == engine

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.special
 from hushnet.agents.errors import InputError, StepFailure
-from hushnet.protocols.steps import accumulate, add_scaled, average, heard_of
+from hushnet.protocols.steps import accumulate, add_scaled, heard_of
 from hushnet.simulator.contract.bench import protocol_parameters, run_small
-from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 from hushnet.simulator.network.network import NetworkParameters
 
 from .noisy_steps import NoisyPairs
 from .random_worlds import assert_same
+from .test_batches import ENGINES, variant
 from .test_batches import Alone as Mine
 
-ENGINES = [EventEngine(), BatchedEngine()]
 SHARE = 0.5
 
 
@@ -89,16 +87,6 @@ def test_a_step_may_be_any_python(monkeypatch):
     assert COUNTED["calls"] == 2 * world.activations > 0
 
 
-def variant(folder, text):
-    """A class whose step is made of these lines, in a file of its own."""
-    path = Path(folder) / "mine.py"
-    source = "def step(me):\n" + "".join(f"    {line}\n" for line in text.splitlines())
-    path.write_text(source)
-    made: dict = {"np": np, "add_scaled": add_scaled, "accumulate": accumulate, "average": average, "__name__": "mine"}
-    exec(compile(source, str(path), "exec"), made)
-    return type("Variant", (Mine,), {"step": staticmethod(made["step"])})
-
-
 LATER = "me.message = me.model\nif me.updates == 2:\n    "
 
 
@@ -126,7 +114,7 @@ LATER = "me.message = me.model\nif me.updates == 2:\n    "
     ],
 )
 def test_a_step_that_fails_says_who_and_when_and_where_on_both_engines(text, line, said, tmp_path):
-    kind, sentences = variant(tmp_path, text), []
+    kind, sentences = variant(tmp_path, text, Mine, decorators=""), []
     for engine in ENGINES:
         with pytest.raises(StepFailure) as failure:
             run_small(kind, protocol_parameters(kind, {}), engine=engine, time=12.0)

@@ -163,13 +163,30 @@ def test_shipped_protocols_fit_the_contract(kind, fields):
     check_contract(resolve(kind), fields)
 
 
-class PeeksAtNeighbours(PassiveBroadcast):
-    """Reads another agent's data."""
+def passive(half, model, release=None):
+    """A broadcast whose start or step says another model, as what it says itself or as public."""
 
-    def step(self, me):
-        other = self.problem.task.train.shard((me.agent + 1) % self.problem.task.agents)
-        me.model = other.features.sum(axis=0)
-        me.send("model", me.model, me.plain())
+    def wrong(self, me):
+        me.model = model(self, me)
+        me.send("model", me.model, me.plain() if release is None else me.public(release))
+
+    return type("Passive", (PassiveBroadcast,), {half: wrong})
+
+
+def own_mean(self, me):
+    return me.data.features.mean(axis=0)
+
+
+def no_number(self, me):
+    return [0.0, np.nan, 0.0]
+
+
+def everybodys_mean(self, me):
+    return self.problem.task.train.features.mean(axis=0)
+
+
+def neighbours_sum(self, me):
+    return self.problem.task.train.shard((me.agent + 1) % self.problem.task.agents).features.sum(axis=0)
 
 
 class WritesElsewhere(PassiveBroadcast):
@@ -177,29 +194,6 @@ class WritesElsewhere(PassiveBroadcast):
 
     def step(self, me):
         me.data.features[:] = 0.0
-        me.send("model", me.model, me.plain())
-
-
-class CallsDataPublic(PassiveBroadcast):
-    """Sends the mean of its rows as if that were public."""
-
-    def step(self, me):
-        me.send("model", me.data.features.mean(axis=0), me.public("an average is harmless"))
-
-
-class StartsFromDataAsPublic(PassiveBroadcast):
-    """Sends the mean of its rows as a start that everybody may know."""
-
-    def start(self, me):
-        me.model = me.data.features.mean(axis=0)
-        me.send("model", me.model, me.public("it is only a start"))
-
-
-class StartsFromOthers(PassiveBroadcast):
-    """Starts from everybody's rows without a word about it."""
-
-    def start(self, me):
-        me.model = self.problem.task.train.features.mean(axis=0)
         me.send("model", me.model, me.plain())
 
 
@@ -290,27 +284,22 @@ class PeeksAtConstants(PassiveBroadcast):
         me.model += self.states[(me.agent + 1) % len(self.states)]
 
 
-class DividesByZero(PassiveBroadcast):
-    """Computes something that is no number."""
-
-    def step(self, me):
-        me.model[1] = np.nan
-        me.send("model", me.model, me.plain())
-
-
 @pytest.mark.parametrize(
     ("protocol", "complaint"),
     [
-        (StartsFromOthers, "start of agent 1 depends on the data of agent 0"),
+        (passive("start", everybodys_mean), "start of agent 1 depends on the data of agent 0"),
         (RemembersOthers, "from something outside its own data"),
-        (PeeksAtNeighbours, "sets model from something outside its own data, .*: coordinate .* apart"),
+        (passive("step", neighbours_sum), "sets model from something outside its own data, .*: coordinate .* apart"),
         (WritesElsewhere, "writes what is not its own: features of agent 0, coordinate .* is 0 in place of"),
-        (CallsDataPublic, "step of agent 0 .* depends on the agent's data"),
-        (StartsFromDataAsPublic, "start of agent 0 .* depends on the agent's data"),
+        (passive("step", own_mean, "an average is harmless"), "step of agent 0 .* depends on the agent's data"),
+        (passive("start", own_mean, "it is only a start"), "start of agent 0 .* depends on the agent's data"),
         (PeeksAtConstants, "from something outside its own data, state and inbox"),
         (RemembersItsMean, "it follows from what was released and heard"),
         (NoisyAtZero, "differs from the protocol without noise"),
-        (DividesByZero, "step of agent 0 sets model to what is not a number .NaN., coordinate 1"),
+        (
+            passive("step", no_number),
+            "step of agent 0 sets model to what is not a number .NaN., coordinate 1",
+        ),
     ],
 )
 def test_the_contract_tests_catch(protocol, complaint):

@@ -11,7 +11,7 @@ from hushnet.agents.errors import InputError
 from hushnet.agents.tasks.datasets import DATASETS
 from hushnet.agents.tasks.libsvm import read_libsvm
 from hushnet.agents.tasks.libsvm_sets import A9a, Epsilon, Gisette
-from hushnet.agents.tasks.partition import ByColumns, ByRows, partitioned
+from hushnet.agents.tasks.partition import ByColumns, partitioned
 from hushnet.agents.tasks.stand_ins import EpsilonLike, GisetteLike
 
 DATA = os.environ.get("HUSHNET_DATA")
@@ -98,15 +98,6 @@ def test_columns_go_to_parties_and_labels_to_the_centre():
     assert np.array_equal(task.shard(2).features, features[:, 2:3])
     assert all(len(task.shard(party).labels) == 0 for party in (1, 2))
     assert task.test.counts.tolist() == [4, 0, 0]
-
-
-def test_more_agents_than_rows_or_more_columns_than_there_are_is_refused():
-    with pytest.raises(InputError, match="at most the number of rows, 7") as caught:
-        spread(ByRows(agents=8))
-    assert caught.value.field == ("task", "split", "agents")
-    with pytest.raises(InputError, match="sums to 6; there are 5 columns") as caught:
-        spread(ByColumns(by="columns", parts=[3, 3]))
-    assert caught.value.field == ("task", "split", "parts")
 
 
 @pytest.mark.parametrize(

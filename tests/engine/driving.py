@@ -10,7 +10,6 @@ from hushnet.protocols.base import Protocol, ProtocolParameters
 from hushnet.simulator.engine.driver import Driver
 from hushnet.simulator.engine.selection import BatchedEngine, Engine, EventEngine, Name, engine_for
 from hushnet.simulator.network.setting import Setting
-from hushnet.simulator.tables.round_table import durations
 from hushnet.simulator.world.step_form import Rewind
 from hushnet.simulator.world.world import World
 
@@ -75,9 +74,3 @@ def _world(engine: Callable[[World], Engine], parts: tuple[Any, ...], options: d
         return world
 
     return make(None)
-
-
-def waits(world: World) -> tuple[float, float]:
-    """Time until a message of a round is repeated, and until an agent loses patience; infinite if never."""
-    assert world.in_rounds is not None
-    return durations(world.setting, world.layout, world.network, world.in_rounds)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always, Diurnal, OnOff
 from hushnet.simulator.engine.batched import changes
-from hushnet.simulator.engine.batched.changes import AvailabilityArrays, DrawnChanges, ToldChanges, changes_of
+from hushnet.simulator.engine.batched.changes import DrawnChanges, ToldChanges, changes_of
 from hushnet.simulator.network.randomness import Draws, Purpose, quantise
-from hushnet.simulator.rules.lazy import is_up
 from hushnet.simulator.tables.effects import DOWN, GONE, UP
-from hushnet.simulator.tables.run import AGENT, zeros
 
 KINDS = [
     OnOff(kind="on_off", online=0.8, mean_down=0.5),
@@ -115,35 +112,3 @@ def test_many_changes_are_drawn_as_far_as_is_needed_and_looked_at_in_between(com
     assert len(looks) > len(further.times) // 64
     whole = DrawnChanges(kind.form, DRAWS, numbers, pass_by).draw(30.0, 30.0)
     assert np.array_equal(np.append(first.times, further.times), whole.times)
-
-
-class Tables(NamedTuple):
-    """What presence reads and writes of the tables."""
-
-    agents: Any
-    changes: Any
-
-
-def tables_for(agents):
-    tables = Tables(zeros(agents, AGENT), np.empty((agents, 0)))
-    tables.agents.leaves[:] = tables.agents.gone_from[:] = math.inf
-    tables.agents.was_up[:] = True
-    return tables
-
-
-def state(timeline, now, after):
-    """Whether an agent is up just after, or just before, the changes of an instant."""
-    past = [up for time, up in timeline[1:] if time < now or (after and time == now)]
-    return (past or [timeline[0][1]])[-1]
-
-
-def test_presence_is_what_timelines_say_at_every_instant_that_is_not_forgotten():
-    run = tables_for(len(TOLD))
-    presence = AvailabilityArrays(ToldChanges([iter(one) for one in TOLD], pass_by), run)
-    for forgotten in (0.0, 1.0, 2.5, 9.0):
-        run = presence.forget(forgotten, presence.draw(forgotten, run))
-        for agent, now, after in itertools.product(range(len(TOLD)), (0.0, 0.5, 1.0, 2.0, 3.2, 5.0, 9.5), (0, 1)):
-            if now > forgotten or (now == forgotten and now > 0.0):
-                assert is_up(run, agent, now, after) == state(TOLD[agent], now, after), (agent, now, after)
-    assert run.agents.gone_from.tolist() == [5.0, 0.0, math.inf, math.inf]
-    assert presence.drawn == math.inf

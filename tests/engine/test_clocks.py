@@ -1,8 +1,9 @@
-"""Wake-up times: laws, rates, phases, recorded orders and what is refused."""
+"""Wake-up times: laws, rates, phases, recorded orders, what is refused, and the order in which agents wake."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from hushnet.simulator.network.clocks import (
 )
 from hushnet.simulator.network.randomness import QUANTUM, Draws, stable_ids
 from hushnet.simulator.network.rates import LognormalRates, StragglerRates, UniformRates
-from pydantic import TypeAdapter, ValidationError
+from hushnet.simulator.rules.heap import pop, push, replace_top
+from hushnet.simulator.tables.run import DUE, zeros
+from pydantic import TypeAdapter
 from scipy import stats
 
 
@@ -151,42 +154,6 @@ def test_ranks_of_wake_ups_follow_time_then_agent_and_stop_with_the_clock():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "field", "message"),
-    [
-        (Poisson(kind="poisson", rate=[1.0, 2.0]), ("clock", "rate"), "2 values.*3 agents"),
-        (Periodic(kind="periodic", period=[1.0] * 4), ("clock", "period"), "4 values.*3 agents"),
-        (Recorded(kind="recorded", order=[0, 7, 1]), ("clock", "order"), "^7 is not the id"),
-        (Recorded(kind="recorded", path="missing.txt"), ("clock", "path"), "missing.txt: cannot be read"),
-        (Recorded(kind="recorded", path="order.txt"), ("clock", "path"), "order.txt:3: '9' is not the id"),
-    ],
-)
-def test_what_does_not_fit_the_agents_is_refused_with_its_field(parameters, field, message, tmp_path):
-    (tmp_path / "order.txt").write_text("0\n\n9\n")
-    with pytest.raises(InputError, match=message) as error:
-        parameters.build([0, 1, 2], stable_ids([0, 1, 2]), Draws(0), tmp_path)
-    assert error.value.field == field
-
-
-@pytest.mark.parametrize(
-    "clock",
-    [
-        {"kind": "poisson", "rate": 0.0},
-        {"kind": "poisson", "rate": [1.0, -1.0]},
-        {"kind": "poisson", "rate": {"kind": "uniform", "low": 2.0, "high": 1.0}},
-        {"kind": "poisson", "rate": {"kind": "stragglers", "share": 1.5}},
-        {"kind": "periodic", "jitter": 1.0},
-        {"kind": "periodic", "period": 0.0},
-        {"kind": "recorded"},
-        {"kind": "recorded", "order": [1], "path": "x"},
-        {"kind": "recorded", "order": [1], "spacing": 0.0},
-    ],
-)
-def test_impossible_clocks_are_refused(clock):
-    with pytest.raises(ValidationError):
-        TypeAdapter(ClockParameters).validate_python(clock)
-
-
-@pytest.mark.parametrize(
     ("clock", "expected"),
     [
         ({"kind": "poisson", "rate": 2.0}, 60),
@@ -201,3 +168,44 @@ def test_impossible_clocks_are_refused(clock):
 )
 def test_wake_ups_that_are_expected_are_rates_times_time(clock, expected):
     assert TypeAdapter(ClockParameters).validate_python(clock).wakes(10.0, 3) == pytest.approx(expected)
+
+
+Entry = tuple[float, int, int]
+
+
+def heap_of(entries: list[Entry]) -> tuple[Any, Any]:
+    heap, sizes = zeros(len(entries) + 1, DUE), np.zeros(1, dtype=np.int64)
+    for entry in entries:
+        push(heap, sizes, 0, *entry)
+    return heap, sizes
+
+
+def taken(heap: Any, sizes: Any) -> list[Entry]:
+    found = []
+    while sizes[0]:
+        found.append(tuple(heap[0].tolist()))
+        pop(heap, sizes, 0)
+    return found
+
+
+def entries_of(rng: np.random.Generator, count: int) -> list[Entry]:
+    """Many at one time, as of periodic clocks."""
+    times = rng.integers(0, max(1, count // 3), size=count).astype(float).tolist()
+    return list(zip(times, rng.permutation(count).tolist(), rng.permutation(count).tolist(), strict=True))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 17, 21, 22, 85, 86, 100])
+def test_who_wakes_goes_back_among_the_others(count):
+    rng = np.random.default_rng(7)
+    waiting = entries_of(rng, count)
+    heap, sizes = heap_of(waiting)
+    for _ in range(20 * count):
+        now = tuple(heap[0].tolist())
+        assert now == min(waiting)
+        waiting.remove(now)
+        if rng.random() < 0.02 and len(waiting) > 1:
+            pop(heap, sizes, 0)
+            continue
+        waiting.append((now[0] + float(rng.integers(0, 4)), *now[1:]))
+        replace_top(heap, sizes[0], *waiting[-1])
+    assert taken(heap, sizes) == sorted(waiting)

@@ -13,13 +13,10 @@ from hushnet.agents.losses import LOSSES
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from hushnet.protocols.steps import received
-from hushnet.simulator.contract.bench import small_graph, small_task
-from hushnet.simulator.network.clocks import Poisson
-from hushnet.simulator.network.network import NetworkParameters
-from hushnet.simulator.network.randomness import Draws
-from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.contract.bench import small_task
 from hushnet.simulator.world.world import World
 
+from ..protocols.worlds import setting_of
 from .driving import build_world, drive, fast_world
 from .helpers import Collect, Stamp
 
@@ -28,13 +25,10 @@ class MixParameters(ProtocolParameters):
     """Parameters of `Mix`."""
 
     kind: Literal["mix"] = "mix"
-    updates: int | None = None
 
 
 class Mix(Protocol):
-    """Agents move half-way to the mean of what they hear, with some noise; some fall silent after a while."""
-
-    decides = True
+    """Agents move half-way to the mean of what they hear."""
 
     Parameters = MixParameters
 
@@ -45,43 +39,16 @@ class Mix(Protocol):
         me.model = me.agent
         me.send("model", me.model, me.plain())
 
-    def step(self, me):
-        model = me.model
-        if len(me.neighbours):
-            model += 0.5 * (me.heard.mean(axis=0) - model)
-        model += me.stream("noise").normal(size=3)
-        me.send("model", model, me.plain())
-        if self.parameters.updates is not None and me.updates + 1 >= self.parameters.updates:
-            me.fall_silent()
-
-
-class Blend(Mix):
-    """Its steps are functions of one agent, and do the same without noise."""
-
-    def most_steps(self):
-        return self.parameters.updates
-
-    decides = False
-
     @staticmethod
     def step(me):
         if me.degree:
             me.model += 0.5 * (received(me).mean(axis=0) - me.model)
-        me.model += np.sin(me.now + me.agent)
         me.message = me.model
 
 
-def plain_setting(task=None, **fields):
-    setting = Setting(
-        task=task or small_task(6),
-        graph=small_graph(6),
-        clock=Poisson(kind="poisson"),
-        network=NetworkParameters.model_validate({"latency": {"kind": "exponential", "mean": 0.5}, "loss": 0.2}),
-        availability=OnOff(kind="on_off", online=0.7, mean_down=2.0),
-        stop=Stop(time=20.0),
-        draws=Draws(5),
-    )
-    return dataclasses.replace(setting, **fields)
+def plain_setting(task=None):
+    away = OnOff(kind="on_off", online=0.7, mean_down=2.0)
+    return setting_of(task=task, availability=away, latency={"kind": "exponential", "mean": 0.5}, loss=0.2, seed=5)
 
 
 def descent(**fields):
@@ -112,7 +79,7 @@ def test_a_run_that_diverges_says_the_same_on_both_engines():
     [(Traits(inbox="every"), "reads every message"), (Traits(trigger="message"), "reacts to single messages")],
 )
 def test_steps_that_are_not_planned_because_of_single_messages_are_remarked(traits, what):
-    class Nosy(Blend):
+    class Nosy(Mix):
         """It has a step function, which is called when each step is due."""
 
     Nosy.traits = traits
@@ -131,5 +98,5 @@ def test_the_engine_can_be_chosen():
     assert build_world("event", setting, Stamp, Stamp.Parameters()).engine == "event, as asked"
     assert build_world("auto", setting, Stamp, Stamp.Parameters()).engine == f"event, because {BY_NUMBERS}"
     assert build_world("auto", setting, CoordinateDescent, descent()).engine == "batched (steps in batches)"
-    assert build_world("auto", setting, Blend, MixParameters()).engine == "batched (planned steps)"
+    assert build_world("auto", setting, Mix, MixParameters()).engine == "batched (planned steps)"
     assert build_world("batched", setting, Stamp, Stamp.Parameters()).engine == f"event, because {BY_NUMBERS}"

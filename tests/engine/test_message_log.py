@@ -7,16 +7,13 @@ import math
 
 import pytest
 from hushnet.agents.availability import Always, OnOff, Window
-from hushnet.agents.errors import InputError
-from hushnet.simulator.contract.bench import small_graph, small_task
+from hushnet.simulator.contract.bench import small_task
 from hushnet.simulator.language.message_window import MessageWindow
-from hushnet.simulator.network.clocks import Poisson
-from hushnet.simulator.network.network import NetworkParameters
-from hushnet.simulator.network.randomness import Draws
-from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.recording.message_log import MessageLog
 from hushnet.simulator.world.world import World
 
+from ..protocols.worlds import setting_of
 from .driving import drive, fast_world
 from .helpers import EventLog, Stamp
 
@@ -29,15 +26,8 @@ ENGINES = {"event": World, "batched": fast_world}
 
 def logged(window, *, engine="batched", availability=CHURN, stop=12.0, **network):
     """A world, the table of its log, and what an observer of the same run on the other engine was told."""
-    setting = Setting(
-        task=small_task(6, empty=False),
-        graph=small_graph(6),
-        clock=Poisson(kind="poisson"),
-        network=NetworkParameters.model_validate({**BAD, **network}),
-        availability=availability,
-        stop=Stop(time=stop),
-        draws=Draws(1),
-    )
+    task = small_task(6, empty=False)
+    setting = setting_of(task=task, availability=availability, stop=Stop(time=stop), **{**BAD, **network})
     log, events = MessageLog(MessageWindow(**window), list(range(6)), setting.graph), EventLog()
     other = next(make for name, make in ENGINES.items() if name != engine)
     drive(other(setting, Stamp, Stamp.Parameters(), observer=events))
@@ -76,12 +66,6 @@ def test_a_number_of_agents_means_the_first_and_those_nearest_to_it():
     assert len(named) == 4
     assert near <= named
     assert named <= near | far | set(itertools.chain(*(world.setting.graph.neighbours(a).tolist() for a in far)))
-
-
-def test_an_unknown_agent_is_named():
-    with pytest.raises(InputError, match=r"there is no agent 'nobody'; agents are called 0, 1, 2, \.\.\., 8") as caught:
-        MessageLog(MessageWindow(agents=[0, "nobody"]), range(9), small_graph(9))
-    assert caught.value.field == ("record", "messages", "agents", 1)
 
 
 def test_a_window_ends_after_it_begins():

@@ -81,14 +81,6 @@ def test_delays_follow_their_law(name):
     assert stats.kstest(delays(latency, seed=31), law.cdf).pvalue > 1e-4
 
 
-@pytest.mark.parametrize(("name", "mean"), [("uniform", 0.6), ("exponential", 0.7), ("lognormal", 0.3), ("gamma", 0.5)])
-def test_the_mean_of_a_scenario_is_the_arithmetic_mean_of_the_delays(name, mean):
-    """Seed 32, 39,980 delays; within 4 standard errors of the law, false-alarm probability 6e-5 each."""
-    latency, law = LAWS[name]
-    sample = delays(latency, seed=32)
-    assert abs(sample.mean() - mean) < 4 * law.std() / math.sqrt(len(sample))
-
-
 @pytest.mark.parametrize("name", LAWS)
 @pytest.mark.parametrize("loss", [0.2, {**BURSTY, "loss_good": 0.1, "loss_bad": 0.6}])
 @pytest.mark.parametrize("bandwidth", [None, 30.0])
@@ -174,23 +166,6 @@ def test_a_bursty_link_does_not_depend_on_when_it_was_asked():
     assert 0 < expected.sum() < 50
 
 
-def test_a_fate_does_not_depend_on_what_was_sent_before_or_to_whom_else():
-    fields = {"latency": Lognormal(kind="lognormal", mean=1.0), "loss": 0.4}
-    fresh, used = network(**fields), network(**fields)
-    for tick in range(30):
-        used.delays_and_losses(tick, EVERYBODY[::3], tick, tick, float(tick), 80)
-    some = np.array([17, 4, 90])
-    for one, other in zip(
-        used.delays_and_losses(5, some, 40, 2, 31.0, 8), fresh.delays_and_losses(5, some, 40, 2, 31.0, 8), strict=True
-    ):
-        assert np.array_equal(one, other)
-    for position, receiver in enumerate(some):
-        alone = fresh.delays_and_losses(5, np.array([receiver]), 40, 2, 31.0, 8)
-        assert (alone[0][0], alone[1][0]) == tuple(
-            part[position] for part in fresh.delays_and_losses(5, some, 40, 2, 31.0, 8)
-        )
-
-
 def test_a_fate_belongs_to_the_users_ids_and_not_to_positions():
     latency = Exponential(kind="exponential", mean=1.0)
     one = network(ids=["a", "b", "c"], latency=latency).delays_and_losses(0, np.array([2]), 7, 0, 0.0, 8)[0]
@@ -249,18 +224,7 @@ def test_a_bare_number_is_a_constant_latency_or_a_loss_probability():
 
 
 @pytest.mark.parametrize(
-    "fields",
-    [
-        {"latency": -1.0},
-        {"latency": True},
-        {"latency": {"kind": "uniform", "low": 2.0, "high": 1.0}},
-        {"latency": {"kind": "lognormal", "mean": 1.0, "sigma": 0.0}},
-        {"latency": {"kind": "gamma", "mean": 1.0, "shape": 0.0}},
-        {"loss": 1.0},
-        {"loss": {"kind": "gilbert_elliott", "mean_good": 0.0, "mean_bad": 1.0}},
-        {"bandwidth": 0.0},
-        {"start": "guess"},
-    ],
+    "fields", [{"latency": True}, {"latency": {"kind": "uniform", "low": 2.0, "high": 1.0}}, {"start": "guess"}]
 )
 def test_impossible_networks_are_refused(fields):
     with pytest.raises(ValidationError):

@@ -8,23 +8,20 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import pytest
-from hushnet.agents.errors import InputError, StepFailure
+from hushnet.agents.errors import InputError
 from hushnet.agents.parameters import Parameters
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation
-from hushnet.protocols.base import Protocol
-from hushnet.protocols.steps import Constants, batched
+from hushnet.protocols.steps import Constants
 from hushnet.simulator.contract.bench import protocol_parameters, run_small, small_setting
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine, declined
 from hushnet.simulator.network.clocks import Clock, Poisson, PoissonClock
 from hushnet.simulator.network.latency import Exponential, Latency
 from hushnet.simulator.network.network import Bernoulli, LossModel, NetworkParameters
 from hushnet.simulator.network.randomness import quantise
-from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
 
 from .driving import build_world, drive, fast_world
-from .exchange import Gossip
 from .helpers import Stamp
 
 SCHEDULES = {"broadcast": "async", "rounds": "rounds"}
@@ -74,114 +71,6 @@ def test_a_subclass_with_other_constants_runs_by_these_on_both_engines(kind):
     assert (worlds[1].updates.max() == 2) == (kind is Confident)
     models = [world.state.agent["model"].values.tobytes() for world in (*worlds, parent)]
     assert models[0] == models[1] != models[2]
-
-
-WAYS = {
-    "index": ("me.model[5] = 1.0", "IndexError: index 5 is out of bounds"),
-    "division": ("1 // (len(me.model) - 2)", "ZeroDivisionError"),
-    "algebra": ("np.linalg.inv(np.zeros((2, 2)))", "LinAlgError: Singular matrix"),
-    "own": ("no such luck", "ValueError: no such luck"),
-    "unknown": ("me.modle", "AttributeError: an agent has no 'modle'"),
-}
-
-
-def refuse(me, way):
-    """Fail in one of several ways."""
-    if way == "index":
-        me.model[5] = 1.0
-    elif way == "division":
-        1 // (len(me.model) - 2)
-    elif way == "algebra":
-        np.linalg.inv(np.zeros((2, 2)))
-    elif way == "unknown":
-        me.modle  # noqa: B018
-    else:
-        raise ValueError("no such luck")
-
-
-class Refusing(Stamp):
-    """Its step raises at an agent's third step, having said something before."""
-
-    decides = False
-    way = "own"
-
-    def constants(self):
-        return Constants(run={"number": 1.0})
-
-    @staticmethod
-    def step(me):
-        me.message = me.model
-        me.model += me.number
-        if me.updates >= 2 and me.agent == 4:
-            refuse(me, Refusing.way)
-
-
-class RefusingAtOnce(Refusing):
-    """The same, of many agents at once."""
-
-    @staticmethod
-    @batched
-    def step(me):
-        me.message = me.model
-        me.model = me.model + me.number
-        if ((me.updates >= 2) & (me.agent == 4)).any():
-            refuse(me, "own" if Refusing.way in ("index", "division") else Refusing.way)
-
-
-@pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kind", [Refusing, RefusingAtOnce])
-def test_an_error_in_a_step_ends_the_run_and_names_agent_time_and_line(kind, way, schedule, monkeypatch, capsys):
-    if kind is RefusingAtOnce and way in ("index", "division"):
-        way = "own"
-    monkeypatch.setattr(Refusing, "way", way)
-    fields = protocol_parameters(kind, {"schedule": SCHEDULES[schedule]})
-    said = []
-    for make in (fast_world, World):
-        recorder = Recorder(["updates"])
-        world = make(small_setting(), kind, fields, recorder=recorder, every=0.25)
-        with pytest.raises(StepFailure) as error:
-            drive(world)
-        said.append((str(error.value), world.updates.tolist(), world.activations, world.traffic, world.now))
-        assert said[-1][0].startswith(f"agent 4 at time {world.now:.6g}, after 2 updates: the step of {kind.__name__} ")
-        assert "failed at test_own_parts.py:" in said[-1][0]
-        assert WAYS[way][1] in said[-1][0]
-        assert not world.ended
-        assert world.updates[4] == 2
-        assert world.activations == world.updates.sum() > 2
-        assert world.traffic.conserved
-        times = recorder.trace()["time"]
-        assert world.now - 0.25 <= times.max() <= world.now
-    assert said[0] == said[1]
-    assert "Exception ignored" not in capsys.readouterr().err
-
-
-class Stumbling(Gossip):
-    """One half of its exchanges raises."""
-
-    decides = False
-    partner = Protocol.partner
-    half = "respond"
-
-    @staticmethod
-    def request(me, partner):
-        me.message = 0.0
-        stumble(me, "request")
-
-    @staticmethod
-    def respond(me, partner, heard):
-        me.message = 0.0
-        stumble(me, "respond")
-
-    @staticmethod
-    def complete(me, partner, heard):
-        stumble(me, "complete")
-
-
-def stumble(me, half):
-    """Raise in one half."""
-    if half == Stumbling.half and np.any(me.updates >= 1):
-        raise IndexError("out of the way")
 
 
 class Steps(Latency):

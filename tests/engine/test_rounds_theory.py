@@ -62,19 +62,6 @@ def test_agents_out_of_phase_fall_into_step_within_the_diameter_of_the_graph(eng
     assert np.array_equal(settled, np.tile(ends[0].max() + 2.0 * np.arange(3, 20)[:, None], (1, 6)))
 
 
-@pytest.mark.parametrize("patience", [0.5, 2.0, 100.0])
-def test_patience_bounds_the_round_of_a_slow_agents_neighbours(patience):
-    """They wait for no longer than their patience, or until the slow one has spoken; 40 is its period."""
-    period = [1.0, 1.0, 40.0, 1.0, 1.0, 1.0]
-    clock = Periodic(kind="periodic", period=period, phase="common")
-    ends = ends_of_rounds(World, 20, schedule={"kind": "rounds", "patience": patience}, clock=clock, graph=complete(6))
-    others = np.delete(ends, 2, axis=1)
-    # Two of the steps follow the word of the slow agent, which may end a wait.
-    lengths = np.diff(others[others[:, 0] < 80.0], axis=0)
-    assert lengths.max() == min(1.0 + patience, 40.0)
-    assert np.median(lengths) == min(1.0 + patience, 40.0)
-
-
 @BOTH
 @pytest.mark.parametrize("agents", [2, 7])
 def test_poisson_clocks_on_a_complete_graph_give_rounds_of_a_harmonic_mean(engine, agents):

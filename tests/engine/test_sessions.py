@@ -3,36 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hushnet.agents.availability import Trace
 from hushnet.agents.errors import InputError, StepFailure
 from hushnet.protocols.base import Layout, MessageKind, Traits
 from hushnet.simulator.network.setting import Stop
 
 from .driving import drive
-from .exchange import Forgetful, Gossip, Scripted, called, exchange_world, run_exchange
-from .helpers import Stamp, world_of
+from .exchange import Gossip, Scripted, called, exchange_world, run_exchange
 
 SLOWLY = {"kind": "constant", "value": 3.0}
-
-
-class Hasty(Scripted, Forgetful):
-    """Calls the neighbour of rank 0, and gives up."""
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("traces")
-
-
-def up(folder, **until):
-    """Agents that are down for good from some time on; with a list, up in these intervals only."""
-    lines = ["agent,up_from,up_to"]
-    for agent, times in until.items():
-        for start, end in times if isinstance(times, list) else [(0, times)]:
-            lines.append(f"{agent[1:]},{start},{end}")
-    path = folder / f"{abs(hash(tuple(lines)))}.csv"
-    path.write_text("\n".join(lines) + "\n")
-    return {"availability": Trace(kind="trace", path=path.name, others="up"), "base": folder}
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
@@ -67,54 +45,6 @@ def test_a_repeat_is_answered_from_the_stored_reply_and_charged_once():
     assert len({id(release) for release in charged}) == 2
     assert world.traffic.vectors == 6 * 1 + 3 * 3
     assert world.ended == "every agent has finished"
-
-
-@pytest.mark.parametrize(("timeout", "callee_changed"), [(5.0, True), (2.0, False)])
-def test_a_session_that_timed_out_changes_nothing_at_the_caller(timeout, callee_changed):
-    """The request arrives after 3 and the reply after 6: a callee does not accept what was given up before."""
-    world, log = run_exchange(
-        Hasty, agents=2, clock=called(0), latency=SLOWLY, schedule={"kind": "exchange", "timeout": timeout}
-    )
-    models = world.state.agent["model"].rows
-    assert models[0].tolist() == [0.0, 1.0]
-    assert (models[1].tolist() != [1.0, 4.0]) is callee_changed
-    assert world.protocol.count("complete") == world.activations == 0
-    assert len(log.of("sent", "request")) == 1
-    assert world.quiet_edges.all()
-
-
-def test_a_session_with_a_partner_that_is_gone_for_good_is_void(folder):
-    world, log = run_exchange(
-        Scripted,
-        agents=2,
-        clock=called(0),
-        schedule={"kind": "exchange", "resend_after": 2.0},
-        stop=Stop(),
-        latency={"kind": "constant", "value": 0.5},
-        **up(folder, _1=1.25),
-    )
-    assert world.ended == "every agent has finished"
-    assert world.quiet_edges.all()
-    assert world.protocol.calls == [("request", 0, 1)]
-    assert len(log.of("sent")) == 1
-
-
-class Poor(Scripted):
-    """Only the callee's budget is spent."""
-
-    decides = True
-
-    def respond(self, me, partner, vector):
-        me.fall_silent()
-
-
-def test_a_callee_that_cannot_afford_an_answer_refuses_and_the_session_is_void():
-    world, log = run_exchange(Poor, agents=2, clock=called(0), latency={"kind": "constant", "value": 0.5})
-    assert [event[1:5] for event in log.of("sent", "refusal")] == [(1.5, "refusal", 1, 0)]
-    assert world.quiet_edges.all()
-    assert world.agents[1].silent
-    assert world.activations == 0
-    assert world.traffic.vectors == 1
 
 
 class Twice(Scripted):
@@ -167,9 +97,3 @@ class Reacting(Gossip):
 def test_a_protocol_that_breaks_the_rules_of_an_exchange_is_told(protocol, complaint):
     with pytest.raises((InputError, ValueError, StepFailure), match=complaint):
         run_exchange(protocol, agents=2, clock=called(0))
-
-
-def test_a_protocol_that_broadcasts_cannot_be_scheduled_in_pairs():
-    with pytest.raises(InputError, match="does not exchange in pairs") as caught:
-        world_of(Stamp, Stamp.Parameters(schedule="exchange"))
-    assert caught.value.field == ("schedule",)

@@ -15,15 +15,12 @@ from hushnet.agents.tables import Table
 from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.privacy.mechanisms import Release
-from hushnet.simulator.contract.bench import small_graph, small_task
-from hushnet.simulator.network.clocks import Periodic, Poisson, Recorded
-from hushnet.simulator.network.network import Network
-from hushnet.simulator.network.randomness import Draws, stable_ids
-from hushnet.simulator.network.rates import StragglerRates
+from hushnet.simulator.contract.bench import small_task
+from hushnet.simulator.network.clocks import Periodic, Recorded
 from hushnet.simulator.network.setting import Stop
 
 from .driving import drive
-from .helpers import Chatter, EventLog, run, world_of
+from .helpers import EventLog, run, world_of
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "linear_12_agents.npz"
 TOGETHER = Periodic(kind="periodic", phase="common")
@@ -69,34 +66,6 @@ def test_arrivals_come_before_going_down_and_wake_ups_after(tmp_path):
 # Presence
 
 
-def test_a_receiver_that_is_down_at_arrival_never_sees_the_message(tmp_path):
-    """Agent 1 is up only in odd half-units; nothing that arrives while it is down changes what it reads."""
-    up = present(tmp_path, "".join(f"1,{k},{k + 0.5}\n" for k in range(1, 12)))
-    clock = Periodic(kind="periodic", period=[0.25, 1.25], phase="common")
-    world, log = run(graph=pair(), agents=2, clock=clock, latency=0.125, **up)
-    dropped = {event[2][2] for event in log.of("arrived") if event[2][1] == 1 and not event[4]}
-    assert world.traffic.links.dropped == len(dropped) > 10
-    versions = list(read(log, 1).values())
-    assert versions == sorted(versions)
-    assert len(versions) > 3
-    assert not dropped & set(versions)
-
-
-def test_absences_do_not_move_the_other_wake_ups_nor_the_luck_of_messages(tmp_path):
-    network = {"latency": {"kind": "exponential", "mean": 2.0}, "loss": 0.3}
-    _, always = run(**network)
-    _, absent = run(**network, **present(tmp_path, "2,1,2\n4,3,9\n"))
-    assert set(absent.wakes()) < set(always.wakes())
-    assert set(always.wakes()) - set(absent.wakes()) == {
-        (time, agent, tick)
-        for time, agent, tick in always.wakes()
-        if (agent == 2 and not 1 <= time < 2) or (agent == 4 and not 3 <= time < 9)
-    }
-    delays = always.delays()
-    assert all(delays[key] == delay for key, delay in absent.delays().items())
-    assert absent.losses() == always.losses() & set(absent.delays())
-
-
 def test_joining_agents_and_their_neighbours_exchange_their_newest_reliably():
     """Everybody but the early ones joins at 3.5 under total loss, so only the reliable exchange can be read."""
     availability = Always(kind="always", joins=Window(share=0.5, between=[3.5, 3.5]))
@@ -115,16 +84,6 @@ def test_joining_agents_and_their_neighbours_exchange_their_newest_reliably():
                 assert version == (-2 if neighbour in late and now < 3.5 else -1)
     assert world.traffic.start_vectors == len(graph.heads)
     assert world.traffic.links.delivered == 0
-
-
-def test_an_agent_that_has_left_neither_wakes_nor_receives_again():
-    availability = Always(kind="always", leaves=Window(share=0.5, between=[4.0, 4.0]))
-    world, log = run(clock=TOGETHER, latency=0.5, availability=availability)
-    gone = {a for a in range(6) if max(time for time, agent, _ in log.wakes() if agent == a) < 4}
-    assert 0 < len(gone) < 6
-    for _, now, (_, receiver, _), _, up, _ in log.of("arrived"):
-        assert up == (receiver not in gone or now <= 4.0)
-    assert world.traffic.links.dropped > 0
 
 
 # Luck
@@ -160,33 +119,6 @@ def test_luck_belongs_to_the_users_ids():
 # Zero latency
 
 
-def logistic_gradient(model, features, labels, regularisation):
-    if not len(labels):
-        return np.zeros_like(model)
-    slopes = -labels / (1 + np.exp(labels * (features @ model)))
-    return slopes @ features / len(labels) + 2 * regularisation * model
-
-
-def test_zero_latency_is_the_sequential_loop():
-    """Bellet et al. (2018), equation (4), written out over the order of the wake-ups."""
-    mu, task, graph = 0.3, small_task(), small_graph()
-    _, log = run(CoordinateDescent, descent(mu=mu, confidence="count"), task=task, latency=0.0, stop=Stop(time=20.0))
-    weights, models = np.zeros((6, 6)), np.zeros((6, task.dimension))
-    weights[graph.tails, graph.heads] = graph.weights
-    for _, _, i, _, _, seen in log.of("woke"):
-        assert np.allclose(models[graph.neighbours(i)], seen, rtol=0, atol=1e-12)
-        shard, lam = task.train.shard(i), task.regularisation[i]
-        mu_c = mu * len(shard)
-        smooth = 0.25 * np.linalg.norm(shard.features, 2) ** 2 / len(shard) + 2 * lam if len(shard) else 0.0
-        alpha = 1 / (1 + mu_c * smooth)
-        around = weights[i] @ models / weights[i].sum()
-        gradient = logistic_gradient(models[i], shard.features, shard.labels, lam)
-        models[i] = (1 - alpha) * models[i] + alpha * (around - mu_c * gradient)
-    assert len(log.wakes()) > 80
-    world, _ = run(CoordinateDescent, descent(mu=mu, confidence="count"), task=task, latency=0.0, stop=Stop(time=20.0))
-    assert np.allclose(world.protocol.models(world.state), models, rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize(("mu", "objective"), [("0.04", None), ("4", 40.2839595719)])
 def test_coordinate_descent_reproduces_the_golden_trace(mu, objective):
     """tests/golden/README.md, keys cd_mu*: an independent implementation's models before and after each of 200
@@ -220,29 +152,7 @@ def test_coordinate_descent_reproduces_the_golden_trace(mu, objective):
 # Start
 
 
-@pytest.mark.parametrize("start", ["own", "zero"])
-def test_a_neighbour_that_was_never_heard_shows_the_own_model_or_zeros(start):
-    world, log = run(start=start, latency=4.0, clock=TOGETHER, stop=Stop(time=6.0))
-    assert world.traffic.start_vectors == 0
-    for _, now, agent, tick, heard, seen in log.of("woke"):
-        assert set(heard) == ({-2} if now < 5 else {tick - 4})
-        if now < 5:
-            assert set(seen) == {(agent + 1.0, tick - 1.0) if start == "own" else (0.0, 0.0)}
-
-
 # Stop
-
-
-def test_a_run_stops_when_everybody_has_made_its_updates():
-    world, _ = run(clock=Poisson(kind="poisson", rate=[0.2, 1.0, 1.0, 3.0, 1.0, 1.0]), stop=Stop(updates=5))
-    assert min(agent.updates for agent in world.agents) == 5
-    assert sum(agent.updates == 5 for agent in world.agents) >= 1
-    assert world.ended == "every agent has made its updates"
-
-
-def test_agents_that_are_done_do_not_shorten_a_run_with_a_time():
-    world, _ = run(CoordinateDescent, descent(updates=1), stop=Stop(time=50.0))
-    assert (world.now, world.ended) == (50.0, "the time was up")
 
 
 def test_a_run_ends_when_everybody_has_left():
@@ -260,58 +170,10 @@ def test_a_run_ends_when_everybody_has_left():
 # Traffic
 
 
-def test_a_broadcast_is_one_message_and_a_vector_for_each_neighbour():
-    world, log = run(clock=Recorded(kind="recorded", order=[0, 1, 0]), stop=Stop(time=10.0))
-    degrees = world.setting.graph.degrees
-    assert world.traffic.messages == 3
-    assert world.traffic.vectors == len(log.of("sent")) == 2 * degrees[0] + degrees[1]
-
-
-def test_an_overtaken_message_counts_as_delivered_and_changes_nothing():
-    """Delays fall with the tick: found on the event log, where a newer send had already arrived."""
-    world, log = run(latency={"kind": "uniform", "high": 9.0}, stop=Stop(time=30.0))
-    newest: dict[tuple[int, int], int] = {}
-    overtaken = 0
-    for _, _, (sender, receiver, tick), _, up, was_newest in log.of("arrived"):
-        assert up
-        assert was_newest == (tick > newest.get((sender, receiver), -1))
-        newest[sender, receiver] = max(tick, newest.get((sender, receiver), -1))
-        overtaken += not was_newest
-    assert world.traffic.overtaken == overtaken > 20
-    assert world.traffic.links.delivered == len(log.of("arrived"))
-
-
 # Protocols that react or keep every message
 
 
-def test_every_message_of_one_step_has_its_own_luck():
-    """Leg of a message: attempt times 2^8, plus the rank of its kind."""
-    clock = Recorded(kind="recorded", order=[0])
-    world, log = run(Chatter, clock=clock, latency={"kind": "exponential", "mean": 1.0}, stop=Stop(time=3.0))
-    network = Network(world.setting.network, list(range(6)), stable_ids(list(range(6))), Draws(1))
-    assert world.setting.graph.neighbours(0).tolist() == [1, 3, 5]
-    transmissions = {1: [0, 256, 1, 257], 3: [0, 256, 1, 257], 5: [0, 256, 512, 1, 257]}
-    for receiver, expected in transmissions.items():
-        delays = [event[3] for event in log.of("sent") if event[2] == (0, receiver, 0)]
-        assert delays == [
-            network.delays_and_losses(0, np.array([receiver]), 0, transmission, 1.0, 8)[0][0]
-            for transmission in expected
-        ]
-        assert len(set(delays)) == len(delays)
-    assert world.traffic.links.sent == 13
-
-
 # Knowing the schedule
-
-
-def test_the_oracle_knows_everybodys_first_wake_ups():
-    clock = Poisson(kind="poisson", rate=StragglerRates(kind="stragglers", share=0.5, slow=0.3))
-    world, log = run(clock=clock, stop=Stop(time=60.0))
-    ranks = world.protocol.problem.oracle(4)
-    seen = [agent for _, agent, _ in log.wakes()]
-    first = [agent for k, agent in enumerate(seen) if seen[:k].count(agent) < 4]  # after four updates all are silent
-    expected = [[k for k, agent in enumerate(first) if agent == a] for a in range(6)]
-    assert ranks.tolist() == expected
 
 
 def test_nobody_knows_the_schedule_where_agents_may_be_absent():

@@ -63,13 +63,3 @@ def test_a_sweep_marks_a_claim_below_what_is_verified_without_colours(tmp_path, 
     rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("private, eps")]
     assert len(rows) == 3
     assert all("\N{WARNING SIGN}" in row for row in rows)
-
-
-def test_a_claim_below_what_is_verified_is_said_in_a_summary(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    words = ["--quiet", "--seeds", "2", "--set", "stop.time=3", "--set", "task.agents=30"]
-    assert main(["run", "bellet2018-fig2a", *words]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
-    assert "private" in printed
-    assert "below" in printed or "verified" in printed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -101,15 +100,6 @@ def test_adding_a_protocol_or_a_metric_changes_nobody_elses_numbers(scenario, tm
     pd.testing.assert_frame_equal(
         one.query(chosen)[columns].reset_index(drop=True), two.query(chosen)[columns].reset_index(drop=True)
     )
-
-
-def test_all_protocols_meet_the_same_wake_ups(scenario, tmp_path):
-    trace = run(
-        scenario, out=tmp_path / "out", overrides=("protocols.other={kind: coordinate_descent, mu: 9.0}",)
-    ).trace
-    counts = trace.query("protocol in ('cd', 'other') and metric == 'accuracy' and statistic == 'mean'")
-    wide = counts.pivot_table(index=["seed", "time"], columns="protocol", values="activations")
-    assert (wide["cd"] == wide["other"]).all()
 
 
 def test_the_manifest_states_claimed_and_verified_epsilon_and_what_is_assumed(scenario, tmp_path):
@@ -257,42 +247,6 @@ def test_what_needs_test_rows_is_refused_before_the_first_run_where_there_are_no
         "hold some out, or record other metrics\n"
     )
     assert not list(tmp_path.glob("out/*/trace.parquet"))
-
-
-def test_a_task_file_with_a_bad_row_is_one_sentence_with_its_line_and_exit_code_2(scenario, tmp_path, capsys):
-    rows = ["x,z,outcome", *(f"{i / 10},{i % 3},{i % 2}" for i in range(40))]
-    rows[17] = "0.3,seven,1"
-    (scenario.parent / "table.csv").write_text("\n".join(rows) + "\n")
-    task = "task={kind: csv, path: table.csv, label: outcome, scaling: unit_row, split: {kind: even, agents: 5}}"
-    assert main(["run", str(scenario), "--set", task, "--out", str(tmp_path / "out"), "--quiet"]) == 2
-    captured = capsys.readouterr()
-    assert len(captured.err.strip().splitlines()) == 1
-    assert "table.csv:18" in captured.err
-    assert "seven" in captured.err
-    assert "Traceback" not in captured.err + captured.out
-
-
-def test_a_persons_own_table_runs_without_code(scenario, tmp_path):
-    rng = np.random.default_rng(5)
-    x = rng.normal(size=(120, 3))
-    frame = pd.DataFrame(x, columns=["a", "b", "c"])
-    frame["hospital"] = [f"h{i % 6}" for i in range(120)]
-    frame["sick"] = np.where(x @ [1.0, -1.0, 0.5] > 0, "yes", "no")
-    frame.to_csv(scenario.parent / "patients.csv", index=False)
-    task = "task={kind: csv, path: patients.csv, label: sick, agent: hospital, scaling: unit_row}"
-    collection = run(scenario, out=tmp_path / "out", overrides=(task,), seeds=1)
-    assert set(collection.agents["agent"]) == {f"h{i}" for i in range(6)}
-    final = collection.agents.query("protocol == 'cd'")["accuracy"].mean()
-    assert final > 0.7
-
-
-def test_a_result_can_be_reproduced_from_its_own_folder(scenario, tmp_path):
-    first = run(scenario, out=tmp_path / "one", seeds=1)
-    folder = next(path.parent for path in (tmp_path / "one").rglob("manifest.json"))
-    manifest = json.loads((folder / "manifest.json").read_text())
-    again = run(manifest["scenario"], out=tmp_path / "two", seeds=1)
-    one, two = (c.trace.drop(columns="run").sort_values("protocol", kind="stable") for c in (first, again))
-    pd.testing.assert_frame_equal(one.reset_index(drop=True), two.reset_index(drop=True))
 
 
 def test_a_graph_made_from_private_profiles_is_assumed_public_and_another_is_not(scenario, tmp_path):

@@ -156,17 +156,3 @@ def test_check_refuses_what_does_not_fit_where_no_data_are_needed(topology, tmp_
     (tmp_path / "s.yaml").write_text(json.dumps(scenario))
     assert main(["check", str(tmp_path / "s.yaml"), "--set", "limits.memory=100 MiB"]) == 5
     assert "large: needs about" in capsys.readouterr().err
-
-
-def test_a_world_that_does_not_fit_is_refused_with_the_numbers_and_exit_code_5(tmp_path, capsys):
-    path = tmp_path / "huge.yaml"
-    path.write_text(
-        "schema: 1\nscenario: huge\n"
-        "task: {kind: linear_classification, agents: 10000000, dimension: 10000}\n"
-        "topology: {kind: ring}\nprotocols: {local: {kind: local}}\nstop: {time: 1}\n"
-    )
-    assert main(["run", str(path), "--quiet", "--out", str(tmp_path / "out")]) == 5
-    message = capsys.readouterr().err
-    assert "huge: needs about" in message
-    assert "GiB are available" in message
-    assert len(message.strip().splitlines()) == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from hushnet.agents.errors import InputError
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.experiment import run
 from hushnet.simulator.figures import redraw
@@ -98,9 +97,3 @@ def test_noise_and_rows_that_steps_draw_are_those_of_numpys_streams(engine, tmp_
     for (agent, tick), drawn in found.groupby(["agent", "tick"]):
         stream = Draws(7).generator("sampling", tick + 1, int(agent), 0)
         assert list(drawn["value"]) == list(stream.choice(rows[agent], 2, replace=False)), (agent, tick)
-
-
-def test_an_unknown_agent_is_named_with_its_place(tmp_path):
-    asked = {**SCENARIO, "record": {"every": 1.0, "messages": {**WINDOW, "agents": [0, 9]}}}
-    with pytest.raises(InputError, match=r"record\.messages\.agents\[1\].*there is no agent 9"):
-        run(asked, out=tmp_path)

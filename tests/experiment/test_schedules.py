@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
-from hushnet.agents.errors import InputError, Stall
+from hushnet.agents.errors import Stall
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
 from hushnet.simulator.console.words import fates
-from hushnet.simulator.experiment import Experiment, run
-from hushnet.simulator.language.loading import load
-
-from ..engine.driving import waits
+from hushnet.simulator.experiment import run
 
 SCENARIO = """\
 schema: 1
@@ -41,11 +36,6 @@ def scenario(tmp_path):
     return path
 
 
-def worlds(scenario, *overrides):
-    experiment = Experiment(load(scenario, overrides=("engine=event", *overrides)))
-    return {each.protocol: experiment.world(each) for each in experiment.runs()}
-
-
 def test_a_scenario_runs_a_protocol_in_rounds_beside_its_asynchronous_form(scenario, tmp_path):
     collection = run(scenario, out=tmp_path / "out")
     manifests = {manifest["protocol"]: manifest for manifest in collection.manifests}
@@ -53,18 +43,6 @@ def test_a_scenario_runs_a_protocol_in_rounds_beside_its_asynchronous_form(scena
     assert manifests["barrier"]["totals"]["time"] > manifests["gossip"]["totals"]["time"] > 0
     final = collection.trace.query("metric == 'objective' and statistic == 'value'").groupby("protocol")["value"].last()
     assert final["barrier"] == final["lossy"] != final["gossip"]
-
-
-def test_what_messages_meet_decides_whether_they_are_repeated(scenario):
-    perfect = worlds(scenario)
-    assert waits(perfect["barrier"])[0] == math.inf
-    lossy = worlds(scenario, "network.loss=0.2")
-    assert waits(lossy["barrier"])[0] == 1 + 2 * 0.5
-    assert waits(lossy["lossy"])[0] == math.inf
-    absent = worlds(scenario, "availability={kind: diurnal, period: 4, online: 0.5}", "network.bandwidth=64")
-    assert waits(absent["barrier"])[0] == 1 + 2 * (0.5 + 4 * 8 / 64)
-    patient = worlds(scenario, "network.loss=0.2", "protocols.barrier.schedule={kind: rounds, patience: 3}")
-    assert waits(patient["barrier"]) == (math.inf, 3.0)
 
 
 def test_a_stalled_run_says_so_and_keeps_what_was_recorded(scenario, tmp_path):
@@ -92,12 +70,6 @@ def test_the_shell_ends_a_stalled_run_with_exit_code_4(scenario, tmp_path, capsy
     assert "protocol lossy, seed 0" in complaint
     assert "can never begin" in complaint
     assert "Traceback" not in complaint
-
-
-def test_a_schedule_that_does_not_fit_is_told_with_its_line(scenario, tmp_path):
-    overrides = ("availability={kind: always, joins: {share: 0.5, between: [1, 2]}}",)
-    with pytest.raises(InputError, match=r"availability\.joins.* none may join or leave"):
-        run(scenario, out=tmp_path / "out", overrides=overrides)
 
 
 def test_the_summary_says_what_became_of_sessions_and_rounds():

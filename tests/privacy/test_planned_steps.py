@@ -86,47 +86,39 @@ def violation(step, **fields):
     return str(found.value)
 
 
-def test_a_sum_over_all_agents_is_found_and_says_what_to_do():
+MIX, BEFORE = np.linspace(-1.0, 1.0, 9).reshape(3, 3) / 3, [0.0]
+
+
+def handed_over(me):
+    """A number of the batch before."""
+    before, BEFORE[0] = BEFORE[0], float(me.model[-1, 0])
+    return before
+
+
+def rounded_otherwise(me):
+    return np.asfortranarray(np.repeat(moved(me) @ MIX, 40, axis=1) / 7).sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (lambda me: moved(me) / (1 + np.sum(me.model**2)), "where it reduces over agents, give axis"),
+        (lambda me: moved(me) + 1e-6 * handed_over(me), "differ"),
+        (
+            lambda me: moved(me) + 1e-6 * (np.arange(len(me.model))[:, None] > 0),
+            "in batches of 2 differ from steps one by one in model",
+        ),
+        (lambda me: rounded_otherwise(me) + me.model, "is rounded otherwise, use the operators"),
+    ],
+    ids=["a sum over all agents", "what a step hands over to the next batch", "the order of agents", "rounding"],
+)
+def test_what_depends_on_the_batch_is_found_and_says_what_to_do(model, said):
     @batched
     def step(me):
-        me.model = moved(me) / (1 + np.sum(me.model**2))
+        me.model = model(me)
         me.message = me.model
 
-    sentence = violation(step)
-    assert "in batches" in sentence
-    assert "where it reduces over agents, give axis" in sentence
-
-
-def test_what_a_step_hands_over_to_the_next_batch_is_found():
-    before = [0.0]
-
-    @batched
-    def step(me):
-        me.model = moved(me) + 1e-6 * before[0]
-        before[0] = float(me.model[-1, 0])
-        me.message = me.model
-
-    assert "in batches of 1 differ" in violation(step) or "differ from steps one by one" in violation(step)
-
-
-def test_the_order_of_agents_is_found():
-    @batched
-    def step(me):
-        me.model = moved(me) + 1e-6 * (np.arange(len(me.model))[:, None] > 0)
-        me.message = me.model
-
-    assert "in batches of 2 differ from steps one by one in model" in violation(step)
-
-
-def test_sums_that_are_rounded_otherwise_are_found():
-    mix = np.linspace(-1.0, 1.0, 9).reshape(3, 3) / 3
-
-    @batched
-    def step(me):
-        me.model = np.asfortranarray(np.repeat(moved(me) @ mix, 40, axis=1) / 7).sum(axis=1, keepdims=True) + me.model
-        me.message = me.model
-
-    assert "is rounded otherwise, use the operators" in violation(step)
+    assert said in violation(step)
 
 
 def test_a_step_in_batches_that_sends_otherwise_than_declared_is_found():

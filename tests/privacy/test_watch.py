@@ -15,7 +15,7 @@ from hushnet.simulator.contract.forcing import Forcing
 from hushnet.simulator.contract.transcript import Recording
 from hushnet.simulator.world.world import World
 
-from ..engine.driving import drive, fast_world
+from ..engine.driving import drive
 
 NOISY = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 1e-3}, "updates": 3, "clip": 1.0}
 PRIVATE = {
@@ -35,33 +35,6 @@ def with_other_records(setting):
     features = setting.task.train.features.copy()
     features[setting.task.train.offsets[:-1]] *= -1
     return replace(setting, task=replace(setting.task, train=replace(setting.task.train, features=features)))
-
-
-def test_a_watched_run_is_made_by_the_event_engine():
-    class ByAMethod(CoordinateDescent):
-        decides = True
-        asks_for_budget = True
-
-        def step(self, me):
-            super().step(me)
-
-    for protocol in (CoordinateDescent, ByAMethod):
-        parameters = protocol_parameters(protocol, {"mu": 0.5})
-        world = fast_world(small_setting(), protocol, parameters, watch=Recording())
-        assert world.engine == "event, because every step is watched"
-
-
-@pytest.mark.parametrize("name", PRIVATE)
-def test_a_run_on_neighbouring_data_can_be_forced_along_a_transcript(name):
-    protocol, fields = PRIVATE[name]
-    setting, recording = small_setting(empty=False), Recording()
-    usual = made(protocol, fields, setting, recording)
-    forcing = Forcing(recording)
-    forced = made(protocol, fields, with_other_records(setting), forcing)
-    forcing.finished()
-    assert 0 < forcing.ratio <= 1
-    assert usual.state.agent["model"].values.tobytes() == forced.state.agent["model"].values.tobytes()
-    assert sum(map(len, forcing.draws.values())) == sum(map(len, recording.draws.values())) > 10
 
 
 def test_a_record_that_moves_the_value_by_more_than_is_charged_is_found():

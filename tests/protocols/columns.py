@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from hushnet.agents.availability import Always
 from hushnet.agents.graph import Graph
 from hushnet.agents.tasks.partition import ByColumns, partitioned
 from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
-from hushnet.simulator.network.clocks import Periodic, Poisson
-from hushnet.simulator.network.network import NetworkParameters
-from hushnet.simulator.network.randomness import Draws
-from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.network.clocks import Periodic
+from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.network.topology import Star
 from hushnet.simulator.world.world import World
+
+from .worlds import setting_of
 
 ISOTROPIC = {"mechanism": "gaussian", "multiplier": 3.0, "sensitivity": "clip", "clip": 2.0}
 PARTS = [2, 3, 1]
@@ -55,17 +54,9 @@ class EveryRound:
 
 
 def world_of(task: Task, rounds: int, protocol=FeatureSharing, *, every: float = 2.0, seed: int = 5, **fields) -> World:
-    network, availability = fields.pop("network", NetworkParameters()), fields.pop("availability", None)
     kind = "feature_sharing" if protocol is FeatureSharing else "feature_sgd"
-    setting = Setting(
-        task=task,
-        graph=fields.pop("graph", None) or star(task),
-        clock=Poisson(kind="poisson") if availability else Periodic(kind="periodic"),
-        network=network,
-        availability=availability or Always(kind="always"),
-        stop=Stop(updates=rounds),
-        draws=Draws(seed),
-    )
+    periodic = {"clock": Periodic(kind="periodic"), "stop": Stop(updates=rounds), "seed": seed}
+    setting = setting_of(task=task, graph=fields.pop("graph", None) or star(task), **periodic)
     spec = protocol.Parameters.model_validate({"kind": kind, **fields})
     return World(setting, protocol, spec, recorder=EveryRound(), every=every)
 

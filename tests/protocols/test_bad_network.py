@@ -8,19 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 from hushnet.agents.availability import OnOff
-from hushnet.agents.graph import Graph
-from hushnet.agents.tasks.task import Task
 from hushnet.protocols.catalog import PROTOCOLS, resolve
 from hushnet.simulator.contract import protocol_parameters
-from hushnet.simulator.contract.bench import small_graph, small_task
+from hushnet.simulator.contract.bench import small_task
 from hushnet.simulator.engine.selection import Name
-from hushnet.simulator.network.clocks import Poisson
-from hushnet.simulator.network.network import NetworkParameters
-from hushnet.simulator.network.randomness import Draws
-from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.network.setting import Stop
 
 from ..engine.driving import build_world, drive
 from .columns import split_task, star
+from .worlds import setting_of
 
 BAD = {"latency": {"kind": "lognormal", "mean": 0.5, "sigma": 1.0}, "loss": 0.3}
 BUDGET = {"epsilon": 2.0, "delta": 1e-3}
@@ -111,17 +107,10 @@ CASES = [
 
 
 def world_on(case: Case, seed: int, engine: Name = "auto"):
-    task: Task = split_task() if case.split else small_task(6, empty=False)
-    graph: Graph = star(task) if case.split else small_graph(6)
-    protocol = resolve(case.kind)
-    setting = Setting(
-        task=task,
-        graph=graph,
-        clock=Poisson(kind="poisson"),
-        network=NetworkParameters.model_validate(BAD),
-        availability=OnOff(kind="on_off", online=0.7, mean_down=2.0),
-        stop=Stop(time=40.0),
-        draws=Draws(seed),
+    task = split_task() if case.split else small_task(6, empty=False)
+    protocol, away = resolve(case.kind), OnOff(kind="on_off", online=0.7, mean_down=2.0)
+    setting = setting_of(
+        task=task, graph=star(task) if case.split else None, availability=away, stop=Stop(time=40.0), seed=seed, **BAD
     )
     return build_world(engine, setting, protocol, protocol_parameters(protocol, case.fields))
 

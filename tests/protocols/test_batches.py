@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hushnet.agents.errors import StepFailure
+from hushnet.protocols import steps
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from hushnet.protocols.steps import Constants, batched, per_edge, segment_sum
 from hushnet.simulator.contract.bench import protocol_parameters, run_small
@@ -210,7 +211,7 @@ def variant(folder, text, kind=Blocks, name="step", decorators="@batched\n", hea
     path = Path(folder) / "mine.py"
     source = decorators + head + "".join(f"    {line}\n" for line in text.splitlines())
     path.write_text(source)
-    made: dict = {"np": np, "batched": batched, "__name__": "mine"}
+    made: dict = {**{name: getattr(steps, name) for name in steps.__all__}, "np": np, "__name__": "mine"}
     exec(compile(source, str(path), "exec"), made)
     return type("Variant", (kind,), {name: staticmethod(made[name])})
 

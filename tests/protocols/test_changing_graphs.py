@@ -11,7 +11,6 @@ from hushnet.protocols.algorithms.ad_psgd import AdPsgd
 from hushnet.protocols.algorithms.decentralised_sgd import DecentralisedSGD
 from hushnet.protocols.algorithms.epidemic_learning import EpidemicLearning
 from hushnet.protocols.algorithms.stochastic_gradient_push import StochasticGradientPush
-from hushnet.simulator.contract import check_contract
 from hushnet.simulator.contract.bench import protocol_parameters, small_setting, small_task
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine, engine_for
 from hushnet.simulator.network.network import NetworkParameters
@@ -206,18 +205,6 @@ def test_lossless_rounds_are_algorithm_1_on_graphs_in_turn(kind, protocol, loop,
         np.testing.assert_allclose(models[agent], expected, rtol=1e-12, atol=1e-14)
     sent = [sum(matrices[tick][:, agent].sum() for tick in range(world.updates[agent])) for agent in range(AGENTS)]
     assert world.traffic.vectors == sum(sent)
-
-
-def test_on_a_graph_that_stays_both_engines_give_the_same_bits_and_the_contract_holds():
-    for fields in ({}, {"schedule": "async"}):
-        worlds = [world_of("fixed", network={"loss": 0.2} if fields else {}, **fields) for _ in range(2)]
-        for world, engine in zip(worlds, (EventEngine(), BatchedEngine()), strict=True):
-            drive(prepared(world, engine))
-        one, other = (world.state.agent["model"].rows for world in worlds)
-        assert worlds[1].engine.startswith("batched (steps in batches")
-        assert one.tobytes() == other.tobytes()
-    check_contract(EpidemicLearning, {})
-    check_contract(EpidemicLearning, {"batch": 2, "schedule": "rounds", "local_steps": 2})
 
 
 def test_what_cannot_run_on_a_graph_that_changes_refuses_it():

@@ -2,21 +2,48 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from hushnet.agents.errors import InputError
+from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
-from hushnet.agents.objectives.objectives import local_models
+from hushnet.agents.objectives.objectives import GraphRegularised, local_models
+from hushnet.agents.tables import Table
 from hushnet.agents.tasks.task import Task
+from hushnet.protocols.algorithms.collaborative_admm import CollaborativeAdmm, CollaborativeAdmmParameters
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation, ModelPropagationParameters
 from hushnet.protocols.base import Problem
 from hushnet.simulator.contract.bench import small_task
+from hushnet.simulator.network.clocks import Recorded
 from hushnet.simulator.network.setting import Stop
-from pydantic import ValidationError
+from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive
-from .collaborative import EveryActivation, parameters, world_of
-from .worlds import Watcher
+from .worlds import Watcher, setting_of
+
+GOLDEN = dict(np.load(Path(__file__).parents[1] / "golden" / "linear_12_agents.npz"))
+
+
+def parameters(**fields) -> CollaborativeAdmmParameters:
+    return CollaborativeAdmmParameters.model_validate({"kind": "collaborative_admm", **fields})
+
+
+def world_of(spec, *, protocol=CollaborativeAdmm, recorder=None, activations=None, **setting) -> World:
+    """A world that is ready to run; further arguments are those of `setting_of`."""
+    setting.setdefault("task", small_task(empty=False))
+    return World(setting_of(**setting), protocol, spec, recorder=recorder, activations=activations)
+
+
+class EveryActivation(Watcher):
+    """The models at the start and after every activation."""
+
+    def __init__(self):
+        self.models = []
+
+    def sample(self, world, *, final):
+        if not final:
+            self.models.append(world.state.agent["model"].rows.copy())
 
 
 class Naive:
@@ -137,15 +164,6 @@ def test_rounds_are_the_printed_algorithm_of_supplement_d():
                 naive.settle(i, j)
 
 
-def test_gradient_steps_on_a_loss_with_kinks_are_refused():
-    task = Task(**{**small_task().__dict__, "loss": LOSSES["hinge"]})
-    with pytest.raises(InputError, match="use local_steps: exact") as caught:
-        world_of(parameters(local_steps=10), task=task)
-    assert caught.value.field == ("local_steps",)
-    with pytest.raises(ValidationError):
-        parameters(local_steps=0)
-
-
 WARM = {"start": {"kind": "propagation", "alpha": 0.7, "confidence": "count"}}
 
 
@@ -167,3 +185,69 @@ def test_a_warm_start_is_where_model_propagation_ends(schedule):
     for edge, tail in enumerate(world.setting.graph.tails.tolist()):
         np.testing.assert_array_equal(world.state.edge["z_own"][edge], models[tail])
         np.testing.assert_array_equal(world.state.edge["dual_own"][edge], 0.0)
+
+
+class Scripted(CollaborativeAdmm):
+    """Partners and start models of an independent implementation."""
+
+    def start(self, me):
+        super().start(me)
+        me.sent_.clear()
+        me.model = me.z_own = GOLDEN["local"][me.agent]
+        me.send("solitary", me.model, me.plain("a solitary model"))
+
+    def partner(self, me, uniform):
+        own = GOLDEN["neighbour"][GOLDEN["order"] == me.agent]
+        return int(np.searchsorted(me.neighbours, own[me.tick]))
+
+
+def golden_task(loss: str, regularisation: np.ndarray) -> Task:
+    base = small_task(12).__dict__
+    train = Table.from_owners(GOLDEN["X"], GOLDEN["Y"], GOLDEN["own"], 12)
+    test = Table.from_owners(GOLDEN["target"], np.ones(12), np.arange(12), 12)
+    fields = {"train": train, "test": test, "loss": LOSSES[loss], "regularisation": regularisation}
+    return Task(**{**base, **fields})
+
+
+def golden_run(task: Task, **fields):
+    recorder = EveryActivation()
+    world = world_of(
+        parameters(**fields),
+        protocol=Scripted,
+        task=task,
+        graph=Graph.from_matrix(GOLDEN["W"]),
+        clock=Recorded(kind="recorded", order=GOLDEN["order"].tolist(), spacing=1.0),
+        stop=Stop(),
+        recorder=recorder,
+        activations=1,
+    )
+    drive(world)
+    assert world.activations == 200
+    return world, np.array(recorder.models)
+
+
+def test_gossip_with_gradient_steps_follows_an_independent_implementation_step_by_step():
+    task = golden_task("logistic", GOLDEN["lam"])
+    fields = {"objective": "bellet", "mu": 4.0, "confidence": "relative", "rho": 0.1, "local_steps": 10}
+    world, models = golden_run(task, **fields)
+    np.testing.assert_allclose(models, GOLDEN["admm_logit_mu4_rho0.1_K10"], atol=1e-10)
+    assert world.protocol.objective().value(GOLDEN["opt_mu4"]) == pytest.approx(float(GOLDEN["Qstar_mu4"]), abs=1e-9)
+
+
+def test_gossip_on_the_hinge_follows_an_independent_implementation_step_by_step():
+    """Its local problems are solved to about 1e-5 there."""
+    world, models = golden_run(golden_task("hinge", np.zeros(12)), mu=0.25, rho=0.3, start="zero")
+    np.testing.assert_allclose(models, GOLDEN["cladmm_hinge_mu0.25_rho0.3"], atol=1e-4)
+    assert world.protocol.objective() is None
+
+
+@pytest.mark.slow
+def test_rounds_on_the_hinge_end_at_the_optimum_that_an_independent_implementation_found():
+    spec = parameters(mu=0.25, rho=0.1, start="zero", schedule="rounds")
+    task, graph = golden_task("hinge", np.zeros(12)), Graph.from_matrix(GOLDEN["W"])
+    world = world_of(spec, task=task, graph=graph, stop=Stop(updates=300))
+    drive(world)
+    models = world.state.agent["model"].rows
+    np.testing.assert_allclose(models, GOLDEN["clopt_hinge_mu0.25"], atol=1e-6)
+    value = 2 * GraphRegularised(task, graph, 0.25 / 2, world.protocol.confidence).value(models)
+    assert value == pytest.approx(float(GOLDEN["Qcl_mu0.25"]), abs=1e-8)

@@ -9,8 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hushnet.agents.availability import Always
-from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES, local_gradient
 from hushnet.agents.objectives.consensus_objective import ConsensusObjective
@@ -19,13 +17,12 @@ from hushnet.agents.tables import Table
 from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm, ConsensusAdmmParameters
 from hushnet.simulator.contract.bench import small_task
-from hushnet.simulator.network.clocks import Periodic, Poisson
-from hushnet.simulator.network.network import NetworkParameters
-from hushnet.simulator.network.randomness import Draws
-from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.network.clocks import Periodic
+from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive
+from .worlds import setting_of
 
 ROWS = [
     [[0.6, 0.8], [1, 0], [0, -1]],
@@ -58,28 +55,10 @@ def parameters(**fields) -> ConsensusAdmmParameters:
     return ConsensusAdmmParameters.model_validate({"kind": "consensus_admm", **fields})
 
 
-def world_of(
-    task: Task,
-    graph: Graph,
-    spec: ConsensusAdmmParameters,
-    *,
-    rounds: int,
-    clock: Periodic | Poisson | None = None,
-    network: NetworkParameters | None = None,
-) -> World:
-    """A world that has run; with periodic clocks, every agent has made so many rounds."""
-    setting = Setting(
-        task=task,
-        graph=graph,
-        clock=clock or Periodic(kind="periodic"),
-        network=network or NetworkParameters(),
-        availability=Always(kind="always"),
-        stop=Stop(time=float(rounds)) if clock is None else Stop(updates=rounds),
-        draws=Draws(3),
-    )
-    world = World(setting, ConsensusAdmm, spec)
-    drive(world)
-    return world
+def world_of(task: Task, graph: Graph, spec: ConsensusAdmmParameters, *, rounds: int) -> World:
+    """A world in which every agent has made so many rounds."""
+    periodic = {"clock": Periodic(kind="periodic"), "stop": Stop(time=float(rounds)), "seed": 3}
+    return drive(World(setting_of(task=task, graph=graph, **periodic), ConsensusAdmm, spec))
 
 
 def models_of(world: World) -> np.ndarray:
@@ -148,11 +127,3 @@ def test_a_round_meets_the_optimality_condition_12_and_the_dual_variables_add_up
         residual += (0.5 + 0.1 * i) * 1.1**4 * sum(2 * new[i] - old[i] - old[j] for j in neighbours)
         assert np.linalg.norm(residual) <= 1e-8 * 2.0
     np.testing.assert_allclose(duals.sum(axis=0), 0.0, atol=1e-13)
-
-
-def test_a_list_of_the_wrong_length_and_a_loss_with_a_kink_are_refused():
-    with pytest.raises(InputError, match="has 2 values; one for each of the 3 agents") as caught:
-        world_of(golden_task(), PATH, parameters(penalty=[0.5, 0.5]), rounds=1)
-    assert caught.value.field == ("penalty",)
-    with pytest.raises(InputError, match="'hinge' of the task 'path of three' has a kink"):
-        world_of(replace(golden_task(), loss=LOSSES["hinge"]), PATH, parameters(), rounds=1)

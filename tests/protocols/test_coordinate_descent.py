@@ -6,21 +6,17 @@ import math
 
 import numpy as np
 import pytest
-from hushnet.agents.availability import Always
 from hushnet.agents.errors import InputError
 from hushnet.agents.losses import LOSSES, public_smoothness, spectral_smoothness
 from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.privacy.composition import advanced_composition
-from hushnet.simulator.contract.bench import small_graph, small_task
-from hushnet.simulator.network.clocks import Poisson
-from hushnet.simulator.network.network import NetworkParameters
-from hushnet.simulator.network.randomness import Draws
-from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.contract.bench import small_task
+from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.world.world import World
-from pydantic import ValidationError
 
 from ..engine.driving import drive
+from .worlds import Watcher, setting_of
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-3}
 
@@ -34,19 +30,10 @@ def private(**fields) -> dict:
 
 
 def world_of(task: Task, spec: CoordinateDescentParameters, **stop) -> World:
-    setting = Setting(
-        task=task,
-        graph=small_graph(task.agents),
-        clock=Poisson(kind="poisson"),
-        network=NetworkParameters(),
-        availability=Always(kind="always"),
-        stop=Stop(**(stop or {"updates": 3})),
-        draws=Draws(7),
-    )
-    return World(setting, CoordinateDescent, spec)
+    return World(setting_of(task=task, stop=Stop(**(stop or {"updates": 3})), seed=7), CoordinateDescent, spec)
 
 
-class EveryStep:
+class EveryStep(Watcher):
     """Checks the models before and after every single step."""
 
     def __init__(self) -> None:
@@ -61,12 +48,6 @@ class EveryStep:
     def woke(self, world, agent):
         self._close(world)
         self._before = (agent.index, world.protocol.models(world.state).copy())
-
-    def sent(self, world, message, delay, lost):
-        pass
-
-    def arrived(self, world, message, up, newest):
-        pass
 
 
 @pytest.mark.parametrize("loss", sorted(name for name in LOSSES if LOSSES[name].smooth))
@@ -151,21 +132,6 @@ def test_claimed_sensitivity_keeps_the_proved_one_beside_it():
 
 def _unbounded() -> Task:
     return Task(**{**small_task(empty=False).__dict__, "bounds": {}})
-
-
-def test_data_check_refuses_rows_outside_the_declared_radius():
-    checked = private(sensitivity="data_check", clip=None, radius=0.1)
-    with pytest.raises(InputError, match=r"above the declared radius 0\.1") as caught:
-        world_of(small_task(empty=False), parameters(privacy=checked))
-    assert caught.value.field == ("privacy", "radius")
-    drive(world_of(small_task(empty=False), parameters(privacy={**checked, "radius": 3.0})))
-
-
-def test_a_private_run_that_starts_from_local_models_is_refused_with_the_reason():
-    with pytest.raises(ValidationError, match="holds only for a start that does not depend on the data"):
-        parameters(start="local", privacy=private())
-    zero = {"mechanism": "laplace", "multiplier": 0.0, "sensitivity": "claimed"}
-    assert parameters(start="local", privacy=zero).start == "local"
 
 
 def test_private_step_sizes_come_from_a_public_bound_unless_asked_otherwise():

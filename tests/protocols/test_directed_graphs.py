@@ -15,8 +15,7 @@ from hushnet.protocols.algorithms.stochastic_gradient_push import StochasticGrad
 from hushnet.protocols.steps import mixing_weights
 from hushnet.simulator import run
 from hushnet.simulator.cli import main
-from hushnet.simulator.contract import check_contract
-from hushnet.simulator.contract.bench import protocol_parameters, small_graph, small_setting, small_task
+from hushnet.simulator.contract.bench import protocol_parameters, small_setting, small_task
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine, engine_for
 from hushnet.simulator.network.graphs import describe
 from hushnet.simulator.network.network import NetworkParameters
@@ -89,18 +88,6 @@ def test_no_weight_is_lost_on_a_directed_graph_that_loses_messages(schedule):
     mass, under_way = world.state.agent["mass"].rows[:, -1], world.protocol.conserved(world.state)["w under way"]
     assert mass.sum() + AGENTS * under_way == pytest.approx(AGENTS, rel=1e-12)
     assert np.abs(mass - 1.0).max() > 0.01
-
-
-def test_an_undirected_graph_is_a_directed_one_whose_edges_go_both_ways():
-    graph = small_graph(AGENTS)
-    worlds = [world_of(graph, rounds=12) for _ in range(2)]
-    for world, engine in zip(worlds, (EventEngine(), BatchedEngine()), strict=True):
-        drive(prepared(world, engine))
-    one, other = (world.state.agent["model"].rows for world in worlds)
-    assert worlds[1].engine.startswith("batched (steps in batches")
-    assert one.tobytes() == other.tobytes()
-    check_contract(StochasticGradientPush, {})
-    check_contract(StochasticGradientPush, {"batch": 2, "schedule": "rounds"})
 
 
 def test_what_needs_an_undirected_graph_or_a_way_back_refuses_a_directed_one():

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hushnet.agents.availability import Always
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
@@ -21,14 +20,13 @@ from hushnet.protocols.privacy.accounting import Charge, verified
 from hushnet.protocols.steps import mixing_weights
 from hushnet.protocols.steps.batch_record import Sample
 from hushnet.simulator.contract.bench import small_graph, small_task
-from hushnet.simulator.network.clocks import Periodic, Poisson
-from hushnet.simulator.network.network import NetworkParameters
+from hushnet.simulator.network.clocks import Periodic
 from hushnet.simulator.network.randomness import Draws
-from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.world.world import World
-from pydantic import ValidationError
 
 from ..engine.driving import drive
+from .worlds import setting_of
 
 THEOREM1 = {
     "mechanism": "gaussian",
@@ -51,18 +49,11 @@ def parameters(**fields) -> DualAveragingParameters:
     return DualAveragingParameters.model_validate({"kind": "dual_averaging", **fields})
 
 
-def world_of(task: Task, rounds: int, graph: Graph | None = None, *, seed=7, **fields) -> World:
-    network, availability = fields.pop("network", NetworkParameters()), fields.pop("availability", None)
-    setting = Setting(
-        task=task,
-        graph=graph or ring(task.agents),
-        clock=Poisson(kind="poisson") if availability else Periodic(kind="periodic"),
-        network=network,
-        availability=availability or Always(kind="always"),
-        stop=Stop(updates=rounds),
-        draws=Draws(seed),
+def world_of(task: Task, rounds: int, graph: Graph | None = None, **fields) -> World:
+    periodic = {"clock": Periodic(kind="periodic"), "stop": Stop(updates=rounds), "seed": 7}
+    return World(
+        setting_of(task=task, graph=graph or ring(task.agents), **periodic), DualAveraging, parameters(**fields)
     )
-    return World(setting, DualAveraging, parameters(**fields))
 
 
 def duals_by_round(world: World) -> dict[tuple[int, int], np.ndarray]:
@@ -132,15 +123,6 @@ def test_the_sum_of_duals_changes_by_the_weighted_perturbed_subgradients(step_we
         np.testing.assert_allclose(after - before, weight * added, atol=1e-9)
 
 
-def test_a_ring_mixes_by_thirds_and_every_matrix_is_doubly_stochastic():
-    assert mixing_weights(ring(20), "metropolis") == pytest.approx(1 / 3)
-    graph = small_graph(6)
-    mixing = np.zeros((6, 6))
-    mixing[graph.tails, graph.heads] = mixing_weights(graph, "metropolis")
-    assert np.array_equal(mixing, mixing.T)
-    assert (mixing.sum(axis=1) < 1).all()
-
-
 @pytest.mark.parametrize("sampling", ["uniform", "poisson"])
 @pytest.mark.parametrize("batch", [1, 4])
 def test_the_drawn_subgradient_is_unbiased(sampling, batch):
@@ -194,39 +176,6 @@ def test_the_verified_epsilon_of_replacing_a_record_bounds_that_of_the_pair_it_c
     assert pair == pytest.approx(1.0, abs=0.01)
     bound = verified_epsilon(0.743 / 2, 60_000, 1 / 20_000, 0.01)
     assert 1.0 < bound < 1.12
-
-
-def test_calibrated_noise_reaches_its_target_from_below():
-    target = {"verified": 1.0, "delta": 0.01}
-    privacy = {"mechanism": "gaussian", "target": target, "updates": 60, "sensitivity": "clip", "clip": 0.5}
-    world = world_of(stand_in(), 100, privacy=privacy)
-    drive(world)
-    epsilons = world.ledger.verified(0.01)
-    assert (epsilons <= 1.0).all()
-    assert (epsilons > 0.995).all()
-    np.testing.assert_array_equal(world.ledger.epsilon("claimed", 0.01), epsilons)
-
-
-@pytest.mark.parametrize(
-    ("fields", "where", "said"),
-    [
-        (
-            {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 0.01, "by": "basic_composition"}},
-            "mechanism",
-            "Gaussian",
-        ),
-        ({"budget": {"epsilon": 2.0, "delta": 0.01, "by": "basic_composition"}}, "budget", "epsilon <= 1"),
-        ({"budget": {"epsilon": 1.0, "delta": 0.5, "by": "basic_composition"}}, "budget", "delta <= 1/3"),
-        ({"budget": {"epsilon": 1.0, "delta": 0.01}}, "by", "use by: basic_composition"),
-        ({"allocation": "late"}, "allocation", "use uniform"),
-    ],
-)
-def test_noise_outside_the_theorem_is_refused(fields, where, said):
-    with pytest.raises(ValidationError) as caught:
-        parameters(privacy={**THEOREM1, "updates": 5, **fields})
-    error = caught.value.errors()[0]["ctx"]["error"]
-    assert where in error.field
-    assert said in str(error)
 
 
 def test_five_rounds_on_a_ring_of_four_give_the_golden_duals_and_averages(monkeypatch):

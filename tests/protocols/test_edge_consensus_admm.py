@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
-from hushnet.agents.availability import Always, Window
-from hushnet.agents.errors import InputError
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm
@@ -14,11 +11,10 @@ from hushnet.simulator.contract import protocol_parameters
 from hushnet.simulator.contract.bench import Bench, small_task
 from hushnet.simulator.network.clocks import Periodic
 from hushnet.simulator.network.setting import Stop
-from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive, driver_of
-from .worlds import BAD, Watcher, setting_of
+from .worlds import Watcher, setting_of
 
 FIELDS = {"loss_weight": 2.0, "rho": 0.5, "penalty": 0.4}
 
@@ -95,26 +91,3 @@ def test_if_all_edges_met_at_once_it_would_be_the_round_of_the_parent():
         )
         drive(parent)
         np.testing.assert_allclose(bench.state.agent["model"].rows, models_of(parent), atol=1e-9)
-
-
-def test_a_loss_with_a_kink_is_refused():
-    with pytest.raises(InputError, match="has a kink"):
-        world_of(task=Task(**{**small_task().__dict__, "loss": LOSSES["hinge"]}))
-
-
-def test_an_agent_that_leaves_in_the_middle_of_a_session_leaves_its_half_in_the_sum_for_ever():
-    """Half of the agents leave between the times 5 and 8; six seeds, of which some catch a session under way."""
-    availability = Always(kind="always", leaves=Window(share=0.5, between=[5.0, 8.0]))
-    left = [
-        conserved(availability=availability, stop=Stop(time=120.0), seed=seed, **BAD)["duals"][-1] for seed in range(6)
-    ]
-    assert max(left) > 1e-3
-
-
-def conserved(**world) -> dict[str, np.ndarray]:
-    recorder = Recorder(["conserved"])
-    run = world_of(recorder=recorder, **world)
-    drive(run)
-    assert run.traffic.conserved
-    trace = recorder.trace()
-    return {name: rows["value"].to_numpy() for name, rows in trace.groupby("statistic")}

@@ -14,12 +14,10 @@ from hushnet.agents.tasks.partition import ByColumns, partitioned
 from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.feature_noise import range_root
 from hushnet.protocols.algorithms.feature_sgd import FeatureSgd
-from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
 from hushnet.protocols.privacy.composition import gaussian
 from hushnet.protocols.steps import clipped
 from hushnet.simulator.contract import bench
 from hushnet.simulator.recording.recorder import Recorder
-from pydantic import ValidationError
 from scipy.optimize import minimize
 
 from ..engine.driving import drive
@@ -124,20 +122,6 @@ def test_isotropic_noise_on_clipped_scores_is_a_gaussian_mechanism_of_sensitivit
     scores = clipped(np.full(40, 1.0), world.protocol.scores.bound)
     assert np.linalg.norm(scores) == pytest.approx(2.0)
     assert world.protocol.scores.release(world.peers[2]).scale == 12.0
-
-
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"privacy": {**ISOTROPIC, "mechanism": "laplace"}}, "Gaussian noise"),
-        ({"privacy": {**ISOTROPIC, "sensitivity": "claimed", "clip": None}}, "use clip"),
-        ({"privacy": ISOTROPIC, "noise": {"scale": 1.0}}, "one of noise"),
-        ({"noise": {"scale": 0.0}}, "greater than 0"),
-    ],
-)
-def test_noise_that_is_neither_of_the_two_is_refused(fields, said):
-    with pytest.raises(ValidationError, match=said):
-        FeatureSharing.Parameters.model_validate({"kind": "feature_sharing", **fields})
 
 
 def test_rows_other_graphs_and_other_losses_are_refused_in_a_sentence():

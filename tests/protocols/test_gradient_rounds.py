@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hushnet.agents.availability import Always
 from hushnet.agents.models import Perceptron
 from hushnet.protocols.algorithms import choco_sgd
 from hushnet.protocols.algorithms.choco_sgd import ChocoSGD
@@ -18,14 +17,12 @@ from hushnet.protocols.algorithms.nids import Nids
 from hushnet.protocols.steps import mixing_weights
 from hushnet.simulator.contract.bench import protocol_parameters, small_graph, small_setting, small_task
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
-from hushnet.simulator.network.clocks import Poisson
 from hushnet.simulator.network.network import NetworkParameters
-from hushnet.simulator.network.randomness import Draws
-from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.world.world import World
-from pydantic import ValidationError
 
 from ..engine.driving import drive, prepared
+from .worlds import setting_of
 
 ALPHA, MU = 0.2, 0.05
 PROTOCOLS = {
@@ -53,16 +50,7 @@ def task_of(model):
 
 def run(name, rounds, *, engine=None, network=None, alpha=ALPHA, model="linear"):
     protocol, fields = PROTOCOLS[name]
-    task, graph = task_of(model), small_graph(6)
-    setting = Setting(
-        task=task,
-        graph=graph,
-        clock=Poisson(kind="poisson"),
-        network=NetworkParameters.model_validate(network or {}),
-        availability=Always(kind="always"),
-        stop=Stop(updates=rounds),
-        draws=Draws(3),
-    )
+    setting = setting_of(task=task_of(model), stop=Stop(updates=rounds), seed=3, **(network or {}))
     parameters = protocol_parameters(protocol, {"step_size": alpha, "mu": MU, **fields})
     world = World(setting, protocol, parameters)
     driver = prepared(world, engine or EventEngine())
@@ -160,13 +148,6 @@ def test_lossless_rounds_are_the_papers_iteration(name, rounds, model):
     np.testing.assert_allclose(found, by_matrices(name, rounds, model=model), rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
-def test_nets_have_the_same_bits_on_both_engines(name):
-    (one, _), (other, _) = (run(name, 12, engine=engine, model="perceptron") for engine in (None, BatchedEngine()))
-    assert other.engine.startswith("batched (steps in batches")
-    assert one.state.agent["model"].rows.tobytes() == other.state.agent["model"].rows.tobytes()
-
-
 def distance(name, rounds, alpha=0.5, **fields):
     """Largest distance of an agent's model to the minimum of F."""
     world, _ = run(name, rounds, alpha=alpha, engine=BatchedEngine(), **fields)
@@ -179,11 +160,6 @@ def test_exact_methods_end_in_the_minimum_at_a_linear_rate(name):
     distances = [distance(name, rounds) for rounds in (100, 300, 900)]
     assert distances[2] < 1e-6
     assert distances[1] < 0.3 * distances[0]
-
-
-def test_local_steps_before_the_gradient_are_refused():
-    with pytest.raises(ValidationError, match="adapt_then_combine"):
-        protocol_parameters(DecentralisedSGD, {"local_steps": 2})
 
 
 @pytest.mark.parametrize("engine", [EventEngine, BatchedEngine])

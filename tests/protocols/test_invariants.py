@@ -73,24 +73,77 @@ def checked_run(case, setting, engine, *, protocol=None):
     return world, recorder.invariants
 
 
-class KeepsSomethingBack(CoordinateDescent):
+def mistaken(protocol, half, *, before=None, after=None):
+    """A protocol that does something else as well, before or after a half of its steps."""
+
+    def wrongly(self, me, *heard):
+        if before is not None:
+            before(me)
+        over = self.steps.alone(me, getattr(super(kind, self), half), *heard)
+        if after is not None:
+            after(self, me, *heard)
+        return over
+
+    kind = type(f"{protocol.__name__}Mistaken", (protocol,), {"decides": True, half: wrongly})
+    return kind
+
+
+def again(self, me, partner, vector):
+    """The half of a session once more."""
+    self.steps.alone(me, super(type(self), self).complete, partner, vector)
+
+
+def elsewhere(self, me, *heard):
     """Goes on from another model than it has told."""
-
-    decides = True
-
-    def step(self, me):
-        self.steps.alone(me, super().step)
-        me.model[0] += 1e-6
+    me.model[0] += 1e-6
 
 
-class KeepsPerturbedBack(LocalDPDescent):
-    """Goes on from another model than it has told, on perturbed examples."""
+def exactly(self, me):
+    """Goes on from its exact model."""
+    penalty = penalty_of(me)
+    me.model = minimised(
+        me, me.loss_weight, curvature_of(me, penalty), linear_of(me, penalty), me.model, 1e-10 * me.loss_weight
+    )
 
-    decides = True
 
-    def step(self, me):
-        self.steps.alone(me, super().step)
-        me.model[0] += 1e-6
+def longer(block, factor):
+    """A mistake in the size of a block."""
+    return lambda self, me, *heard: setattr(me, block, factor * getattr(me, block))
+
+
+def forget(me):
+    """(2b) without the gradient of the round before."""
+    me.gradient = 0.9 * me.gradient
+
+
+def skip_the_last(me):
+    """(11) without the last neighbour."""
+    me.dual += 1e-3 * (me.heard[-1] - me.model)
+
+
+def take_totals_again(me):
+    """Takes in all that was ever given each time, as if totals were news."""
+    me.mass += 0.01 * me.heard.sum(axis=0)
+
+
+def weigh_own_model_more(self, me, partner, vector):
+    me.between[partner] += 0.01 * me.offered[partner]
+
+
+def gain_too_much(self, me, partner, vector):
+    me.gained[partner] += 0.01
+
+
+def move_dual_too_far(self, me, partner, vector):
+    me.dual[partner] *= 1.01
+
+
+def add_weight(self, me):
+    me.mass[-1] *= 1.01
+
+
+def tell_and_keep_the_exact(self, me):
+    me.sent = me.dual
 
 
 class ForgetsToDivide(ModelPropagation):
@@ -129,16 +182,6 @@ class TellsAnotherModel(ModelPropagation):
         me.message = me.solitary
 
 
-class SettlesTwice(CollaborativeAdmm):
-    """Steps 2 and 3 of a caller, once more."""
-
-    decides = True
-
-    def complete(self, me, partner, vector):
-        self.steps.alone(me, super().complete, partner, vector)
-        self.steps.alone(me, super().complete, partner, vector)
-
-
 class MovesOneEnd(CollaborativeAdmm):
     """Step 3 with another penalty at one end of an edge."""
 
@@ -170,86 +213,12 @@ class TrustsPatience(ConsensusAdmm):
     traits = Traits(trigger="round", inbox="per_round")
 
 
-class CountsOneNeighbourLess(PerturbedAdmm):
-    """(11) without the last neighbour."""
-
-    decides = True
-
-    def step(self, me):
-        me.dual += 1e-3 * (me.heard[-1] - me.model)
-        self.steps.alone(me, super().step)
-
-
-class ReleasesOtherwise(PerturbedAdmm):
-    """Goes on from its exact model."""
-
-    decides = True
-
-    def step(self, me):
-        self.steps.alone(me, super().step)
-        penalty = penalty_of(me)
-        me.model = minimised(
-            me, me.loss_weight, curvature_of(me, penalty), linear_of(me, penalty), me.model, 1e-10 * me.loss_weight
-        )
-
-
-class MovesDualTwice(EdgeConsensusAdmm):
-    """The caller's dual moves too far."""
-
-    decides = True
-
-    def complete(self, me, partner, vector):
-        before = me.dual[partner].copy()
-        self.steps.alone(me, super().complete, partner, vector)
-        me.dual[partner] += me.dual[partner] - before
-
-
-class PutsTheEdgeElsewhere(EdgeConsensusAdmm):
-    """The caller weighs its own model more."""
-
-    decides = True
-
-    def complete(self, me, partner, vector):
-        self.steps.alone(me, super().complete, partner, vector)
-        me.between[partner] += 0.01 * me.offered[partner]
-
-
-class FinishesTwice(EdgeConsensusAdmm):
-    """A session is made twice at one end."""
-
-    decides = True
-
-    def complete(self, me, partner, vector):
-        self.steps.alone(me, super().complete, partner, vector)
-        self.steps.alone(me, super().complete, partner, vector)
-
-
 class MixesByItsOwnDegree(DualAveraging):
     """Weights whose rows add up to 1, and whose columns do not."""
 
     def constants(self):
         graph = self.problem.graph
         return replace(super().constants(), edge={"mixing": 1 / (1.0 + graph.degrees[graph.tails])})
-
-
-class KeepsExactSubgradients(DualAveraging):
-    """Tells what is perturbed, and goes on from something else."""
-
-    decides = True
-
-    def step(self, me):
-        self.steps.alone(me, super().step)
-        me.sent = me.dual
-
-
-class TakesTotalsAgain(PushSumDualAveraging):
-    """Takes in all that was ever given each time, as if totals were news."""
-
-    decides = True
-
-    def step(self, me):
-        me.mass += 0.01 * me.heard.sum(axis=0)
-        self.steps.alone(me, super().step)
 
 
 class GivesForNothing(PushSumDualAveraging):
@@ -261,16 +230,6 @@ class GivesForNothing(PushSumDualAveraging):
         given = me.given[:, -1].sum()
         self.steps.alone(me, super().step)
         me.mass[-1] += me.given[:, -1].sum() - given
-
-
-class GivesTooMuch(StochasticGradientPush):
-    """Gives shares of weight that it keeps."""
-
-    decides = True
-
-    def step(self, me):
-        self.steps.alone(me, super().step)
-        me.mass[-1] *= 1.01
 
 
 class StepsTooFar(FeatureSharing):
@@ -296,30 +255,6 @@ class StepsTooFarLate(StaleFeatureSharing):
         return over
 
 
-def goes_on_from_something_else(protocol, block="sent"):
-    """A protocol that tells one vector and mixes another."""
-
-    class Otherwise(protocol):
-        decides = True
-
-        def step(self, me):
-            self.steps.alone(me, super().step)
-            setattr(me, block, 1.01 * getattr(me, block))
-
-    Otherwise.__name__ = f"{protocol.__name__}GoesOnFromSomethingElse"
-    return Otherwise
-
-
-class ForgetsTheOldGradient(GradientTracking):
-    """(2b) without the gradient of the round before."""
-
-    decides = True
-
-    def step(self, me):
-        me.gradient = 0.9 * me.gradient
-        self.steps.alone(me, super().step)
-
-
 class KeepsTheToken(RandomWalkSGD):
     """Whoever has passed the token on holds it still."""
 
@@ -329,20 +264,10 @@ class KeepsTheToken(RandomWalkSGD):
         me.walk[0] = held
 
 
-class GainsTooMuch(AdPsgd):
-    """More than half of the difference at the caller."""
-
-    decides = True
-
-    def complete(self, me, partner, vector):
-        self.steps.alone(me, super().complete, partner, vector)
-        me.gained[partner] += 0.01
-
-
 PENALTY = {"noise": {"alpha": 3.0}}
 MUTANTS = [
-    (KeepsSomethingBack, Case("coordinate_descent", {"mu": 0.5}), {"model told"}),
-    (KeepsPerturbedBack, Case("local_dp_descent", {"mu": 0.5}), {"model told"}),
+    (mistaken(CoordinateDescent, "step", after=elsewhere), Case("coordinate_descent", {"mu": 0.5}), {"model told"}),
+    (mistaken(LocalDPDescent, "step", after=elsewhere), Case("local_dp_descent", {"mu": 0.5}), {"model told"}),
     (
         ForgetsToDivide,
         Case("model_propagation", {"alpha": 0.7, "schedule": "async"}),
@@ -351,21 +276,45 @@ MUTANTS = [
     (MixesForItself, Case("muffliato"), {"model told"}),
     (CopiesWrongly, Case("model_propagation", {"alpha": 0.7}), {"copies within the solitary ones"}),
     (TellsAnotherModel, Case("model_propagation", {"alpha": 0.7, "schedule": "async"}), {"model told"}),
-    (SettlesTwice, Case("collaborative_admm"), {"Z of an edge", "multipliers of an edge"}),
+    (
+        mistaken(CollaborativeAdmm, "complete", after=again),
+        Case("collaborative_admm"),
+        {"Z of an edge", "multipliers of an edge"},
+    ),
     (MovesOneEnd, Case("collaborative_admm"), {"multipliers of an edge"}),
     (MovesOneEnd, Case("collaborative_admm", ROUNDS), {"multipliers of an edge"}),
     (TrustsPatience, Case("consensus_admm", PATIENT), {"sum of duals"}),
-    (CountsOneNeighbourLess, Case("perturbed_admm", PENALTY), {"sum of duals"}),
-    (ReleasesOtherwise, Case("perturbed_admm", PENALTY), {"model told"}),
-    (MovesDualTwice, Case("edge_consensus_admm"), {"duals of an edge"}),
-    (PutsTheEdgeElsewhere, Case("edge_consensus_admm"), {"model of an edge"}),
-    (FinishesTwice, Case("edge_consensus_admm"), {"sessions of an edge", "duals of an edge"}),
+    (mistaken(PerturbedAdmm, "step", before=skip_the_last), Case("perturbed_admm", PENALTY), {"sum of duals"}),
+    (mistaken(PerturbedAdmm, "step", after=exactly), Case("perturbed_admm", PENALTY), {"model told"}),
+    (
+        mistaken(EdgeConsensusAdmm, "complete", after=move_dual_too_far),
+        Case("edge_consensus_admm"),
+        {"duals of an edge"},
+    ),
+    (
+        mistaken(EdgeConsensusAdmm, "complete", after=weigh_own_model_more),
+        Case("edge_consensus_admm"),
+        {"model of an edge"},
+    ),
+    (
+        mistaken(EdgeConsensusAdmm, "complete", after=again),
+        Case("edge_consensus_admm"),
+        {"sessions of an edge", "duals of an edge"},
+    ),
     (MixesByItsOwnDegree, Case("dual_averaging", FULL), {"sum of z"}),
-    (KeepsExactSubgradients, Case("dual_averaging", {**FULL, "privacy": {**GAUSSIAN, "updates": 50}}), {"sent told"}),
-    (TakesTotalsAgain, Case("push_sum_dual_averaging", FULL), {"mass z", "mass w"}),
+    (
+        mistaken(DualAveraging, "step", after=tell_and_keep_the_exact),
+        Case("dual_averaging", {**FULL, "privacy": {**GAUSSIAN, "updates": 50}}),
+        {"sent told"},
+    ),
+    (
+        mistaken(PushSumDualAveraging, "step", before=take_totals_again),
+        Case("push_sum_dual_averaging", FULL),
+        {"mass z", "mass w"},
+    ),
     (GivesForNothing, Case("push_sum_dual_averaging", FULL), {"mass w"}),
     *(
-        (goes_on_from_something_else(protocol), Case(kind), {"sent told"})
+        (mistaken(protocol, "step", after=longer("sent", 1.01)), Case(kind), {"sent told"})
         for kind, protocol in {
             "choco_sgd": ChocoSGD,
             "decentralised_sgd": DecentralisedSGD,
@@ -374,12 +323,12 @@ MUTANTS = [
             "nids": Nids,
         }.items()
     ),
-    (goes_on_from_something_else(GossipLearning, "aged"), Case("gossip_learning"), {"aged told"}),
+    (mistaken(GossipLearning, "step", after=longer("aged", 1.01)), Case("gossip_learning"), {"aged told"}),
     (KeepsTheToken, Case("random_walk_sgd"), {"one token"}),
-    (goes_on_from_something_else(EpidemicLearning, "half"), Case("epidemic_learning"), {"half told"}),
-    (ForgetsTheOldGradient, Case("gradient_tracking"), {"sum of trackers"}),
-    (GainsTooMuch, Case("ad_psgd"), {"gained over an edge"}),
-    (GivesTooMuch, Case("stochastic_gradient_push"), {"weight w"}),
+    (mistaken(EpidemicLearning, "step", after=longer("half", 1.01)), Case("epidemic_learning"), {"half told"}),
+    (mistaken(GradientTracking, "step", before=forget), Case("gradient_tracking"), {"sum of trackers"}),
+    (mistaken(AdPsgd, "complete", after=gain_too_much), Case("ad_psgd"), {"gained over an edge"}),
+    (mistaken(StochasticGradientPush, "step", after=add_weight), Case("stochastic_gradient_push"), {"weight w"}),
     (StepsTooFar, Case("feature_sharing", {"rho": 1.0}, split=True), {"slopes"}),
     (StepsTooFarLate, Case("stale_feature_sharing", {"rho": 1.0}, split=True), {"slopes"}),
 ]

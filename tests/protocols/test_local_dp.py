@@ -7,13 +7,10 @@ import dataclasses
 import numpy as np
 import pytest
 from hushnet.agents.clipping import clip_rows
-from hushnet.agents.errors import InputError
 from hushnet.agents.objectives.objectives import local_models
 from hushnet.agents.tables import Table
-from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.local_dp import LocalDP, LocalDPParameters
-from hushnet.protocols.base import Problem
-from hushnet.simulator.contract.bench import run_small, small_graph, small_task
+from hushnet.simulator.contract.bench import run_small, small_task
 
 PURE = {"mechanism": "laplace", "budget": {"epsilon": 2.0, "delta": 0.0}, "updates": 1}
 CLAIMED, CLIP = {**PURE, "sensitivity": "claimed"}, {**PURE, "sensitivity": "clip", "clip": 1.0}
@@ -21,10 +18,6 @@ CLAIMED, CLIP = {**PURE, "sensitivity": "claimed"}, {**PURE, "sensitivity": "cli
 
 def parameters(**fields) -> LocalDPParameters:
     return LocalDPParameters.model_validate({"kind": "local_dp", **fields})
-
-
-def protocol_of(task: Task, **fields) -> LocalDP:
-    return LocalDP(parameters(**fields), Problem(task, small_graph(task.agents)))
 
 
 @pytest.mark.parametrize(
@@ -81,17 +74,3 @@ def test_without_noise_it_is_the_purely_local_model_and_gives_the_rows_away(priv
     np.testing.assert_allclose(world.protocol.models(world.state), local_models(small_task()), atol=1e-9)
     inhabited = small_task().train.counts > 0
     np.testing.assert_array_equal(np.isinf(world.ledger.epsilon("verified", 1e-5)), inhabited)
-
-
-@pytest.mark.parametrize(
-    ("task", "privacy", "words"),
-    [
-        (dataclasses.replace(small_task(), bounds={}), CLAIMED, "needs a bound on the rows"),
-        (dataclasses.replace(small_task(), regularisation=np.zeros(6)), CLIP, "needs a regularised loss"),
-        (small_task(), {**CLIP, "updates": 3}, "must be 1"),
-        (small_task(), {**CLAIMED, "lipschitz": 2.0}, "bounds an example's gradient"),
-    ],
-)
-def test_what_cannot_be_bounded_is_refused(task, privacy, words):
-    with pytest.raises(InputError, match=words):
-        protocol_of(task, privacy=privacy)

@@ -6,12 +6,9 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hushnet.agents.errors import InputError
-from hushnet.agents.losses import LOSSES
 from hushnet.agents.objectives.objectives import GraphRegularised
 from hushnet.agents.tables import Table
 from hushnet.protocols.algorithms.local_dp_descent import LocalDPDescent, LocalDPDescentParameters
-from hushnet.protocols.base import Problem
 from hushnet.simulator.contract import check_contract
 from hushnet.simulator.contract.bench import run_small, small_graph, small_task
 from hushnet.simulator.contract.violation import ContractViolation
@@ -76,9 +73,3 @@ class NeverPays(LocalDPDescent):
 def test_the_contract_finds_who_tells_more_than_what_follows_from_paid_examples(mistake, words):
     with pytest.raises(ContractViolation, match=words):
         check_contract(mistake, {"privacy": CLIP, "mu": 0.5})
-
-
-def test_a_loss_without_step_sizes_is_refused():
-    task = dataclasses.replace(small_task(), loss=LOSSES["hinge"])
-    with pytest.raises(InputError, match="needs a smooth loss"):
-        LocalDPDescent(parameters(privacy=CLIP), Problem(task, small_graph(task.agents)))

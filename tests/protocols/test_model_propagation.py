@@ -17,14 +17,12 @@ from hushnet.agents.tables import Table
 from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation, ModelPropagationParameters
 from hushnet.simulator.contract.bench import run_small, small_graph, small_task
-from hushnet.simulator.network.clocks import Poisson, Recorded
-from hushnet.simulator.network.network import NetworkParameters
-from hushnet.simulator.network.randomness import Draws
-from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.network.clocks import Recorded
+from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.world.world import World
-from pydantic import ValidationError
 
 from ..engine.driving import drive
+from .worlds import setting_of
 
 FOLDER = Path(__file__).parents[1] / "golden"
 GOLDEN = np.load(FOLDER / "linear_12_agents.npz")
@@ -49,16 +47,8 @@ def mean_task(values: list[list[float]]) -> Task:
     return Task("means", list(range(len(values))), table, table, LOSSES["squared"], np.zeros(len(values)), "mse")
 
 
-def world_of(task, graph, spec, *, protocol=ModelPropagation, clock=None, network=None, recorder=None, seed=7, **stop):
-    setting = Setting(
-        task=task,
-        graph=graph,
-        clock=clock or Poisson(kind="poisson"),
-        network=network or NetworkParameters(),
-        availability=Always(kind="always"),
-        stop=Stop(**stop),
-        draws=Draws(seed),
-    )
+def world_of(task, graph, spec, *, protocol=ModelPropagation, clock=None, recorder=None, **stop):
+    setting = setting_of(task=task, graph=graph, clock=clock, stop=Stop(**stop), seed=7)
     return World(setting, protocol, spec, recorder=recorder, activations=1 if recorder else None)
 
 
@@ -208,20 +198,6 @@ def test_who_is_not_there_yet_pays_for_the_closed_form_that_its_model_is_part_of
 
 
 # Contract and mistakes
-
-
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"alpha": 0.5, "mu": 1.0}, "give one of alpha and mu"),
-        ({"closed_form": True, "schedule": "rounds"}, "has no schedule"),
-        ({"partners": "weighted", "schedule": "async"}, "partners belongs to sessions"),
-        ({"solitary": {"steps": 3}, "privacy": PRIVATE}, "noise is scaled for exact minimisers"),
-    ],
-)
-def test_contradictions_are_refused(fields, words):
-    with pytest.raises(ValidationError, match=words):
-        parameters(**fields)
 
 
 def test_a_loss_without_gradient_or_regularisation_needs_steps():

@@ -8,7 +8,6 @@ import math
 import numpy as np
 import pytest
 from hushnet.agents.clipping import clip_rows
-from hushnet.agents.errors import InputError
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.objectives.objectives import local_models
 from hushnet.agents.objectives.propagation_objective import Propagation
@@ -16,7 +15,6 @@ from hushnet.agents.tables import Table
 from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.algorithms.output_perturbation import OutputNoise
-from hushnet.protocols.algorithms.warm_start import PrivatePropagation
 from hushnet.protocols.base import Problem
 from hushnet.protocols.privacy.budget import Privacy
 from hushnet.protocols.privacy.mechanisms import Release
@@ -24,7 +22,6 @@ from hushnet.simulator.contract.bench import small_graph, small_task
 from hushnet.simulator.network.randomness import Draws
 from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.world.world import World
-from pydantic import ValidationError
 
 from ..engine.driving import drive
 from .worlds import setting_of
@@ -210,58 +207,3 @@ def test_a_larger_lambda_of_the_start_moves_local_models_less_and_leaves_the_obj
 
 
 # Contract and mistakes
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"budget": {"epsilon": 0.5, "delta": 1e-3}}, "the start alone spends"),
-        ({"budget": None, "target": {"verified": 0.4, "delta": 1e-3}}, "the start alone spends"),
-    ],
-)
-def test_a_start_that_leaves_nothing_is_refused(change, words):
-    with pytest.raises(InputError, match=words) as caught:
-        world_of(descent(start=START, privacy={**GRADIENTS, **change}))
-    assert caught.value.field == ("start", "epsilon")
-
-
-def test_a_gaussian_multiplier_has_no_place_for_other_noise():
-    gaussian = {"mechanism": "gaussian", "multiplier": 5.0, "clip": 1.0}
-    with pytest.raises(InputError, match="has no place for gamma noise") as caught:
-        world_of(descent(start=START, privacy=gaussian))
-    assert caught.value.field == ("start", "mechanism")
-    world_of(descent(start=START, privacy={**gaussian, "mechanism": "laplace"}))
-    world_of(descent(start=START, privacy={**gaussian, "multiplier": 0.0}))
-
-
-def test_rows_without_bound_need_a_claim_or_a_radius():
-    task = dataclasses.replace(small_task(), bounds={})
-    with pytest.raises(InputError, match="needs a bound on the rows"):
-        world_of(descent(start=START), task=task)
-    world_of(descent(start=START, radius=1.0), task=task)
-    world_of(descent(start={**START, "lipschitz": 1.0}), task=task)
-
-
-@pytest.mark.parametrize(
-    ("task", "fields", "words"),
-    [
-        (dataclasses.replace(small_task(), regularisation=np.zeros(6)), {}, "needs a regularised loss"),
-        (dataclasses.replace(small_task(), loss=LOSSES["squared"]), {}, "needs a loss with bounded slope"),
-        (small_task(), {"updates": 2}, "must be 1"),
-    ],
-)
-def test_what_makes_no_private_minimiser_is_refused(task, fields, words):
-    with pytest.raises(InputError, match=words):
-        OutputNoise(privacy(**fields), task)
-
-
-def test_a_claimed_start_cannot_reach_a_verified_target():
-    target = {**GRADIENTS, "budget": None, "target": {"verified": 4.0, "delta": 1e-3}}
-    with pytest.raises(InputError, match="cannot reach a verified target"):
-        world_of(descent(start={**START, "lipschitz": 1.0}, privacy=target))
-
-
-@pytest.mark.parametrize("fields", [{"delta": 1e-5}, {"mechanism": "gaussian"}])
-def test_only_gaussian_noise_has_a_delta(fields):
-    with pytest.raises(ValidationError, match="delta above 0"):
-        PrivatePropagation.model_validate({**START, **fields})

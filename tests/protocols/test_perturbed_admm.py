@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hushnet.agents.availability import Always
-from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import LOSSES, local_gradient
 from hushnet.agents.tables import Shard, Table
@@ -16,14 +14,12 @@ from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm, Perturbed
 from hushnet.protocols.base import Problem
 from hushnet.protocols.privacy.accounting import Charge, verified
 from hushnet.simulator.network.clocks import Periodic
-from hushnet.simulator.network.network import NetworkParameters
-from hushnet.simulator.network.randomness import Draws
-from hushnet.simulator.network.setting import Setting, Stop
+from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.world.world import World
-from pydantic import ValidationError
 from scipy import stats
 
 from ..engine.driving import drive
+from .worlds import setting_of
 
 LOGISTIC = LOSSES["logistic"]
 
@@ -60,15 +56,8 @@ def parameters(**fields) -> PerturbedAdmmParameters:
 
 def world_of(task: Task, spec, *, rounds: int, graph: Graph | None = None, protocol=PerturbedAdmm) -> World:
     """A world that has run for so many rounds."""
-    setting = Setting(
-        task=task,
-        graph=graph or ring(task.agents),
-        clock=Periodic(kind="periodic"),
-        network=NetworkParameters(),
-        availability=Always(kind="always"),
-        stop=Stop(time=float(rounds)),
-        draws=Draws(11),
-    )
+    periodic = {"clock": Periodic(kind="periodic"), "stop": Stop(time=float(rounds)), "seed": 11}
+    setting = setting_of(task=task, graph=graph or ring(task.agents), **periodic)
     world = World(setting, protocol, spec)
     drive(world)
     return world
@@ -179,21 +168,6 @@ def test_dual_variables_are_made_of_sent_models_and_nothing_else():
     np.testing.assert_allclose([worlds[3].state.agent["dual"][i] for i in range(5)], dual, atol=1e-12)
 
 
-def test_the_condition_of_algorithm_1_is_checked_with_its_numbers():
-    """2 c1 = .5 against (B/C) (rho/N + 2 theta V) = (3/14) (1/5 + 2) = .471."""
-    with pytest.raises(
-        InputError, match=r"B = 3 rows and V = 2 neighbours has 0\.5 on the left and 0\.471429"
-    ) as caught:
-        PerturbedAdmm(parameters(loss_weight=14.0), Problem(task_of([3] * 5, 2), ring(5)))
-    assert caught.value.field == ("loss_weight",)
-    with pytest.raises(InputError, match=r"is 0\.4 for agent 0, below its dual_step 0\.5") as caught:
-        PerturbedAdmm(parameters(penalty=0.4), Problem(task_of([3] * 5, 2), ring(5)))
-    assert caught.value.field == ("penalty",)
-    with pytest.raises(InputError, match="has 1 values; one for each of the 5 agents") as caught:
-        PerturbedAdmm(parameters(noise={"alpha": [1.0]}), Problem(task_of([3] * 5, 2), ring(5)))
-    assert caught.value.field == ("noise", "alpha")
-
-
 @pytest.mark.parametrize(("growth", "noise_growth"), [(1.0, 1.0), (1.1, 1.05)])
 def test_calibrated_noise_reaches_its_target_from_below_for_agents_of_every_size(growth, noise_growth):
     noise = {"target": {"verified": 2.0, "delta": 1e-3}, "updates": 4, "growth": noise_growth}
@@ -204,31 +178,6 @@ def test_calibrated_noise_reaches_its_target_from_below_for_agents_of_every_size
     assert (verified <= 2.0).all()
     assert verified == pytest.approx(2.0, rel=1e-3)
     assert world.protocol.privacy.reported_delta == 1e-3
-
-
-def test_a_target_below_what_determinants_cost_cannot_be_reached():
-    noise = {"target": {"verified": 0.1, "delta": 1e-5}, "updates": 50}
-    with pytest.raises(InputError, match=r"the determinants of 50 rounds of agent 0 alone are verified as") as caught:
-        PerturbedAdmm(parameters(noise=noise), Problem(task_of([3] * 5, 2), ring(5)))
-    assert caught.value.field == ("noise", "target", "verified")
-    with pytest.raises(InputError, match="needs rows of a bounded norm"):
-        PerturbedAdmm(parameters(noise=noise), Problem(task_of([3] * 5, 2, bounds={}), ring(5)))
-
-
-@pytest.mark.parametrize(
-    ("noise", "says"),
-    [
-        (
-            {"alpha": 1.0, "target": {"verified": 1.0, "delta": 1e-5}, "updates": 3},
-            "exactly one of alpha, target and claimed",
-        ),
-        ({}, "exactly one of alpha, target and claimed"),
-        ({"target": {"verified": 1.0, "delta": 1e-5}}, "is required with target"),
-    ],
-)
-def test_the_amount_of_noise_is_given_once(noise, says):
-    with pytest.raises(ValidationError, match=says):
-        PerturbedAdmmParameters.model_validate({"kind": "perturbed_admm", "noise": noise})
 
 
 @pytest.mark.parametrize("changes", [{"bounds": {}}, {"loss": LOSSES["squared"]}])

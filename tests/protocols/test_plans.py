@@ -11,6 +11,7 @@ from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from hushnet.protocols.steps import Every, average, batched, local_gradient, perturbed
 from hushnet.simulator.engine.selection import EventEngine
+from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive, fast_world, prepared
@@ -135,11 +136,15 @@ def test_a_step_that_fails_in_the_middle_of_a_plan_ends_the_run_there(kind, engi
     pairs = issubclass(kind, PairsAlone)
     spec = Parameters(wrong=wrong, **({} if pairs else {"schedule": schedule}))
     make, said = random_setting(3, loss="logistic", easy=not pairs), []
-    event, planned = prepared(World(make(), kind, spec), EventEngine()), fast_world(make(), kind, spec)
-    for world in (event, planned):
+    recorders = [Recorder(["updates"]) for _ in range(2)]
+    event = prepared(World(make(), kind, spec, recorder=recorders[0], every=0.25), EventEngine())
+    planned = fast_world(make(), kind, spec, recorder=recorders[1], every=0.25)
+    for world, recorder in zip((event, planned), recorders, strict=True):
         with pytest.raises(StepFailure if wrong == "raises" else Divergence, match="agent 2 at time") as error:
             drive(world)
         said.append(str(error.value))
+        assert not world.ended
+        assert world.now - 0.25 <= recorder.trace()["time"].max() <= world.now
     assert said[0] == said[1]
     assert wrong == "diverges" or re.search(r"failed at test_plans\.py:\d+, `raise KeyError", said[0])
     assert planned.engine == engine
@@ -191,46 +196,6 @@ def test_a_private_run_ends_by_what_is_told_and_by_nothing_else(kind):
         said.append(str(error.value))
     assert said[0] == said[1]
     assert_same(planned, event)
-
-
-class Declares(Alone):
-    """Some agents send at every third of their steps, one never; each makes a number of steps of its own."""
-
-    def sends(self):
-        agents = np.arange(self.problem.task.agents)
-        return {"model": Every(np.where(agents == 0, 0, 3), np.where(agents == 0, 0, agents % 3))}
-
-    def most_steps(self):
-        return 4.0 + np.arange(self.problem.task.agents)
-
-    @staticmethod
-    def step(me):
-        me.model = (me.model + average(me)) / 2 + 1.0
-        if me.agent > 0 and me.updates % 3 == me.agent % 3:
-            me.message = me.model
-
-
-class DeclaresTogether(Declares):
-    """The same in batches, all agents of which send, or none does."""
-
-    @staticmethod
-    @batched
-    def step(me):
-        me.model = (me.model + average(me)) / 2 + 1.0
-        if me.agent[0] > 0 and me.updates[0] % 3 == me.agent[0] % 3:
-            me.message = me.model
-
-
-@pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("seed", range(3))
-def test_what_is_declared_is_honoured_on_both_engines(schedule, seed):
-    spec = Parameters(schedule=schedule)
-    make = random_setting(seed, loss="logistic", easy=schedule == "rounds")
-    alone = check_engines_agree(make, Declares, spec, engine=PLANNED)
-    together = check_engines_agree(make, DeclaresTogether, spec, engine=BATCHES)
-    assert_same(together, alone)
-    assert (alone.updates <= 4 + np.arange(len(alone.updates))).all()
-    assert alone.traffic.messages > 0
 
 
 class Quiet(Alone):

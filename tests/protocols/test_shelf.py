@@ -12,8 +12,6 @@ from hushnet.protocols.algorithms.divshare import DivShare
 from hushnet.protocols.algorithms.federated_averaging import FederatedAveraging
 from hushnet.protocols.algorithms.gossip_learning import GossipLearning
 from hushnet.protocols.algorithms.random_walk_sgd import RandomWalkSGD
-from hushnet.protocols.catalog import resolve
-from hushnet.simulator.contract import check_contract
 from hushnet.simulator.contract.bench import protocol_parameters, small_graph, small_setting, small_task
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 from hushnet.simulator.network.graph_changes import GRAPH_CHANGES
@@ -209,19 +207,3 @@ def test_the_walk_visits_all_agents_alike_by_metropolis_and_by_degree_if_it_is_s
     law = np.full(AGENTS, 1 / AGENTS) if weights == "metropolis" else STAR.degrees / STAR.degrees.sum()
     assert visits.count.sum() > 1500
     assert np.abs(visits.count / visits.count.sum() - law).max() < 0.12
-
-
-@pytest.mark.parametrize(
-    ("kind", "fields"),
-    [
-        ("gossip_learning", {}),
-        ("gossip_learning", {"batch": 2, "schedule": "rounds"}),
-        ("divshare", {"batch": 2, "fragments": 3}),
-        ("federated_averaging", {"batch": 2, "local_steps": 2}),
-        ("random_walk_sgd", {"batch": 2}),
-        ("choco_sgd", {"compression": "quantise", "precision": "float16"}),
-        ("choco_sgd", {"compression": "sign"}),
-    ],
-)
-def test_they_fit_the_contract(kind, fields):
-    check_contract(resolve(kind), fields)

@@ -11,10 +11,9 @@ from hushnet.simulator.network.clocks import Periodic
 from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
-from pydantic import ValidationError
 
 from ..engine.driving import drive, fast_world
-from .columns import ISOTROPIC, EveryRound, split_task, star
+from .columns import EveryRound, split_task, star
 from .worlds import AWAY, BAD, LATE, setting_of
 
 
@@ -113,17 +112,3 @@ def test_y_is_the_slope_at_z_whatever_is_late_and_lost_and_the_sum_is_right_in_t
         assert found["slopes"].max() < 1e-8
         assert found["scores"].max() > 1e-3
         assert found["scores"][-1] < 1e-7
-
-
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"staleness": 0}, "greater than or equal to 1"),
-        ({"staleness": "forever"}, "unbounded"),
-        ({"damping": -1.0}, "greater than or equal to 0"),
-        ({"privacy": {**ISOTROPIC, "mechanism": "laplace"}}, "Gaussian noise"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(fields, said):
-    with pytest.raises(ValidationError, match=said):
-        contract.protocol_parameters(StaleFeatureSharing, fields)

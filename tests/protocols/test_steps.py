@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.special
 from hushnet.agents.errors import InputError, StepFailure
-from hushnet.protocols.base import Constants, Layout, MessageKind, Traits
-from hushnet.protocols.steps import Every, accumulate, add_scaled, average, heard_of, local_gradient
+from hushnet.protocols.steps import accumulate, add_scaled, heard_of
 from hushnet.simulator.contract.bench import protocol_parameters, run_small
-from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 from hushnet.simulator.network.network import NetworkParameters
 
 from .noisy_steps import NoisyPairs
 from .random_worlds import assert_same
+from .test_batches import ENGINES, variant
 from .test_batches import Alone as Mine
 
-ENGINES = [EventEngine(), BatchedEngine()]
 SHARE = 0.5
 
 
@@ -90,69 +87,6 @@ def test_a_step_may_be_any_python(monkeypatch):
     assert COUNTED["calls"] == 2 * world.activations > 0
 
 
-class Several(Mine):
-    """Kinds of messages of different widths, one of which differs from neighbour to neighbour."""
-
-    traits = Traits(trigger="round", inbox="per_round")
-
-    def layout(self):
-        p = self.problem.task.dimension
-        return Layout(
-            agent={"model": p, "seen": 1},
-            edge={"share": 2 * p},
-            messages={
-                "start": MessageKind(p, "model"),
-                "share": MessageKind(2 * p, addressed=True, vectors=2),
-                "sum": MessageKind(1),
-            },
-        )
-
-    def sends(self):
-        return {"start": Every(0), "share": Every(3, 2), "sum": Every(2)}
-
-    def most_steps(self):
-        return 7
-
-    def start(self, me):
-        me.model = me.agent
-        me.send("start", me.model, me.public("a number"))
-
-    def constants(self):
-        return Constants()
-
-    @staticmethod
-    def step(me):
-        p = len(me.model)
-        for rank in range(me.degree):
-            if me.was_heard_share[rank]:
-                me.seen += me.heard_share[rank].sum() + me.heard_sum[rank, 0]
-            me.share[rank, :p] = me.model * (rank + 1)
-            me.share[rank, p:] = me.heard_start[rank] + me.updates
-        me.model = 0.5 * me.model - 0.01 * local_gradient(me, me.model)
-        if me.updates % 3 == 2:
-            me.message_share = me.share
-        if me.updates % 2 == 0:
-            me.message_sum = me.seen / 100.0
-
-
-@pytest.mark.parametrize("network", [{}, {"loss": 0.3}, {"latency": {"kind": "exponential", "mean": 0.4}}])
-@pytest.mark.parametrize("schedule", ["rounds", {"kind": "rounds", "patience": 1.5}])
-def test_steps_in_rounds_send_several_kinds_and_something_else_to_every_neighbour(network, schedule):
-    world = both(Several, {"schedule": schedule}, network=network, time=60.0)
-    assert (world.updates == 7).all()
-    assert np.ptp(world.state.agent["seen"].values) > 0.0
-
-
-def variant(folder, text):
-    """A class whose step is made of these lines, in a file of its own."""
-    path = Path(folder) / "mine.py"
-    source = "def step(me):\n" + "".join(f"    {line}\n" for line in text.splitlines())
-    path.write_text(source)
-    made: dict = {"np": np, "add_scaled": add_scaled, "accumulate": accumulate, "average": average, "__name__": "mine"}
-    exec(compile(source, str(path), "exec"), made)
-    return type("Variant", (Mine,), {"step": staticmethod(made["step"])})
-
-
 LATER = "me.message = me.model\nif me.updates == 2:\n    "
 
 
@@ -180,7 +114,7 @@ LATER = "me.message = me.model\nif me.updates == 2:\n    "
     ],
 )
 def test_a_step_that_fails_says_who_and_when_and_where_on_both_engines(text, line, said, tmp_path):
-    kind, sentences = variant(tmp_path, text), []
+    kind, sentences = variant(tmp_path, text, Mine, decorators=""), []
     for engine in ENGINES:
         with pytest.raises(StepFailure) as failure:
             run_small(kind, protocol_parameters(kind, {}), engine=engine, time=12.0)

@@ -15,7 +15,7 @@ from hushnet.simulator.figures.series_style import house_style
 from hushnet.simulator.storage.store import Store
 from matplotlib.text import Text
 
-from .synthetic import FALSE, LABELS, accuracy, make_run
+from .synthetic import FALSE, LABELS, make_run
 from .writing import written
 
 LOSSES, DEPTHS = (0.0, 0.1, 0.3), (1, 10)
@@ -91,9 +91,6 @@ def texts(figure):
     return [text.get_text() for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
 
 
-# Places and facets
-
-
 def test_a_list_of_metrics_has_a_panel_for_each(experiment):
     collection = load_all(experiment())
     found = plots(
@@ -105,23 +102,6 @@ def test_a_list_of_metrics_has_a_panel_for_each(experiment):
     assert "target: objective gap down to 0.1 of its start" in texts(figure)
     # The gaps start at 1, 1.1 and 1.2.
     assert figure.axes[1].lines[-1].get_ydata()[0] == pytest.approx(0.11)
-
-
-# Heat maps
-
-
-def test_a_heat_map_has_a_cell_per_pair_of_values(experiment):
-    collection = load_all(experiment(swept()))
-    for plot, protocol in zip(plots(collection, HEAT), LABELS, strict=True):
-        assert list(zip(plot.points["row"], plot.points["x"], strict=True)) == [(d, x) for d in DEPTHS for x in LOSSES]
-        for cell in plot.points.itertuples():
-            more = 0.0 if protocol == "local" else 0.01 * math.log10(cell.row)
-            values = [accuracy(protocol, seed, cell.x)[-1] + more for seed in range(2)]
-            assert cell.mean == pytest.approx(np.mean(values), rel=1e-12)
-            assert cell.n == 2
-
-
-# Targets on the y axis
 
 
 @pytest.mark.parametrize(("metric", "share"), [("accuracy", 0.75), ("objective", 0.25)])
@@ -142,9 +122,6 @@ def test_wins_are_the_share_of_seeds_with_the_better_value_and_ties_count_one_ha
     assert "paired wins (a tie counts one half) and 95 % score" in " ".join(texts(figure))
 
 
-# Frontiers
-
-
 def frontier(experiment, **labels):
     runs = [private(p, seed, epsilon) for p in ("a", "b") for epsilon in (0.5, 1.0, 4.0) for seed in range(2)]
     runs += [private("f", seed, 2.0, unit="feature column", observer="the centre") for seed in range(2)]
@@ -160,9 +137,6 @@ def test_infinite_epsilons_stand_beyond_a_broken_end_of_the_axis(experiment):
     places = dict(zip(labels, axes.get_xticks(), strict=True))
     assert 4.0 < places["\N{INFINITY}"] < axes.get_xlim()[1]
     assert all(float(label) == place for label, place in places.items() if label != "\N{INFINITY}")
-
-
-# Scatters, portraits and timelines
 
 
 def test_a_portrait_has_every_agent_and_every_edge_of_the_run(network):
@@ -206,20 +180,16 @@ def test_what_a_run_did_not_keep_is_said(experiment):
         plots(collection, {"y": "accuracy", "x": "time", "kind": "portrait", "seed": 9})
 
 
-# All kinds
-
-
 def every_kind(experiment, network, tmp_path, label, kind):
     if kind in ("portrait", "timeline"):
-        return network(labels={"local": "local", "cd": label}), {
-            "y": "accuracy",
-            "x": "time",
-            "kind": kind,
-            "title": label,
-        }
+        spec = {"y": "accuracy", "x": "time", "kind": kind, "title": label}
+        return network(labels={"local": "local", "cd": label}), spec
     if kind == "frontier":
         return frontier(experiment, a=label), {"y": "accuracy", "x": "epsilon_verified", "log": "x", "title": LONG}
     spec = {
+        "curve": {"y": "objective", "x": "vectors", "log": "both", "at": {"depth": 1}, "protocols": ["cd"]},
+        "samples": {"y": "accuracy", "x": "samples"},
+        "sweep": {"y": "accuracy", "x": "network.loss", "at": {"depth": 1}},
         "heat": {**HEAT, "baseline": "local"},
         "targets": {"y": "time_to_target", "x": "network.loss", "at": {"depth": 1}, "log": "y"},
         "facets": {"y": "accuracy", "x": "time", "facet": "network.loss"},
@@ -230,7 +200,20 @@ def every_kind(experiment, network, tmp_path, label, kind):
     return load_all(experiment(swept(), labels={**LABELS, "cd": label})), {"title": LONG, **spec}
 
 
-KINDS = ["heat", "targets", "facets", "metrics", "scatter", "bars", "frontier", "portrait", "timeline"]
+KINDS = [
+    "curve",
+    "samples",
+    "sweep",
+    "heat",
+    "targets",
+    "facets",
+    "metrics",
+    "scatter",
+    "bars",
+    "frontier",
+    "portrait",
+    "timeline",
+]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,9 +1,10 @@
-"""Figures come from files alone, say what was claimed and verified, and lie beside their numbers."""
+"""Figures come from files alone, say what was claimed and verified, lie beside their numbers, and take strange ones."""
 
 from __future__ import annotations
 
 import math
 import shutil
+import warnings
 
 import matplotlib as mpl
 import numpy as np
@@ -12,15 +13,16 @@ import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.analysis.aggregate import time_scale
 from hushnet.simulator.analysis.results import load_all
+from hushnet.simulator.cli import main
 from hushnet.simulator.figures import draw, plots, redraw
+from hushnet.simulator.figures.figure_files import drawing
+from hushnet.simulator.figures.numbers import NothingToDraw
 from hushnet.simulator.figures.series_style import ALARM, house_style
 from scipy import special, stats
 
-from .synthetic import FALSE, HONEST, LABELS, TIMES, accuracy, make_run
-from .writing import written
+from .synthetic import HONEST, LABELS, TIMES, accuracy, make_run
 
 OVER_TIME = {"y": "accuracy", "x": "time", "by": "protocol", "statistic": "mean", "interval": "95%"}
-LONG = "asynchronous private coordinate descent with late allocation of the budget over a very lossy network"
 
 
 def drawn(root, spec):
@@ -82,41 +84,6 @@ def test_a_claim_below_what_was_verified_is_marked(experiment):
     assert {text.get_fontweight() for text in entries} == {"normal"}  # a claim is not to outweigh the plot
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        OVER_TIME,
-        {"y": "objective", "x": "vectors", "log": "both", "title": "The price of being asynchronous: " + LONG},
-        {"y": "accuracy", "x": "samples"},
-        {"y": "accuracy", "x": "protocol"},
-        {"y": "accuracy", "x": "network.loss", "log": "x"},
-        {"y": "bytes", "x": "activations", "interval": "none"},
-    ],
-    ids=lambda spec: f"{spec['y']}-{spec['x']}",
-)
-@pytest.mark.parametrize("label", ["private CD", LONG, "_costs $5_and_$6", "x" * 200])
-def test_every_text_lies_inside_the_figure_and_the_legend_below_the_panel(experiment, spec, label):
-    runs = [
-        make_run(p, seed, grid={"network.loss": loss}, privacy=FALSE if p == "cd_eps" else None)
-        for p in LABELS
-        for seed in range(2)
-        for loss in ((0.1, 0.2) if spec["x"] == "network.loss" else (0.1,))
-    ]
-    root = experiment(runs, labels={**LABELS, "cd_eps": label}, time_unit="30 s")
-    figure, legend = drawn(root, spec)
-    assert label.split("$", maxsplit=1)[0][:15] in legend[2]
-    width, height = figure.bbox.size
-    for text, box in written(figure):
-        assert box.x0 >= 0, text
-        assert box.y0 >= 0, text
-        assert box.x1 <= width, text
-        assert box.y1 <= height, text
-    panel = figure.axes[0].get_tightbbox()
-    assert figure.legends[0].get_window_extent().y1 <= panel.y0 + 1
-    assert figure.axes[0].get_window_extent().height >= 130
-    assert figure.get_size_inches()[0] == 3.5
-
-
 def test_the_users_matplotlib_settings_neither_matter_nor_change(experiment):
     root = experiment(figures=[OVER_TIME])
     before = [path.read_bytes() for path in redraw(root)]
@@ -132,12 +99,8 @@ def test_the_time_axis_has_the_unit_of_the_scenario(experiment):
     assert drawn(root, OVER_TIME)[0].axes[0].get_xlabel() == "time (s)"
     root = experiment()
     assert drawn(root, OVER_TIME)[0].axes[0].get_xlabel() == "time (expected wake-ups)"
-    assert [time_scale(text) for text in ("30 s", "0.5min", "hours", 30)] == [
-        (30.0, "s"),
-        (0.5, "min"),
-        (1.0, "hours"),
-        (30.0, "s"),
-    ]
+    scales = {"30 s": (30.0, "s"), "0.5min": (0.5, "min"), "hours": (1.0, "hours"), 30: (30.0, "s")}
+    assert {text: time_scale(text) for text in scales} == scales
 
 
 @pytest.mark.parametrize(
@@ -187,3 +150,64 @@ def test_a_name_cannot_lead_out_of_the_figures_folder(experiment):
     with pytest.raises(InputError, match=r"figures.0.name"):
         redraw(root)
     assert not (root.parents[1] / "loot.png").exists()
+
+
+SWEPT = {"y": "accuracy", "x": "network.loss"}
+
+
+def runs_of(change=None, **options):
+    runs = [make_run(protocol, seed, **options) for protocol in LABELS for seed in range(3)]
+    for run in runs if change else ():
+        change(run.trace)
+    return runs
+
+
+def without(late):
+    """Make accuracies NaN after some time."""
+
+    def change(trace):
+        trace.loc[(trace["metric"] == "accuracy") & (trace["time"] >= late), "value"] = np.nan
+
+    return change
+
+
+@pytest.mark.parametrize("spec", [{"y": "accuracy", "x": "time"}, {"y": "accuracy", "x": "protocol"}])
+def test_a_metric_that_is_never_a_number_is_one_sentence(experiment, spec):
+    root = experiment(runs_of(without(0.0)))
+    with pytest.raises(NothingToDraw, match="accuracy, so there is nothing to draw"):
+        drawing(load_all(root), spec, "figure")
+
+
+def test_what_ends_without_a_number_is_a_curve_and_no_bar(experiment):
+    root = experiment(runs_of(without(6.0)))
+    drawing(load_all(root), {"y": "accuracy", "x": "time"}, "figure")
+    with pytest.raises(NothingToDraw):
+        drawing(load_all(root), {"y": "accuracy", "x": "protocol"}, "figure")
+
+
+def test_dollars_in_the_name_of_an_axis_stand_as_they_are(experiment):
+    root = experiment(runs_of(grid={"network.loss": 0.1}))
+    style = {"labels": {"network.loss": "lost $_{"}}
+    label = drawing(load_all(root), {**SWEPT, "style": style}, "figure").figure.axes[0].get_xlabel()
+    assert label.startswith(r"lost \$_{")
+
+
+def test_letters_that_no_font_has_are_one_sentence_a_figure(experiment, capsys):
+    runs = [make_run("cd", seed, label="\u6f22\u5b57 \u6f22") for seed in range(2)]
+    root = experiment(runs, [{"name": "curve", "y": "accuracy", "x": "time"}])
+    with pytest.warns(UserWarning, match="^figure ") as told:
+        assert main(["plot", str(root)]) == 0
+    (said,) = (str(warning.message) for warning in told)
+    assert said.startswith("figure curve: its fonts have no letters \u6f22\u5b57, so boxes stand there; set style.font")
+
+
+def test_numbers_whose_sum_overflows_are_compared_and_reported(experiment, capsys):
+    def largest(trace):
+        trace.loc[trace["metric"] == "accuracy", "value"] = 1e308
+
+    root = experiment(runs_of(largest))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for command in (["compare", "--verbose"], ["report"]):
+            assert main([*command, str(root)]) == 0
+    assert "nothing to test" in capsys.readouterr().out

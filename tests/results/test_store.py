@@ -83,12 +83,6 @@ def test_special_numbers_survive(kept):
     json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
 
 
-def test_a_run_is_absent_before_and_complete_after_it_was_saved(kept):
-    assert kept.state("other") == "absent"
-    kept.save("other", make_run())
-    assert kept.state("other") == "complete"
-
-
 @pytest.mark.parametrize("harm", ["missing", "shorter", "longer", "another bit", "empty"])
 @pytest.mark.parametrize("name", [*FILES, "messages.parquet"])
 def test_harm_to_any_file_makes_a_run_damaged_and_reading_it_an_error_that_names_the_file(kept, name, harm):

@@ -11,7 +11,6 @@ from hushnet.agents.tasks.task import Task
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.analysis.summary import print_summary, summarise
 from hushnet.simulator.analysis.trivial_values import unbeaten
-from hushnet.simulator.api import run
 from hushnet.simulator.metrics import METRICS
 from hushnet.simulator.report.report_page import content
 from rich.console import Console
@@ -105,26 +104,6 @@ def test_constants_have_rows_of_their_own_below_the_protocols(experiment):
     assert shown.index("coordinate descent") < shown.index("(majority class)") < shown.index("(own majority class)")
     rows = content(collection, collection.root)["content"]["headline"]["rows"]
     assert [row["label"] for row in rows] == ["local", "coordinate descent", "(majority class)", "(own majority class)"]
-
-
-def test_runs_keep_what_trivial_predictions_come_to(tmp_path):
-    scenario = {
-        "schema": 1,
-        "scenario": "constants",
-        "task": {"kind": "linear_classification", "agents": 6, "dimension": 2, "samples": [5, 5]},
-        "topology": {"kind": "ring"},
-        "engine": "event",
-        "protocols": {"cd": {"kind": "coordinate_descent", "mu": 0.1}},
-        "stop": {"time": 1},
-        "record": {"every": 1.0, "metrics": ["objective", "accuracy", "test_loss"]},
-    }
-    result = run(scenario, out=tmp_path / "constants")
-    known = result.manifests[0]["baselines"]
-    assert set(known) == {"objective", "accuracy", "test_loss"}
-    assert known["test_loss"]["zero model"] == pytest.approx(np.log(2))
-    start = result.collection.trace.query("metric == 'objective' and statistic == 'gap' and time == 0")
-    assert known["objective"]["zero model"] > 0
-    assert len(start) == 1
 
 
 def over_an_objective(constants, accuracy=0.8):

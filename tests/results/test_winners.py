@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import permutations
 
 import numpy as np
-import pandas as pd
 import pytest
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.compare.winners import standings
@@ -121,26 +120,3 @@ def test_nobody_is_ahead_by_numbers_that_are_not_known_to_be_of_one_kind(tmp_pat
     else:
         assert all(not duel.ahead and duel.cause == cause for duel in duels), duels
         assert not any(place.winner for each in found.values() for place in each.places)
-
-
-def test_records_too_coarse_to_tell_who_was_first_leave_it_open(tmp_path):
-    """A record at 10 after one at 0 stands for something in (0, 10], others at 7 and 8 for (6, 7] and (7, 8]."""
-    store = Store(tmp_path).claimed()
-    names = []
-    for seed in range(8):
-        for protocol, times, place in (("local", np.arange(12.0), 7 + seed % 2), ("cd", np.array([0.0, 10.0]), 10)):
-            made = make_run(protocol, seed, privacy=None)
-            made.manifest["measures"] = {"objective": MEAN}
-            own = made.trace[(made.trace["metric"] == "objective") & (made.trace["statistic"] == "gap")]
-            made.trace = pd.concat([own.iloc[:1]] * len(times), ignore_index=True).assign(
-                time=times, activations=np.arange(len(times)), value=np.where(times >= place, 0.0, 1.0)
-            )
-            store.save(f"{len(names):016x}", made)
-            names.append(f"{len(names):016x}")
-    labels = {key: LABELS[key] for key in ("local", "cd")}
-    store.write_index(scenario="made", runs=names, grids=[{}] * len(names), figures=[], labels=labels)
-    (found,) = (each for each in standings(load_all(tmp_path), 9) if each.measure == "time_to_target")
-    (duel,) = found.places[0].duels
-    assert (duel.ahead, duel.cause) == ("", "records too coarse")
-    assert duel.p < 0.05
-    assert found.places[0].causes == ("records too coarse",)

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt
 from hushnet.protocols import catalog
-from hushnet.simulator.language.loading import load, shipped
 from hushnet.simulator.language.scenario import Scenario
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -51,8 +50,3 @@ def test_every_number_of_a_scenario_is_bounded_on_both_sides():
     for name in catalog.names():
         found += unbounded(catalog.resolve(name).Parameters, seen)
     assert not found
-
-
-def test_every_shipped_scenario_is_within_the_bounds():
-    for name in shipped():
-        load(name)

@@ -109,7 +109,3 @@ def test_letters_that_an_output_lacks_have_plain_forms(environment):
     streams.prepare()
     print("⚠ ε ≤ 1 ± 0.5 − 2 × ∞ … naïve – ‘x’ ─│ 日", end="")
     assert stdout.said() == "! epsilon ? 1 +- 0.5 - 2 x inf ... naive - 'x' -| ?"
-
-
-ASCII = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-"""A locale without accents, and without what Python does about it."""

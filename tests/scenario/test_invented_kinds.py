@@ -238,21 +238,6 @@ class Hops(Latency):
         return EXPONENTIAL, 1 / self.hops, 0.0
 
 
-class Triangular(Latency):
-    """Triangular delays, without a compiled form."""
-
-    kind: Literal["triangular"]
-    high: Positive
-    """Longest delay."""
-
-    @property
-    def average(self):
-        return self.high / 2
-
-    def delays(self, luck):
-        return self.high * (luck[:, 0] + luck[:, 1]) / 2
-
-
 class Odd(LossModel):
     """Losses with one probability, given in per cent."""
 
@@ -340,15 +325,6 @@ def test_a_kind_of_network_clock_topology_or_task_runs_on_both_engines(part, for
     assert "oneOf" in scenario_schema()["properties"]["task"]
     known = json.dumps(scenario_schema())
     assert all(f'"{name}"' in known for name in ("hops", "percent", "metronome", "wheel", "constants"))
-
-
-def test_a_latency_without_a_compiled_form_runs_on_the_event_engine_and_the_batched_one_says_why_not(forget, tmp_path):
-    kinds_of(LATENCIES, forget, Triangular)
-    late = {"latency": {"kind": "triangular", "high": 1.0}}
-    result = run(scenario(network=late, engine="auto"), out=tmp_path)
-    assert result.manifests[0]["engine"].startswith("event")
-    with pytest.raises(InputError, match="triangular delays have no compiled form"):
-        run(scenario(network=late, engine="batched"), out=tmp_path / "batched")
 
 
 def test_mistakes_inside_an_invented_kind_are_told_with_their_field(forget):

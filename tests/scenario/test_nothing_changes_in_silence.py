@@ -97,7 +97,7 @@ def test_an_agent_that_is_its_own_neighbour_is_refused():
             built(made)
 
 
-@pytest.mark.parametrize("weight", [-1.0, math.nan, math.inf])
+@pytest.mark.parametrize("weight", [-1.0, math.nan, math.inf, 1e308])
 def test_a_weight_below_0_or_no_number_is_no_missing_edge(weight):
     graph = nx.path_graph(3)
     graph[0][1]["weight"] = weight
@@ -135,15 +135,6 @@ def test_a_matrix_whose_directions_differ_is_refused():
         one_way[place] = 2.0
         with pytest.raises(InputError, match=f"makes weight {words}"):
             built(lambda matrix=one_way: Graph.from_matrix(matrix))
-
-
-def test_an_edge_whose_directions_have_two_weights_is_refused_with_the_reason(tmp_path, monkeypatch):
-    out = written(tmp_path, monkeypatch, [f"{k % 2},{k},{k}" for k in range(8)])
-    (tmp_path / "edges.csv").write_text("source,target,weight\n0,1,1\n1,0,2\n")
-    with pytest.raises(
-        InputError, match=r"edges\.csv:3: weight 2\.0 of 1 - 0 is 1\.0 in the other direction, in line 2"
-    ):
-        run(scenario(topology={"kind": "edge_list", "path": "edges.csv"}), out=out)
 
 
 @pytest.mark.parametrize("width", [2.5, -1, [1, 2.5], "3", True])

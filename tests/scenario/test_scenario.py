@@ -114,18 +114,6 @@ def test_a_sweep_is_the_product_of_its_values():
     assert (last.network.loss.probability, last.task.agents, last.sweep) == (0.3, 8, {})
 
 
-def test_the_resolved_scenario_is_plain_and_loads_again():
-    data = written(
-        protocols={"cd": {"kind": "coordinate_descent"}, "b": {"like": "cd", "mu": 0.1}},
-        sweep={"network.loss": [0.0, 0.1]},
-        figures=[{"y": "objective", "x": "network.loss"}],
-        seeds={"data": 2},
-    )
-    resolved = load(data).scenario.resolved()
-    assert resolved["protocols"]["b"]["mu"] == 0.1
-    assert load(json.loads(json.dumps(resolved))).scenario.resolved() == resolved
-
-
 def test_a_later_error_is_located_by_its_field(tmp_path):
     path = tmp_path / "a.yaml"
     path.write_text(json.dumps(written(), indent=1), encoding="utf-8")

@@ -33,6 +33,7 @@ COMMON: dict[str, Any] = {
     "both": lambda *points: {path: value for point in points for path, value in point.items()},
     "listed": lambda values: ", ".join(value if isinstance(value, str) else f"{value:g}" for value in values),
     "infinity": math.inf,
+    "log": math.log,
     "lower": lambda share: math.inf if share == 1 else 0.0,
 }
 """Names that every expression may use; beside them, those of the module of a paper's problems."""
@@ -89,19 +90,23 @@ def _parameters(each: object) -> Iterable[str]:
 
 
 def _numbers(paper: Paper, spec: NumberSpec, names: Mapping[str, Any], runs: Runs | None) -> Iterator[Number]:
-    """The numbers of one specification, in the order of its loops."""
-    for values, point in _settings(spec, names, runs):
-        here, unfair = {**names, **values}, ""
-        if runs is not None:
+    """The numbers of one specification, in the order of its loops, of which those over swept fields set the point."""
+    grid = runs.collection.grid if runs else ()
+    swept = {name: each for name, each in spec.each.items() if isinstance(each, str) and each in grid}
+    over = {**spec.each, **{name: f"values({path!r})" for name, path in swept.items()}}
+    choices = [evaluate(each, names) if isinstance(each, str) else each for each in over.values()]
+    for chosen in product(*choices):
+        here, unfair = {**names, **dict(zip(over, chosen, strict=True))}, ""
+        if runs:
             runs.point.clear()
-            runs.point.update(point)
+            runs.point.update({path: here[name] for name, path in swept.items()})
         for name, text in spec.let.items():
             here[name] = evaluate(text, here)
-        if runs is not None:
+        if runs:
             runs.asked.clear()
             runs.on_the_way = False
         value = evaluate(spec.value, here)
-        if runs is not None:
+        if runs:
             unfair = runs.unfair(paper.untunable)
         asked = {"setting": filled(spec.setting, here), "reading": spec.reading, "unfair": unfair}
         yield _number(spec, filled(spec.name, here), value, asked | _margin(spec, here), here)
@@ -133,21 +138,4 @@ def _margin(spec: NumberSpec, names: Mapping[str, Any]) -> dict[str, float]:
     if spec.near is not None:
         target, margin = map(bound, spec.near)
         return {"low": target - margin, "high": target + margin}
-    low, high = (None if given is None else bound(given) for given in (spec.above, spec.below))
-    return {"low": -math.inf if low is None else low, "high": math.inf if high is None else high}
-
-
-def _settings(
-    spec: NumberSpec, names: Mapping[str, Any], runs: Runs | None
-) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Values of all loops, and the point of the sweep that they make."""
-    choices: list[list[Any]] = []
-    swept = {name: over for name, over in spec.each.items() if runs is not None and over in runs.collection.grid}
-    for name, over in spec.each.items():
-        if runs is not None and name in swept:
-            choices.append(runs.values(str(over)))
-        else:
-            choices.append(evaluate(over, names) if isinstance(over, str) else over)
-    for chosen in product(*choices):
-        values = dict(zip(spec.each, chosen, strict=True))
-        yield values, {str(over): values[name] for name, over in swept.items()}
+    return {"low": bound(spec.above), "high": bound(spec.below)}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...protocols.privacy.accounting import Charge, basic_composition_bound
-from .reproduction_runs import Runs
 
 THETA, ROUNDS, MU = 0.5, 60, 2.0
 """Dual step, iterations, and the mu of theorem 3.2."""
@@ -114,20 +113,11 @@ def _minimiser(data: Array, linear: Array, penalty: float, middle: Array) -> Arr
     return model
 
 
-def pure_epsilon(runs: Runs, key: str) -> float:
-    """The largest epsilon at delta = 0 of an agent in any run, by the releases that ledgers count."""
-    return max(map(spent, runs.ledgers(key)))
-
-
-def spent(ledger: Any) -> float:
-    """The largest epsilon of an agent at delta = 0, by the releases that a run's ledger counts."""
-    names, found = [name for name in Charge._fields if name in ledger], {}
-    for (agent, *row), count in ledger.groupby(["agent", *names], dropna=False)["count"].sum().items():
-        found.setdefault(agent, Counter())[Charge(**dict(zip(names, row, strict=True)))] = int(count)
+def spent(ledgers: Iterable[Any]) -> float:
+    """The largest epsilon of an agent in any run at delta = 0, by the releases that the runs' ledgers count."""
+    found: dict[Any, Counter[Charge]] = {}
+    for run, ledger in enumerate(ledgers):
+        names = [name for name in Charge._fields if name in ledger]
+        for (agent, *row), count in ledger.groupby(["agent", *names], dropna=False)["count"].sum().items():
+            found.setdefault((run, agent), Counter())[Charge(**dict(zip(names, row, strict=True)))] = int(count)
     return max(basic_composition_bound(histogram, 0.0) for histogram in found.values())
-
-
-def bounds(runs: Runs, key: str) -> list[float]:
-    """The agents' claimed epsilons, that of the one with the fewest rows first."""
-    table = runs.of_agents(key).groupby("agent")[["samples", "epsilon_claimed"]].max()
-    return table.sort_values("samples")["epsilon_claimed"].tolist()

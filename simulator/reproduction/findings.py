@@ -1,24 +1,26 @@
-"""Findings of claims: expressions over the runs of a figure, put before the judge."""
+"""Findings of claims: expressions over the runs of a figure, in Jinja's language, put before the judge."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+import string
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from inspect import isfunction, isroutine, signature
+from inspect import isroutine
 from itertools import pairwise, product
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from jinja2 import StrictUndefined, TemplateSyntaxError, UndefinedError
+from jinja2.sandbox import SandboxedEnvironment
 
 from ...agents.errors import InputError
 from ..audit.verdicts import ROUNDING
-from .expressions import evaluate, filled
 from .judge import EXACT, Finding, Number, measured
 from .papers import Claim, NumberSpec, Paper
 from .reproduction_runs import Runs
@@ -38,16 +40,64 @@ COMMON: dict[str, Any] = {
 }
 """Names that every expression may use; beside them, those of the module of a paper's problems."""
 
+_LANGUAGE = SandboxedEnvironment(undefined=StrictUndefined)
 
-def judged(paper: Paper, claim: Claim, runs: Runs | None = None) -> Finding:
-    """Return what comes out about a claim.
+
+@cache
+def _compiled(text: str) -> Callable[..., Any]:
+    return _LANGUAGE.compile_expression(text.strip(), undefined_to_none=False)
+
+
+def evaluate(text: str, names: Mapping[str, Any]) -> Any:
+    """Return the value of an expression of Jinja's language, in its sandbox.
 
     Parameters
     ----------
-    paper : Paper
-    claim : Claim
-    runs : Runs, optional
-        Of the figure; a printed statement needs none.
+    text : str
+        Numbers, text in quotes, lists, arithmetic, comparisons, names, items by ``[]`` and calls of named functions.
+    names : mapping
+        What names mean.
+
+    Raises
+    ------
+    InputError
+        If it is no such expression, or a name has no meaning.
+
+    Examples
+    --------
+    >>> evaluate("2 * scale['low'] + 1", {"scale": {"low": 3}})
+    7
+    """
+    try:
+        value = _compiled(text)(**names)
+        if isinstance(value, StrictUndefined):
+            str(value)  # which says what it lacks
+    except TemplateSyntaxError as error:
+        raise InputError(f"{text!r} is no expression: {error.message}") from error
+    except UndefinedError as error:
+        raise InputError(f"{text!r}: {error.message}; known are {', '.join(sorted(names))}") from error
+    return value
+
+
+def filled(text: str, names: Mapping[str, Any]) -> str:
+    """Return text with every ``{expression:format}`` replaced by its value; a format as Python's, by default ``g``.
+
+    Examples
+    --------
+    >>> filled("{2 * x:.1f} of {who}", {"x": 1.0, "who": "all"})
+    '2.0 of all'
+    """
+    parts = []
+    for literal, field, spec, _ in string.Formatter().parse(text):
+        parts.append(literal)
+        if field is not None:
+            value = evaluate(field, names)
+            parts.append(value if isinstance(value, str) else format(value, spec or "g"))
+    return "".join(parts)
+
+
+def judged(paper: Paper, claim: Claim, runs: Runs | None = None) -> Finding:
+    """Return what comes out about a claim by the figure's runs; a printed statement needs none.
 
     Raises
     ------
@@ -57,8 +107,7 @@ def judged(paper: Paper, claim: Claim, runs: Runs | None = None) -> Finding:
     names = {**COMMON, **_public(_problems(paper)), **paper.printed}
     if runs is not None:
         runs = replace(runs, point={}, asked=set())
-        names |= {name: partial(each, runs) for name, each in names.items() if "runs" in _parameters(each)}
-        names |= _public(runs)
+        names |= _public(runs) | {"runs": runs}
     numbers = tuple(number for spec in claim.numbers for number in _numbers(paper, spec, names, runs))
     if runs is not None:
         runs.point.clear()
@@ -74,7 +123,7 @@ def judged(paper: Paper, claim: Claim, runs: Runs | None = None) -> Finding:
 
 
 def _problems(paper: Paper) -> ModuleType | None:
-    """The module whose numbers and functions claims of a paper may name; those of ``runs`` are given the figure's."""
+    """The module whose numbers and functions claims of a paper may name."""
     name = f"{__package__}.{paper.name}_problems"
     return import_module(name) if find_spec(name) else None
 
@@ -83,10 +132,6 @@ def _public(owner: object) -> dict[str, Any]:
     """Numbers and functions that an object or a module has, by name."""
     named = {name: getattr(owner, name) for name in dir(owner) if not name.startswith("_")} if owner else {}
     return {name: each for name, each in named.items() if isinstance(each, int | float) or isroutine(each)}
-
-
-def _parameters(each: object) -> Iterable[str]:
-    return signature(each).parameters if isfunction(each) else ()
 
 
 def _numbers(paper: Paper, spec: NumberSpec, names: Mapping[str, Any], runs: Runs | None) -> Iterator[Number]:

@@ -18,7 +18,7 @@ TOLERANCE = 1e-6
 Array = NDArray[np.float64]
 
 
-def jacobi(parties: int, *, iterations: int = ITERATIONS) -> tuple[Array, Array]:
+def jacobi(parties: int) -> tuple[Array, Array]:
     """What iterations of Algorithm 1 leave: (t,) distances of scores from z, and (t,) potentials V of (13).
 
     There is one row, and parties have one column each, the same one: (6) at once, then (7) and (8). The loss is
@@ -27,7 +27,7 @@ def jacobi(parties: int, *, iterations: int = ITERATIONS) -> tuple[Array, Array]
     """
     x, z, y = np.zeros(parties), 0.0, 0.0
     residuals, potentials = [], []
-    for _ in range(iterations):
+    for _ in range(ITERATIONS):
         x = (RHO * (z - (x.sum() - x)) - y) / (RIDGE + RHO)
         scores = float(x.sum())
         z = (RHO * scores + y + SLOPE) / (SLOPE + RHO)

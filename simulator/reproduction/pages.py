@@ -166,7 +166,7 @@ def overview(reports: Iterable[Report]) -> str:
     return _filled("overview", reports=list(reports), verdicts=(*get_args(Verdict), None))
 
 
-def moved(reports: Iterable[tuple[Report, Report]]) -> str:
+def moved(reports: Iterable[Iterable[Report]]) -> str:
     """The deciding rows that are measured with the shipped seeds and with others, and whose verdicts differ."""
     both = [
         (f"{report.paper.authors}, {row.claim.says}", row.verdict, again.verdict)

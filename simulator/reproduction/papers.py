@@ -14,7 +14,6 @@ from ...agents.errors import InputError
 from ...agents.parameters import Parameters
 from ..language.loading import shipped
 from ..language.yaml_source import read_file
-from .expressions import literals
 from .judge import Kind
 
 Bound = float | str
@@ -202,8 +201,8 @@ def _mistakes(paper: Paper, claim: Claim) -> Iterator[str]:
         yield "what is ours, and since when, are said together"
     for sentence in claim.why:
         text = sentence if isinstance(sentence, str) else sentence.say
-        written, computed = literals(text)
+        written = re.sub(r"\{.*?\}", "", text)
         if re.search(r"\d", written):
             yield f"why: a number is typed in {text!r}; compute it in braces, or say it under `how`"
-        if not computed and isinstance(sentence, str):
+        if written == text and isinstance(sentence, str):
             yield f"why: {text!r} is typed; compute something in braces, or say when it is said"

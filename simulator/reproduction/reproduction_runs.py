@@ -37,23 +37,15 @@ SHARE = 0.25
 
 @dataclass
 class Runs:
-    """The finished runs of one figure; functions that name a protocol are about its runs at the point.
-
-    Parameters
-    ----------
-    collection : Collection
-    point : dict
-        Values of swept parameters.
-    asked : set of str
-        Protocols that were asked about since it was emptied.
-    on_the_way : bool
-        Whether a value on the way was asked for since it was False.
-    """
+    """The finished runs of one figure; functions that name a protocol are about its runs at the point."""
 
     collection: Collection
     point: dict[str, Any] = field(default_factory=dict)
+    """Values of swept parameters."""
     asked: set[str] = field(default_factory=set)
+    """Protocols that were asked about since it was emptied."""
     on_the_way: bool = False
+    """Whether a value on the way was asked for since it was False."""
 
     def seeds(self) -> int:
         """Number of seeds."""
@@ -72,17 +64,9 @@ class Runs:
         return sorted(dict.fromkeys(self.collection.places[path]))
 
     def final(self, key: str, metric: str, statistic: str | None = None, *, at: Point | None = None) -> Series:
-        """Last value of every run.
+        """Last value of every run of a protocol, at the point or another place in the grid, by seed.
 
-        Parameters
-        ----------
-        key : str
-            Of the protocol in the scenario.
-        metric : str
-            What was recorded; ``gap`` is the objective's distance from its minimum.
-        statistic : str, optional
-        at : mapping, optional
-            Another place in the grid than the point.
+        Of the metrics, ``gap`` is the objective's distance from its minimum.
 
         Raises
         ------
@@ -275,14 +259,7 @@ class Runs:
 
 
 def jackknife(statistic: Callable[[Any], float], values: Any) -> Series:
-    """The pseudo-values of a statistic of all runs, whose mean and deviation are its estimate and its error.
-
-    Parameters
-    ----------
-    statistic : callable
-    values : Series or DataFrame
-        A row per run.
-    """
+    """The pseudo-values of a statistic of all runs, a row each: their mean and deviation are its estimate and error."""
     n, whole = len(values), statistic(values)
     left = {seed: statistic(values.drop(index=seed)) for seed in values.index} if n > 1 else {}
     return _by_seed({seed: n * whole - (n - 1) * without for seed, without in left.items()} or {0: whole})

@@ -72,7 +72,7 @@ class Place:
         changed, own = (figure.quick, figure.quick_seeds) if self.quick else ([], figure.seeds)
         loaded = load(figure.scenario, overrides=changed, seeds=own or None)
         shipped = len(loaded.scenario.seed_pairs())
-        seeds = seeds or max(shipped, self._run_seeds(figure), replace(self, anew=0)._run_seeds(figure))
+        seeds = seeds or max(shipped, *(place._run_seeds(figure) for place in {self, replace(self, anew=0)}))
         if seeds != shipped:
             grid = loaded.scenario.seeds
             field = "seeds" if not isinstance(grid, SeedGrid) else "seeds.run" if grid.data == 1 else "seeds.data"

@@ -239,6 +239,11 @@ def test_more_seeds_are_those_that_would_decide_and_are_run_once(tmp_path, monke
     reproduce([paper], results=tmp_path, say=lines.append)
     assert (tmp_path / "reproduction/tiny.md").read_text() == text
     assert wanted_seeds([looked_at(paper, Place(tmp_path, quick=False))], [figure]) == {}
+    reproduce([paper], anew=100, results=tmp_path, say=lines.append)
+    assert "10 runs, 5 seeds." in (tmp_path / "anew-100/reproduction/tiny.md").read_text()
+    reproduce([paper], more_seeds=True, anew=100, results=tmp_path / "both", say=lines.append)
+    counts = [len(load_all(Place(tmp_path / "both", False, anew).runs(figure)).runs) for anew in (0, 100)]
+    assert counts == [10, 10], "both sets of seeds are as many"
 
 
 @pytest.mark.parametrize(
@@ -269,6 +274,15 @@ def test_seeds_that_are_raised_are_run_apart_and_the_verdicts_that_move_are_list
         "*undecided*, 1 between "
     )
     assert "| Nobody, B | holds | does not hold |\n| Nobody, C | holds | undecided |" in text
+    large = tiny_figure("tiny-fig0")
+    claim = claim_of(figure, "D", on=[large.name, figure.name])
+    decided, open_ = (Row(claim, Finding((Number("x", end, 0.1, 5, low=0.0),))) for end in (1.0, 0.0))
+    pairs = [
+        (Section(large, (first,)), Section(figure, (row,)))
+        for first, row in ((decided, decided), (Row(claim, None), open_))
+    ]
+    text = moved([[Report(tiny_paper(large, figure, claims=[claim]), sections, (), quick=False) for sections in pairs]])
+    assert text.startswith("Of 0 rows"), "a stand-in beside the paper's size decides nothing"
     place = Place(tmp_path, quick=False, anew=100)
     assert place.runs(figure) == tmp_path / "anew-100" / "bellet2018-fig3"
     drawn = {figure.name: place.scenario(figure).scenario.seed_pairs() for _, figure in FIGURES}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,12 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from ...agents.losses import Logistic, local_gradient
 from ...agents.tables import Shard
 from ...protocols.privacy.budget import Allocation, Privacy
-from ...protocols.privacy.composition import gaussian
+from ...protocols.privacy.composition import gaussian as gaussian
 from ...protocols.privacy.mechanisms import Release
 from ...protocols.privacy.plans import allocation_weights, plan
 from ..audit.audit_statistics import choose_test
 from ..audit.game import Shifts, alone_ratios
-from .reproduction_runs import Point, Runs
 
 PULL = 1.0
 """a = mu c: how much an agent trusts its own data, in the smallest world in which noise can be followed exactly.
@@ -36,15 +36,6 @@ def largest_gradient(dimension: int) -> float:
     """l1 norm of the logistic gradient at the corner (1, ..., 1) of the cube, for a model that gets it wrong."""
     corner = Shard(np.ones((1, dimension)), np.array([1.0]))
     return float(np.abs(local_gradient(np.full(dimension, -100.0 / dimension), corner, Logistic(), 0.0)).sum())
-
-
-def gaussian_step(claimed: float, rows: int, delta: float) -> float:
-    """Exact epsilon of one step with the Gaussian noise of remark 4 for a claimed one.
-
-    Gradients have a norm of at most L0 = 1, so that the mean over m rows moves by 2 / m.
-    """
-    deviation = 2 * np.sqrt(2 * np.log(2 / delta)) / claimed
-    return gaussian([deviation * rows / 2], delta)
 
 
 def shrinking(agents: int) -> float:
@@ -99,12 +90,6 @@ def noise_bound(scales: ArrayLike, dimension: int, *, mended: bool = False) -> f
     return float(np.sum(weights * (PULL * np.asarray(scales)) ** 2) / (1 + PULL))
 
 
-def excess_over_bound(noise: str, dimension: int, mended: bool = False) -> float:
-    """Exact excess over this bound after `UPDATES` updates, with ``even`` noise, or noise in the last one alone."""
-    scales = np.ones(UPDATES) if noise == "even" else np.eye(UPDATES)[-1]
-    return expected_excess(scales, dimension) / noise_bound(scales, dimension, mended=mended)
-
-
 def allocated_excess(kind: Allocation, updates: int) -> float:
     """Expected excess when each of two alternating agents spreads a budget of 1 over its updates; s(t) = 1 / eps(t)."""
     scales: NDArray[np.float64] = np.empty(2 * updates)
@@ -114,24 +99,25 @@ def allocated_excess(kind: Allocation, updates: int) -> float:
     return expected_excess(scales, 1, order=[0, 1] * updates)
 
 
-def laplace_scale(privacy: Privacy, rows: float) -> float:
-    """Median scale of the Laplace noise on the mean of gradients over rows, with equal shares of the budget.
+def laplace_scale(given: Mapping[str, Any], rows: float) -> float:
+    """Median scale of the Laplace noise on the mean of gradients over rows, with equal shares of the given budget.
 
     A gradient's l1 norm is bounded by the clip, or else by the claimed L0.
     """
+    privacy, multipliers = _noise(given)
     sensitivity = 2 * (privacy.lipschitz if privacy.clip is None else privacy.clip)
-    return sensitivity * float(np.median(_multipliers(privacy))) / rows
+    return sensitivity * float(np.median(multipliers)) / rows
 
 
-def corner_bound(privacy: Privacy, dimension: int) -> float:
+def corner_bound(given: Mapping[str, Any], dimension: int) -> float:
     """Epsilon, at least, of private coordinate descent with the paper's L0 and Laplace noise, on points of the cube.
 
     The label of the corner (1, ..., 1) is turned. Slopes of the logistic loss at the two labels add up to 1 at every
     score, so that every coordinate of a mean gradient of m points moves by 1 / m exactly, whatever the model: by
     1 / (2 L0) of what the noise was scaled for.
     """
-    shifts = []
-    for multiplier in _multipliers(privacy):
+    (privacy, multipliers), shifts = _noise(given), []
+    for multiplier in multipliers:
         scale = 2 * privacy.lipschitz * multiplier
         release = Release(0, 0.0, "laplace", "l1", 1.0, "claimed", 1.0, scale, 0.0, 0.0, 1)
         shifts.append(Shifts(release, np.zeros(dimension), np.ones(dimension)))
@@ -140,21 +126,7 @@ def corner_bound(privacy: Privacy, dimension: int) -> float:
     return test.epsilon(privacy.reported_delta, LEVEL)
 
 
-def turned_corner(runs: Runs, key: str) -> float:
-    """The same for the noise and the dimension of a private protocol's runs."""
-    return corner_bound(_privacy(runs, key), runs.manifests(key)[0]["task"]["dimension"])
-
-
-def few_noise(runs: Runs, key: str) -> float:
-    """Scale of the Laplace noise on a coordinate of the median agent's gradient at the fewest updates swept."""
-    fewest_updates = {**runs.point, "T": min(runs.values("T"))}
-    return laplace_scale(_privacy(runs, key, fewest_updates), runs.of_agents(key)["samples"].median())
-
-
-def _multipliers(privacy: Privacy) -> list[float]:
+def _noise(given: Mapping[str, Any]) -> tuple[Privacy, list[float]]:
+    privacy = Privacy.model_validate(given)
     assert privacy.updates is not None, "noise is spread over a number of updates"
-    return plan(privacy, np.full(privacy.updates, 1 / privacy.updates)).multipliers.tolist()
-
-
-def _privacy(runs: Runs, key: str, at: Point | None = None) -> Privacy:
-    return Privacy.model_validate(runs.given(key, "privacy", at=at))
+    return privacy, plan(privacy, np.full(privacy.updates, 1 / privacy.updates)).multipliers.tolist()

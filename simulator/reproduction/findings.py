@@ -1,24 +1,26 @@
-"""Findings of claims: expressions over the runs of a figure, put before the judge."""
+"""Findings of claims: expressions over the runs of a figure, in Jinja's language, put before the judge."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+import string
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from inspect import isfunction, isroutine, signature
+from inspect import isroutine
 from itertools import pairwise, product
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from jinja2 import StrictUndefined, TemplateSyntaxError, UndefinedError
+from jinja2.sandbox import SandboxedEnvironment
 
 from ...agents.errors import InputError
 from ..audit.verdicts import ROUNDING
-from .expressions import evaluate, filled
 from .judge import EXACT, Finding, Number, measured
 from .papers import Claim, NumberSpec, Paper
 from .reproduction_runs import Runs
@@ -33,20 +35,69 @@ COMMON: dict[str, Any] = {
     "both": lambda *points: {path: value for point in points for path, value in point.items()},
     "listed": lambda values: ", ".join(value if isinstance(value, str) else f"{value:g}" for value in values),
     "infinity": math.inf,
+    "log": math.log,
     "lower": lambda share: math.inf if share == 1 else 0.0,
 }
 """Names that every expression may use; beside them, those of the module of a paper's problems."""
 
+_LANGUAGE = SandboxedEnvironment(undefined=StrictUndefined)
 
-def judged(paper: Paper, claim: Claim, runs: Runs | None = None) -> Finding:
-    """Return what comes out about a claim.
+
+@cache
+def _compiled(text: str) -> Callable[..., Any]:
+    return _LANGUAGE.compile_expression(text.strip(), undefined_to_none=False)
+
+
+def evaluate(text: str, names: Mapping[str, Any]) -> Any:
+    """Return the value of an expression of Jinja's language, in its sandbox.
 
     Parameters
     ----------
-    paper : Paper
-    claim : Claim
-    runs : Runs, optional
-        Of the figure; a printed statement needs none.
+    text : str
+        Numbers, text in quotes, lists, arithmetic, comparisons, names, items by ``[]`` and calls of named functions.
+    names : mapping
+        What names mean.
+
+    Raises
+    ------
+    InputError
+        If it is no such expression, or a name has no meaning.
+
+    Examples
+    --------
+    >>> evaluate("2 * scale['low'] + 1", {"scale": {"low": 3}})
+    7
+    """
+    try:
+        value = _compiled(text)(**names)
+        if isinstance(value, StrictUndefined):
+            str(value)  # which says what it lacks
+    except TemplateSyntaxError as error:
+        raise InputError(f"{text!r} is no expression: {error.message}") from error
+    except UndefinedError as error:
+        raise InputError(f"{text!r}: {error.message}; known are {', '.join(sorted(names))}") from error
+    return value
+
+
+def filled(text: str, names: Mapping[str, Any]) -> str:
+    """Return text with every ``{expression:format}`` replaced by its value; a format as Python's, by default ``g``.
+
+    Examples
+    --------
+    >>> filled("{2 * x:.1f} of {who}", {"x": 1.0, "who": "all"})
+    '2.0 of all'
+    """
+    parts = []
+    for literal, field, spec, _ in string.Formatter().parse(text):
+        parts.append(literal)
+        if field is not None:
+            value = evaluate(field, names)
+            parts.append(value if isinstance(value, str) else format(value, spec or "g"))
+    return "".join(parts)
+
+
+def judged(paper: Paper, claim: Claim, runs: Runs | None = None) -> Finding:
+    """Return what comes out about a claim by the figure's runs; a printed statement needs none.
 
     Raises
     ------
@@ -56,8 +107,7 @@ def judged(paper: Paper, claim: Claim, runs: Runs | None = None) -> Finding:
     names = {**COMMON, **_public(_problems(paper)), **paper.printed}
     if runs is not None:
         runs = replace(runs, point={}, asked=set())
-        names |= {name: partial(each, runs) for name, each in names.items() if "runs" in _parameters(each)}
-        names |= _public(runs)
+        names |= _public(runs) | {"runs": runs}
     numbers = tuple(number for spec in claim.numbers for number in _numbers(paper, spec, names, runs))
     if runs is not None:
         runs.point.clear()
@@ -73,7 +123,7 @@ def judged(paper: Paper, claim: Claim, runs: Runs | None = None) -> Finding:
 
 
 def _problems(paper: Paper) -> ModuleType | None:
-    """The module whose numbers and functions claims of a paper may name; those of ``runs`` are given the figure's."""
+    """The module whose numbers and functions claims of a paper may name."""
     name = f"{__package__}.{paper.name}_problems"
     return import_module(name) if find_spec(name) else None
 
@@ -84,24 +134,24 @@ def _public(owner: object) -> dict[str, Any]:
     return {name: each for name, each in named.items() if isinstance(each, int | float) or isroutine(each)}
 
 
-def _parameters(each: object) -> Iterable[str]:
-    return signature(each).parameters if isfunction(each) else ()
-
-
 def _numbers(paper: Paper, spec: NumberSpec, names: Mapping[str, Any], runs: Runs | None) -> Iterator[Number]:
-    """The numbers of one specification, in the order of its loops."""
-    for values, point in _settings(spec, names, runs):
-        here, unfair = {**names, **values}, ""
-        if runs is not None:
+    """The numbers of one specification, in the order of its loops, of which those over swept fields set the point."""
+    grid = runs.collection.grid if runs else ()
+    swept = {name: each for name, each in spec.each.items() if isinstance(each, str) and each in grid}
+    over = {**spec.each, **{name: f"values({path!r})" for name, path in swept.items()}}
+    choices = [evaluate(each, names) if isinstance(each, str) else each for each in over.values()]
+    for chosen in product(*choices):
+        here, unfair = {**names, **dict(zip(over, chosen, strict=True))}, ""
+        if runs:
             runs.point.clear()
-            runs.point.update(point)
+            runs.point.update({path: here[name] for name, path in swept.items()})
         for name, text in spec.let.items():
             here[name] = evaluate(text, here)
-        if runs is not None:
+        if runs:
             runs.asked.clear()
             runs.on_the_way = False
         value = evaluate(spec.value, here)
-        if runs is not None:
+        if runs:
             unfair = runs.unfair(paper.untunable)
         asked = {"setting": filled(spec.setting, here), "reading": spec.reading, "unfair": unfair}
         yield _number(spec, filled(spec.name, here), value, asked | _margin(spec, here), here)
@@ -133,21 +183,4 @@ def _margin(spec: NumberSpec, names: Mapping[str, Any]) -> dict[str, float]:
     if spec.near is not None:
         target, margin = map(bound, spec.near)
         return {"low": target - margin, "high": target + margin}
-    low, high = (None if given is None else bound(given) for given in (spec.above, spec.below))
-    return {"low": -math.inf if low is None else low, "high": math.inf if high is None else high}
-
-
-def _settings(
-    spec: NumberSpec, names: Mapping[str, Any], runs: Runs | None
-) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Values of all loops, and the point of the sweep that they make."""
-    choices: list[list[Any]] = []
-    swept = {name: over for name, over in spec.each.items() if runs is not None and over in runs.collection.grid}
-    for name, over in spec.each.items():
-        if runs is not None and name in swept:
-            choices.append(runs.values(str(over)))
-        else:
-            choices.append(evaluate(over, names) if isinstance(over, str) else over)
-    for chosen in product(*choices):
-        values = dict(zip(spec.each, chosen, strict=True))
-        yield values, {str(over): values[name] for name, over in swept.items()}
+    return {"low": bound(spec.above), "high": bound(spec.below)}

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...protocols.algorithms.feature_noise import range_root
-from .reproduction_runs import Runs
 
 ITERATIONS = 200
 RHO, RIDGE, SLOPE = 3.0, 0.01, 2.0
@@ -19,7 +18,7 @@ TOLERANCE = 1e-6
 Array = NDArray[np.float64]
 
 
-def jacobi(parties: int, *, iterations: int = ITERATIONS) -> tuple[Array, Array]:
+def jacobi(parties: int) -> tuple[Array, Array]:
     """What iterations of Algorithm 1 leave: (t,) distances of scores from z, and (t,) potentials V of (13).
 
     There is one row, and parties have one column each, the same one: (6) at once, then (7) and (8). The loss is
@@ -28,7 +27,7 @@ def jacobi(parties: int, *, iterations: int = ITERATIONS) -> tuple[Array, Array]
     """
     x, z, y = np.zeros(parties), 0.0, 0.0
     residuals, potentials = [], []
-    for _ in range(iterations):
+    for _ in range(ITERATIONS):
         x = (RHO * (z - (x.sum() - x)) - y) / (RIDGE + RHO)
         scores = float(x.sum())
         z = (RHO * scores + y + SLOPE) / (SLOPE + RHO)
@@ -78,12 +77,6 @@ def told_apart(scale: float) -> float:
     scores = data @ (rng.normal(size=(data.shape[1], 1)) + scale * root @ rng.normal(size=(root.shape[1], DRAWS)))
     own, other = (float(np.mean(_distances(columns, scores) > TOLERANCE)) for columns in (data, neighbour))
     return other - own
-
-
-def promised(runs: Runs) -> list[str]:
-    """Keys of the runs with printed noise of which a finite epsilon is claimed, the largest first."""
-    claimed = {key: runs.epsilon("claimed", key) for key in runs.collection.labels if runs.given(key, "noise")}
-    return sorted((key for key in claimed if np.isfinite(claimed[key])), key=claimed.__getitem__, reverse=True)
 
 
 def _distances(columns: Array, vectors: Array) -> Array:

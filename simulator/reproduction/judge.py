@@ -125,16 +125,7 @@ def _quantile(seeds: int) -> float:
 
 
 def measured(name: str, values: ArrayLike, **asked: object) -> Number:
-    """Return the mean of values over runs with its 95 % t interval.
-
-    Parameters
-    ----------
-    name : str
-    values : (n,) array_like
-        One value per run.
-    **asked
-        Further fields of `Number`.
-    """
+    """Return the mean of (n,) values, one per run, with its 95 % t interval, and further fields of `Number`."""
     mean, half, seeds = mean_interval(values)
     width = 0.0 if half <= EXACT * abs(mean) else float(half)
     return Number(name, float(mean), width, max(int(seeds), 1), **asked)  # pyright: ignore[reportArgumentType]
@@ -195,15 +186,10 @@ class Finding:
         unfair = dict.fromkeys(number.unfair for number in self.numbers if number.verdict == "untuned")
         sentences = [f"Untuned: {reason}." for reason in unfair]
         if self.verdict == "undecided":
-            needed = self.needed
-            count = f"more than {MOST:,} seeds" if needed is None else f"about {needed:,} seeds"
-            sentences.append(f"Undecided by {self.seeds}: {count} would decide.")
+            fewest = min(number.seeds for number in self.numbers if number.verdict == "undecided")
+            count = f"more than {MOST:,} seeds" if self.needed is None else f"about {self.needed:,} seeds"
+            sentences.append(f"Undecided by {fewest}: {count} would decide.")
         return sentences
-
-    @property
-    def seeds(self) -> int:
-        """Runs of the undecided number that has the fewest."""
-        return min((n.seeds for n in self.numbers if n.verdict == "undecided"), default=0)
 
     @property
     def needed(self) -> int | None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from ...protocols.algorithms.subgradient_noise import verified_epsilon
+from ...protocols.algorithms.subgradient_noise import verified_epsilon as verified_epsilon
 from ..audit.audit_statistics import choose_test
 from .reproduction_runs import Runs
 
@@ -23,11 +23,6 @@ NODES = 4_000
 def theorem_1_scale(rows: int, rounds: int, epsilon: float, delta: float) -> float:
     """Deviation of the noise that theorem 1 of Liu et al. (2022) prints, at L = 1."""
     return math.sqrt(12 * rounds * math.log(1 / delta)) / (rows * epsilon)
-
-
-def subsampled(rows: int, rounds: int, scale: float, delta: float) -> float:
-    """Verified epsilon of rounds on the subgradient of one of so many rows, which moves by 2 L at L = 1."""
-    return verified_epsilon(scale / 2, rounds, 1 / rows, delta)
 
 
 def drawn_row(rows: int, rounds: int, scale: float, delta: float) -> float:

@@ -31,7 +31,7 @@ from .reproduction_runs import Runs
 RESOLUTION = 150
 """Dots per inch of a picture, whatever is on it: 525 across a column."""
 
-SHORT: dict[Verdict, str] = {
+SHORT: dict[Verdict | None, str] = {
     "holds": "Holds",
     "in part": "Holds in part",
     "does not hold": "Does not hold",
@@ -41,8 +41,9 @@ SHORT: dict[Verdict, str] = {
     "proved": "Private as claimed, by proof",
     "not proved": "Privacy that nobody should copy, refuted or not proved",
     "refuted": "Privacy that nobody should copy, refuted or not proved",
+    None: "Not measured",
 }
-"""How each verdict is called in ten lines."""
+"""How each verdict is called in ten lines, and what has none."""
 
 
 @dataclass(frozen=True)
@@ -76,16 +77,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """All that is known about a paper, ready to be written down.
-
-    Parameters
-    ----------
-    paper : Paper
-    sections : tuple of Section
-    statements : tuple of Row
-    quick : bool
-        Whether the runs were quick ones, which give no verdict.
-    """
+    """All that is known about a paper, ready to be written down; quick runs give no verdict."""
 
     paper: Paper
     sections: tuple[Section, ...]
@@ -113,8 +105,7 @@ class Report:
 
     def in_short(self) -> list[str]:
         """Ten lines in plain words or fewer: what holds, what does not, what depends, what nobody should copy."""
-        names: dict[Verdict | None, str] = {**SHORT, None: "Not measured"}
-        said: dict[str, dict[str, list[str]]] = {name: {} for name in names.values()}
+        said: dict[str, dict[str, list[str]]] = {name: {} for name in SHORT.values()}
         for at, row in self.deciding.values():
             text, title, finding = row.says, f" ({self.titles.get(at, '')})", row.finding
             if finding and at and at != row.claim.on[0]:
@@ -125,7 +116,7 @@ class Report:
             elif finding and finding.verdict == "depends on the reading":
                 text += f" ({finding.said.partition(': ')[2].capitalize()}.)"
             # A claim of several figures is said once, with the figures after it.
-            places = said[names[row.verdict]].setdefault(text.replace(title, ""), [])
+            places = said[SHORT[row.verdict]].setdefault(text.replace(title, ""), [])
             places += [self.titles[at]] if title in text else []
         lines = []
         for name, texts in said.items():
@@ -141,7 +132,9 @@ class Report:
             return [row.says, row.note, *[""] * (2 if self.quick else 3)]
         numbers = [f"{number.name}: {number_text(number)}" for number in finding.numbers]
         margins = [margin_text(number) for number in finding.numbers]
-        margins += [f"ours: {claim.ours}: {ours_text(claim)}"] if claim.ours else []
+        stood = [(asked if len(claim.since) > 1 else "", *at.split()) for at, asked in claim.since.items()]
+        since = ", ".join(f"{asked} since {day} ({commit})".strip() for asked, day, commit in stood)
+        margins += [f"ours: {claim.ours}: {since}"] if claim.ours else []
         kind = "" if any(number.claimed for number in finding.numbers) else f"<br>{finding.kind}"
         verdict, texts = f"**{finding.said}**{kind}", [finding.how, finding.why]
         if not self.quick:
@@ -165,9 +158,7 @@ def row_of(paper: Paper, claim: Claim, runs: Runs | None = None) -> Row:
 
 def page(report: Report) -> str:
     """The page of a paper, in Markdown."""
-    return _filled(
-        "page", report=report, fewest=FEWEST, size=_size, means=_means, versions=_versions, trivial=trivial_predictions
-    )
+    return _filled("page", report=report, fewest=FEWEST, versions=_versions, trivial=trivial_predictions)
 
 
 def overview(reports: Iterable[Report]) -> str:
@@ -175,20 +166,17 @@ def overview(reports: Iterable[Report]) -> str:
     return _filled("overview", reports=list(reports), verdicts=(*get_args(Verdict), None))
 
 
-def moved(reports: Iterable[tuple[Report, Report]]) -> str:
-    """The rows that are measured with two sets of seeds, and those whose verdicts differ, in Markdown.
-
-    Parameters
-    ----------
-    reports : iterable of (Report, Report)
-        Of each paper, with the shipped seeds and with others.
-    """
+def moved(reports: Iterable[Iterable[Report]]) -> str:
+    """The deciding rows that are measured with the shipped seeds and with others, and whose verdicts differ."""
     both = [
         (f"{report.paper.authors}, {row.claim.says}", row.verdict, again.verdict)
         for report, other in reports
         for at, with_others in zip(report.sections, other.sections, strict=True)
         for row, again in zip(at.rows, with_others.rows, strict=True)
-        if row.finding and again.finding and any(number.seeds for number in row.finding.numbers)
+        if row.finding
+        and again.finding
+        and any(number.seeds for number in row.finding.numbers)
+        and report.deciding[row.claim.says][0] == at.figure.name
     ]
     changed = [row for row in both if row[1] != row[2]]
     opened = sum("undecided" in row for row in changed)
@@ -197,17 +185,7 @@ def moved(reports: Iterable[tuple[Report, Report]]) -> str:
 
 
 def save_pictures(runs: Runs, figure: PaperFigure, folder: Path, *, suffix: str = "") -> tuple[str, ...]:
-    """Draw small PNGs of the scenario's figures that a page shows, and return their names.
-
-    Parameters
-    ----------
-    runs : Runs
-    figure : PaperFigure
-    folder : Path
-        Where the page goes.
-    suffix : str
-        Appended to the names.
-    """
+    """Draw small PNGs of the scenario's figures that a page in a folder shows; return their names, with the suffix."""
     specs, names = enumerate(runs.collection.index.get("figures") or [], 1), []
     for number, spec in specs:
         if number <= 2 if figure.pictures is None else spec.get("name") in figure.pictures:
@@ -255,14 +233,6 @@ def margin_text(number: Number) -> str:
     return f"{_plain(round((low + high) / 2, 12))} ± {_plain(round((high - low) / 2, 12))}"
 
 
-def ours_text(claim: Claim) -> str:
-    """Since when each margin of ours was asked for, and by which commit of the page."""
-    stood = [(asked, *at.split()) for at, asked in claim.since.items()]
-    return ", ".join(
-        f"{asked if len(stood) > 1 else ''} since {day} ({commit})".strip() for asked, day, commit in stood
-    )
-
-
 def trivial_predictions(runs: Runs) -> list[str]:
     """What constant predictions come to in a figure's runs, and who does not beat them.
 
@@ -281,17 +251,6 @@ def trivial_predictions(runs: Runs) -> list[str]:
     return [*listed, *(said for said, _ in unbeaten(set_apart(runs.collection)))]
 
 
-def _means(runs: Runs, metric: str, down: str, across: str) -> list[list[str]]:
-    """A table of means over runs: a row for each protocol and value of a swept field, columns of another one's."""
-    columns = runs.values(across)
-    header = ["protocol", down, *(f"{across} = {column}" for column in columns)]
-    return [header, ["---"] * len(header)] + [
-        [label, str(row), *(f"{runs.final(key, metric, at={down: row, across: at}).mean():.4f}" for at in columns)]
-        for key, label in runs.collection.labels.items()
-        for row in runs.values(down)
-    ]
-
-
 def _line(cells: Iterable[object]) -> str:
     return "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 
@@ -308,15 +267,6 @@ _PAGES.filters["row"] = _line
 
 def _filled(name: str, **content: object) -> str:
     return _PAGES.get_template(f"{name}.jinja").render(**content)
-
-
-def _size(runs: Runs) -> str:
-    """How many runs, and what broke off."""
-    collection = runs.collection
-    stopped = len(collection.runs) - len(collection.complete)
-    seeds = runs.seeds()
-    text = f"{len(collection.runs)} runs, {seeds} seed{'' if seeds == 1 else 's'}"
-    return f"{text}; {stopped} of them broke off and are left out." if stopped else f"{text}."
 
 
 def _versions(report: Report) -> str:

@@ -30,38 +30,23 @@ MOST_MORE = 200
 """Seeds of a figure up to which they are added to decide a claim."""
 
 
-@dataclass(frozen=True)
-class Failure:
-    """A figure that could not be reproduced as it should."""
+class Failure(HushnetError):
+    """A figure that could not be reproduced as it should, with the exit code of its error; 1 for an unforeseen one."""
 
-    figure: str
-    error: Exception
-
-    @property
-    def exit_code(self) -> int:
-        """The exit code of an error; 1 for what no sentence of ours foresees."""
-        return self.error.exit_code if isinstance(self.error, HushnetError) else 1
-
-    def __str__(self) -> str:
-        kind = "" if isinstance(self.error, HushnetError) else f"{type(self.error).__name__}: "
-        return f"{self.figure}: {kind}{self.error}"
+    def __init__(self, figure: str, error: Exception) -> None:
+        foreseen = isinstance(error, HushnetError)
+        super().__init__(f"{figure}: {'' if foreseen else f'{type(error).__name__}: '}{error}")
+        self.figure, self.error, self.exit_code = figure, error, error.exit_code if foreseen else 1
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where runs and pages are: in ``results``; quick runs, and those of seeds that are raised, in a folder there.
-
-    Parameters
-    ----------
-    results : Path
-    quick : bool
-    anew : int
-        What all seeds are raised by.
-    """
+    """Where runs and pages are: in ``results``; quick runs, and those of seeds that are raised, in a folder there."""
 
     results: Path
     quick: bool
     anew: int = 0
+    """What all seeds are raised by."""
 
     @property
     def pages(self) -> Path:
@@ -81,13 +66,13 @@ class Place:
         """The checked scenario of a figure's runs, made small for a quick run.
 
         It has so many seeds as are asked for, or as are shipped or were run, whichever is more. Of seeds that are
-        raised, those of data are raised and those of runs begin there; then without pictures, which may ask for a seed
-        by its number.
+        raised, which are as many, those of data are raised and those of runs begin there; then without pictures, which
+        may ask for a seed by its number.
         """
         changed, own = (figure.quick, figure.quick_seeds) if self.quick else ([], figure.seeds)
         loaded = load(figure.scenario, overrides=changed, seeds=own or None)
         shipped = len(loaded.scenario.seed_pairs())
-        seeds = seeds or max(shipped, self._run_seeds(figure))
+        seeds = seeds or max(shipped, *(place._run_seeds(figure) for place in {self, replace(self, anew=0)}))
         if seeds != shipped:
             grid = loaded.scenario.seeds
             field = "seeds" if not isinstance(grid, SeedGrid) else "seeds.run" if grid.data == 1 else "seeds.data"
@@ -156,10 +141,9 @@ def reproduce(
         quick runs, which decide nothing.
     anew : int
         What all seeds are raised by. Runs and pages are in a folder of their own then, with a list of the verdicts that
-        move in ``moved.md``.
-    results : Path
-    data_dir : Path, optional
-        Where data sets are.
+        move in ``moved.md``; what is undecided with the ones or the others gets more seeds in both.
+    results, data_dir : Path
+        Where runs and pages go, and where data sets are.
     jobs : int or "auto"
         How many processes execute the runs of all figures, see `start_workers`; the results are the same.
     say : callable
@@ -176,26 +160,30 @@ def reproduce(
         If the name is unknown, or the number of processes is none.
     """
     chosen, place = select(papers, name, full=full), Place(results, quick, anew)
-    failures, reports, moves = [], [], []
+    places = [replace(place, anew=0), place] if anew and not quick else [place]
+    failures: list[Failure] = []
+    found: list[list[Report]] = []
     with start_workers(jobs) as workers:
+
+        def judge(paper: Paper, at: Place, run: Mapping[str, int]) -> Report:
+            report, broken = judge_paper(paper, at, data_dir, run=run, workers=workers, say=say)
+            failures.extend(broken)
+            return report
+
         for paper, figures in chosen:
             wanted = {figure.name: 0 for figure in figures}
-            report, broken = judge_paper(paper, place, data_dir, run=wanted, workers=workers, say=say)
-            failures += broken
-            more = wanted_seeds(report, figures) if more_seeds and not quick else {}
+            reports = [judge(paper, at, wanted if at == place else {}) for at in places]
+            more = wanted_seeds(reports, figures) if more_seeds and not quick else {}
             if more:
                 say(f"{paper.name}: more seeds for {', '.join(f'{name} ({count})' for name, count in more.items())}")
-                report, broken = judge_paper(paper, place, data_dir, run=more, workers=workers, say=say)
-                failures += broken
-            reports.append(report)
-            say(f"page: {write_page(report, place)}")
-            if anew and not quick:
-                moves.append((judge_paper(paper, replace(place, anew=0), say=say)[0], report))
-    if moves:
-        write_text(moved(moves), place.pages / "moved.md")
-        say(moved(moves))
+                reports = [judge(paper, at, more) for at in places]
+            found.append(reports)
+            say(f"page: {write_page(reports[-1], place)}")
+    if len(places) > 1:
+        write_text(moved(found), place.pages / "moved.md")
+        say(moved(found))
     if name is None and not quick:
-        write_text(overview(reports), place.pages / "README.md")
+        write_text(overview(reports[-1] for reports in found), place.pages / "README.md")
     return failures
 
 
@@ -204,65 +192,48 @@ def judge_paper(
     place: Place,
     data_dir: Path | None = None,
     *,
-    run: Mapping[str, int] | None = None,
+    run: Mapping[str, int],
     workers: Workers | None = None,
     say: Callable[[str], None],
 ) -> tuple[Report, list[Failure]]:
     """Judge a paper's claims by the runs that there are, after running what is to be run.
 
-    Parameters
-    ----------
-    paper : Paper
-    place : Place
-    data_dir : Path, optional
-    run : mapping of str to int
-        Figures to run, by name, with their numbers of seeds; 0 for as many as are shipped.
-    workers : Workers, optional
-        Who executes them; this process by default.
-    say : callable
+    What is to be run are figures, by name, with their numbers of seeds, 0 for as many as are shipped; workers execute
+    them, by default this process.
     """
     sections, failures = [], []
     for figure in paper.figures:
+        claims, lacking = paper.claims_about(figure), _missing_data(figure, data_dir)
         broken: list[Failure] = []
-        section, lacking = None, _missing_data(figure, data_dir)
+        section = None
         try:
-            if figure.name in (run or {}) and lacking:
+            if figure.name in run and lacking:
                 say(f"{figure.name}: {lacking}")
-            elif run and figure.name in run:
+            elif figure.name in run:
                 broken = _run(figure, run[figure.name], place, data_dir, workers, say)
-            section = _section(paper, figure, place)
+            if runs := finished(figure, place):
+                rows = tuple(row_of(paper, claim, runs) for claim in claims)
+                section = Section(figure, rows, runs, save_pictures(runs, figure, place.pages, suffix=place.suffix))
         except Exception as error:  # A fault in one figure, even one of ours, must not cost hours of others.
             broken = [Failure(figure.name, error)]
             say(f"{figure.name}: failed")
-        if section is None:
-            not_run = "not run; `hushnet reproduce --full` does" if figure.large else "not run"
-            note = str(broken[0].error) if broken else lacking or not_run
-            section = Section(figure, tuple(Row(claim, None, note) for claim in paper.claims_about(figure)))
-        sections.append(section)
+        not_run = "not run; `hushnet reproduce --full` does" if figure.large else "not run"
+        note = str(broken[0].error) if broken else lacking or not_run
+        sections.append(section or Section(figure, tuple(Row(claim, None, note) for claim in claims)))
         failures += broken
     statements = tuple(row_of(paper, claim) for claim in paper.statements)
     return Report(paper, tuple(sections), statements, place.quick), failures
 
 
-def wanted_seeds(report: Report, figures: Iterable[PaperFigure]) -> dict[str, int]:
-    """Return the seeds that would decide what is undecided, by figure; those of too many are left out."""
+def wanted_seeds(reports: Iterable[Report], figures: Iterable[PaperFigure]) -> dict[str, int]:
+    """Return the seeds that would decide what is undecided in any report, by figure; too many are left out."""
     names, wanted = {figure.name for figure in figures}, {}
-    for name, row in report.deciding.values():
+    for name, row in (decider for report in reports for decider in report.deciding.values()):
         if name in names and row.finding and row.finding.verdict == "undecided":
             needed = row.finding.needed
             if needed is not None and needed <= MOST_MORE:
                 wanted[name] = max(needed, wanted.get(name, 0))
     return wanted
-
-
-def _section(paper: Paper, figure: PaperFigure, place: Place) -> Section | None:
-    """One figure's section, if its runs are there."""
-    runs = finished(figure, place)
-    if runs is None:
-        return None
-    place.pages.mkdir(parents=True, exist_ok=True)
-    rows = tuple(row_of(paper, claim, runs) for claim in paper.claims_about(figure))
-    return Section(figure, rows, runs, save_pictures(runs, figure, place.pages, suffix=place.suffix))
 
 
 def finished(figure: PaperFigure, place: Place) -> Runs | None:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ...agents.errors import InputError
-from ..analysis.aggregate import ALIASES, curves, final_values, resolve, wins
+from ..analysis.aggregate import ALIASES, curves, final_values, resolve
 from ..analysis.results import Collection
 from ..audit.verdicts import ROUNDING
 from ..metrics import more_is_better
@@ -37,31 +37,19 @@ SHARE = 0.25
 
 @dataclass
 class Runs:
-    """The finished runs of one figure; functions that name a protocol are about its runs at the point.
-
-    Parameters
-    ----------
-    collection : Collection
-    point : dict
-        Values of swept parameters.
-    asked : set of str
-        Protocols that were asked about since it was emptied.
-    on_the_way : bool
-        Whether a value on the way was asked for since it was False.
-    """
+    """The finished runs of one figure; functions that name a protocol are about its runs at the point."""
 
     collection: Collection
     point: dict[str, Any] = field(default_factory=dict)
+    """Values of swept parameters."""
     asked: set[str] = field(default_factory=set)
+    """Protocols that were asked about since it was emptied."""
     on_the_way: bool = False
+    """Whether a value on the way was asked for since it was False."""
 
     def seeds(self) -> int:
         """Number of seeds."""
         return len({manifest["seed"] for manifest in self.collection.manifests})
-
-    def keys(self) -> list[str]:
-        """Keys of the protocols."""
-        return list(self.collection.labels)
 
     def values(self, path: str) -> list[Any]:
         """Values of a swept parameter, sorted.
@@ -76,17 +64,9 @@ class Runs:
         return sorted(dict.fromkeys(self.collection.places[path]))
 
     def final(self, key: str, metric: str, statistic: str | None = None, *, at: Point | None = None) -> Series:
-        """Last value of every run.
+        """Last value of every run of a protocol, at the point or another place in the grid, by seed.
 
-        Parameters
-        ----------
-        key : str
-            Of the protocol in the scenario.
-        metric : str
-            What was recorded; ``gap`` is the objective's distance from its minimum.
-        statistic : str, optional
-        at : mapping, optional
-            Another place in the grid than the point.
+        Of the metrics, ``gap`` is the objective's distance from its minimum.
 
         Raises
         ------
@@ -165,11 +145,6 @@ class Runs:
         ranks = rows.groupby("seed")["samples"].rank(pct=True, method="average")
         chosen = rows[ranks <= SHARE] if which == "small" else rows[ranks > 1 - SHARE]
         return chosen.groupby("seed")[metric].mean()
-
-    def won(self, first: str, second: str, metric: str, *, at: Point | None = None) -> Series:
-        """1 where the first protocol ends better, 0 where it does not, one half for a tie."""
-        own, other = (self.final(key, metric, at=at) for key in (first, second))
-        return pd.Series(wins(own, other.reindex(own.index), more_is_better=_more_is_better(metric)), own.index)
 
     def spread(self, key: str, metric: str) -> Series:
         """Range over runs of the last value, as the jackknife's pseudo-values."""
@@ -257,7 +232,7 @@ class Runs:
         return [store.load(run).ledger for run in complete]
 
     def _best(self, key: str, metric: str, path: str) -> tuple[Any, dict[Any, Any]]:
-        values, sign = self.values(path), 1 if _more_is_better(metric) else -1
+        values, sign = self.values(path), self._sign(metric, key)
         table = pd.DataFrame({value: self.final(key, metric, at={**self.point, path: value}) for value in values})
         # Of every seed the best value is that of the others: chosen on the same numbers, it could only gain.
         means = {seed: (sign * table.drop(index=seed).mean()).to_numpy() for seed in table.index}
@@ -277,28 +252,17 @@ class Runs:
         named = zip(self.collection.runs, self.collection.manifests, strict=True)
         return rows.assign(seed=rows["run"].map({run: manifest["seed"] for run, manifest in named}))
 
-    def _sign(self, metric: str, first: str, second: str) -> int:
-        """Return 1 if more of a metric is better, else -1, of two protocols whose numbers are of one kind."""
-        self.collection.kinds.check(ALIASES.get(metric, metric), [first, second])
-        return 1 if _more_is_better(metric) else -1
+    def _sign(self, metric: str, *keys: str) -> int:
+        """Return 1 if more of a metric is better, else -1, of protocols whose numbers are of one kind."""
+        self.collection.kinds.check(ALIASES.get(metric, metric), list(keys))
+        return 1 if more_is_better(ALIASES.get(metric, metric)) else -1
 
 
 def jackknife(statistic: Callable[[Any], float], values: Any) -> Series:
-    """The pseudo-values of a statistic of all runs, whose mean and deviation are its estimate and its error.
-
-    Parameters
-    ----------
-    statistic : callable
-    values : Series or DataFrame
-        A row per run.
-    """
+    """The pseudo-values of a statistic of all runs, a row each: their mean and deviation are its estimate and error."""
     n, whole = len(values), statistic(values)
     left = {seed: statistic(values.drop(index=seed)) for seed in values.index} if n > 1 else {}
     return _by_seed({seed: n * whole - (n - 1) * without for seed, without in left.items()} or {0: whole})
-
-
-def _more_is_better(metric: str) -> bool:
-    return bool(more_is_better(ALIASES.get(metric, metric)))
 
 
 def _of(one: float | Series, seed: int) -> Any:

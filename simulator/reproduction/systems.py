@@ -16,7 +16,7 @@ class System(NamedTuple):
 
     number: str
     what: str
-    kinds: tuple[str, ...]
+    kinds: list[str]
     scenario: str
     option: str = ""
 
@@ -26,19 +26,12 @@ class System(NamedTuple):
         option = f" ({self.option})" if self.option else ""
         return f"{self.what}: {', '.join(self.kinds)}{option}; {self.scenario}"
 
-    @property
-    def row(self) -> str:
-        """The same as a row of a Markdown table."""
-        kinds = ", ".join(f"`{kind}`" for kind in self.kinds)
-        option = f" ({self.option})" if self.option else ""
-        return f"| {self.number} | {self.what} | {kinds}{option} | `{self.scenario}` |"
-
 
 @cache
 def systems() -> tuple[System, ...]:
     """All systems of the papers, in order."""
     written = read_file(next(iter(shipped().values())).parent / "papers" / "systems.yaml").data
-    return tuple(System(**{**entry, "kinds": tuple(entry["kinds"])}) for entry in written["systems"])
+    return tuple(System(**entry) for entry in written["systems"])
 
 
 def present() -> list[System]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import root
 
 from ...protocols.privacy.accounting import Charge, basic_composition_bound
-from .reproduction_runs import Runs
 
 THETA, ROUNDS, MU = 0.5, 60, 2.0
 """Dual step, iterations, and the mu of theorem 3.2."""
@@ -34,17 +34,17 @@ def contraction(
     degree = np.diag(adjacency.sum(axis=1))
     minus, plus, targets = degree - adjacency, degree + adjacency, np.arange(n, dtype=np.float64)
     values, vectors = np.linalg.eigh(minus)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    half = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     best = np.full(n, targets.mean())
-    dual_best = np.linalg.pinv(root) @ (-curvature * (best - targets))
+    dual_best = np.linalg.pinv(half) @ (-curvature * (best - targets))
     models: Array = np.zeros(n)
     dual, worst = np.zeros(n), 0.0
     for t in range(ROUNDS):
         weights = np.diag(np.asarray(penalties) * np.asarray(growth, dtype=np.float64) ** t)
         before = _distance(models - best, dual - dual_best, weights @ plus)
-        right = curvature * targets - root @ dual + weights @ plus @ models
+        right = curvature * targets - half @ dual + weights @ plus @ models
         models = np.asarray(np.linalg.solve(curvature * np.eye(n) + 2 * weights @ degree, right), dtype=np.float64)
-        dual = dual + THETA * root @ models
+        dual = dual + THETA * half @ models
         after = _distance(models - best, dual - dual_best, weights @ plus)
         if before < ROUNDING:
             break
@@ -85,7 +85,7 @@ def recovered(seed: int, *, rows: int = 20, width: int = 5) -> float:
     models, dual, seen = np.zeros((2, width)), np.zeros((2, width)), []
     for t in range(3):
         middle = models.sum(axis=0)
-        new = np.array([_minimiser(data[i], 2 * dual[i], penalties[i, t], middle) for i in range(2)])
+        new = np.array([_minimiser(data[i], 2 * dual[i] - penalties[i, t] * middle, penalties[i, t]) for i in range(2)])
         known = _gradient(data[0, 1:], rows, new[0]) + 2 * dual[0]
         seen.append((known, 2 * new[0] - middle))
         models, dual = new, dual + THETA / 2 * (new - new[::-1])
@@ -103,31 +103,17 @@ def _gradient(data: Array, rows: int, model: Array) -> Array:
     return -data.T @ (1 / (1 + np.exp(data @ model))) / rows + model
 
 
-def _minimiser(data: Array, linear: Array, penalty: float, middle: Array) -> Array:
-    """Minimise (10) by Newton's method."""
-    model = np.zeros(data.shape[1])
-    for _ in range(50):
-        slopes = 1 / (1 + np.exp(data @ model))
-        gradient = _gradient(data, len(data), model) + linear + penalty * (2 * model - middle)
-        hessian = (data * (slopes * (1 - slopes))[:, None]).T @ data / len(data)
-        model = model - np.linalg.solve(hessian + (1 + 2 * penalty) * np.eye(len(model)), gradient)
-    return model
+def _minimiser(data: Array, linear: Array, penalty: float) -> Array:
+    """Where the gradient of (10) is zero."""
+    found = root(lambda model: _gradient(data, len(data), model) + linear + 2 * penalty * model, linear * 0, tol=1e-15)
+    return found.x
 
 
-def pure_epsilon(runs: Runs, key: str) -> float:
-    """The largest epsilon at delta = 0 of an agent in any run, by the releases that ledgers count."""
-    return max(map(spent, runs.ledgers(key)))
-
-
-def spent(ledger: Any) -> float:
-    """The largest epsilon of an agent at delta = 0, by the releases that a run's ledger counts."""
-    names, found = [name for name in Charge._fields if name in ledger], {}
-    for (agent, *row), count in ledger.groupby(["agent", *names], dropna=False)["count"].sum().items():
-        found.setdefault(agent, Counter())[Charge(**dict(zip(names, row, strict=True)))] = int(count)
+def spent(ledgers: Iterable[Any]) -> float:
+    """The largest epsilon of an agent in any run at delta = 0, by the releases that the runs' ledgers count."""
+    found: dict[Any, Counter[Charge]] = {}
+    for run, ledger in enumerate(ledgers):
+        names = [name for name in Charge._fields if name in ledger]
+        for (agent, *row), count in ledger.groupby(["agent", *names], dropna=False)["count"].sum().items():
+            found.setdefault((run, agent), Counter())[Charge(**dict(zip(names, row, strict=True)))] = int(count)
     return max(basic_composition_bound(histogram, 0.0) for histogram in found.values())
-
-
-def bounds(runs: Runs, key: str) -> list[float]:
-    """The agents' claimed epsilons, that of the one with the fewest rows first."""
-    table = runs.of_agents(key).groupby("agent")[["samples", "epsilon_claimed"]].max()
-    return table.sort_values("samples")["epsilon_claimed"].tolist()

@@ -109,7 +109,7 @@ def test_ten_lines_say_what_holds_what_does_not_and_what_nobody_should_copy():
 
 def test_ten_lines_are_enough_for_every_paper(tmp_path):
     for paper in papers():
-        report, _ = judge_paper(paper, Place(tmp_path, quick=False), say=lambda _: None)
+        report, _ = judge_paper(paper, Place(tmp_path, quick=False), run={}, say=lambda _: None)
         assert 2 <= len(report.in_short()) <= 10
 
 
@@ -134,17 +134,6 @@ def test_what_a_zero_model_comes_to_is_called_a_gap(pretended):
         manifest["baselines"] = {"objective": {"zero model": 684.0}}
     runs.collection.trace.loc[:, "metric"] = "objective"
     assert trivial_predictions(runs)[0] == "Trivial predictions: zero model 684 (objective gap)."
-
-
-def test_a_table_of_means_stands_below_a_figures_claims():
-    figure = next(figure for _, figure in FIGURES if figure.table)
-    runs = Runs(pretended_collection(load(figure.scenario, seeds=2)))
-    text = page(Report(tiny_paper(figure, claims=[]), (Section(figure, (), runs),), (), quick=False))
-    metric, down, across = figure.table
-    counts = runs.values(across)
-    assert f"| protocol | {down} | {' | '.join(f'{across} = {count}' for count in counts)} |" in text
-    first = runs.final("eps-1", metric, at={down: runs.values(down)[0], across: counts[0]}).mean()
-    assert f"| private, eps 1 | {runs.values(down)[0]} | {first:.4f} |" in text
 
 
 def test_protocols_whose_numbers_are_of_two_kinds_are_not_held_against_each_other():
@@ -192,7 +181,7 @@ def test_numbers_are_shown_to_the_digits_that_they_deserve(value, half_width, te
 
 
 def looked_at(paper, place):
-    report, failures = judge_paper(paper, place, say=lambda _: None)
+    report, failures = judge_paper(paper, place, run={}, say=lambda _: None)
     assert failures == []
     return report
 
@@ -249,7 +238,12 @@ def test_more_seeds_are_those_that_would_decide_and_are_run_once(tmp_path, monke
     assert "10 runs, 5 seeds." in text
     reproduce([paper], results=tmp_path, say=lines.append)
     assert (tmp_path / "reproduction/tiny.md").read_text() == text
-    assert wanted_seeds(looked_at(paper, Place(tmp_path, quick=False)), [figure]) == {}
+    assert wanted_seeds([looked_at(paper, Place(tmp_path, quick=False))], [figure]) == {}
+    reproduce([paper], anew=100, results=tmp_path, say=lines.append)
+    assert "10 runs, 5 seeds." in (tmp_path / "anew-100/reproduction/tiny.md").read_text()
+    reproduce([paper], more_seeds=True, anew=100, results=tmp_path / "both", say=lines.append)
+    counts = [len(load_all(Place(tmp_path / "both", False, anew).runs(figure)).runs) for anew in (0, 100)]
+    assert counts == [10, 10], "both sets of seeds are as many"
 
 
 @pytest.mark.parametrize(
@@ -276,9 +270,19 @@ def test_seeds_that_are_raised_are_run_apart_and_the_verdicts_that_move_are_list
         rows.append(Section(figure, tuple(Row(claim, finding) for claim, finding in pairs)))
     text = moved([tuple(Report(tiny_paper(figure, claims=claims), (section,), (), quick=False) for section in rows)])
     assert text.startswith(
-        "Of 3 rows with something random in them, 2 have another verdict: 1 move to or from *undecided*, 1 between "
+        "Of 3 rows that decide and have something random in them, 2 have another verdict: 1 move to or from "
+        "*undecided*, 1 between "
     )
     assert "| Nobody, B | holds | does not hold |\n| Nobody, C | holds | undecided |" in text
+    large = tiny_figure("tiny-fig0")
+    claim = claim_of(figure, "D", on=[large.name, figure.name])
+    decided, open_ = (Row(claim, Finding((Number("x", end, 0.1, 5, low=0.0),))) for end in (1.0, 0.0))
+    pairs = [
+        (Section(large, (first,)), Section(figure, (row,)))
+        for first, row in ((decided, decided), (Row(claim, None), open_))
+    ]
+    text = moved([[Report(tiny_paper(large, figure, claims=[claim]), sections, (), quick=False) for sections in pairs]])
+    assert text.startswith("Of 0 rows"), "a stand-in beside the paper's size decides nothing"
     place = Place(tmp_path, quick=False, anew=100)
     assert place.runs(figure) == tmp_path / "anew-100" / "bellet2018-fig3"
     drawn = {figure.name: place.scenario(figure).scenario.seed_pairs() for _, figure in FIGURES}
@@ -400,7 +404,7 @@ def test_an_unforeseen_error_in_one_figure_stops_no_other(tmp_path, monkeypatch)
 def test_a_fault_in_one_claim_is_a_failure_of_its_figure_alone(pretended):
     figure, place = pretended
     broken = claim_of(figure, "A.", numbers=[{**GAIN, "value": "1 / 0"}])
-    report, failures = judge_paper(tiny_paper(figure, claims=[broken]), place, say=lambda _: None)
+    report, failures = judge_paper(tiny_paper(figure, claims=[broken]), place, run={}, say=lambda _: None)
     assert [str(failure) for failure in failures] == ["tiny-fig1: ZeroDivisionError: division by zero"]
     assert "| A. | division by zero |" in page(report)
 

@@ -30,7 +30,9 @@ def test_list_names_every_system(capsys):
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=EXPECTED)
 def test_a_page_says_where_a_system_is(system):
-    assert system.row in PAGE.splitlines()
+    kinds, option = ", ".join(f"`{kind}`" for kind in system.kinds), f" ({system.option})" if system.option else ""
+    row = f"| {system.number} | {system.what} | {kinds}{option} | `{system.scenario}` |"
+    assert row in PAGE.splitlines()
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=EXPECTED)

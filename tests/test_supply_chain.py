@@ -16,7 +16,7 @@ from .licences import allowed, licence
 ROOT = Path(__file__).resolve().parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = PYPROJECT["project"]
-UNLOCKED = ("torch",)
+UNLOCKED = ("torch", "mlflow", "wandb")
 """Extras that continuous integration does not install, for their size; their bounds stand in pyproject.toml."""
 ASKED = [
     Requirement(text)

@@ -116,9 +116,11 @@ def check(
 def convert(
     source: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="A graph, delays, a log of ping, or who was up when.", parser=place),
+        typer.Argument(
+            metavar="FILE", help="A graph, delays, a log of ping, who was up when, or times of steps.", parser=place
+        ),
     ],
-    to: Annotated[str, typer.Option("--to", metavar="WHAT", help="edges, delays or availability.")],
+    to: Annotated[str, typer.Option("--to", metavar="WHAT", help="edges, delays, availability or compute.")],
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Else FILE-WHAT.csv in this folder.", parser=place)
     ] = None,

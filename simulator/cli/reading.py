@@ -159,6 +159,23 @@ def bundle(
 
 
 @app.command()
+def export(
+    results: Results,
+    to: Annotated[
+        str, typer.Option("--to", metavar="mlflow|wandb", help="The tracker, whose client writes the files.")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Write here instead of into RESULTS/mlflow or wandb.", parser=place),
+    ] = None,
+) -> None:
+    """Write finished runs as MLflow or Weights & Biases keep them, for their own pages; nothing is sent anywhere."""
+    from ..bundle.experiment_trackers import export as write
+
+    typer.echo(f"export: {write(results, to, out)}")
+
+
+@app.command()
 def view(
     results: Annotated[
         Path, typer.Argument(metavar="RESULTS", help="A folder results/<scenario>, or results/.", parser=place)

@@ -74,7 +74,7 @@ class _Shown(ProgressColumn):
         super().__init__()
         stages = [stage for stage in (trial_experiment(experiment), experiment) if stage is not None]
         runs = [run for stage in stages for run in stage.runs()]
-        self._left: TimeLeft = time_left(stages)
+        self._left: TimeLeft = time_left(runs)
         self._workers, self._total, self._ended = workers, len(runs), 0
         self._compiles = not is_stored() and any(experiment.engine_name(run) != "event" for run in runs)
         self._begun: list[Run] = []

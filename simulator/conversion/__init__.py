@@ -1,1 +1,1 @@
-"""Files as other programs write them, turned into the three that scenarios read: edges, delays, availability."""
+"""Files as other programs write them, turned into what scenarios read: edges, delays, availability, times of steps."""

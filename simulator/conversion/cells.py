@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
 from collections import Counter
@@ -23,6 +24,7 @@ USUAL = {
     "to",
     "src",
     "dst",
+    "destination",
     "sender",
     "receiver",
     "node",
@@ -69,9 +71,10 @@ class Cells:
         return f"{self.path}:{self.lines[row]}"
 
     def column(self, names: Sequence[str]) -> int | None:
-        """Return the place of the first column that has one of some names, or begins with one and an underscore."""
+        """Return the place of the first column that has one of some names, or begins with one: ``rtt [ms]``."""
+        plain = [re.sub(r"[\W_]+", "_", given).strip("_") for given in self.header or ()]
         for name in names:
-            for place, given in enumerate(self.header or ()):
+            for place, given in enumerate(plain):
                 if given == name or given.startswith(f"{name}_"):
                     return place
         return None
@@ -107,6 +110,12 @@ def read_text(path: Path, notes: list[str]) -> str:
         raise InputError(
             f"{path}: is a pickle, which may run any code when it is opened; if you trust it, turn it into JSON first: "
             f'python3 -c "{line}"'
+        )
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or (
+        content[1:2] == b"\0" and content[3:4] == b"\0"
+    ):
+        raise InputError(
+            f"{path}: is text in UTF-16; save it as UTF-8, as by: iconv -f UTF-16 -t UTF-8 {path} > utf8-{path.name}"
         )
     if b"\0" in content:
         raise InputError(f"{path}: is no text (it has bytes of zero); save it as text, such as CSV, first")

@@ -12,9 +12,10 @@ from ..storage.files import put_file
 from .delays import Meaning, read_delays
 from .edges import read_edges, undirected
 from .presence import counted, read_presence
+from .step_times import read_step_times
 from .units import TimeUnit, unit_named
 
-TARGETS = ("edges", "delays", "availability")
+TARGETS = ("edges", "delays", "availability", "compute")
 """What a file may become."""
 
 
@@ -94,7 +95,7 @@ def convert(source: Path, to: str, out: Path | None, options: FileMeaning) -> li
     if to not in TARGETS:
         raise InputError(f"--to is {to!r}; admissible: {', '.join(TARGETS)}")
     notes: list[str] = []
-    makers = {"edges": _edges, "delays": _delays, "availability": _availability}
+    makers = {"edges": _edges, "delays": _delays, "availability": _availability, "compute": _compute}
     made = makers[to](source, options, notes)
     if options.number and made.agents:
         made = _numbered(made, notes)
@@ -176,6 +177,15 @@ def _availability(source: Path, options: FileMeaning, notes: list[str]) -> Conve
     return Converted(
         ("agent", "up_from", "up_to"), rows, list(found), "availability: {{kind: trace, path: {}" + end + "}}"
     )
+
+
+def _compute(source: Path, options: FileMeaning, notes: list[str]) -> Converted:
+    time = TimeUnit.read(options.time_unit)
+    unit = None if options.unit is None else unit_named(options.unit, "--unit")
+    found = read_step_times(source, unit, time, notes)
+    notes.append(f"a time unit of the scenario is {time.words} (--time-unit)")
+    names = list(dict.fromkeys(name for name, _ in found))
+    return Converted(("agent", "duration"), _tuples(found), names, "compute: {{kind: trace, path: {}}}")
 
 
 def _tuples(rows: Sequence[tuple[object, ...]]) -> list[tuple[object, ...]]:

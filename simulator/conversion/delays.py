@@ -16,10 +16,15 @@ from .units import TimeUnit, unit_in
 
 SENDERS, RECEIVERS = ("sender", *SOURCES, "a"), ("receiver", *TARGETS, "b")
 DELAYS = ("delay", "latency", "owd", "one_way", "oneway")
-ROUND_TRIPS = ("rtt", "round_trip", "roundtrip", "ping", "time")
-MISSING = {"", "nan", "na", "n/a", "null", "none", "-"}
-"""Entries of matrices that say that nothing was measured."""
-PING = re.compile(r"(?:\[(?P<at>\d+\.?\d*)\]\s*)?\d+ bytes from .*time[=<](?P<time>[\d.,]+)\s*(?P<unit>us|ms|s)\b")
+ROUND_TRIPS = ("rtt", "round_trip", "roundtrip", "ping", "avg", "median", "mean", "time")
+MISSING = {"", "nan", "na", "n/a", "null", "none", "-", "*"}
+"""Entries that say that nothing was measured."""
+SUB_SECOND = ("us", "ms")
+"""Units by which a column is known to have delays."""
+PING = re.compile(
+    r"(?:\d+ bytes from .*time[=<]|: (?:\w+=\d+ )?\w+[=<]|\[\d+\], \d+ bytes, )(?P<time>[\d.,]+)\s*(?P<unit>us|ms|s)\b"
+)
+"""Reply to ping of Linux, BSD and macOS, then of Windows in any language, then to fping."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +130,8 @@ def _of_list(table: Cells, meaning: Meaning, notes: list[str]) -> Delays:
     first, second = table.column(SENDERS), table.column(RECEIVERS)
     one_way, there_and_back = table.column(DELAYS), table.column(ROUND_TRIPS)
     place = one_way if one_way is not None else there_and_back
+    if place is None:  # a name that nobody knows, with a unit that everybody does
+        place = next((k for k, name in enumerate(table.header or ()) if unit_in(name) in SUB_SECOND), None)
     if table.header is None:
         first, second = (0, 1) if len(table.rows[0]) > 2 else (None, None)
         place = 2 if first is not None else 0
@@ -133,16 +140,23 @@ def _of_list(table: Cells, meaning: Meaning, notes: list[str]) -> Delays:
             f"{table.path}:1: no column of {', '.join(table.header or [])} is called {' or '.join(DELAYS[:2])} or "
             f"{ROUND_TRIPS[0]}; rename the one that has the delays"
         )
+    words = all(parse_number(cell) != parse_number(cell) for row in table.rows for cell in row[:2])
+    if first is None and second is None and place == 2 and words:  # ends by names that nobody knows
+        first, second = 0, 1
     unit = meaning.unit or unit_in(table.header[place] if table.header else "")
     if unit is None:
         raise InputError(f"{table.path}: nothing says the unit of its durations; add --unit ms, or what they are")
-    halved = meaning.round_trip if meaning.round_trip is not None else one_way is None and table.header is not None
+    halved = meaning.round_trip if meaning.round_trip is not None else one_way is None and there_and_back is not None
     alone = first is None or second is None
     notes.insert(0, "samples of one distribution" if alone else "a list of links")
     _say(notes, unit, halved)
     of_links: dict[tuple[str, str], list[float]] = {}
     samples: list[float] = []
+    lost = 0
     for k in range(len(table.rows)):
+        if table.cell(k, place).lower() in MISSING:
+            lost += 1
+            continue
         value = meaning.time.of(table.number(k, place), unit) / (2 if halved else 1)
         if value < 0:
             raise InputError(f"{table.at(k)}: a delay of {table.cell(k, place)} must be at least 0")
@@ -150,6 +164,10 @@ def _of_list(table: Cells, meaning: Meaning, notes: list[str]) -> Delays:
             samples.append(value)
         else:
             of_links.setdefault((table.cell(k, first), table.cell(k, second)), []).append(value)
+    if not of_links and not samples:
+        raise InputError(f"{table.path}: no row has a delay")
+    if lost:
+        notes.append(f"rows without a measurement, left out: {lost}")
     several = sum(len(found) > 1 for found in of_links.values())
     if several:
         notes.append(f"{several} links with several values, of which the median is taken")

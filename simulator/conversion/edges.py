@@ -14,7 +14,10 @@ from ...agents.errors import InputError
 from ...agents.input_files import parse_number, shown
 from .cells import Cells, cells_of, read_text
 
-SOURCES, TARGETS = ("source", "from", "src", "u", "node1", "i"), ("target", "to", "dst", "v", "node2", "j")
+SOURCES, TARGETS = (
+    ("source", "from", "src", "u", "node1", "i"),
+    ("target", "to", "dst", "destination", "dest", "v", "node2", "j"),
+)
 WEIGHTS = ("weight", "w", "value")
 EITHER = "edges have no direction here: add --undirected if each counts for both"
 Edge = tuple[str, str, float, str]
@@ -56,6 +59,9 @@ def read_edges(path: Path, weight: str | None, notes: list[str], *, either: bool
     widths = {len(row) for row in table.rows}
     if suffix == ".adjlist" or (len(widths) > 1 and table.header is None and not _has_attributes(table)):
         notes.insert(0, "an adjacency list: a node, then its neighbours")
+        found = {cell for row in table.rows if len(row) > 1 for cell in row}
+        if alone := [node for node, *others in table.rows if not others and node not in found]:
+            notes.append(_without(alone))
         for k, (node, *others) in enumerate(table.rows):
             yield from ((node, other, 1.0, table.at(k)) for other in others)
     elif is_matrix(table):
@@ -69,17 +75,24 @@ OTHERS = {
     "pajek": r"\*(vertices|network)",
     "sparse6": r">>sparse6|:\S+\s*\Z",
     "graph6": r">>graph6|[?-~]+\s*\Z",
+    "Matrix Market": r"%%MatrixMarket",
+    "DOT": r"(strict\s+)?(di)?graph\b[^{\n]*\{",
     "multiline_adjlist": r"(#.*\n)*(\S+) \d+\n(\S+ \{.*\n)",
 }
-"""Beginnings of networkx's other formats, by the end of the name of what reads them."""
+"""Beginnings of other formats that networkx or SciPy read, by the end of the name of what reads them, or their own."""
 
 
 def _refuse_others(path: Path, text: str) -> None:
     """Refuse formats that would be taken for tables, with the command that turns them into GraphML."""
     for name, beginning in OTHERS.items():
         if re.match(beginning, text.lstrip(), re.IGNORECASE):
-            made = path.with_suffix(".graphml").name
-            line = f"import networkx as nx; nx.write_graphml(nx.read_{name}({str(path)!r}), {made!r})"
+            made, read = path.with_suffix(".graphml").name, f"nx.read_{name}({str(path)!r})"
+            if name == "Matrix Market":
+                read = f"nx.from_scipy_sparse_array(scipy.io.mmread({str(path)!r}))"
+            elif name == "DOT":
+                read = f"nx.nx_pydot.read_dot({str(path)!r})"
+            packages = "networkx as nx, scipy" if name == "Matrix Market" else "networkx as nx"
+            line = f"import {packages}; nx.write_graphml({read}, {made!r})"
             raise InputError(f'{path}: looks like {name}; turn it into GraphML first: python3 -c "{line}"')
 
 
@@ -147,11 +160,18 @@ def _of_networkx(graph: Any, path: Path, weight: str | None, notes: list[str], e
     if weight and name is None:
         raise InputError(f"{path}: --weight is {weight!r}, which not every edge has")
     notes.append(f"weights as {name!r}" if name else "no weights: every edge weighs 1")
+    if alone := [str(node) for node, degree in graph.degree() if degree == 0]:
+        notes.append(_without(alone))
     for k, (source, target, data) in enumerate(listed):
         value = parse_number(str(data[name])) if name else 1.0
         if graph.is_directed() and not either and not graph.has_edge(target, source):
             raise InputError(f"{path}: the edge from {source} to {target} has a direction; {EITHER}")
         yield str(source), str(target), value, f"{path}: edge {k + 1}"
+
+
+def _without(names: list[str]) -> str:
+    shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+    return f"nodes without an edge, which a list of edges leaves out: {len(names)} ({shown})"
 
 
 def _of_matrix(table: Cells, notes: list[str]) -> Iterator[Edge]:

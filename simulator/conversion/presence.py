@@ -15,8 +15,8 @@ from .cells import Cells, cells_of, read_text
 from .units import TimeUnit, unit_in
 
 AGENTS = ("agent", "node", "client", "device", "host", "id", "peer")
-STARTS = ("up_from", "start", "begin", "from", "joined", "on", "online")
-ENDS = ("up_to", "end", "stop", "to", "left", "off", "offline")
+STARTS = ("up_from", "start", "begin", "from", "joined", "on", "online", "login")
+ENDS = ("up_to", "end", "stop", "to", "left", "off", "offline", "logout")
 TIMES, STATES = ("time", "timestamp", "at", "date"), ("state", "status", "event")
 UP = {"up", "on", "online", "available", "active", "1", "true", "join", "joined", "yes"}
 DOWN = {"down", "off", "offline", "unavailable", "inactive", "0", "false", "leave", "left", "no"}
@@ -89,7 +89,10 @@ def _of_fedscale(path: Path, text: str, notes: list[str]) -> Intervals:
 def _of_table(table: Cells, notes: list[str]) -> tuple[Intervals, str | None, float]:
     """Read a table: the intervals by agent in its own times, their unit if it is named, and the first instant."""
     agent, state, at = table.column(AGENTS), table.column(STATES), table.column(TIMES)
-    begin, end = table.column(STARTS), table.column(ENDS)
+    begin, end, lasting = table.column(STARTS), table.column(ENDS), table.column(("duration", "length"))
+    if end is None and state is None:  # a column of 0 and 1 that is called online
+        state = table.column(tuple(UP))
+    end = lasting if end is None else end
     if table.header is None:
         agent, begin, end, state = 0, 1, 2, (3 if len(table.rows[0]) > 3 else None)
     if agent is None or ((begin is None or end is None) and (at is None or state is None)):
@@ -100,6 +103,9 @@ def _of_table(table: Cells, notes: list[str]) -> tuple[Intervals, str | None, fl
     if begin is not None and end is not None:
         notes.insert(0, "a list of intervals" + (", of which those are kept that say up" if state is not None else ""))
         times = [(_instant(table, k, begin), _instant(table, k, end)) for k in range(len(table.rows))]
+        if end == lasting:
+            notes.append(f"ends as begins and {(table.header or [])[end]}")
+            times = [(first, first + length) for first, length in times]
         found: Intervals = {table.cell(k, agent): [] for k in range(len(table.rows))}
         for k, (first, last) in enumerate(times):
             if last < first:

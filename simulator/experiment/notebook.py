@@ -35,7 +35,8 @@ def shown_progress(experiment: Experiment, workers: Workers) -> dict[str, Callab
     from IPython.display import HTML, display  # pyright: ignore[reportMissingImports]
 
     stages = [stage for stage in (trial_experiment(experiment), experiment) if stage is not None]
-    total, left, ended = sum(1 for stage in stages for _ in stage.runs()), time_left(stages), [0]
+    runs = [run for stage in stages for run in stage.runs()]
+    total, left, ended = len(runs), time_left(runs), [0]
     handle: Any = display(HTML(_line(0, total, "preparing")), display_id=True)
 
     def on_run(run: Run, outcome: RunOutcome) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
-from statistics import median
+from collections.abc import Hashable, Iterable, Mapping
+from math import isfinite
+from statistics import linear_regression, median
 
-from .plan import Experiment, Run
+from .plan import Run, wake_ups
 from .workers import Jobs
 
 KNOWN = 0.05
@@ -18,8 +19,9 @@ Key = tuple[str, Hashable]
 class TimeLeft:
     """The time that is left, told of every run that ends.
 
-    A run is expected to take the median of those of its protocol at its grid point; where there is none yet, of those
-    of its protocol, and then of all. So one slow run, such as the first, which compiles, moves the whole a little.
+    A run is expected to take the median of those of its protocol at its grid point, so that a slow one moves the whole
+    a little. Where there is none yet, a line through these medians over the runs' work says how long: through those of
+    its protocol, or else of all. While all that have ended have the same work, time is proportional to work.
 
     Parameters
     ----------
@@ -27,27 +29,37 @@ class TimeLeft:
         How many runs each protocol has at each grid point.
     processes : int
         How many runs go on at once; may change.
+    work : mapping of Key to float, optional
+        Work of a run in any unit, positive; 1 where none is given.
     """
 
-    def __init__(self, runs: Mapping[Key, int], processes: int = 1) -> None:
+    def __init__(self, runs: Mapping[Key, int], processes: int = 1, work: Mapping[Key, float] | None = None) -> None:
         self.processes = processes
-        self._left = Counter(dict(runs))
-        self._taken: dict[Key | str | None, list[float]] = {}
+        self._left, self._work = Counter(dict(runs)), work or {}
+        self._taken: dict[Key, list[float]] = {}
 
     def ended(self, key: Key, seconds: float | None) -> None:
         """Count a run that has ended; it took so many seconds, or was there already (None)."""
         self._left[key] -= 1
         if seconds is not None:
-            for group in (key, key[0], None):
-                self._taken.setdefault(group, []).append(seconds)
+            self._taken.setdefault(key, []).append(seconds)
 
     def seconds(self) -> float | None:
         """Seconds until the last run will have ended, about; None before anybody knows."""
         if not self._taken:
             return None
-        usual = {group: median(taken) for group, taken in self._taken.items()}
-        going = [(usual.get(key, usual.get(key[0], usual[None])), left) for key, left in self._left.items() if left > 0]
-        return sum(each * left for each, left in going) / max(self._going(), 1)
+        known = {key: median(taken) for key, taken in self._taken.items()}
+        points: dict[str | None, list[tuple[float, float]]] = {}
+        for key, seconds in known.items():
+            for group in (key[0], None):
+                points.setdefault(group, []).append((self._work.get(key, 1.0), seconds))
+        lines = {group: _line(found) for group, found in points.items()}
+        total = 0.0
+        for key, left in self._left.items():
+            slope, intercept = lines.get(key[0], lines[None])
+            each = known.get(key, max(intercept + slope * self._work.get(key, 1.0), 0.0))
+            total += each * max(left, 0)
+        return total / max(self._going(), 1)
 
     def seconds_after(self, gone: float, *, begun: int = 1, share: float = 0.0) -> float | None:
         """The time left so many seconds after the last run has ended: those that go on have worked for as long.
@@ -81,14 +93,33 @@ class TimeLeft:
         return min(max(self.processes, 1), self._runs_left())
 
 
+def _line(points: list[tuple[float, float]]) -> tuple[float, float]:
+    """Slope and intercept of seconds over work by least squares, neither of them negative."""
+    work, seconds = zip(*points, strict=True)
+    if len(set(work)) > 1:
+        slope, intercept = linear_regression(work, seconds)
+        if slope < 0:
+            return 0.0, median(seconds)
+        if intercept >= 0:
+            return slope, intercept
+    return sum(seconds) / sum(work), 0.0
+
+
 def key_of(run: Run) -> Key:
     """The protocol and the grid point of a run."""
     return run.protocol, tuple(sorted((path, repr(value)) for path, value in run.point.values.items()))
 
 
-def time_left(experiments: Sequence[Experiment], processes: int = 1) -> TimeLeft:
-    """The time that experiments take, of which nothing is known before they begin."""
-    return TimeLeft(Counter(key_of(run) for experiment in experiments for run in experiment.runs()), processes)
+def time_left(runs: Iterable[Run], processes: int = 1) -> TimeLeft:
+    """The time that runs take, of which nothing is known before they begin but how many wake-ups each is to have."""
+    counts, work = Counter[Key](), dict[Key, float]()
+    for run in runs:
+        counts[key := key_of(run)] += 1
+        if key not in work:
+            scenario = run.point.scenario
+            expected = wake_ups(scenario, scenario.task.outline().agents or 1)
+            work[key] = expected if isfinite(expected) and expected > 0 else 1.0
+    return TimeLeft(counts, processes, work)
 
 
 def in_words(seconds: float) -> str:

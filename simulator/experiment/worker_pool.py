@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Sequence
 from typing import final
 
@@ -15,7 +15,7 @@ from .contract_replays import judge
 from .plan import Experiment, PlannedRun, wake_ups
 from .processes import OwnProcesses
 from .stacks import in_stacks, run_stack
-from .time_left import TimeLeft, key_of, processes_of
+from .time_left import key_of, processes_of, time_left
 from .workers import Jobs, OnSample, OnStart, Outcomes, Queue, Workers
 
 WORTH = 10.0
@@ -68,7 +68,7 @@ class AsNeeded(Workers):
         self, experiment: Experiment, queue: Queue, *, on_start: OnStart = None, on_sample: OnSample = None
     ) -> Outcomes:
         runs = [planned.run for planned in queue]
-        left, on = TimeLeft(Counter(map(key_of, runs))), {"on_start": on_start, "on_sample": on_sample}
+        left, on = time_left(runs), {"on_start": on_start, "on_sample": on_sample}
         many = sum(wake_ups(run.point.scenario) for run in runs)
         is_long = self._others is not None or MANY < many < math.inf
         waiting = deque(in_stacks(experiment, queue))

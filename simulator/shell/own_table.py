@@ -72,7 +72,7 @@ def own_table(path: Path, folder: Path, *, agent: str | None, label: str) -> Own
             if not none
         ]
         some_missing |= any(missing)
-        if not cells or (len(cells) > MOST_VALUES and len({*cells}) == len(cells) and not _are_numbers(cells, comma)):
+        if not cells or _are_identifiers(cells, comma):
             gone.append(name)
         elif _are_numbers(cells, comma):
             continue
@@ -102,7 +102,7 @@ def own_table(path: Path, folder: Path, *, agent: str | None, label: str) -> Own
     for words, names in (
         ("categories", texts),
         ("dates", dates),
-        ("left out (no values, or too many that differ)", gone),
+        ("left out (no values, identifiers, or too many that differ)", gone),
     ):
         if names:
             notes.append(f"{words}: {', '.join(names)}")
@@ -133,6 +133,16 @@ def _is_number(cell: str, comma: bool) -> bool:
 
 def _are_numbers(cells: list[str], comma: bool) -> bool:
     return all(_is_number(cell, comma) for cell in cells)
+
+
+def _are_identifiers(cells: list[str], comma: bool) -> bool:
+    """Tell whether no two rows have the same cell, and cells are texts, numbers from 007 on, or numbers of rows."""
+    if len(cells) <= MOST_VALUES or len({*cells}) < len(cells):
+        return False
+    if not all(cell.isdecimal() for cell in cells):
+        return not _are_numbers(cells, comma)
+    numbers = [int(cell) for cell in cells]
+    return max(numbers) - min(numbers) < len(numbers) or any(cell != "0" and cell.startswith("0") for cell in cells)
 
 
 def _loss(columns: Columns, label: str, comma: bool) -> str:

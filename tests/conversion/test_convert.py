@@ -84,6 +84,18 @@ DELAYS = {
     "a list without a header": ("0 1 80\n1 0 40\n", {"unit": "us"}, {("0", "1"): 8e-5, ("1", "0"): 4e-5}),
     "one direction": ("from,to,latency_ms\na,b,80\n", {}, {("a", "b"): 0.08, ("b", "a"): 0.08}),
     "a time unit of 80 ms": ("a,b,rtt_ms\nx,y,160\n", {"time_unit": "80 ms"}, {("x", "y"): 1, ("y", "x"): 1}),
+    "units in brackets": ("Src IP,Dst IP,RTT [ms]\nx,y,80\ny,x,40\n", {}, {("x", "y"): 0.04, ("y", "x"): 0.02}),
+    "names that nobody knows": (
+        "Von;Nach;Verzögerung (ms)\nÄ;B;1,5\nB;Ä;2,5\n",
+        {},
+        {("Ä", "B"): 0.0015, ("B", "Ä"): 0.0025},
+    ),
+    "statistics of pings": (
+        "time,source,destination,min,avg,max\n2020-07-19,x,y,1,4,9\n2020-07-19,y,x,1,2,9\n",
+        {"unit": "ms", "round_trip": True},
+        {("x", "y"): 0.002, ("y", "x"): 0.001},
+    ),
+    "a lost measurement": ("src,dst,rtt_ms\na,b,80\nb,c,*\nb,a,80\n", {}, {("a", "b"): 0.04, ("b", "a"): 0.04}),
     "several measurements": (
         "src,dst,rtt_ms\na,b,2\na,b,4\na,b,60\nb,a,2\n",
         {},
@@ -109,16 +121,37 @@ def test_a_matrix_of_round_trips_leaves_out_what_was_not_measured(tmp_path):
     assert "default: 0.02" in said
 
 
-def test_a_log_of_ping_is_samples_of_half_of_what_it_says(tmp_path):
-    log = (
-        "PING example.org (192.0.2.1) 56(84) bytes of data.\n"
-        "[1700000000.1] 64 bytes from 192.0.2.1: icmp_seq=1 ttl=55 time=12.0 ms\n"
-        "[1700000001.1] 64 bytes from 192.0.2.1: icmp_seq=2 ttl=55 time=14.5 ms\n"
-        "\n--- example.org ping statistics ---\n2 packets transmitted, 2 received, 0% packet loss\n"
-    )
+PINGS = {
+    "Linux": "[1700000000.1] 64 bytes from 192.0.2.1: icmp_seq=1 ttl=55 time={} ms\n",
+    "macOS": "64 bytes from 192.0.2.1: icmp_seq=0 ttl=117 time={} ms\nRequest timeout for icmp_seq 1\n",
+    "Windows in German": "Antwort von 192.0.2.1: Bytes=32 Zeit={}ms TTL=117\nZeitüberschreitung der Anforderung.\n",
+    "Windows, IPv6": "Reply from ::1: time={}ms\nRequest timed out.\n",
+    "fping": "192.0.2.1 : [0], 64 bytes, {} ms (14.2 avg, 0% loss)\n",
+}
+
+
+@pytest.mark.parametrize("case", PINGS)
+def test_a_log_of_ping_is_samples_of_half_of_what_it_says(case, tmp_path):
+    log = f"PING example.org\n{PINGS[case].format('12.0')}{PINGS[case].format('14.5')}\n--- statistics ---\n"
     rows, said = converted(tmp_path, log, "delays")
     assert [float(row[0]) for row in rows] == pytest.approx([0.006, 0.00725])
     assert "kind: empirical" in said
+
+
+def test_nodes_without_an_edge_are_said_to_be_left_out(tmp_path):
+    graph = nx.Graph([("a", "b")])
+    graph.add_node("dora")
+    for name, write in (("g.graphml", nx.write_graphml), ("g.adjlist", nx.write_adjlist)):
+        assert "leaves out: 1 (dora)" in converted(tmp_path, of_networkx(write, graph), "edges", name)[1]
+
+
+def test_fedscales_capacities_and_lists_are_times_of_steps(tmp_path):
+    capacities = {"7": {"computation": 160.0, "communication": 5648.1}, "9": {"computation": 40.0}}
+    rows, said = converted(tmp_path, json.dumps(capacities), "compute", time_unit="80 ms")
+    assert rows == [["7", "2"], ["9", "0.5"]]
+    assert "compute: {kind: trace" in said
+    (tmp_path / "made.csv").unlink()
+    assert converted(tmp_path, "device;duration (s)\na;0,5\na;1,5\n", "compute")[0] == [["a", "0.5"], ["a", "1.5"]]
 
 
 FEDSCALE = {"7": {"duration": 100, "active": [0, 60], "inactive": [50, 100], "finish_time": 100, "model": "x"}}
@@ -152,6 +185,13 @@ PRESENCE = {
         "time,device,event\n2026-01-01T08:00:00Z,p,online\n2026-01-01T09:00:00Z,p,offline\n",
         {"time_unit": "1 h"},
         [("p", 0, 1)],
+    ),
+    "a column of 0 and 1": ("time_s,node,online\n0,a,1\n10,a,0\n12,a,1\n", {}, [("a", 0, 10)]),
+    "durations": ("device_id,login,duration\na,0,5\nb,3,8\n", {"unit": "s"}, [("a", 0, 5), ("b", 3, 11)]),
+    "time zones": (
+        "node,start,end\na,2024-01-01T00:00:00+01:00,2024-01-01T01:00:00+01:00\nb,2023-12-31T23:30Z,2024-01-01T00:30Z\n",
+        {"time_unit": "1 min"},
+        [("a", 0, 60), ("b", 30, 90)],
     ),
     "intervals that touch": ("agent,up_from,up_to\na,0,5\na,5,9\n", {"unit": "s"}, [("a", 0, 9)]),
     "FedScale's, as JSON": (json.dumps(FEDSCALE), {"time_unit": "10 s"}, [("7", 0, 5), ("7", 6, 10)]),
@@ -191,7 +231,19 @@ REFUSED = {
         {"unit": "s"},
         "admissible: up, down",
     ),
-    "another form": ("a b\n", "models", {}, "admissible: edges, delays, availability"),
+    "another form": ("a b\n", "models", {}, "admissible: edges, delays, availability, compute"),
+    "Matrix Market": (
+        "%%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n",
+        "edges",
+        {},
+        "scipy.io.mmread",
+    ),
+    "DOT": ("graph {\n a -- b;\n}", "edges", {}, "read_dot"),
+    "UTF-16": ("a\tb\n".encode("utf-16"), "edges", {}, "iconv -f UTF-16"),
+    "no measurement": ("src,dst,rtt_ms\na,b,*\n", "delays", {}, "no row has a delay"),
+    "no capacity": ('{"1": {}}', "compute", {}, "is no file of capacities"),
+    "a negative time of a step": ("agent,duration_s\na,-1\n", "compute", {}, "theirs.txt:2: a time of -1 must be"),
+    "times of steps without a unit": ("agent,duration\na,1\n", "compute", {}, "add --unit ms"),
 }
 
 

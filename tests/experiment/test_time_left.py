@@ -25,6 +25,18 @@ def test_what_is_left_is_told_from_runs_of_the_point_then_of_the_protocol_then_o
     assert left.seconds() == 0
 
 
+def test_runs_of_a_grid_point_without_any_lie_on_a_line_over_work():
+    left = TimeLeft({ONE: 2, OTHER: 2, THIRD: 1}, work={ONE: 10.0, OTHER: 40.0, THIRD: 20.0})
+    left.ended(ONE, 2.0)
+    assert left.seconds() == pytest.approx(2 + 2 * 8 + 4), "proportional to work"
+    left.ended(OTHER, 5.0)
+    assert left.seconds() == pytest.approx(2 + 5 + (1 + 0.1 * 20)), "1 s, and .1 s for a unit of work"
+    less = TimeLeft({ONE: 1, OTHER: 1, THIRD: 1}, work={ONE: 10.0, OTHER: 40.0, THIRD: 1e6})
+    less.ended(ONE, 5.0)
+    less.ended(OTHER, 2.0)
+    assert less.seconds() == pytest.approx(3.5), "more work took no longer"
+
+
 def test_processes_share_what_is_left():
     left = TimeLeft({ONE: 7}, processes=4)
     left.ended(ONE, 6.0)

@@ -47,6 +47,7 @@ MIXED = [
     *(Case(kind) for kind in ("gradient_tracking", "extra", "nids", "ad_psgd", "random_walk_sgd", "dual_averaging")),
     Case("federated_averaging", {"local_steps": 2, **ROUNDS}),
     Case("divshare", {"fragments": 3, "peers": 2}),
+    Case("dada", {"graph_every": 2}),
     Case("push_sum_dual_averaging", {"sampling": "full", "mu": 0.1, "gamma": 1.0}),
 ]
 DIRECTED = [

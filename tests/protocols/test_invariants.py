@@ -14,6 +14,7 @@ from hushnet.protocols.algorithms.choco_sgd import ChocoSGD
 from hushnet.protocols.algorithms.collaborative_admm import CollaborativeAdmm
 from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm, curvature_of, linear_of, penalty_of
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
+from hushnet.protocols.algorithms.dada import Dada
 from hushnet.protocols.algorithms.decentralised_sgd import DecentralisedSGD
 from hushnet.protocols.algorithms.dual_averaging import DualAveraging
 from hushnet.protocols.algorithms.edge_consensus_admm import EdgeConsensusAdmm
@@ -242,6 +243,15 @@ class KeepsExactSubgradients(DualAveraging):
         me.sent = me.dual
 
 
+class LeavesTheBall(Dada):
+    """Goes on in the direction of its step, and subtracts from weights that are none."""
+
+    def step(self, me):
+        super().step(me)
+        me.model *= 50.0
+        me.weight[:1] -= 0.5
+
+
 class TakesTotalsAgain(PushSumDualAveraging):
     """Takes in all that was ever given each time, as if totals were news."""
 
@@ -376,6 +386,7 @@ MUTANTS = [
     ),
     (goes_on_from_something_else(GossipLearning, "aged"), Case("gossip_learning"), {"aged told"}),
     (KeepsTheToken, Case("random_walk_sgd"), {"one token"}),
+    (LeavesTheBall, Case("dada"), {"l1 ball", "weights"}),
     (goes_on_from_something_else(EpidemicLearning, "half"), Case("epidemic_learning"), {"half told"}),
     (ForgetsTheOldGradient, Case("gradient_tracking"), {"sum of trackers"}),
     (GainsTooMuch, Case("ad_psgd"), {"gained over an edge"}),

@@ -52,13 +52,13 @@ class DadaParameters(ProtocolParameters):
     kind: Literal["dada"]
     l1_radius: Positive = 10.0
     """Radius beta of the l1 ball that models are in."""
-    mu: NotNegative = 1.0
+    mu: NotNegative = 0.1
     """Weight mu_1 of agreement between neighbours."""
     graph_every: Size | None = 1
     """Weights are updated at every so many of an agent's steps; null keeps the graph's own."""
     mu_graph: Positive = 1.0
     """Weight mu_2 of the graph's own terms: the larger, the larger the learned weights."""
-    lambda_graph: Positive = 1.0
+    lambda_graph: Positive = 0.01
     """Penalty lambda on squared weights: the smaller, the sparser the learned graph."""
     delta: Positive = 1.0
     """What is added to d_i in the logarithm; the smaller, the less can an agent be left alone, and the slower."""

@@ -27,6 +27,9 @@ compresses.
 
 Values and norms are rounded to their `precision`, at both ends, and levels take whole bits. Every difference has to be
 added once, so rounds repeat what is lost, and never go on without it.
+
+Use it where bytes are dear and rounds are not. What breaks it: a `consensus_step` that is large for what is kept of a
+vector, with which copies and models part.
 """
 
 from __future__ import annotations

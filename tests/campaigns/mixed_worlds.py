@@ -183,7 +183,7 @@ def _why(setting: Setting) -> str:
         "directed graph": setting.graph.directed,
         "changing graph": setting.changing,
         "time of steps": setting.compute is not None,
-        "shared links": setting.network.shared,
+        "shared downlink": setting.network.downlink is not None,
     }
     return next((name for name, holds in reasons.items() if holds), "no reason")
 

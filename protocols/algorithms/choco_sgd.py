@@ -35,13 +35,14 @@ vector, with which copies and models part.
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 from typing_extensions import override
 
 from ...agents.errors import InputError
-from ...agents.parameters import Factor, Size
+from ...agents.parameters import Size
 from ..base import Layout, MessageKind, Problem, Traits
 from ..invariants import Declared, told_is_kept
 from ..steps import batched, choice, per_edge, received, segment_sum, uniform
@@ -60,7 +61,7 @@ class ChocoParameters(MixingParameters):
     """Number s of levels of quantise."""
     precision: Literal["float64", "float32", "float16"] = "float64"
     """Type of the values that top_k and random_k send, and of the norms of the others."""
-    consensus_step: Factor = 0.5
+    consensus_step: Annotated[float, Field(gt=0, le=1)] = 0.5
     """Step size gamma of the mixing; smaller for fewer coordinates."""
 
 

@@ -41,6 +41,7 @@ from typing_extensions import override
 from ...agents.blocks import State
 from ...agents.parameters import NotNegative, Positive, Size
 from ..base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
+from ..context import Context, check_length
 from ..invariants import Declared, Instant, Invariant
 from ..steps import Constants, choice, local_loss, loss_gradient, received
 from .coordinate_descent import Confidence, assumed_of, confidences
@@ -77,6 +78,11 @@ class Dada(Protocol):
     traits = Traits(changing=True)
     asks_what_is_new = True
     decides = True
+
+    @classmethod
+    @override
+    def check_scenario(cls, parameters: DadaParameters, context: Context) -> None:
+        check_length(parameters.confidence, context.task.agents, "confidence")
 
     def layout(self) -> Layout:
         """The model; an end's weight of each edge; model, loss and degree in a message."""

@@ -63,12 +63,12 @@ class Table:
     def from_owners(
         cls, features: NDArray[np.float64], labels: NDArray[np.float64], owners: NDArray[np.int64], agents: int
     ) -> Table:
-        """Pack rows by owner, keeping each owner's rows in the order given."""
+        """Pack rows by owner, keeping each owner's rows in the order given; rows in float32 stay so."""
         order = np.argsort(owners, kind="stable")
         counts = np.bincount(owners, minlength=agents)
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return cls(
-            np.ascontiguousarray(features[order], dtype=np.float64),
+            np.ascontiguousarray(features[order], dtype=np.promote_types(features.dtype, np.float32)),
             np.ascontiguousarray(labels[order], dtype=np.float64),
             offsets,
         )

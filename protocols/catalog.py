@@ -24,6 +24,7 @@ PROTOCOLS: dict[str, str] = {
     "collaborative_admm": ".collaborative_admm:CollaborativeAdmm",
     "consensus_admm": ".consensus_admm:ConsensusAdmm",
     "coordinate_descent": ".coordinate_descent:CoordinateDescent",
+    "dada": ".dada:Dada",
     "decentralised_sgd": ".decentralised_sgd:DecentralisedSGD",
     "divshare": ".divshare:DivShare",
     "dual_averaging": ".dual_averaging:DualAveraging",

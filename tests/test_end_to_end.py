@@ -11,13 +11,14 @@ from hushnet.agents.tasks.datasets import DATASETS
 from hushnet.simulator.cli import main
 from hushnet.simulator.language.described import kinds_in
 
+from .agents.test_images import WRITERS as IMAGES
 from .results.test_named_files import FILES
 
 NOISE = "{mechanism: laplace, target: {verified: 8.0, delta: 0.00001}, updates: 2, sensitivity: clip, clip: 0.5}"
 DESCENT = f"{{kind: coordinate_descent, mu: 0.04, smoothness: data, privacy: {NOISE}}}"
 COLUMNS = f"{{kind: feature_sharing, rho: 0.3, privacy: {NOISE.replace('laplace', 'gaussian')}}}"
-EXACT = "{kind: gradient_tracking, step_size: 0.05}"
-"""Softmax models, which digits have, are learned without noise alone."""
+SOFTMAX = "{kind: decentralised_sgd}"
+LOCAL = {COLUMNS: "feature_sharing", SOFTMAX: "solitary"}
 SMALL = "{kind: linear_classification, agents: 4, dimension: 2, samples: [6, 8], test_samples: 4}"
 TASKS = {
     "linear_classification": (SMALL, "accuracy", DESCENT),
@@ -35,7 +36,9 @@ TASKS = {
         COLUMNS,
     ),
     "csv": ("{kind: csv, path: rows.csv, label: label, agent: agent}", "accuracy", DESCENT),
-    "digits": ("{kind: digits, split: {kind: even, agents: 4}}", "accuracy", EXACT),
+    "digits": ("{kind: digits, split: {kind: even, agents: 4}}", "accuracy", SOFTMAX),
+    "mnist": ("{kind: mnist, split: {kind: even, agents: 4}, classes: 3}", "accuracy", SOFTMAX),
+    "femnist": ("{kind: femnist, agents: 4, classes: 3}", "accuracy", SOFTMAX),
 }
 """A task, a metric of it, and a private protocol that learns it, by kind."""
 FIELDS = {
@@ -45,7 +48,7 @@ FIELDS = {
     "outside": {"topology": "{kind: edge_list, path: ../shared/edges.csv}"},
 }
 """Fields of a scenario on the first task that name a file, by kind of file."""
-PUBLISHED = {"movielens": "ml-100k", "adult": "adult", "a9a": "a9a", "gisette": "gisette", "epsilon": "epsilon"}
+PUBLISHED = {"movielens": "ml-100k"} | {kind: kind for kind in ("adult", "a9a", "gisette", "epsilon", *IMAGES)}
 """Folders of published data sets by task."""
 TINY = {"gisette": 5000, "epsilon": 2000}
 """Features of those of which a few rows do."""
@@ -67,13 +70,16 @@ def test_every_command_does_its_part_from_another_folder(case, tmp_path, monkeyp
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("".join(f"{'+-'[k % 2]}1 {k % 7 + 1}:0.5 {TINY[case]}:{k / 40:.3f}\n" for k in range(24)))
         monkeypatch.setenv("HUSHNET_DATA", str(tmp_path / "published"))
+    elif case in IMAGES:
+        IMAGES[case](tmp_path / "published" / case)
+        monkeypatch.setenv("HUSHNET_DATA", str(tmp_path / "published"))
     elif case in PUBLISHED and not (Path(os.environ.get("HUSHNET_DATA", "")) / PUBLISHED[case]).is_dir():
         pytest.skip(f"needs HUSHNET_DATA with the data set {case}")
     task, metric, protocol = TASKS.get(case, TASKS["linear_classification"])
     fields = {
         "task": task,
         "topology": "{kind: star}" if protocol == COLUMNS else "{kind: complete}",
-        "protocols": f"{{local: {{kind: {'feature_sharing' if protocol == COLUMNS else 'local'}}}, mine: {protocol}}}",
+        "protocols": f"{{local: {{kind: {LOCAL.get(protocol, 'local')}}}, mine: {protocol}}}",
         "stop": "{time: 3}",
         "record": f"{{every: 1, metrics: [{metric}, epsilon]}}",
         "seeds": "2",
@@ -87,8 +93,6 @@ def test_every_command_does_its_part_from_another_folder(case, tmp_path, monkeyp
         if name.endswith(".csv"):
             for folder in (author, author / "data", tmp_path / "shared"):
                 (folder / name).write_text(text)
-    if protocol == EXACT:
-        fields["protocols"] = f"{{local: {{kind: decentralised_sgd}}, mine: {EXACT}}}"
     text = "".join(f"{name}: {value}\n" for name, value in fields.items())
     (author / "s.yaml").write_text(f"# A comment.\nschema: 1\nscenario: s\n{text}")
 
@@ -107,7 +111,7 @@ def test_every_command_does_its_part_from_another_folder(case, tmp_path, monkeyp
     said = hushnet("bundle", "../r", "--out", "b.zip", "--with-data")
     assert said == "bundle: b.zip\n" + f"bundle: {LACKS.format(case)}\n" * (case in PUBLISHED)
     asked = ("audit", "../author/s.yaml", "--out", "../r", "--tier", "A,B", "--pairs", "1", "--quiet")
-    assert ("no epsilon to audit" in hushnet(*asked, expected=2 * (protocol == EXACT))) == (protocol == EXACT)
+    assert ("no epsilon to audit" in hushnet(*asked, expected=2 * (protocol == SOFTMAX))) == (protocol == SOFTMAX)
 
     with zipfile.ZipFile("b.zip") as archive:
         archive.extractall(reviewer)

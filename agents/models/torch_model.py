@@ -8,14 +8,15 @@ elementwise functions give other last bits at other places of an array. The extr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
-from typing import Any, ClassVar, Literal, final
+from typing import Annotated, Any, ClassVar, Literal, final
 
 import numpy as np
-from pydantic import Field
+from pydantic import AfterValidator, Field
 from typing_extensions import override
 
 from ..errors import InputError
@@ -188,6 +189,12 @@ def _torch() -> Any:
     return torch
 
 
+def _checked_name(net: str) -> str:
+    if re.fullmatch(r".+\.py:[^\W\d]\w*", net) is None:
+        raise ValueError("must name a file and a class in it, as ./net.py:Net does")
+    return net
+
+
 @final
 @MODELS.register
 class TorchModel(ModelKind):
@@ -195,7 +202,7 @@ class TorchModel(ModelKind):
 
     kind: Literal["torch"]
     convex: ClassVar[bool] = False
-    net: str = Field(pattern=r"^.+\.py:[^\W\d]\w*$", examples=["./net.py:Net"])
+    net: Annotated[str, AfterValidator(_checked_name)] = Field(examples=["./net.py:Net"])
     """``./file.py:Class``; ``Class(features, outputs)`` is a `torch.nn.Module` whose scores of (k, features) rows are
     (k, outputs). Run only with ``--trust-code``."""
     precision: Literal["float32", "float64"] = "float32"

@@ -17,6 +17,7 @@ from .libsvm_sets import A9a, Epsilon, Gisette
 from .stand_ins import EpsilonLike, GisetteLike
 from .csv_table import CsvTable
 from .digits import Digits
+from .images import Femnist, Mnist
 # isort: on
 
 __all__ = [
@@ -27,10 +28,12 @@ __all__ = [
     "Digits",
     "Epsilon",
     "EpsilonLike",
+    "Femnist",
     "Gisette",
     "GisetteLike",
     "LinearClassification",
     "MeanEstimation",
+    "Mnist",
     "MovieLens",
     "SyntheticRatings",
     "TaskKind",

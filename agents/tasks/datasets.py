@@ -26,7 +26,8 @@ class Dataset:
     folder : str
         Folder inside the data directory.
     files : dict of str to str or None
-        Files that must be in the folder, with the md5 of each as published; None where none is.
+        Files that must be in the folder, with the md5 of each as published, None where none is; empty where their
+        names are not fixed.
     licence : str
         What the licence allows, in a sentence.
     hint : str
@@ -102,6 +103,31 @@ DATASETS: dict[str, Dataset] = {
             "directory; they are read as they are, or unpacked"
         ),
     ),
+    "mnist": Dataset(
+        title="MNIST",
+        folder="mnist",
+        files={
+            "train-images-idx3-ubyte": None,
+            "train-labels-idx1-ubyte": None,
+            "t10k-images-idx3-ubyte": None,
+            "t10k-labels-idx1-ubyte": None,
+        },
+        licence="CC BY-SA 3.0 (LeCun, Cortes); Fashion-MNIST, in files of the same names, is MIT (Xiao et al. 2017).",
+        hint=(
+            "put its four idx files, from https://storage.googleapis.com/cvdf-datasets/mnist/, into the folder mnist "
+            "of the data directory; they are read as they are (.gz), or unpacked"
+        ),
+    ),
+    "femnist": Dataset(
+        title="FEMNIST of LEAF",
+        folder="femnist",
+        files={},
+        licence="Derived from NIST Special Database 19, which is public; LEAF is BSD 2-clause (Caldas et al. 2018).",
+        hint=(
+            "make the folders train and test with data/femnist/preprocess.sh -s niid --sf 0.05 -k 0 -t sample of "
+            "https://github.com/TalwalkarLab/leaf, and put them into the folder femnist of the data directory"
+        ),
+    ),
 }
 
 
@@ -155,7 +181,7 @@ def find(data_dir: Path | None) -> list[Found]:
         folder = None if data_dir is None else data_dir / dataset.folder
         files = {file: folder and located(folder, file) for file in dataset.files}
         there = {file: path for file, path in files.items() if path is not None}
-        if folder is None or len(there) < len(files):
+        if folder is None or not folder.is_dir() or len(there) < len(files):
             found.append(Found(name, None, None, dataset.hint))
             continue
         found.append(Found(name, folder, checksums(there, dataset.files).get("as_published"), dataset.hint))

@@ -12,21 +12,20 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import ClassVar, Literal, final
+from typing import Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from ..errors import FieldError
 from ..input_files import read_lines
-from ..models import LinearModel, ModelParameters, Softmax
 from .extent import Extent, Files
+from .images import ImageTask
 from .outline import Outline
 from .partition import partitioned
 from .splits import Even, SplitParameters
 from .task import Task
-from .task_registry import TASKS, TaskKind
+from .task_registry import TASKS
 
 FILE = Path(__file__).with_name("digits.csv.xz")
 ROWS, PIXELS, CLASSES, DARKEST = 1797, 64, 10, 16.0
@@ -34,25 +33,14 @@ ROWS, PIXELS, CLASSES, DARKEST = 1797, 64, 10, 16.0
 
 @final
 @TASKS.register
-class Digits(TaskKind):
+class Digits(ImageTask):
     """UCI's optical digits, shipped here: 1,797 images of 64 pixels in [0, 1], ten classes."""
 
     kind: Literal["digits"]
-    draws_data: ClassVar[bool] = False
     split: SplitParameters = Field(default_factory=lambda: Even(kind="even", agents=20))
     """Rule that deals training rows to agents."""
     test_share: float = Field(default=0.2, gt=0, lt=1)
     """Share of all rows that is held out for testing, and dealt evenly."""
-    intercept: bool = True
-    """Append a coordinate of 1."""
-    model: ModelParameters = Field(default_factory=lambda: Softmax(kind="softmax"))
-    """What agents learn; ten classes are not for the linear model."""
-
-    @model_validator(mode="after")
-    def _of_ten_classes(self) -> Digits:
-        if isinstance(self.model, LinearModel):
-            raise FieldError("tells two classes, and there are 10 digits; use {kind: softmax} or perceptron", "model")
-        return self
 
     def outline(self) -> Outline:
         """Return the outline of the task, which the parameters alone determine."""

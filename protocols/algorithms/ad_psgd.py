@@ -14,6 +14,9 @@ that was sent. A step of the callee's own gradient waits for its own call. The a
 caller may have changed by the time of the reply, so each end adds half of the difference of the two models that were
 sent: what one gains the other loses, and the mean of all models moves by gradients alone, however late an answer is.
 `push_sum_dual_averaging` needs no answers.
+
+Use it where agents differ in speed and can answer each other. What breaks it: latencies of several wake-ups, in which
+sessions stay open and models grow old; directed graphs, which cannot answer, are refused.
 """
 
 from __future__ import annotations

@@ -27,18 +27,22 @@ compresses.
 
 Values and norms are rounded to their `precision`, at both ends, and levels take whole bits. Every difference has to be
 added once, so rounds repeat what is lost, and never go on without it.
+
+Use it where bytes are dear and rounds are not. What breaks it: a `consensus_step` that is large for what is kept of a
+vector, with which copies and models part.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 from typing_extensions import override
 
 from ...agents.errors import InputError
-from ...agents.parameters import Factor, Size
+from ...agents.parameters import Size
 from ..base import Layout, MessageKind, Problem, Traits
 from ..invariants import Declared, told_is_kept
 from ..steps import batched, choice, per_edge, received, segment_sum, uniform
@@ -57,7 +61,7 @@ class ChocoParameters(MixingParameters):
     """Number s of levels of quantise."""
     precision: Literal["float64", "float32", "float16"] = "float64"
     """Type of the values that top_k and random_k send, and of the norms of the others."""
-    consensus_step: Factor = 0.5
+    consensus_step: Annotated[float, Field(gt=0, le=1)] = 0.5
     """Step size gamma of the mixing; smaller for fewer coordinates."""
 
 

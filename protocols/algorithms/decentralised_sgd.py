@@ -14,6 +14,9 @@ robust aggregation       in place of sum_j w_ij x_j, a rule of x_i and its neigh
 With a constant step size agents end in a neighbourhood of the minimum, whose size grows with alpha and with how much
 the f_i differ. Robust rules are not doubly stochastic and have a floor of their own. `gradient_tracking`, `extra` and
 `nids` end in the minimum itself.
+
+Use it first: it has the least to send and to tune. What breaks it: f_i that differ much at a constant step, where it
+ends off the minimum; directed and changing graphs are refused.
 """
 
 from __future__ import annotations

@@ -17,6 +17,9 @@ that a whole model is one.
 
 Agents go on by their own clocks, and what is late is averaged when it comes. Fragments of different agents meet in one
 average, so no mean is kept.
+
+Use it where links are slow, so that parts of a model in time are better than a whole one late. What breaks it: few
+peers for many fragments, with which coordinates of one model are of different ages.
 """
 
 from __future__ import annotations

@@ -18,6 +18,9 @@ mixing matrix is doubly stochastic by Metropolis's rule, w_ij = 1 / (1 + max(deg
 
 Where we depart: theorem 1 divides the sensitivity of a subgradient over one drawn example by q. The claim is kept, and
 the epsilon of the subsampled Gaussian mechanism is reported beside it.
+
+Use it for convex tasks, and for privacy by noisy subgradients in rounds. What breaks it: nets, which it refuses, and a
+`gamma` that is small for the subgradients, with which first models are far off.
 """
 
 from __future__ import annotations

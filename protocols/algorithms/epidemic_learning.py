@@ -15,6 +15,9 @@ matchings or a one-peer exponential graph it is decentralised SGD on them, for t
 
 In rounds it is the paper's iteration. By clocks an agent takes the newest of each neighbour that it has heard since its
 last step. Averages over different numbers of agents do not keep the mean: with s small, agents end around it.
+
+Use it where anybody may be sent to, with few messages. What breaks it: few peers on a graph that stays as it is, and
+losses, after which averages are over those that came.
 """
 
 from __future__ import annotations

@@ -9,6 +9,9 @@ step 1      x_i(1) = sum_j w_ij x_j(0) - alpha grad f_i(x_i(0)), x_i(0) = 0
 
 All that belongs to step -1 is zero (of a net, x(0) but for gradients), with which (2.13) gives step 1, too. A step has
 one gradient and one mixing: those of the step before are kept.
+
+Use it where the f_i differ and the minimum itself is wanted, with one vector a message. What breaks it: steps beyond
+what the smallest eigenvalue of W allows; take ``mixing: lazy``.
 """
 
 from __future__ import annotations

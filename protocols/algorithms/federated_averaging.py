@@ -18,6 +18,9 @@ lets the server draw m of them anew for each (C K = m). The paper's server has n
 none and weights are by rows, and else is one client more. A local step is on `batch` rows drawn anew, where the paper
 goes through all rows in batches, E times. With as many rows each, or equal weights, and one local step on all rows,
 it is gradient descent on the mean of the f_k; with more, clients of unlike data end around its minimum.
+
+Use it as the baseline with a server. What breaks it: a server that is away, or shares one link with all, and many local
+steps on unlike data, after which clients have drifted apart.
 """
 
 from __future__ import annotations

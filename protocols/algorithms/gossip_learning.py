@@ -15,6 +15,9 @@ papers merge and update at every arrival; here what has arrived waits for the ag
 and of several messages of one neighbour only the newest counts. An age counts updates, as Ormandi et al. say; where
 agents have batches of several sizes, Hegedus et al. count rows. The papers' step size falls with the age; here it
 is constant.
+
+Use it where agents come and go, and no round can be kept. What breaks it: labels that are skewed between agents, since
+the oldest models count most, whatever they were learned from.
 """
 
 from __future__ import annotations

@@ -10,6 +10,9 @@ start       x_i(0) = 0, y_i(0) = grad f_i(x_i(0))
 
 A message has x and y, one after the other. Before the first round both are zero, so that the first step is the start.
 The trackers' sum is that of the gradients: that is what makes the limit exact, and what a lost message would break.
+
+Use it where the f_i differ and the minimum itself is wanted. What breaks it: steps that are long for the graph, and
+gradients of few rows, whose noise trackers add up. A message is two vectors.
 """
 
 from __future__ import annotations

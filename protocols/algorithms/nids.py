@@ -9,6 +9,9 @@ start       x_i(1) = x_i(0) - alpha grad f_i(x_i(0)), x_i(0) = 0
 
 All that belongs to step -1 is zero; what is sent first is then x(1), which its sender alone takes as it is. The step
 size may be as large as that of one agent's gradient descent, whatever the graph.
+
+Use it where the f_i differ and the graph is badly connected, for its step size need not know the graph. What breaks it:
+gradients of few rows, with whose noise it ends around the minimum.
 """
 
 from __future__ import annotations

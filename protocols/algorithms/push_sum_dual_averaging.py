@@ -32,6 +32,9 @@ whose optimum is weighted by what every agent has put in; see `PushSumDualAverag
 
 Noise is the parent's: what is sent is made of perturbed subgradients and of nothing else of the agent's data. A step
 with nobody to give to would be a release that no message is charged for, so there is none.
+
+Use it for convex tasks by agents' own clocks, without answers. What breaks it: agents that leave for good with a share
+of the sum, after which the others agree on a shifted point.
 """
 
 from __future__ import annotations

@@ -15,6 +15,9 @@ the last that it has held, so what is measured of the others is old.
 A message may be lost. Whoever has passed the token on says so again at each of its wake-ups, until the other has
 answered by ``taken``: k. An agent takes each k once, and answers every time, so there is one token, however many copies
 are under way; it is gone only with an agent that has left for good.
+
+Use it where messages are dear and time is not: one vector is under way at a time. What breaks it: many agents, each of
+whom waits for its turn, and a holder that leaves for good, with whom the token is gone.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 
 from ...agents.errors import InputError
 from ...agents.input_files import read_bytes
@@ -51,8 +53,8 @@ LEARNS = {
 """Models that protocols learn."""
 
 
-def pages() -> dict[str, str]:
-    """The overview, and a page for each protocol by its kind."""
+def pages(drawn: Mapping[str, list[Path]]) -> dict[str, str]:
+    """The overview, and a page for each protocol by its kind, with a picture of those that scenarios have."""
     kinds = {name: catalog.resolve(name) for name in catalog.names()}
     rows = [
         (link(code(name), f"protocol-{name}"), _title(kind), ", ".join(_systems(name))) for name, kind in kinds.items()
@@ -63,7 +65,8 @@ def pages() -> dict[str, str]:
         table(("kind", "what it is", "systems"), rows),
         "```{toctree}\n:hidden:\n\n" + "\n".join(f"protocol-{name}" for name in kinds) + "\n```\n",
     ]
-    return {"protocols": "\n".join(overview)} | {f"protocol-{name}": _page(name, kind) for name, kind in kinds.items()}
+    made = {f"protocol-{name}": _page(name, kind, drawn) for name, kind in kinds.items()}
+    return {"protocols": "\n".join(overview)} | made
 
 
 def _title(kind: type[Protocol]) -> str:
@@ -75,7 +78,7 @@ def _systems(name: str) -> list[str]:
     return [system.number for system in present() if name in system.kinds]
 
 
-def _page(name: str, kind: type[Protocol]) -> str:
+def _page(name: str, kind: type[Protocol], drawn: Mapping[str, list[Path]]) -> str:
     experiment, run = example(name)
     world = experiment.world(run)
     text = [
@@ -93,7 +96,7 @@ def _page(name: str, kind: type[Protocol]) -> str:
         "## Fields\n",
         fields_of(kind.Parameters),
         "## Where it runs\n",
-        _runs(name),
+        _runs(name, drawn),
     ]
     return "\n".join(text)
 
@@ -184,13 +187,16 @@ def _keeps(world: World) -> str:
     return prose(str(getattr(declared, "why", "") or summary(type(declared))))
 
 
-def _runs(name: str) -> str:
+def _runs(name: str, drawn: Mapping[str, list[Path]]) -> str:
     used = [key for key, path in shipped().items() if re.search(rf"\bkind: {name}\b", read_bytes(path).decode())]
     systems = _systems(name)
     lines = [f"Systems {', '.join(systems)} of the papers.\n"] if systems else []
     lines.append(
         "Shipped scenarios: " + (", ".join(link(code(key), f"scenario-{key}") for key in used) or "none") + ".\n"
     )
+    shown = next((drawn[key][0] for key in used if drawn.get(key)), None)
+    if shown is not None:
+        lines.append(f"```{{figure}} pictures/{shown.name}\n:alt: {shown.stem}\n\n`{shown.stem}`\n```\n")
     kind = catalog.resolve(name)
     lines.insert(0, f"Models: {LEARNS[kind.learns]}.\n")
     fields = [field.name for field in described(kind.Parameters)]

@@ -123,7 +123,7 @@ def sources(folder: Path) -> None:
             f"{ROOT}: is no clone of hushnet's repository ({missing[0]} is missing), which the site is made from"
         )
     drawn, shown = gallery.pages(ROOT)
-    made = {**reference.pages(), **protocols.pages(), **drawn, **interface.pages()}
+    made = {**reference.pages(), **protocols.pages(gallery.pictures(ROOT)), **drawn, **interface.pages()}
     for path in sorted(WRITTEN.glob("*.md")):
         made[path.stem] = read_bytes(path).decode()
     for name, place in INCLUDED.items():

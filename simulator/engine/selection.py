@@ -105,7 +105,8 @@ class BatchedEngine(Engine):
             return Exchanges(world)
         if world.in_rounds is None:
             return Broadcasts(world)
-        calm = world.setting.network.lossless and world.setting.always_up and world.observer is None
+        network = world.setting.network
+        calm = network.lossless and network.uplink is None and world.setting.always_up and world.observer is None
         if calm and world.in_rounds.patience is None and not repeats(world.in_rounds, unfailing=True):
             return LazyRounds(world)
         return EventfulRounds(world)
@@ -150,8 +151,8 @@ def declined(world: World) -> str | None:
         return "the graph changes"
     if world.computing.takes_time:
         return "steps take time"
-    if world.setting.network.shared:
-        return "transfers take turns on a shared uplink or downlink"
+    if world.setting.network.downlink is not None:
+        return "transfers take turns on a shared downlink"
     try:
         forms_of(world.setting.network, world.clock)
     except InputError as error:

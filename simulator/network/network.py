@@ -150,11 +150,6 @@ class NetworkParameters(Parameters):
     beforehand and counted apart), its own model, or zeros."""
 
     @property
-    def shared(self) -> bool:
-        """True if transfers take turns."""
-        return self.uplink is not None or self.downlink is not None
-
-    @property
     def lossless(self) -> bool:
         """True if no message is ever lost on its way."""
         return bool(form_of(self.loss, "lossless"))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..network.latency import PER_LINK, delay_of
-from ..network.links import is_lost, state_of_link, under_way
+from ..network.links import is_lost, lasting, state_of_link, under_way
 from ..network.randomness import Purpose, draw_one, fill_draws
 from ..tables.effects import (
     ARRIVED,
@@ -45,6 +45,7 @@ from ..tables.run import (
     MEAN_BAD,
     MEAN_GOOD,
     PLANNED,
+    UPLINK,
     RunTables,
 )
 from ..tables.tallies import (
@@ -160,6 +161,17 @@ def time_under_way(run: RunTables, edge: int, size: Any, u: float, v: float):
 
 
 @rule
+def turn_on_uplink(run: RunTables, sender: int, size: Any, now: float):
+    """Time until a copy has left its sender's uplink, on which copies take turns in the order of sending."""
+    rate = run.constants[UPLINK]
+    if rate == math.inf:
+        return 0.0
+    left = max(now, run.agents.uplink_free[sender]) + lasting(size / rate)
+    run.agents.uplink_free[sender] = left
+    return left - now
+
+
+@rule
 def uniforms_of(run: RunTables, sender: int, edge: int, tick: int, transmission: int):
     """The three uniforms of a copy: two for its delay, one for its loss."""
     return draw_one(
@@ -198,10 +210,11 @@ def fate_drawn(run: RunTables, sender: int, edge: int, uniforms: Any, size: Any,
     The delay of one that is lost is only drawn where somebody observes.
     """
     u, v, w = uniforms
+    turn = turn_on_uplink(run, sender, size, now)
     lost = is_lost(w, loss_chance(run, sender, edge, now))
     if lost and run.counts[OBSERVED] == 0:
         return math.inf
-    delay = time_under_way(run, edge, size, u, v)
+    delay = time_under_way(run, edge, size, u, v) + turn
     if lost:
         run.constants[LOST_DELAY] = delay
         return math.inf

@@ -36,6 +36,7 @@ from .effects import NOTE_COLUMNS
     LOSS_GOOD,
     LOSS_BAD,
     BANDWIDTH,
+    UPLINK,
     MOST_ACTIVATIONS,
     MOST_VECTORS,
     MOST_UPDATES,
@@ -49,14 +50,14 @@ from .effects import NOTE_COLUMNS
     LAST_NOTED_AT,
     LOST_DELAY,
     CONSTANTS,
-) = range(22)
+) = range(23)
 """Places in `RunTables.constants`: code and two parameters of the delay; loss probability, or the mean durations and
-loss probabilities of a link's states (0 if it has none); bytes per time unit (or infinite); limits of activations,
-vectors (infinite: none) and an agent's updates (-1: none); events up to which windows may go on before somebody looks
-at the run's limits; whether steps are planned, so that rows that nothing refers to are kept until those that read them
-are made, and vectors are not copied into the inbox; the clocks' code and jitter, and whether their first phase is
-random; activations between two records (0: none); first and last time of steps, and of copies under way, that are
-noted; the delay that was drawn for the last copy that was lost."""
+loss probabilities of a link's states (0 if it has none); bytes per time unit (or infinite) of links, and of each
+agent's uplink; limits of activations, vectors (infinite: none) and an agent's updates (-1: none); events up to which
+windows may go on before somebody looks at the run's limits; whether steps are planned, so that rows that nothing refers
+to are kept until those that read them are made, and vectors are not copied into the inbox; the clocks' code and jitter,
+and whether their first phase is random; activations between two records (0: none); first and last time of steps, and
+of copies under way, that are noted; the delay that was drawn for the last copy that was lost."""
 
 _WHOLE, _REAL, _BOOL = np.int64, np.float64, np.bool_
 VERSION = np.dtype(
@@ -97,6 +98,7 @@ AGENT = np.dtype(
         ("leaves", _REAL),
         ("gone_from", _REAL),
         ("interval", _REAL),
+        ("uplink_free", _REAL),
         ("numbers", np.uint64),
         ("was_up", _BOOL),
         ("silent", _BOOL),
@@ -105,10 +107,10 @@ AGENT = np.dtype(
     ],
     align=True,
 )
-"""An agent: its last tick, completed steps and charged messages; the last version without noise that it was charged
-for (-1: none); when it joins and leaves, and from when on it is down for good; its clock's mean interval; its stable
-number; whether it was up before the first of its changes, takes no further step, has a process of its own for the end
-of its clock, and is one whose steps and copies are noted."""
+"""An agent: its last tick, completed steps and charged messages; the last version without noise that it was charged for
+(-1: none); when it joins and leaves, and from when on it is down for good; its clock's mean interval; from when on its
+uplink is free; its stable number; whether it was up before the first of its changes, takes no further step, has a
+process of its own for the end of its clock, and is one whose steps and copies are noted."""
 DUE = np.dtype([("time", _REAL), ("rank", _WHOLE), ("load", _WHOLE)])
 """Something to come (`hushnet.simulator.rules.heap`): when, its rank then (of a wake-up, the agent), and what."""
 LINK = np.dtype([("period", _WHOLE), ("good", _WHOLE), ("until", _REAL)])
@@ -274,6 +276,7 @@ def make_run_tables(
     bandwidth = network.parameters.bandwidth
     constants = np.zeros(CONSTANTS)
     constants[BANDWIDTH] = bandwidth or math.inf
+    constants[UPLINK] = network.parameters.uplink or math.inf
     if forms is not None:
         constants[[DELAY_CODE, DELAY_FIRST, DELAY_SECOND]] = forms.distribution
         constants[[MEAN_GOOD, MEAN_BAD, LOSS_GOOD, LOSS_BAD]] = forms.bursts

@@ -47,6 +47,7 @@ MIXED = [
     *(Case(kind) for kind in ("gradient_tracking", "extra", "nids", "ad_psgd", "random_walk_sgd", "dual_averaging")),
     Case("federated_averaging", {"local_steps": 2, **ROUNDS}),
     Case("divshare", {"fragments": 3, "peers": 2}),
+    Case("dada", {"graph_every": 2}),
     Case("push_sum_dual_averaging", {"sampling": "full", "mu": 0.1, "gamma": 1.0}),
 ]
 DIRECTED = [
@@ -182,7 +183,7 @@ def _why(setting: Setting) -> str:
         "directed graph": setting.graph.directed,
         "changing graph": setting.changing,
         "time of steps": setting.compute is not None,
-        "shared links": setting.network.shared,
+        "shared downlink": setting.network.downlink is not None,
     }
     return next((name for name, holds in reasons.items() if holds), "no reason")
 

@@ -144,6 +144,7 @@ CASES = [
     Case("federated_averaging", {"local_steps": 2, **ROUNDS}),
     Case("epidemic_learning"),
     Case("divshare", {"fragments": 3, "peers": 2}),
+    Case("dada", {"graph_every": 2}),
     Case("epidemic_learning", {"batch": 2, **PATIENT}),
     Case("stochastic_gradient_push", {"batch": 2, **PATIENT}),
     Case("decentralised_sgd"),

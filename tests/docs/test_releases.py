@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from hushnet.protocols import catalog
@@ -41,7 +42,7 @@ def test_a_protocol_is_described_by_what_it_sends_and_not_by_what_it_declares():
 
 @pytest.fixture(scope="module")
 def pages():
-    return protocols.pages()
+    return protocols.pages({"shelf": [Path("shelf-objective-vs-time.png")]})
 
 
 @pytest.mark.parametrize("name", catalog.names())
@@ -55,6 +56,20 @@ def test_a_page_has_every_kind_of_message_that_its_protocol_was_seen_to_send(nam
     if not seen.rows:
         assert "nothing left an agent" in revealed
     assert seen == releases.observed(*protocols.example(name)), "differs from run to run"
+
+
+SHELF = (
+    *("ad_psgd", "choco_sgd", "dada", "decentralised_sgd", "divshare", "dual_averaging", "epidemic_learning", "extra"),
+    *("federated_averaging", "gossip_learning", "gradient_tracking", "nids", "push_sum_dual_averaging"),
+    *("random_walk_sgd", "stochastic_gradient_push"),
+)
+
+
+@pytest.mark.parametrize("name", SHELF)
+def test_a_page_of_the_shelf_says_when_to_use_it_and_what_breaks_it(name, pages):
+    assert re.search(r"Use it .*What\s+breaks\s+it: ", pages[f"protocol-{name}"], re.DOTALL)
+    shown = "pictures/shelf-objective-vs-time.png" in pages[f"protocol-{name}"]
+    assert shown == (name in ("ad_psgd", "choco_sgd", "divshare", "dual_averaging", "extra", "nids"))
 
 
 def test_private_protocols_are_shown_with_the_noise_that_was_drawn(pages):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hushnet.agents.availability import OnOff, Trace
@@ -18,6 +20,9 @@ from hushnet.simulator.network.randomness import Draws
 from hushnet.simulator.network.setting import Stop
 from scipy import stats
 
+from ..campaigns.mixed_worlds import examine, mixed_setting
+from ..campaigns.world_cases import Case
+from ..campaigns.worlds import EVERY
 from .driving import drive
 from .exchange import Gossip, exchange_world
 from .helpers import Collect, Echo, EventLog, Stamp, world_of
@@ -205,7 +210,7 @@ def test_times_of_steps_follow_rows_width_and_speed(tmp_path):
 
 @pytest.mark.parametrize(
     ("fields", "says"),
-    [({"compute": compute(value=0.5)}, "steps take time"), ({"uplink": 9.0}, "transfers take turns")],
+    [({"compute": compute(value=0.5)}, "steps take time"), ({"downlink": 9.0}, "transfers take turns")],
 )
 def test_the_batched_engine_says_why_it_declines(fields, says):
     world = world_of(Stamp, **fields)
@@ -214,8 +219,27 @@ def test_the_batched_engine_says_why_it_declines(fields, says):
         BatchedEngine().prepare(world)
 
 
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("gossip_learning", {}),
+        ("decentralised_sgd", {}),
+        ("decentralised_sgd", {"schedule": {"kind": "rounds", "resend_after": 1.5}}),
+        ("edge_consensus_admm", {}),
+        ("ad_psgd", {}),
+    ],
+)
+def test_copies_take_turns_on_an_uplink_alike_on_both_engines(kind, fields, tmp_path):
+    """Event by event, in broadcasts, rounds that wait or repeat, and pairs; counted anew from the history."""
+    case = Case(kind, fields)
+    setting = mixed_setting(case, np.random.default_rng(5), tmp_path)
+    network = {"uplink": 90.0, **LATE, "loss": 0.2 if fields else 0.0}
+    plain = {"compute": None, "changes": None, "adversaries": None, "stop": Stop(time=15.0)}
+    setting = replace(setting, **plain, network=NetworkParameters.model_validate(network))
+    assert examine(case, setting, EVERY[0]) == ("batched (steps in batches)", [])
+
+
 def test_a_copy_needs_latency_and_its_bytes_over_both_links_if_nothing_else_is_there():
     parameters = NetworkParameters.model_validate({"uplink": 16.0, "downlink": 8.0, "bandwidth": 4.0})
-    assert parameters.shared
     _, log = run(Stamp, agents=2, graph=PAIR, stop=Stop(activations=1), **parameters.model_dump())
     assert [event[3] for event in log.of("sent")] == [16 / 16 + 16 / 4]

@@ -93,6 +93,7 @@ CASES = [
     Case("random_walk_sgd", {}),
     Case("epidemic_learning", {}),
     Case("divshare", {}),
+    Case("dada", {}),
     Case("epidemic_learning", {"schedule": "rounds"}),
     Case("decentralised_sgd", {"aggregation": "geometric_median"}),
     Case("feature_sharing", {}, split=True),

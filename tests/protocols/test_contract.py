@@ -142,6 +142,7 @@ SHIPPED = [
     ("federated_averaging", {"batch": 2, "local_steps": 2}),
     ("gossip_learning", {}),
     ("gossip_learning", {"batch": 2, "schedule": "rounds"}),
+    ("dada", {"graph_every": 2, "peers": 2}),
     ("gradient_tracking", {"batch": 2}),
     ("local", {}),
     ("local_dp", {"privacy": ONCE}),

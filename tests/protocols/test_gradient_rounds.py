@@ -162,6 +162,15 @@ def test_exact_methods_end_in_the_minimum_at_a_linear_rate(name):
     assert distances[1] < 0.3 * distances[0]
 
 
+@pytest.mark.parametrize("name", ["combine_then_adapt", "adapt_then_combine", "lazy"])
+def test_decentralised_sgd_ends_at_a_distance_in_proportion_to_its_step_size(name):
+    """Yuan, Ling, Yin 2016: the floor is O(alpha), and more rounds do not lower it."""
+    floor, later, smaller = (distance(name, rounds, alpha) for rounds, alpha in ((900, 0.5), (1800, 0.5), (1800, 0.25)))
+    assert later == pytest.approx(floor, rel=1e-2)
+    assert 1e-3 < smaller < 0.7 * floor
+    assert smaller > 0.3 * floor
+
+
 @pytest.mark.parametrize("engine", [EventEngine, BatchedEngine])
 @pytest.mark.parametrize(
     ("fields", "bits"),

@@ -14,6 +14,7 @@ from hushnet.protocols.algorithms.choco_sgd import ChocoSGD
 from hushnet.protocols.algorithms.collaborative_admm import CollaborativeAdmm
 from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm, curvature_of, linear_of, penalty_of
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
+from hushnet.protocols.algorithms.dada import Dada
 from hushnet.protocols.algorithms.decentralised_sgd import DecentralisedSGD
 from hushnet.protocols.algorithms.dual_averaging import DualAveraging
 from hushnet.protocols.algorithms.edge_consensus_admm import EdgeConsensusAdmm
@@ -221,6 +222,15 @@ class MixesByItsOwnDegree(DualAveraging):
         return replace(super().constants(), edge={"mixing": 1 / (1.0 + graph.degrees[graph.tails])})
 
 
+class LeavesTheBall(Dada):
+    """Goes on in the direction of its step, and subtracts from weights that are none."""
+
+    def step(self, me):
+        super().step(me)
+        me.model *= 50.0
+        me.weight[:1] -= 0.5
+
+
 class GivesForNothing(PushSumDualAveraging):
     """Gives shares of w that it keeps."""
 
@@ -325,6 +335,7 @@ MUTANTS = [
     ),
     (mistaken(GossipLearning, "step", after=longer("aged", 1.01)), Case("gossip_learning"), {"aged told"}),
     (KeepsTheToken, Case("random_walk_sgd"), {"one token"}),
+    (LeavesTheBall, Case("dada"), {"l1 ball", "weights"}),
     (mistaken(EpidemicLearning, "step", after=longer("half", 1.01)), Case("epidemic_learning"), {"half told"}),
     (mistaken(GradientTracking, "step", before=forget), Case("gradient_tracking"), {"sum of trackers"}),
     (mistaken(AdPsgd, "complete", after=gain_too_much), Case("ad_psgd"), {"gained over an edge"}),

@@ -30,7 +30,7 @@ ANY = (
     "stochastic_gradient_push",
 )
 IN_A_STAR = ("federated_averaging",)
-CONVEX = ("consensus", "dual_averaging", "push_sum_dual_averaging")
+CONVEX = ("consensus", "dada", "dual_averaging", "push_sum_dual_averaging")
 FIELDS = {
     "dual_averaging": {"sampling": "full", "mu": 0.1},
     "push_sum_dual_averaging": {"batch": 3, "mu": 0.1},

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hushnet.agents.availability import OnOff
 from hushnet.agents.graph import Graph
+from hushnet.protocols.algorithms.dada import Dada
 from hushnet.protocols.algorithms.divshare import DivShare
 from hushnet.protocols.algorithms.federated_averaging import FederatedAveraging
 from hushnet.protocols.algorithms.gossip_learning import GossipLearning
@@ -19,6 +20,7 @@ from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.network.topology import TOPOLOGIES
 from hushnet.simulator.world.world import World
+from scipy.optimize import minimize
 
 from ..engine.driving import drive, prepared
 from ..engine.helpers import EventLog
@@ -133,6 +135,95 @@ def test_divshare_averages_coordinates_over_the_fragments_that_have_come():
     np.testing.assert_allclose(world.state.agent["model"].rows, models, rtol=1e-12, atol=1e-14)
     assert world.traffic.links.sent == sum(world.updates * count * np.minimum(peers, small_graph(AGENTS).degrees))
     assert world.traffic.vectors * count == world.traffic.links.sent
+
+
+@pytest.mark.parametrize("every", [None, 1, 3])
+def test_dada_moves_models_and_weights_as_a_loop_over_what_has_come(every):
+    """Zantedeschi et al. 2020, (4) and algorithms 1 and 2, by matrices of all agents' own weights."""
+    log, task, graph = EventLog(), small_task(agents=AGENTS, empty=False), small_graph(AGENTS)
+    log.woke = lambda world, agent: log.events.append(("woke", agent.index))
+    log.arrived = lambda world, message, up, newest: (
+        vars(log).update(landed=log.landed + 1),
+        log.events.append(("arrived", message.receiver, message.sender, message.vector.copy(), newest)),
+    )
+    beta, mu, mu_graph, penalty, delta = 3.0, 0.8, 0.7, 0.1, 0.5
+    given = {"l1_radius": beta, "mu": mu, "mu_graph": mu_graph, "lambda_graph": penalty, "delta": delta}
+    world = drive_dada(graph_every=every, network={**LATE, "loss": 0.2}, stop=Stop(time=30.0), log=log, **given)
+    trust = task.train.counts / task.train.counts.max()
+    near = np.zeros((AGENTS, AGENTS))
+    near[graph.tails, graph.heads] = graph.weights
+    weights, models, steps = near / near.sum(axis=1).max(), np.zeros((AGENTS, task.dimension)), np.zeros(AGENTS, int)
+    told = [[(np.zeros(task.dimension), 0.0, 0.0) for _ in range(AGENTS)] for _ in range(AGENTS)]
+    new = [set() for _ in range(AGENTS)]
+
+    def loss(agent):
+        shard = task.train.shard(agent)
+        return trust[agent] * np.mean(task.loss.value(shard.features @ models[agent], shard.labels))
+
+    for what, i, *event in log.of("woke", "arrived"):
+        if what == "arrived":
+            if event[-1]:
+                told[i][event[0]] = (event[1][:-2], *event[1][-2:])
+                new[i].add(event[0])
+            continue
+        if every is not None and (steps[i] + 1) % every == 0:
+            slopes = {}
+            for j in new[i]:
+                theta, value, degree = told[i][j]
+                slopes[j] = loss(i) + value + mu / 2 * np.sum((models[i] - theta) ** 2)
+                slopes[j] += mu_graph * 2 * penalty * weights[i, j]
+                slopes[j] -= mu_graph * (1 / (weights[i].sum() + delta) + 1 / (degree + delta))
+            lipschitz = mu_graph * ((len(slopes) + 1) / delta**2 + 2 * penalty)
+            for j, slope in slopes.items():
+                weights[i, j] = max(weights[i, j] - slope / lipschitz, 0.0)
+        new[i], degree = set(), weights[i].sum()
+        pulled = degree * models[i] - sum(weights[i, j] * told[i][j][0] for j in range(AGENTS))
+        g = (degree or 1) * trust[i] * (gradient(task, i, models[i]) - MU * models[i]) + mu * pulled
+        if np.abs(g).max() > 0:
+            vertex = np.zeros(task.dimension)
+            vertex[np.argmax(np.abs(g))] = -beta * np.sign(g[np.argmax(np.abs(g))])
+            gamma = 2 * AGENTS / (steps[i] * AGENTS + 2 * AGENTS)
+            models[i] = (1 - gamma) * models[i] + gamma * vertex
+        steps[i] += 1
+    np.testing.assert_allclose(world.state.agent["model"].rows, models, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(world.state.edge["weight"].rows[:, 0], weights[graph.tails, graph.heads], atol=1e-12)
+    everyone = sum(world.updates * graph.degrees)
+    assert world.traffic.links.sent == everyone if every is None else 0 < world.traffic.links.sent < everyone
+
+
+def drive_dada(*, network=None, stop, log=None, **fields):
+    """A run in the small setting, all of whose agents have rows."""
+    setting = dataclasses.replace(
+        small_setting(agents=AGENTS, network=NetworkParameters.model_validate(network or LATE)),
+        task=small_task(agents=AGENTS, empty=False),
+        graph=small_graph(AGENTS),
+        stop=stop,
+    )
+    world = World(setting, Dada, protocol_parameters(Dada, fields), observer=log)
+    if log is not None:
+        log.watch(world)
+    return drive(prepared(world, EventEngine()))
+
+
+def test_the_learned_weights_are_those_that_a_solver_finds_for_the_models_of_the_end():
+    """h(w) minimised by scipy over one weight for both ends; models stand still with mu = 0 and steps that fade."""
+    task, graph = small_task(agents=AGENTS, empty=False), small_graph(AGENTS)
+    world = drive_dada(stop=Stop(time=1000.0), mu=0.0, mu_graph=0.3, lambda_graph=0.2, delta=0.5, peers=9)
+    trust = task.train.counts / task.train.counts.max()
+    models, value = world.state.agent["model"].rows, np.zeros(AGENTS)
+    for i in range(AGENTS):
+        shard = task.train.shard(i)
+        value[i] = trust[i] * np.mean(task.loss.value(shard.features @ models[i], shard.labels))
+    one = np.flatnonzero(graph.tails < graph.heads)
+    ends = np.stack((graph.tails[one], graph.heads[one]))
+
+    def h(w):
+        degrees = sum(np.bincount(end, w, AGENTS) for end in ends)
+        return value @ degrees + 0.3 * (0.2 * w @ w - np.log(degrees + 0.5).sum())
+
+    best = minimize(h, np.full(len(one), 0.1), bounds=[(0, None)] * len(one), options={"ftol": 1e-15, "gtol": 1e-9}).x
+    np.testing.assert_allclose(world.state.edge["weight"].rows[one, 0], best, atol=2e-3)
+    assert best.min() < 1e-6 < best.max()
 
 
 def test_the_server_draws_its_clients_anew_for_each_iteration():

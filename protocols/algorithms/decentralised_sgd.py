@@ -32,7 +32,7 @@ from ..base import Problem, Traits
 from ..context import Context, check_slope
 from ..invariants import Declared, told_is_kept
 from ..noise import GradientNoise, active, check_all_rows
-from ..privacy.budget import Privacy
+from ..privacy.budget import GradientPrivacy
 from ..steps import (
     aggregated,
     batched,
@@ -65,7 +65,7 @@ class DecentralisedSGDParameters(MixingParameters):
     krum 2f + 2."""
     clip: Positive = 1.0
     """Radius tau of clipped_gossip."""
-    privacy: Privacy | None = None
+    privacy: GradientPrivacy | None = None
     """Noise on every gradient, of all rows of a linear model; after ``updates`` an agent falls silent."""
 
     @model_validator(mode="after")

@@ -107,6 +107,11 @@ class StepNoise(ABC):
         return None
 
     @property
+    def clip_mean(self) -> tuple[Norm, float] | None:
+        """The norm and the bound to which the mean gradient of an agent's examples is clipped; None if it is not."""
+        return None
+
+    @property
     def releases_rows_plainly(self) -> bool:
         """True if no noise is drawn, and a release is plain for agents that have samples and public for others."""
         return False

@@ -30,6 +30,7 @@ SHIPPED = {
         {},
         {"order": "adapt_then_combine", "local_steps": 3, "batch": 2},
         {"order": "adapt_then_combine", "privacy": GIVEN},
+        {"privacy": {**GIVEN, "unit": "agent"}},
     ],
     "dual_averaging": [
         {"privacy": GIVEN, "sampling": "full", "gamma": 1.0},

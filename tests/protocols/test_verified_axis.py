@@ -30,6 +30,7 @@ PRIVATE = {
     "local_dp": (ROWS, {"privacy": ONCE}, "privacy"),
     "local_dp_descent": (ROWS, {"privacy": ONCE}, "privacy"),
     "decentralised_sgd": (ROWS, {"privacy": GRADIENTS}, "privacy"),
+    "decentralised_sgd, all of an agent": (ROWS, {"privacy": {**GRADIENTS, "unit": "agent"}}, "privacy"),
     "dual_averaging": (ROWS, {"privacy": GRADIENTS, "sampling": "full"}, "privacy"),
     "dual_averaging, sampled": (ROWS, {"privacy": GRADIENTS, "batch": 5}, "privacy"),
     "push_sum_dual_averaging": (ROWS, {"privacy": GRADIENTS, "sampling": "full"}, "privacy"),

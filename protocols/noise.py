@@ -24,7 +24,7 @@ from .context import check_slope
 from .privacy.budget import GradientPrivacy, Privacy
 from .privacy.mechanisms import Norm, Release
 from .privacy.plans import Plan, plan
-from .steps.declarations import NO_DATA, NO_NOISE, StepNoise
+from .steps.declarations import NO_DATA, NO_NOISE, POST_PROCESSING, StepNoise
 
 UNBOUNDED = "nothing bounds how far one example moves a gradient"
 """Why nothing is verified about noise for a claimed sensitivity on such a task."""
@@ -43,6 +43,8 @@ class GradientNoise(StepNoise):
         How the budget is split over an agent's updates, summing to 1 per agent.
     radius : float, optional
         Public bound on the l2 norm of every row, enforced by clipping rows.
+    every : int
+        Steps from one release to the next, >= 1.
 
     Raises
     ------
@@ -57,8 +59,9 @@ class GradientNoise(StepNoise):
         *,
         weights: NDArray[np.float64] | None = None,
         radius: float | None = None,
+        every: int = 1,
     ) -> None:
-        self.privacy = privacy if active(privacy) else None
+        self.privacy, self._every = privacy if active(privacy) else None, every
         self.task = task
         self.bounds = row_bounds(task, radius)
         self.plans: list[Plan] = []
@@ -77,6 +80,11 @@ class GradientNoise(StepNoise):
     @override
     def dimension(self) -> int:
         return self.task.dimension
+
+    @property
+    @override
+    def every(self) -> int:
+        return self._every
 
     @property
     @override
@@ -112,7 +120,7 @@ class GradientNoise(StepNoise):
         counts = np.maximum(self.task.train.counts, 1)
         sensitivities = np.array([self.sensitivities(int(count))[0] for count in counts])
         rows = np.array([own.multipliers if _varies(own) else own.multipliers[:1] for own in self.plans])
-        return sensitivities[:, None] * np.broadcast_to(rows, (len(counts), rows.shape[1]))
+        return np.repeat(sensitivities[:, None] * rows, self._every if rows.shape[1] > 1 else 1, axis=1)
 
     def sensitivities(self, count: int) -> tuple[float, float]:
         """Return the sensitivity that noise is scaled for and the proved one, for an agent with `count` examples."""
@@ -134,11 +142,13 @@ class GradientNoise(StepNoise):
         """The release of an agent's next update."""
         if len(me.data) == 0:
             return Release.public(me.agent, me.now, NO_DATA, recipients=len(me.neighbours))
+        if me.updates % self._every:
+            return Release.public(me.agent, me.now, POST_PROCESSING, recipients=len(me.neighbours))
         if self.privacy is None:
             return Release.plain(me.agent, me.now, NO_NOISE, recipients=len(me.neighbours))
         sensitivity, proved = self.sensitivities(len(me.data))
         own = self.plans[me.agent if len(self.plans) > 1 else 0]
-        update = min(me.updates, len(own.multipliers) - 1)
+        update = min(me.updates // self._every, len(own.multipliers) - 1)
         return Release(
             agent=me.agent,
             time=me.now,

@@ -96,12 +96,12 @@ def loss_gradient(me: Record, model: Array, rows: Any = None) -> Array:
 
 def _gradient(me: Record, model: Array, decays: Array, rows: Any) -> Array:
     """Gradients of mean losses over some rows or all, in which case ``decays`` times the models are added."""
-    tables, noise = me.tables_, me.tables_.protocol.step_noise
-    if noise is None or noise.clip_mean is None:
+    tables = me.tables_
+    if tables.clip_mean is None:
         return _mean_gradient(me, model, decays, rows)
-    (norm, bound), models = noise.clip_mean, me.matrix_(model)
+    (norm, bound), models = tables.clip_mean, me.matrix_(model)
     means = me.matrix_(_mean_gradient(me, model, np.zeros(len(decays)), rows))
-    decays = np.where(tables.task.train.counts[me.agents_] > 0, decays, 0.0)
+    decays = np.where(tables.counts[me.agents_] > 0, decays, 0.0)
     return me.given_(clip_rows(means, bound, norm) + decays[:, None] * models)
 
 

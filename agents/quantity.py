@@ -115,7 +115,11 @@ def unlike(metric: str, ours: tuple[str, Quantity | None], theirs: tuple[str, Qu
 
 def epsilon_quantity(which: str, delta: float, unit: str, adjacency: str, observer: str) -> Quantity:
     """Return the quantity of an epsilon: its delta, the unit that it protects, its adjacency and its observer."""
-    words = [f"{which} epsilon at delta {delta:.6g}", unit and f"of a {unit}", adjacency]
+    words = [
+        f"{which} epsilon at delta {delta:.6g}",
+        unit and f"of {'an' if unit[0] in 'aeiou' else 'a'} {unit}",
+        adjacency,
+    ]
     words.append(observer and f"against {observer}")
     identity = identified(delta, unit, adjacency, observer)
     return Quantity(", ".join(filter(None, words)), "worst agent", identity=identity)

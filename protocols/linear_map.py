@@ -45,8 +45,8 @@ class LinearStep:
 class SharedNoise:
     """Gaussian noise that two neighbours draw from a seed of theirs: one adds it to its value, the other subtracts it.
 
-    Its sum over all agents is zero. Who knows neither seed nor draws cannot tell it from other noise; both ends know it
-    (DECOR, Allouah et al. 2024, arXiv 2405.01031, section 3).
+    Its sum over all agents is zero, at starts (`added`) and at each of their steps (`at`). Who knows neither seed nor
+    draws cannot tell it from other noise; both ends know it (DECOR, Allouah et al. 2024, arXiv 2405.01031, section 3).
 
     Parameters
     ----------
@@ -79,22 +79,65 @@ class SharedNoise:
         stream: Callable[[str, int], np.random.Generator],
     ) -> None:
         found: list[tuple[int, int]] = []
+        self._width, self._keys = width, list[int]()
         self._sums = np.zeros((graph.agents, width))
         for one in range(graph.agents):
-            rng = stream("shared noise", one)
+            rng, keys = stream("shared noise", one), stream("shared noise of steps", one)
             for other in graph.neighbours(one)[graph.neighbours(one) > one].tolist():
+                key = int(keys.integers(2**63))
                 known, drawn = rng.random() >= lost, rng.standard_normal(width)
                 if known:
                     found.append((one, other))
+                    self._keys.append(key)
                     self._sums[[one, other]] += np.outer([1.0, -1.0], max(scales[one], scales[other]) * drawn)
         self.pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
         self.scales = scales[self.pairs].max(axis=1, initial=0.0)
         self.given: dict[int, NDArray[np.float64]] = {}
+        self._of: list[list[tuple[int, float]]] = [[] for _ in range(graph.agents)]
+        for pair, (adds, subtracts) in enumerate(self.pairs.tolist()):
+            self._of[adds].append((pair, 1.0))
+            self._of[subtracts].append((pair, -1.0))
 
     def added(self, agent: int, value: NDArray[np.float64]) -> NDArray[np.float64]:
         """Add the noise of all of an agent's pairs to its value, which is then released with noise of its own."""
         self.given[agent] = value + self._sums[agent]
         return self.given[agent]
+
+    def at(self, agents: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(B, width) sums of the noise of all pairs of some agents at their steps of these (B,) numbers, from 0."""
+        found = np.zeros((len(agents), self._width))
+        for row, agent, number in zip(found, agents.tolist(), numbers.tolist(), strict=True):
+            for pair, sign in self._of[agent]:
+                draws = np.random.Philox(key=self._keys[pair], counter=[0, 0, 0, number])
+                row += sign * self.scales[pair] * np.random.Generator(draws).standard_normal(self._width)
+        return found
+
+    def remaining(self, own: NDArray[np.float64], known: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return the part of mu^2 that is left of each agent's value, against whoever hears all values at once.
+
+        Values of all agents have noise of covariance Sigma = diag(sigma^2) + sum over pairs of scale^2 (e_i - e_j)
+        (e_i - e_j)^T, pairs with a known end left out; one value moves by Delta alone, so that its mu^2 is Delta^2
+        (Sigma^-1)_uu, which is this part of Delta^2 / sigma_u^2. Values that are not heard only lower it.
+
+        Parameters
+        ----------
+        own : (n,) float64
+            Deviation sigma of each agent's own noise, >= 0.
+        known : (n,) bool
+            Agents whose seeds are known.
+
+        Returns
+        -------
+        (n,) float64
+            In (0, 1]; 1 where there is no own noise.
+        """
+        covariance = np.diag(own**2)
+        hidden = ~known[self.pairs].any(axis=1)
+        for (one, other), scale in zip(self.pairs[hidden].tolist(), self.scales[hidden].tolist(), strict=True):
+            covariance[[one, other], [one, other]] += scale**2
+            covariance[[one, other], [other, one]] -= scale**2
+        inverse = np.diag(np.linalg.pinv(covariance, hermitian=True))
+        return np.where(own > 0, np.minimum(own**2 * inverse, 1.0), 1.0)
 
 
 @dataclass(frozen=True)

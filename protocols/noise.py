@@ -2,7 +2,8 @@
 
 Shared by all protocols that perturb the mean gradient of an agent's own examples. Replacing one of m examples moves
 that mean by at most 2 B / m, where B bounds the norm of one example's gradient (Bellet et al. 2018, lemma 1; the
-factor 1 / m belongs into remark 4, too).
+factor 1 / m belongs into remark 4, too). Replacing all of an agent's examples (``unit: agent``) moves the mean by at
+most 2 B, where B bounds its own norm (McMahan et al. 2018, arXiv 1710.06963, section 2, for the update of a user).
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from typing_extensions import override
 
 from ..agents.clipping import clip_rows, norms
 from ..agents.errors import InputError
+from ..agents.losses import clipped_gradient, local_gradient
 from ..agents.tables import Shard
 from ..agents.tasks.task import Task
 from .context import check_slope
-from .privacy.budget import Privacy
+from .privacy.budget import GradientPrivacy, Privacy
 from .privacy.mechanisms import Norm, Release
 from .privacy.plans import Plan, plan
-from .steps.declarations import NO_DATA, NO_NOISE, StepNoise
+from .steps.declarations import NO_DATA, NO_NOISE, POST_PROCESSING, StepNoise
 
 UNBOUNDED = "nothing bounds how far one example moves a gradient"
 """Why nothing is verified about noise for a claimed sensitivity on such a task."""
@@ -41,6 +43,8 @@ class GradientNoise(StepNoise):
         How the budget is split over an agent's updates, summing to 1 per agent.
     radius : float, optional
         Public bound on the l2 norm of every row, enforced by clipping rows.
+    every : int
+        Steps from one release to the next, >= 1.
 
     Raises
     ------
@@ -55,8 +59,9 @@ class GradientNoise(StepNoise):
         *,
         weights: NDArray[np.float64] | None = None,
         radius: float | None = None,
+        every: int = 1,
     ) -> None:
-        self.privacy = privacy if active(privacy) else None
+        self.privacy, self._every = privacy if active(privacy) else None, every
         self.task = task
         self.bounds = row_bounds(task, radius)
         self.plans: list[Plan] = []
@@ -78,16 +83,36 @@ class GradientNoise(StepNoise):
 
     @property
     @override
+    def every(self) -> int:
+        return self._every
+
+    @property
+    @override
     def releases_rows_plainly(self) -> bool:
         return self.privacy is None and type(self).release is GradientNoise.release
 
     @property
     @override
     def clip(self) -> tuple[Norm, float] | None:
-        if self.privacy is None or self.privacy.sensitivity != "clip":
+        return self._clip_of("record")
+
+    @property
+    @override
+    def clip_mean(self) -> tuple[Norm, float] | None:
+        return self._clip_of("agent")
+
+    def _clip_of(self, unit: str) -> tuple[Norm, float] | None:
+        if self.privacy is None or self.privacy.clip is None or unit_of(self.privacy) != unit:
             return None
-        assert self.privacy.clip is not None
         return self.privacy.norm, self.privacy.clip
+
+    def mean_gradient(self, model: NDArray[np.float64], shard: Shard) -> NDArray[np.float64]:
+        """(p,) mean gradient of a shard's loss at a (p,) model, clipped as the noise relies on it."""
+        loss = self.task.loss
+        if self.clip is not None:
+            return clipped_gradient(model, shard, loss, 0.0, *self.clip)
+        found = local_gradient(model, shard, loss, 0.0)
+        return found if self.clip_mean is None else clip_rows(found[None], self.clip_mean[1], self.clip_mean[0])[0]
 
     @override
     def scales(self) -> NDArray[np.float64]:
@@ -95,12 +120,13 @@ class GradientNoise(StepNoise):
         counts = np.maximum(self.task.train.counts, 1)
         sensitivities = np.array([self.sensitivities(int(count))[0] for count in counts])
         rows = np.array([own.multipliers if _varies(own) else own.multipliers[:1] for own in self.plans])
-        return sensitivities[:, None] * np.broadcast_to(rows, (len(counts), rows.shape[1]))
+        return np.repeat(sensitivities[:, None] * rows, self._every if rows.shape[1] > 1 else 1, axis=1)
 
     def sensitivities(self, count: int) -> tuple[float, float]:
         """Return the sensitivity that noise is scaled for and the proved one, for an agent with `count` examples."""
         privacy, lipschitz = self.privacy, self.task.loss.lipschitz
         assert privacy is not None
+        count = 1 if unit_of(privacy) == "agent" else count  # whose mean is replaced as a whole
         if privacy.sensitivity == "clip":
             assert privacy.clip is not None
             return 2 * privacy.clip / count, 2 * privacy.clip / count
@@ -116,11 +142,13 @@ class GradientNoise(StepNoise):
         """The release of an agent's next update."""
         if len(me.data) == 0:
             return Release.public(me.agent, me.now, NO_DATA, recipients=len(me.neighbours))
+        if me.updates % self._every:
+            return Release.public(me.agent, me.now, POST_PROCESSING, recipients=len(me.neighbours))
         if self.privacy is None:
             return Release.plain(me.agent, me.now, NO_NOISE, recipients=len(me.neighbours))
         sensitivity, proved = self.sensitivities(len(me.data))
         own = self.plans[me.agent if len(self.plans) > 1 else 0]
-        update = min(me.updates, len(own.multipliers) - 1)
+        update = min(me.updates // self._every, len(own.multipliers) - 1)
         return Release(
             agent=me.agent,
             time=me.now,
@@ -135,12 +163,18 @@ class GradientNoise(StepNoise):
             recipients=len(me.neighbours),
             reason="" if math.isfinite(proved) else UNBOUNDED,
             dimension=self.task.dimension,
+            unit=unit_of(self.privacy),
         )
 
 
 def _varies(own: Plan) -> bool:
     """True if the releases in an agent's plan are not all alike."""
     return any(len(np.unique(each)) > 1 for each in (own.multipliers, own.epsilons, own.deltas))
+
+
+def unit_of(privacy: Privacy | None) -> str:
+    """What noise protects, ``record`` or ``agent``."""
+    return privacy.unit if isinstance(privacy, GradientPrivacy) else "record"
 
 
 def active(privacy: Privacy | None) -> bool:

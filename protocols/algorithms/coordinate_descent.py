@@ -43,8 +43,8 @@ from ...agents.tasks.task import Task
 from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, PublicStart, Traits
 from ..context import Context, check_length, check_slope
 from ..invariants import Declared, told_is_kept
-from ..noise import GradientNoise, active, check_all_rows, row_bounds
-from ..privacy.budget import Privacy
+from ..noise import GradientNoise, active, check_all_rows, row_bounds, unit_of
+from ..privacy.budget import GradientPrivacy, Privacy
 from ..privacy.plans import allocation_weights
 from ..steps import average, batched, local_gradient, perturbed
 from .warm_start import PrivatePropagation, WarmStart, check_bound, check_minimiser, check_start
@@ -76,7 +76,7 @@ class CoordinateDescentParameters(ProtocolParameters):
     """Every coordinate of a constant start."""
     updates: Size | None = None
     """An agent stops after so many updates of its own; in a private run this is ``privacy.updates``."""
-    privacy: Privacy | None = None
+    privacy: GradientPrivacy | None = None
     """Noise on every gradient, and what it may cost."""
 
     @model_validator(mode="after")
@@ -88,6 +88,8 @@ class CoordinateDescentParameters(ProtocolParameters):
                 "{kind: private_propagation}",
                 "start",
             )
+        if isinstance(self.start, PrivatePropagation) and unit_of(self.privacy) == "agent":
+            raise FieldError("protects records alone; with unit: agent start from zero or constant", "start")
         if self.privacy is not None and self.privacy.updates is not None and self.updates is not None:
             raise FieldError("give the number of updates once: as privacy.updates in a private run", "updates")
         if (self.start == "constant") != (self.start_value is not None):

@@ -5,8 +5,12 @@ equation                 here
 =======================  ==================================================================================
 combine then adapt       x_i(t+1) = sum_j w_ij x_j(t) - alpha grad f_i(x_i(t)); Lian et al. 2017, lines 4 to 6
 adapt then combine       x_i(t+1) = sum_j w_ij (x_j(t) - alpha grad f_j(x_j(t)))
-noise                    grad f_i + nu_i, with the gradient of every example clipped: adapt then combine is then the
-                         gradient form of Muffliato with one gossip step a gradient (Cyffers et al. 2022)
+noise                    grad f_i + nu_i, with the gradient of every example clipped
+gossip steps             K rounds between two gradients, adapt then combine, are Muffliato-SGD (Cyffers et al. 2022,
+                         arXiv 2206.05091, algorithm 2): x(t+1) = P_K(W) (x(t) - alpha (grad f + nu)); P_K is W^K, or
+                         algorithm 1's y(k) = gamma W y(k-1) + (1 - gamma) y(k-2) from y(-1) = y(0)
+shared noise             grad f_i + sum_j s_ij + nu_i, s_ij = -s_ji from a seed of the two ends, cancels in the mean:
+                         DECOR (Allouah et al. 2024, arXiv 2405.01031, algorithm 1)
 robust aggregation       in place of sum_j w_ij x_j, a rule of x_i and its neighbours' x_j that withstands byzantine
                          agents (`aggregation`; BRIDGE, Fang et al. 2022, has such rules combine then adapt)
 =======================  ==================================================================================
@@ -17,11 +21,15 @@ the f_i differ. Robust rules are not doubly stochastic and have a floor of their
 
 Use it first: it has the least to send and to tune. What breaks it: f_i that differ much at a constant step, where it
 ends off the minimum; directed and changing graphs are refused.
+
+The ledger has the own noise nu_i alone, which holds against whoever knows all seeds; ``observers`` have what their own
+seeds tell. Shared noise cancels among agents at the same step; halves that are mixed unequally stay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -30,13 +38,15 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from ...agents.errors import FieldError, InputError
-from ...agents.parameters import MOST, Positive, Size
-from ..base import Problem, Traits
+from ...agents.parameters import MOST, NotNegative, Positive, Size
+from ..base import Layout, Problem, Traits
 from ..context import Context, check_slope
 from ..invariants import Declared, told_is_kept
+from ..linear_map import SharedNoise
 from ..noise import GradientNoise, active, check_all_rows
-from ..privacy.budget import Privacy
+from ..privacy.budget import GradientPrivacy
 from ..steps import (
+    Constants,
     aggregated,
     batched,
     clipped_gossip,
@@ -48,8 +58,10 @@ from ..steps import (
     loss_gradient,
     mixed,
     perturbed,
+    post_processed,
 )
 from .gradient_rounds import Array, GradientRounds, MixingParameters
+from .muffliato import momentum
 
 
 class DecentralisedSGDParameters(MixingParameters):
@@ -68,13 +80,31 @@ class DecentralisedSGDParameters(MixingParameters):
     krum 2f + 2."""
     clip: Positive = 1.0
     """Radius tau of clipped_gossip."""
-    privacy: Privacy | None = None
+    gossip_steps: Size = 1
+    """Gossip rounds K between two gradients, with adapt_then_combine."""
+    gossip: Literal["simple", "chebyshev"] = "simple"
+    """Whether these rounds mix only (``simple``), or have the momentum of Muffliato's algorithm 1 (``chebyshev``)."""
+    shared_noise: NotNegative = 0.0
+    """Deviation of the noise that two neighbours share at every gradient, over that of their own noise."""
+    seeds_lost: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Probability with which two neighbours have failed to exchange their seed, and have no noise in common."""
+    privacy: GradientPrivacy | None = None
     """Noise on every gradient, of all rows of a linear model; after ``updates`` an agent falls silent."""
 
     @model_validator(mode="after")
     def _mixed_between(self) -> DecentralisedSGDParameters:
         if self.local_steps > 1 and self.order == "combine_then_adapt":
             raise FieldError("is for order: adapt_then_combine", "local_steps")
+        if self.order == "combine_then_adapt" and (self.gossip_steps > 1 or self.gossip != "simple"):
+            raise FieldError("is for order: adapt_then_combine", "gossip_steps" if self.gossip_steps > 1 else "gossip")
+        if self.gossip == "chebyshev" and (self.gossip_steps == 1 or self.aggregation != "mean"):
+            raise FieldError("is for gossip_steps above 1, with aggregation: mean", "gossip")
+        if self.shared_noise > 0 and not active(self.privacy):
+            raise FieldError("is a multiple of the own noise, so it needs privacy with noise", "shared_noise")
+        if self.seeds_lost > 0 and self.shared_noise == 0:
+            raise FieldError("is of seeds for shared_noise, which is 0", "seeds_lost")
+        if self.shared_noise > 0 and self.privacy is not None and self.privacy.mechanism != "gaussian":
+            raise FieldError("is Gaussian, and so must be the own noise", "privacy", "mechanism")
         if active(self.privacy) and self.local_steps > 1:
             raise FieldError("must be 1 with privacy: a step releases one gradient", "local_steps")
         if active(self.privacy) and self.batch is not None:
@@ -116,21 +146,43 @@ class DecentralisedSGD(GradientRounds):
     @override
     def prepare(self) -> None:
         super().prepare()
-        if self.parameters.privacy is not None:
-            updates = self.parameters.privacy.updates or 1
-            weights = np.full(updates, 1 / updates)
-            self.step_noise = GradientNoise(self.parameters.privacy, self.problem.task, weights=weights)
+        given = self.parameters
+        chebyshev = given.gossip == "chebyshev"
+        self.gamma = momentum(self.problem.graph, self.weights) if chebyshev else 1.0
+        if given.privacy is None:
+            return
+        updates = given.privacy.updates or 1
+        weights, task = np.full(updates, 1 / updates), self.problem.task
+        self.step_noise = noise = GradientNoise(given.privacy, task, weights=weights, every=given.gossip_steps)
+        if given.shared_noise > 0 and self.problem.stream is not None:
+            own = np.where(task.train.counts > 0, noise.scales()[:, 0], 0.0)
+            how: dict[str, Any] = {"lost": given.seeds_lost, "stream": self.problem.stream}
+            noise.shared = SharedNoise(self.problem.graph, given.shared_noise * own, task.dimension, **how)
+
+    @override
+    def layout(self) -> Layout:
+        """With several gossip steps, the message before the last, too."""
+        found, p = super().layout(), self.problem.task.dimension
+        return replace(found, agent={**found.agent, "before": p}) if self.parameters.gossip_steps > 1 else found
+
+    @override
+    def constants(self) -> Constants:
+        return replace(super().constants(), run={"gamma": self.gamma})
 
     @override
     def most_steps(self) -> float | None:
-        return None if self.parameters.privacy is None else self.parameters.privacy.updates
+        given = self.parameters
+        updates = None if given.privacy is None else given.privacy.updates
+        return None if updates is None else updates * given.gossip_steps
 
     @staticmethod
     @batched
     def step(me: Any) -> None:
         """Mix, then go along the gradient, at the model before or after the mixing."""
         combined = AGGREGATIONS[me.aggregation](me, me.sent)
-        if me.order == "combine_then_adapt":
+        if me.gossip_steps > 1:
+            gossip_then_adapt(me, me.gamma * combined + (1 - me.gamma) * me.before)
+        elif me.order == "combine_then_adapt":
             me.model = me.sent = combined - me.step_size * noisy_gradient(me, me.model)
         else:
             me.model = combined
@@ -142,6 +194,19 @@ class DecentralisedSGD(GradientRounds):
     def invariants(self) -> Declared:
         """Agents go on from what they have sent."""
         return (told_is_kept("sent", "sent", "Lian et al. 2017, algorithm 1: what is mixed is what was sent"),)
+
+
+def gossip_then_adapt(me: Any, combined: Array) -> None:
+    """Take what K gossip steps have made of the last gradient step for the model, and make the next one."""
+    me.before, me.sent = me.sent, combined
+    first = me.updates % me.gossip_steps == 0
+    at, others = me.where(first), me.where(~first)
+    at.model = at.sent
+    model = at.model
+    for _ in range(me.local_steps):
+        model = model - me.step_size * noisy_gradient(at, model)
+    at.sent = at.before = model
+    post_processed(others)
 
 
 def noisy_gradient(me: Any, model: Array) -> Array:

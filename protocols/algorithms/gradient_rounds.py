@@ -59,7 +59,7 @@ class GradientProtocol(Protocol):
         if first is None:
             return PublicStart()
         blocks = {}
-        for name in self.from_first:
+        for name in (one for one in self.from_first if one in layout.agent):
             blocks[name] = np.zeros((self.problem.task.agents, np.max(layout.agent[name])))
             blocks[name][:, : len(first)] = first
         return PublicStart(blocks, told={kind: kind for kind in layout.messages if kind in blocks})
@@ -84,7 +84,7 @@ class GradientRounds(GradientProtocol):
         Blocks of an agent beside ``model`` and ``sent``, as wide as a model.
     """
 
-    from_first: ClassVar[tuple[str, ...]] = ("model", "sent")
+    from_first: ClassVar[tuple[str, ...]] = ("model", "sent", "before")
 
     traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True)
     sent_vectors: ClassVar[int] = 1

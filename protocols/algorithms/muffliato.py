@@ -43,7 +43,6 @@ from typing_extensions import override
 from ...agents.blocks import State
 from ...agents.errors import FieldError
 from ...agents.graph import Graph
-from ...agents.losses import clipped_gradient, local_gradient
 from ...agents.objectives.average_objective import SquaredErrorOfAverage
 from ...agents.parameters import NotNegative, Positive, Size
 from ...agents.tables import Shard
@@ -52,7 +51,7 @@ from ..context import Context, check_slope
 from ..invariants import Declared, told_is_kept
 from ..linear_map import START, LinearMap, LinearStep, SharedNoise
 from ..noise import GradientNoise, active, check_all_rows
-from ..privacy.budget import Privacy
+from ..privacy.budget import GradientPrivacy
 from ..privacy.mechanisms import Release
 from ..schedule import AsyncSchedule
 from ..steps import Constants, batched, mixed, mixing_weights
@@ -76,7 +75,7 @@ class MuffliatoParameters(ProtocolParameters):
     """Deviation of the noise that two neighbours share, which cancels in the mean, over that of their own noise."""
     seeds_lost: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Probability with which two neighbours have failed to exchange their seed, and have no noise in common."""
-    privacy: Privacy | None = None
+    privacy: GradientPrivacy | None = None
     """Noise on the agents' values, for one release: ``updates`` is 1 or left out."""
 
     @model_validator(mode="after")
@@ -161,11 +160,8 @@ class Muffliato(Protocol):
         me.model = me.before = -self.parameters.step_size * noisy
 
     def _gradient(self, shard: Shard) -> Array:
-        """(p,) mean gradient of a shard at zero, of clipped examples where the noise relies on it."""
-        zero, loss, clip = np.zeros(self.problem.task.dimension), self.problem.task.loss, self.noise.clip
-        if clip is None:
-            return local_gradient(zero, shard, loss, 0.0)
-        return clipped_gradient(zero, shard, loss, 0.0, *clip)
+        """(p,) mean gradient of a shard at zero, clipped where the noise relies on it."""
+        return self.noise.mean_gradient(np.zeros(self.problem.task.dimension), shard)
 
     def constants(self) -> Constants:
         """Mixing weights of edges, and gamma."""

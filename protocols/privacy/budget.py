@@ -216,6 +216,14 @@ class Privacy(Terms, frozen=True):
         return "gaussian" if self.noise.gaussian else "advanced_composition"
 
 
+class GradientPrivacy(Privacy, frozen=True):
+    """Noise on mean gradients, which protects a record or all records of an agent."""
+
+    unit: Literal["record", "agent"] = "record"
+    """What is protected: one record, or all of an agent's records, whatever their number. For an agent, ``clip`` bounds
+    the norm of its mean gradient as a whole in place of each example's, and noise does not shrink with more records."""
+
+
 class PrintedNoise(Terms, ABC, frozen=True):
     """Noise whose amount and claim a paper states by a formula of its own; it tells the engine what `Privacy` tells."""
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ...agents.authors import place_of
 from ...agents.errors import InputError
 from ...agents.suggestions import suggestion
+from ..linear_map import SharedNoise
 from ..privacy.mechanisms import Norm, Release
 
 
@@ -94,7 +95,14 @@ class StepNoise(ABC):
     """The noise of one release per step, whose amount depends on the agent and on how many steps it has made.
 
     Steps that agree in both are at one *stage*: an agent's k-th step is at stage k, and all later ones at the last.
+
+    Attributes
+    ----------
+    shared : SharedNoise or None
+        Noise that neighbours share, which `hushnet.protocols.steps.perturbed` adds to a vector before its own noise.
     """
+
+    shared: SharedNoise | None = None
 
     @property
     @abstractmethod
@@ -107,6 +115,11 @@ class StepNoise(ABC):
         return None
 
     @property
+    def clip_mean(self) -> tuple[Norm, float] | None:
+        """The norm and the bound to which the mean gradient of an agent's examples is clipped; None if it is not."""
+        return None
+
+    @property
     def releases_rows_plainly(self) -> bool:
         """True if no noise is drawn, and a release is plain for agents that have samples and public for others."""
         return False
@@ -115,6 +128,11 @@ class StepNoise(ABC):
     def dimension(self) -> int:
         """Number of coordinates that its releases declare as their `Release.dimension`; 0 for none."""
         return 0
+
+    @property
+    def every(self) -> int:
+        """Steps of an agent from one release to the next, >= 1; it releases at its first, and others are public."""
+        return 1
 
     @property
     def growth(self) -> NDArray[np.float64] | None:

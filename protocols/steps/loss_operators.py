@@ -30,8 +30,8 @@ Ranks = NDArray[np.int64]
 def local_gradient(me: Record, model: Array) -> Array:
     """Gradient of the agent's local objective at a model: of its mean loss, and 2 lambda_i of the model.
 
-    Where the protocol's noise relies on clipping, every example's gradient is clipped as it asks
-    (`hushnet.protocols.steps.declarations.StepNoise.clip`).
+    Where the protocol's noise relies on clipping, every example's gradient is clipped as it asks, or their mean
+    (`hushnet.protocols.steps.declarations.StepNoise.clip` and ``clip_mean``).
 
     Parameters
     ----------
@@ -96,6 +96,17 @@ def loss_gradient(me: Record, model: Array, rows: Any = None) -> Array:
 
 def _gradient(me: Record, model: Array, decays: Array, rows: Any) -> Array:
     """Gradients of mean losses over some rows or all, in which case ``decays`` times the models are added."""
+    tables = me.tables_
+    if tables.clip_mean is None:
+        return _mean_gradient(me, model, decays, rows)
+    (norm, bound), models = tables.clip_mean, me.matrix_(model)
+    means = me.matrix_(_mean_gradient(me, model, np.zeros(len(decays)), rows))
+    decays = np.where(tables.counts[me.agents_] > 0, decays, 0.0)
+    return me.given_(clip_rows(means, bound, norm) + decays[:, None] * models)
+
+
+def _mean_gradient(me: Record, model: Array, decays: Array, rows: Any) -> Array:
+    """Gradients of `_gradient` without clipping of an agent's mean."""
     tables = me.tables_
     if tables.task.model is not None:
         return _gradient_of_model(me, model, decays, rows)

@@ -7,7 +7,7 @@ edges of the batch's agents in order. An agent's row has the same bits alone and
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -232,7 +232,10 @@ def perturbed(me: Record, vector: Array) -> Array:
     (p,) float64
         The vector itself without privacy, or for an agent without rows.
     """
-    return me.given_(me.source_.perturb(me.matrix_(vector)))
+    values, shared = me.matrix_(vector), me.tables_.shared_noise
+    if shared is not None:
+        values = values + shared.at(me.agents_, np.reshape(cast(Any, me).updates, -1))
+    return me.given_(me.source_.perturb(values))
 
 
 def perturbed_minimiser(

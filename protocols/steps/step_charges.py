@@ -236,7 +236,8 @@ class StepCharges(NoiseColumns):
             return
         stages = range(self.scales.shape[1]) if drawing else ()
         charges = [charge_of(self._at(agent, stage, me.now)) for stage in stages] or [charge_of(release)]
-        self.affordable[agent] = ledger.affordable(agent, charges, self._afforded)
+        every = 1 if self.protocol.step_noise is None else self.protocol.step_noise.every
+        self.affordable[agent] = min(ledger.affordable(agent, charges, self._afforded) * every, UNLIMITED)
 
     def all_started(self, agents: NDArray[np.int64]) -> None:
         """`started` of several agents."""

@@ -15,6 +15,8 @@ from ...agents.graph import Graph
 from ...agents.loss_codes import UNKNOWN, code_of
 from ...agents.optimisation.compiled_sums import read_only
 from ...agents.tables import Shard
+from ..linear_map import SharedNoise
+from ..privacy.mechanisms import Norm
 from .attackers import Attackers
 from .kernels import NORMS
 from .step_names import Names
@@ -122,6 +124,18 @@ class StepTables:
         noise = self.protocol.step_noise
         clip = noise.clip if noise is not None else None
         return (0, 0.0) if clip is None else (NORMS[clip[0]], float(clip[1]))
+
+    @cached_property
+    def clip_mean(self) -> tuple[Norm, float] | None:
+        """The norm and the bound to which an agent's mean gradient is clipped; None if it is not."""
+        noise = self.protocol.step_noise
+        return None if noise is None else noise.clip_mean
+
+    @cached_property
+    def shared_noise(self) -> SharedNoise | None:
+        """Noise that neighbours add to what they perturb, and that cancels over each edge."""
+        noise = self.protocol.step_noise
+        return None if noise is None else noise.shared
 
     @cached_property
     def ranks(self) -> NDArray[np.int64]:

@@ -181,7 +181,7 @@ def _audited(subject: Subject, options: Options, play: Play, say: Say) -> tuple[
     replays: list[ReplayedPair] = []
     if {"B", "C"} & set(options.tiers):
         say(f"{subject.label}: tier B, {options.pairs} pairs")
-        replays = replay_pairs(subject, order, options.pairs, domain)
+        replays = replay_pairs(subject, order, options.pairs, domain, whole=world.ledger.units(order) != ("record",))
     if "B" in options.tiers:
         outcome.replays = replays
         outcome.failures += [

@@ -68,7 +68,7 @@ def attacked_domain(world: World, recording: Recording) -> Domain:
     return replace(domain, bounds=bounds, sizes=(size,))
 
 
-def pairs(task: Task, agent: int, domain: Domain) -> Iterator[Pair]:
+def pairs(task: Task, agent: int, domain: Domain, *, whole: bool = False) -> Iterator[Pair]:
     """Candidates for the worst pair about an agent, those that usually are it first.
 
     Parameters
@@ -77,6 +77,8 @@ def pairs(task: Task, agent: int, domain: Domain) -> Iterator[Pair]:
     agent : int
     domain : Domain
         As of `attacked_domain`.
+    whole : bool
+        Whether all of the agent's rows change, to the same one.
     """
     if task.columns is not None:
         for number in BLOCKS if agent != CENTRE else ():
@@ -88,8 +90,15 @@ def pairs(task: Task, agent: int, domain: Domain) -> Iterator[Pair]:
     for one, other in sorted(worst, key=lambda pair: -np.count_nonzero(pair[0][0])):
         if other[0].any():
             what = "label turned" if np.array_equal(one[0], other[0]) else "row turned"
-            data, neighbour = (with_records(task, {agent: 0}, {agent: record}, domain) for record in (one, other))
-            yield Pair(agent, f"a row along {np.count_nonzero(one[0])} coordinates, {what}", data, neighbour)
+            data, neighbour = (
+                with_records(task, {agent: 0}, {agent: record}, domain, whole=whole) for record in (one, other)
+            )
+            yield Pair(
+                agent,
+                f"{'all rows' if whole else 'a row'} along {np.count_nonzero(one[0])} coordinates, {what}",
+                data,
+                neighbour,
+            )
 
 
 def alone(pair: Pair) -> tuple[Task, Task, Task]:

@@ -58,7 +58,9 @@ class ReplayedPair:
     failure: str = ""
 
 
-def replay_pairs(subject: Subject, order: list[int], count: int, domain: Domain) -> list[ReplayedPair]:
+def replay_pairs(
+    subject: Subject, order: list[int], count: int, domain: Domain, *, whole: bool = False
+) -> list[ReplayedPair]:
     """Replay candidates for the worst pair; those that the protocol refuses are left out.
 
     Parameters
@@ -70,9 +72,11 @@ def replay_pairs(subject: Subject, order: list[int], count: int, domain: Domain)
         How many pairs at most.
     domain : Domain
         Which records are put into the data.
+    whole : bool
+        As of `pairs`.
     """
-    first = pairs(subject.task, order[0], domain)
-    others = (pair for agent in order[1:] for pair in islice(pairs(subject.task, agent, domain), 1))
+    first = pairs(subject.task, order[0], domain, whole=whole)
+    others = (pair for agent in order[1:] for pair in islice(pairs(subject.task, agent, domain, whole=whole), 1))
     mixed = filter(None, chain.from_iterable(zip_longest(first, first, others)))
     admissible = filter(None, (replayed(subject, pair) for pair in mixed))
     return list(islice(admissible, count))

@@ -18,7 +18,7 @@ from ..experiment import Experiment, Run, RunOutcome, Workers, perform
 from ..experiment.time_left import TimeLeft, in_words, key_of, time_left
 from ..experiment.tuning import trial_experiment
 from ..world.world import World
-from .log import run_ended
+from .log import LOGGER, run_ended
 
 COMPILING = "compiling (once, about half a minute)"
 
@@ -36,8 +36,15 @@ def perform_visibly(
     bar, verbose : bool
         Whether there is a bar; whether the log shows what fails already.
     """
+
+    def advise(sentence: str) -> None:
+        LOGGER.warning("%s", sentence)
+        if not verbose:
+            console.print(f"warning: {sentence}", style="yellow", highlight=False, markup=False, soft_wrap=True)
+
     if not bar:
-        return perform(experiment, workers=workers, on_run=lambda run, outcome: run_ended(run.words, outcome))
+        told = {"on_run": lambda run, outcome: run_ended(run.words, outcome), "on_advice": advise}
+        return perform(experiment, workers=workers, **told)
     shown = _Shown(experiment, workers)
     columns = (
         BarColumn(12),
@@ -61,6 +68,7 @@ def perform_visibly(
             "on_start": shown.started,
             "on_sample": shown.sampled,
             "on_check": shown.checked,
+            "on_advice": advise,
         }
         return perform(experiment, workers=workers, on_run=on_run, **on)
 

@@ -14,6 +14,7 @@ from ..storage.store import Store
 from ..world.watchdog import size as in_bytes
 from ..world.watchdog import used_memory
 from .plan import Experiment, Run, naming_fields, plan, wake_ups
+from .preflight import preflight
 from .run_once import is_there
 from .time_left import processes_of
 from .tuning import settled, trial_experiment
@@ -76,6 +77,7 @@ def print_estimate(experiment: Experiment, console: Console, jobs: Jobs = 1) -> 
         f"task: {task.name}, {task.agents} agents, dimension {task.dimension}, {len(task.train.labels)} training rows",
         graph_line(describe(graph)),
         *forms(experiment),
+        *(f"warning: {sentence}" for sentence in preflight(experiment, plan(experiment, experiment.runs()))),
         _needs([stage for _, stage in stages], held, processes_of(jobs)),
     ]
     for line in lines:

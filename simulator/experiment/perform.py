@@ -64,6 +64,7 @@ def perform(
     on_run: Callable[[Run, RunOutcome], None] | None = None,
     on_sample: Callable[[World], None] | None = None,
     on_check: Callable[[Run], None] | None = None,
+    on_advice: Callable[[str], None] | None = None,
 ) -> list[HushnetError]:
     """Run everything that is not there yet, save each run when it ends, and index what belongs to the experiment.
 
@@ -82,6 +83,8 @@ def perform(
         Called with the world at every record instant; only where this process executes the runs.
     on_check : callable, optional
         Told of a run when the privacy contract of its protocol is about to be checked in its world.
+    on_advice : callable, optional
+        Given each sentence of `preflight` about what nothing forbids.
 
     Returns
     -------
@@ -115,7 +118,9 @@ def perform(
     with store.locked(), ExitStack() as closing_at_end:
         store.sweep()
         store.forget_failures()
-        preflight(experiment, queue)
+        for sentence in preflight(experiment, queue):
+            if on_advice:
+                on_advice(sentence)
         keep_sources(experiment)
         hired = workers or closing_at_end.enter_context(InProcess())
         try:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ...agents.errors import InputError
 from ...agents.quantity import Quantity
 from ...protocols.base import Problem
+from ...protocols.noise import unit_of
 from ...protocols.schedule_selection import rounds_of
 from ..language.fitting import check_protocol
 from ..language.loading import GridPoint, locate, locate_at
@@ -23,6 +24,7 @@ from ..network.churn import churn
 from ..network.network import Network
 from ..network.randomness import stable_ids
 from ..observers import parties_of
+from ..recording.privacy_statement import delta_warnings
 from ..world.directed import check_directed
 from .execute import message_log
 from .plan import Run, naming_fields
@@ -35,7 +37,7 @@ Look = tuple[tuple[Any, ...], Callable[[], object]]
 """What a look depends on beside the data, and the look, which raises an `InputError`."""
 
 
-def preflight(experiment: Experiment, queue: Sequence[PlannedRun], *, but: frozenset[str] = frozenset()) -> None:
+def preflight(experiment: Experiment, queue: Sequence[PlannedRun], *, but: frozenset[str] = frozenset()) -> list[str]:
     """Look at everything that runs are made of.
 
     Parameters
@@ -46,13 +48,18 @@ def preflight(experiment: Experiment, queue: Sequence[PlannedRun], *, but: froze
     but : frozenset of str
         Keys of protocols whose parameters are not known yet.
 
+    Returns
+    -------
+    list of str
+        Sentences about what nothing forbids: a delta that promises little on these data.
+
     Raises
     ------
     InputError, OutOfResources
         If something is not admissible, or does not fit into this machine; with the point's own value.
     """
     words = _Words()
-    data, seen = None, set()
+    data, seen, advice = None, set(), dict[str, None]()
     kinds, begun = _Kinds(experiment), any(experiment.folder.glob("*/manifest.json"))
     for planned in queue:
         run = planned.run
@@ -70,6 +77,7 @@ def preflight(experiment: Experiment, queue: Sequence[PlannedRun], *, but: froze
                             look()
                 if run.protocol not in but:
                     kinds.take(run)
+                    advice |= dict.fromkeys(_advice(experiment, run))
         except InputError as error:
             raise InputError(locate_at(error, experiment.loaded, run.point)) from error
     try:
@@ -78,6 +86,15 @@ def preflight(experiment: Experiment, queue: Sequence[PlannedRun], *, but: froze
             check_measured(experiment.loaded.scenario, kinds.any_of_all)
     except InputError as error:
         raise InputError(locate(error, experiment.loaded)) from error
+    return list(advice)
+
+
+def _advice(experiment: Experiment, run: Run) -> list[str]:
+    """Sentences about the delta of a run that is to come."""
+    privacy, task = getattr(run.point.scenario.protocols[run.protocol], "privacy", None), experiment.data(run)[0]
+    if privacy is None or privacy.noiseless or task.columns is not None:
+        return []
+    return delta_warnings(privacy.reported_delta, task.train.counts, unit_of(privacy), before=True)
 
 
 def _is_there(experiment: Experiment, run: Run) -> bool:

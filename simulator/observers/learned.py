@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from ...agents.errors import InputError
 from ...agents.suggestions import suggestion
+from ...protocols.privacy.composition import gaussian_epsilons
+from ...protocols.privacy.mechanisms import mechanism_of
 from ..language.observer_parameters import (
     AGENTS,
     EAVESDROPPER,
@@ -35,9 +37,10 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
-EVERYONE_HEARS, DATA_FLOW, LINEAR = "everyone", "data flow", "linear Gaussian"
-"""Bounds on an epsilon: of whoever hears everything; of what can have reached the observer; of its exact view."""
-BOUNDS = (EVERYONE_HEARS, DATA_FLOW, LINEAR)
+EVERYONE_HEARS, DATA_FLOW, LINEAR, CORRELATED = "everyone", "data flow", "linear Gaussian", "shared noise"
+"""Bounds on an epsilon: of whoever hears everything; of what can have reached the observer; of its exact view; of what
+can have reached it, with the noise of seeds that it does not know."""
+BOUNDS = (EVERYONE_HEARS, DATA_FLOW, LINEAR, CORRELATED)
 WORDS = {
     EVERYONE: "everyone on the wire",
     EAVESDROPPER: "an eavesdropper on all links",
@@ -217,6 +220,10 @@ def learned(
         for k, counts in zip(some, releases_heard(deliveries, record, [copies[k] for k in some]), strict=True):
             flow = np.array([record.epsilon(agent, count) for agent, count in enumerate(counts.tolist())])
             epsilons[k], bounds[k] = np.minimum(flow, everyone[k]), BOUNDS.index(DATA_FLOW)
+            shared = hidden_by_shared_noise(world, record, counts, parties[k].members)
+            if shared is not None:
+                less = (shared < epsilons[k]) & ~record.refused
+                epsilons[k][less], bounds[k][less] = shared[less], BOUNDS.index(CORRELATED)
         view = linear_view(world, deliveries)
         mistake = "" if view is None else mistake_of(world, deliveries, view, values)
         pairs = [(copies[k], parties[k].members) for k in some]
@@ -232,6 +239,43 @@ def learned(
         if party.source is not None:
             epsilons[k, np.arange(agents) != party.source] = math.nan
     return Learned(parties, epsilons, bounds, delta, reconstructed, mistake)
+
+
+def hidden_by_shared_noise(
+    world: World, record: ReleaseRecord, counts: NDArray[np.int32], members: Flags
+) -> Array | None:
+    """Return the epsilon of agents' first releases where neighbours share noise at every release.
+
+    At one step all agents' values are a Gaussian mechanism with correlated noise, of which each agent's data move one
+    value; what is chosen by earlier ones is composed adaptively, as of one Gaussian mechanism (Denisov et al. 2022,
+    arXiv 2202.08312, theorem 2.1). See `hushnet.protocols.linear_map.SharedNoise.remaining`; Allouah et al. (2024,
+    theorem 2) bound the same number by the graph's algebraic connectivity.
+
+    Parameters
+    ----------
+    world : World
+    record : ReleaseRecord
+    counts : (n,) int32
+        Of releases that can have reached the party.
+    members : (n,) bool
+        The party's, whose seeds it knows.
+
+    Returns
+    -------
+    (n,) float64 or None
+        None without shared noise, or where own noise is not Gaussian.
+    """
+    noise = world.protocol.step_noise
+    if noise is None or noise.shared is None or noise.scales().shape[1] != 1:
+        return None
+    own = np.where(world.setting.task.train.counts > 0, noise.scales()[:, 0], 0.0)
+    part, squares = noise.shared.remaining(own, members), np.zeros(len(own))
+    for agent, count in enumerate(counts.tolist()):
+        charges = record.charges[agent][:count]
+        if not all(mechanism_of(one.mechanism).gaussian and one.sampling == 1.0 for one in charges):
+            return None
+        squares[agent] = sum(one.multiplier**-2 if one.multiplier > 0 else math.inf for one in charges)
+    return gaussian_epsilons(np.sqrt(part * squares), record.delta)
 
 
 def follows_data(world: World) -> bool:

@@ -246,7 +246,7 @@ def _schedule_of(world: World) -> Schedule | None:
     protocol, noise, graph = world.protocol, world.protocol.step_noise, world.setting.graph
     if noise is None or noise.mechanism is None:
         return None
-    stages = noise.scales().shape[1] if noise.growth is None else None
+    stages = max(noise.scales().shape[1], noise.every) if noise.growth is None else None
 
     def schedule(agent: int, steps: int) -> list[tuple[Charge, Release]]:
         data = protocol.local_data(agent, protocol.problem.task.shard(agent))
@@ -256,6 +256,8 @@ def _schedule_of(world: World) -> Schedule | None:
         different = range(steps if stages is None else min(steps, stages))
         releases = [protocol.release(StagedAgent(*seen, stage)) for stage in different]
         found = [(charge_of(release), release) for release in releases]
-        return found + found[-1:] * (steps - len(found))
+        return found + [
+            found[k - noise.every - (k - len(found)) // noise.every * noise.every] for k in range(len(found), steps)
+        ]
 
     return schedule

@@ -89,7 +89,9 @@ def privacy_statement(
     outside = world.honest & ~protected
     if outside.any():
         statement |= {"role": world.protocol.protects, "unprotected": _unprotected(world, outside)}
-    return statement, _warnings(delta, int(world.setting.task.train.counts.max()), statement["unit"])
+    units = statement["unit"]
+    unit = next((one for one in units if one != "record"), "record")
+    return statement, delta_warnings(delta, world.setting.task.train.counts, unit)
 
 
 def _unprotected(world: World, outside: NDArray[np.bool_]) -> dict[str, list[str]]:
@@ -103,12 +105,32 @@ def _unprotected(world: World, outside: NDArray[np.bool_]) -> dict[str, list[str
     return found
 
 
-def _warnings(delta: float, records: int, units: list[str]) -> list[str]:
-    if delta * records < 1:
+def delta_warnings(delta: float, counts: NDArray[np.int64], unit: str, *, before: bool = False) -> list[str]:
+    """List in a sentence why a delta is too large to promise anything, if it is.
+
+    Parameters
+    ----------
+    delta : float
+        In [0, 1).
+    counts : (n,) int64
+        Records of every agent.
+    unit : str
+        What is protected (`hushnet.protocols.privacy.mechanisms.Release.unit`).
+    before : bool
+        Whether the run is still to come: then all agents' records together count as well.
+    """
+    records, together, agents = int(counts.max(initial=0)), int(counts.sum()), len(counts)
+    if unit == "agent":
+        if delta * agents < 1:
+            return []
+        where = f"1/n for n = {agents} agents"
+        allowed = "all records of an agent in full"
+    elif delta * records >= 1:
+        where = f"1/m for the agent with the most records (m = {records})"
+        allowed = "one record in full" if unit == "record" else f"all of a {unit} with that probability"
+    elif before and unit == "record" and delta * together >= 1:
+        where = f"1/m for the records of all agents together (m = {together})"
+        allowed = "one of them in full"
+    else:
         return []
-    larger = [unit for unit in units if unit != "record"]
-    allowed = f"all of a {larger[0]} with that probability" if larger else "one record in full"
-    return [
-        f"delta {delta:g} is not below 1/m for the agent with the most records (m = {records}): "
-        f"publishing {allowed} would satisfy it"
-    ]
+    return [f"delta {delta:g} is not below {where}: publishing {allowed} would satisfy it"]

@@ -24,7 +24,7 @@ def check_data(loaded: LoadedScenario, data_dir: Path) -> Iterator[str]:
     Yields
     ------
     str
-        A line for each published data set, with its checksum.
+        A line for each delta that promises little, and for each published data set, with its checksum.
 
     Raises
     ------
@@ -33,7 +33,7 @@ def check_data(loaded: LoadedScenario, data_dir: Path) -> Iterator[str]:
     """
     experiment = Experiment(loaded, data_dir=data_dir)
     queue = plan(experiment, experiment.runs())
-    preflight(experiment, queue)
+    yield from (f"warning: {sentence}" for sentence in preflight(experiment, queue))
     said = set[str]()
     for planned in queue:
         line = source_line({"notes": experiment.data(planned.run)[0].notes})

@@ -30,6 +30,8 @@ SHIPPED = {
         {},
         {"order": "adapt_then_combine", "local_steps": 3, "batch": 2},
         {"order": "adapt_then_combine", "privacy": GIVEN},
+        {"privacy": {**GIVEN, "unit": "agent"}, "shared_noise": 2.0, "seeds_lost": 0.2},
+        {"order": "adapt_then_combine", "gossip_steps": 3, "gossip": "chebyshev", "privacy": GIVEN},
     ],
     "dual_averaging": [
         {"privacy": GIVEN, "sampling": "full", "gamma": 1.0},

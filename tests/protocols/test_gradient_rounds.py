@@ -29,6 +29,11 @@ PROTOCOLS = {
     "combine_then_adapt": (DecentralisedSGD, {"order": "combine_then_adapt"}),
     "adapt_then_combine": (DecentralisedSGD, {"order": "adapt_then_combine"}),
     "local_sgd": (DecentralisedSGD, {"order": "adapt_then_combine", "local_steps": 3}),
+    "muffliato_sgd": (DecentralisedSGD, {"order": "adapt_then_combine", "gossip_steps": 3}),
+    "muffliato_sgd_fast": (
+        DecentralisedSGD,
+        {"order": "adapt_then_combine", "gossip_steps": 3, "gossip": "chebyshev"},
+    ),
     "lazy": (DecentralisedSGD, {"mixing": "lazy"}),
     "choco_sgd": (ChocoSGD, {"keep": 2, "consensus_step": 0.4}),
     "choco_sign": (ChocoSGD, {"compression": "sign", "consensus_step": 0.4, "precision": "float32"}),
@@ -103,6 +108,14 @@ def by_matrices(name, rounds, alpha=ALPHA, model="linear"):
             for _ in range(3 if name == "local_sgd" else 1):
                 x = x - alpha * gradients(x)
             x = mixing @ x
+    elif name.startswith("muffliato_sgd"):  # algorithm 2, whose model is that before the last gradient
+        gap = 1 - np.sort(np.linalg.eigvalsh(mixing))[-2]
+        gamma = 2 * (1 - np.sqrt(gap * (1 - gap / 4))) / (1 - gap / 2) ** 2 if name.endswith("fast") else 1.0
+        for _ in range((rounds - 1) // 3):
+            y = before = x - alpha * gradients(x)
+            for _ in range(3):
+                before, y = y, gamma * mixing @ y + (1 - gamma) * before
+            x = y
     elif name in ("choco_sgd", "choco_sign"):
         hats = np.zeros_like(x)
         for _ in range(rounds - 1):

@@ -30,6 +30,18 @@ PRIVATE = {
     "local_dp": (ROWS, {"privacy": ONCE}, "privacy"),
     "local_dp_descent": (ROWS, {"privacy": ONCE}, "privacy"),
     "decentralised_sgd": (ROWS, {"privacy": GRADIENTS}, "privacy"),
+    "decentralised_sgd, several gossip steps": (
+        ROWS,
+        {
+            "privacy": {**GRADIENTS, "updates": 2},
+            "order": "adapt_then_combine",
+            "gossip_steps": 2,
+            "gossip": "chebyshev",
+        },
+        "privacy",
+    ),
+    "decentralised_sgd, shared noise": (ROWS, {"privacy": GRADIENTS, "shared_noise": 2.0}, "privacy"),
+    "decentralised_sgd, all of an agent": (ROWS, {"privacy": {**GRADIENTS, "unit": "agent"}}, "privacy"),
     "dual_averaging": (ROWS, {"privacy": GRADIENTS, "sampling": "full"}, "privacy"),
     "dual_averaging, sampled": (ROWS, {"privacy": GRADIENTS, "batch": 5}, "privacy"),
     "push_sum_dual_averaging": (ROWS, {"privacy": GRADIENTS, "sampling": "full"}, "privacy"),

@@ -328,7 +328,9 @@ def _check_equal(parts: Sequence[StepTables]) -> None:
         table: list[Any] = [part.rows[0], first.rows[0]]
         if part.code == UNKNOWN or not isinstance(table[0], np.ndarray):
             raise Apart("their rows are read agent by agent")
-        for what in ("code", "clip", "dimension", "unheard_is_own", "mirrors"):
+        if part.shared_noise is not None:
+            raise Apart("their agents share noise")
+        for what in ("code", "clip", "clip_mean", "dimension", "unheard_is_own", "mirrors"):
             if getattr(part, what) != getattr(first, what):
                 raise Apart(f"they differ in {what}")
         one, other = part.names, first.names

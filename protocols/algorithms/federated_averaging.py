@@ -26,7 +26,7 @@ steps on unlike data, after which clients have drifted apart.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from typing_extensions import override
@@ -58,6 +58,7 @@ class FederatedAveraging(GradientProtocol):
 
     Parameters = FederatedAveragingParameters
     parameters: FederatedAveragingParameters
+    from_first: ClassVar[tuple[str, ...]] = ("model", "average")
     traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True, changing=True)
     asks_what_is_new = True
 
@@ -67,11 +68,11 @@ class FederatedAveraging(GradientProtocol):
         check_star(context.may_be_star)
 
     def layout(self) -> Layout:
-        """The model; the server sends it, clients theirs times their weight, and that."""
+        """The model, and the server's last average; it sends that, clients theirs times their weight, and that."""
         p, n = self.problem.task.dimension, self.problem.graph.agents
         common, local = widths(n, centre=p, party=0), widths(n, centre=0, party=p + 1)
         messages = {"common": MessageKind(common), "local": MessageKind(local)}
-        return Layout(agent={"model": p}, messages=messages, roles=["centre"] + ["client"] * (n - 1))
+        return Layout(agent={"model": p, "average": p}, messages=messages, roles=["centre"] + ["client"] * (n - 1))
 
     def public_start(self) -> PublicStart:
         """The first parameters, which nobody sends before the first round."""
@@ -93,7 +94,7 @@ class FederatedAveraging(GradientProtocol):
                 local = me.is_new_local @ me.heard_local
                 total, weights = weight * me.model + local[:-1], weight + local[-1]
                 me.model = total / weights if weights > 0 else me.model
-            me.message_common = me.model
+            me.average = me.message_common = me.model
         elif second and (server or (CENTRE in me.neighbours and me.is_new_common[0])):
             model = me.model if server else me.heard_common[0]
             for _ in range(int(me.local_steps)):
@@ -108,8 +109,8 @@ class FederatedAveraging(GradientProtocol):
 
     @override
     def models(self, state: State) -> Array:
-        """The server's model, which is everybody's."""
-        return np.tile(state.agent["model"].rows[CENTRE], (self.problem.graph.agents, 1))
+        """The server's last average, which is everybody's."""
+        return np.tile(state.agent["average"].rows[CENTRE], (self.problem.graph.agents, 1))
 
     @override
     def objective(self) -> Objective:

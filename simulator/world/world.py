@@ -318,7 +318,8 @@ class World:
 
     def _made(self, phase: Phase, agent: Agent, me: Peer, *given: Any) -> Peer:
         self.watchdog.interrupter.step(self.protocol.steps.make, phase, me, *given)
-        if self.attackers is not None and not self.honest[agent.index]:
+        known = phase == "start" and self.protocol.starts_at_once is not None  # to all, so nobody can lie about it
+        if self.attackers is not None and not self.honest[agent.index] and not known:
             me.give_out_([self._attacked(self.attackers, me, sent) for sent in me.sent_], silent=me.silent_)
         if self.watch is not None:  # before anything of it leaves
             self.watch.stepped(phase, me)

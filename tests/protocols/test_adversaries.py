@@ -12,6 +12,7 @@ from hushnet.agents.errors import InputError
 from hushnet.agents.objectives.pooled_objective import PooledObjective
 from hushnet.protocols.algorithms.ad_psgd import AdPsgd
 from hushnet.protocols.algorithms.collaborative_admm import CollaborativeAdmm
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.decentralised_sgd import DecentralisedSGD
 from hushnet.protocols.algorithms.gradient_rounds import gradient
 from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging
@@ -153,6 +154,7 @@ RUNS = {
     "rounds": (DecentralisedSGD, {"step_size": 0.1}),
     "rounds, one by one": (OneByOne, {"step_size": 0.1}),
     "clocks": (PushSumDualAveraging, {"gamma": 1.0}),
+    "known starts": (CoordinateDescent, {"mu": 0.5, "start": "constant", "start_value": 0.5}),
     "pairs": (AdPsgd, {"step_size": 0.1}),
     "pairs, one by one": (PairsOneByOne, {}),
     "to each its own": (CollaborativeAdmm, {"mu": 0.5, "schedule": "rounds"}),

@@ -78,7 +78,7 @@ def test_protocols_learn_every_model_that_they_say_alike_on_both_engines(model, 
         assert np.isfinite(losses).all()
         if kind not in ("solitary", "consensus"):  # these have learned before the start
             assert losses[-1] != losses[0]
-        assert ((kind, "objective", "gap") in event.index) == (convex and kind not in ("solitary", "consensus"))
+        assert ((kind, "objective", "gap") in event.index) == (convex and kind not in ("solitary", "consensus", "dada"))
     if convex:
         assert (event[:, "objective", "gap"] > 0).all()
 

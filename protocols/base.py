@@ -134,6 +134,8 @@ class Protocol(ABC):
     decides: ClassVar[bool] = False
     """Whether what a step sends, and whether it is an agent's last, depends on numbers beyond `sends` and
     `most_steps`; its steps are then made one by one."""
+    decides_by_draws: ClassVar[bool] = False
+    """Whether that follows from draws and from what has arrived alone, whatever the data and the noise are."""
     asks_for_budget: ClassVar[bool] = False
     """Whether its steps ask for their budget by themselves (`hushnet.protocols.steps.affords`)."""
     asks_what_is_new: ClassVar[bool] = False
@@ -389,6 +391,14 @@ class Protocol(ABC):
         something else, there is no such bound.
         """
         return None
+
+    def chain_of_updates(self) -> bool:
+        """True if all releases are steps of one iterate that is handed on, and a step moves no two iterates apart.
+
+        Each step is x -> T(x) - alpha noise, with T of Lipschitz constant 1 whatever the data, and data move T(x) by
+        alpha times the sensitivity at most. `hushnet.simulator.observers.walk_bound` rests on it. By default it is not.
+        """
+        return False
 
     @property
     def epoch(self) -> float | None:

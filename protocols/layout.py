@@ -32,6 +32,9 @@ class MessageKind:
         signs of one): the traffic counts whole bytes. The numbers themselves must be those that fit into them.
     addressed : bool
         Whether a step sends every neighbour a vector of its own: its message is (degree, width) then.
+    public : bool
+        Whether its numbers follow from draws and from what has arrived, whatever the data and the noise are, such as
+        the number of a step in an answer.
     """
 
     width: Width
@@ -39,6 +42,7 @@ class MessageKind:
     vectors: int = 1
     bits: int | None = None
     addressed: bool = False
+    public: bool = False
 
     def __post_init__(self) -> None:
         whole_widths(self.width)

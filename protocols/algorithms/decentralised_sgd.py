@@ -161,7 +161,7 @@ class DecentralisedSGD(GradientRounds):
 
     @override
     def layout(self) -> Layout:
-        """With several gossip steps, the message before the last, too."""
+        """Add the message before the last, where gossip has several steps."""
         found, p = super().layout(), self.problem.task.dimension
         return replace(found, agent={**found.agent, "before": p}) if self.parameters.gossip_steps > 1 else found
 

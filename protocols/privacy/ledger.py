@@ -91,9 +91,12 @@ class Ledger:
     ----------
     settle : callable or None
         Charges what an engine has still to charge; called before anything is read.
+    journal : list of Release or None
+        Releases in the order in which they were charged, where somebody asks for it before the run.
     """
 
     settle: Callable[[], None] | None = None
+    journal: list[Release] | None = None
 
     def __init__(
         self,
@@ -205,6 +208,8 @@ class Ledger:
             self._uses.note(release, 0 if vector is None else vector.shape[-1])
         counts[entry] = counts.get(entry, 0) + owed
         self._totals[agent] += owed
+        if self.journal is not None:
+            self.journal += [release] * owed
         self._committed[release] = committed + owed
         return True
 

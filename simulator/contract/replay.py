@@ -24,6 +24,7 @@ from ..world.watchdog import OF_THE_MACHINE
 from ..world.watchers import Watch
 from ..world.world import World
 from .charge_checks import check_charges, exposed
+from .decision_checks import check_decisions, flipped
 from .draws import difference, protects_nothing
 from .forcing import Forcing
 from .linear_checks import check_linear_map, logged
@@ -107,6 +108,11 @@ class Noted:
         self.exposed = frozenset(agent for agent in range(setting.graph.agents) if exposed(self.world, agent))
         self.witness = Witness(self.recording)
         self.forced: Forcing | None = None
+        if self.world.protocol.decides_by_draws:
+            other = Recording(setting.task.ids)
+            world, engine = ready(make, flipped(setting), other)
+            _run(world, engine)
+            check_decisions(world, self.recording, other)
         if self.world.ended:  # a step that was broken off has not sent what it drew
             check_charges(self.world, self.recording)
             if log is not None:

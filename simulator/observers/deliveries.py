@@ -137,7 +137,9 @@ def deliveries_of(world: World, log: MessageLog) -> Deliveries:
     times, notes, _ = log.notes()
     graph, kinds = world.setting.graph, len(world.layout.messages)
     what = notes[:, columns.NOTE]
+    public = np.array([kind.public for kind in world.layout.messages.values()] + [True], dtype=bool)
     content = (what == DEPARTED) & (notes[:, columns.KIND] >= 0) & (notes[:, columns.KIND] < kinds)
+    content &= ~public[np.clip(notes[:, columns.KIND], 0, kinds)]
     steps, copies = np.flatnonzero(what == WOKE), np.flatnonzero(content)
     told = _told(world, notes[steps, columns.PLACE], times[steps, 0])
     slot = np.concatenate([told["slot"], notes[copies, columns.PLACE]])

@@ -28,6 +28,7 @@ from .deliveries import Deliveries
 from .linear_check import mistake_of
 from .linear_view import linear_view
 from .release_record import ReleaseRecord
+from .walk_bound import Walk
 
 if TYPE_CHECKING:
     from ...agents.graph import Graph
@@ -38,9 +39,10 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 EVERYONE_HEARS, DATA_FLOW, LINEAR, CORRELATED = "everyone", "data flow", "linear Gaussian", "shared noise"
+WALK = "noisy iteration"
 """Bounds on an epsilon: of whoever hears everything; of what can have reached the observer; of its exact view; of what
-can have reached it, with the noise of seeds that it does not know."""
-BOUNDS = (EVERYONE_HEARS, DATA_FLOW, LINEAR, CORRELATED)
+can have reached it, with the noise of seeds that it does not know, or with that of later visits of a token."""
+BOUNDS = (EVERYONE_HEARS, DATA_FLOW, LINEAR, CORRELATED, WALK)
 WORDS = {
     EVERYONE: "everyone on the wire",
     EAVESDROPPER: "an eavesdropper on all links",
@@ -224,6 +226,12 @@ def learned(
             if shared is not None:
                 less = (shared < epsilons[k]) & ~record.refused
                 epsilons[k][less], bounds[k][less] = shared[less], BOUNDS.index(CORRELATED)
+        walk = Walk.of(world, deliveries, record)
+        for k in some if walk is not None else ():
+            assert walk is not None
+            less = (hidden := walk.epsilons(copies[k], parties[k].members, delta)) < epsilons[k]
+            epsilons[k][less & ~record.refused] = hidden[less & ~record.refused]
+            bounds[k][less & ~record.refused] = BOUNDS.index(WALK)
         view = linear_view(world, deliveries)
         mistake = "" if view is None else mistake_of(world, deliveries, view, values)
         pairs = [(copies[k], parties[k].members) for k in some]
@@ -285,7 +293,8 @@ def follows_data(world: World) -> bool:
     where it has no messages, so that what it releases leaves in another way.
     """
     protocol, traits = world.protocol, world.traits
-    chooses = protocol.decides or protocol.picks_partners or traits.trigger == "message"
+    chooses = protocol.decides and not protocol.decides_by_draws
+    chooses = chooses or protocol.picks_partners or traits.trigger == "message"
     return bool(world.layout.messages) and not (chooses or traits.central)
 
 

@@ -1,8 +1,9 @@
 """Releases of a run, agent by agent in order: the step that drew each, and what a first part of them costs.
 
 A ledger counts releases and does not say when each was made. They are laid out from the protocol's own schedule of
-releases: step k draws at most one, that of its stage. What the ledger has beyond that stands at the agent's start, so
-that at every step at least as many releases are there as were made by then, and bounds that compose them stay bounds.
+releases: step k draws at most one, that of its stage. Where steps decide, they are noted as they are charged. What the
+ledger has beyond that stands at the agent's start, so that at every step at least as many releases are there as were
+made by then, and bounds that compose them stay bounds.
 """
 
 from __future__ import annotations
@@ -211,16 +212,20 @@ def release_record(world: World, deliveries: Deliveries | None, delta: float) ->
     drawn = list[list[Release]]()
     refused, unplaced = np.zeros(agents, dtype=bool), ""
     schedule = _schedule_of(world) if in_steps else None
+    journal = _journal_of(world, deliveries) if deliveries is not None and in_steps else None
     for agent in range(agents):
         left = ledger.histogram(agent)
         refused[agent] = math.isinf(everyone[agent]) and all(charge.multiplier > 0 for charge in left)
         try:
-            scheduled = [] if schedule is None else schedule(agent, int(made[agent]))
+            if journal is not None:
+                scheduled = journal.get(agent, [])
+            else:
+                scheduled = [] if schedule is None else schedule(agent, int(made[agent]))
         except Unreadable as missing:
             name = type(world.protocol).__name__
             scheduled, unplaced = [], f"{name}: its release reads me.{missing}, which is not known of past steps"
         mine, releases, numbers = list[Charge](), list[Release](), list[int]()
-        for number, (charge, release) in enumerate(scheduled):
+        for number, charge, release in scheduled:
             if left[charge] > 0:
                 left[charge] -= 1
                 mine.append(charge)
@@ -234,21 +239,39 @@ def release_record(world: World, deliveries: Deliveries | None, delta: float) ->
     return ReleaseRecord(charges, at_start, steps, drawn, everyone, refused, delta, unplaced)
 
 
-Schedule = Callable[[int, int], list[tuple[Charge, Release]]]
+Scheduled = list[tuple[int, Charge, Release]]
+Schedule = Callable[[int, int], Scheduled]
+
+
+def _journal_of(world: World, deliveries: Deliveries) -> dict[int, Scheduled] | None:
+    """Return the steps and releases of each agent, as they were charged; None where nobody kept a journal.
+
+    What was charged at no step's time stands at the agent's start.
+    """
+    if world.ledger.journal is None:
+        return None
+    of_time = zip(deliveries.agent.tolist(), deliveries.step_time.tolist(), strict=True)
+    numbers = dict(zip(of_time, deliveries.number.tolist(), strict=True))
+    found: dict[int, Scheduled] = {}
+    for release in world.ledger.journal:
+        number = numbers.get((release.agent, release.time))
+        if number is not None:
+            found.setdefault(release.agent, []).append((number, charge_of(release), release))
+    return found
 
 
 def _schedule_of(world: World) -> Schedule | None:
     """Return the schedule of a protocol's releases, if it has one.
 
-    ``schedule(agent, steps)`` gives the releases of an agent's first steps, and raises `Unreadable` if they depend on
-    more than its agent, its data and its step.
+    ``schedule(agent, steps)`` gives the number, charge and release of an agent's first steps, and raises `Unreadable`
+    if they depend on more than its agent, its data and its step.
     """
     protocol, noise, graph = world.protocol, world.protocol.step_noise, world.setting.graph
     if noise is None or noise.mechanism is None:
         return None
     stages = max(noise.scales().shape[1], noise.every) if noise.growth is None else None
 
-    def schedule(agent: int, steps: int) -> list[tuple[Charge, Release]]:
+    def schedule(agent: int, steps: int) -> Scheduled:
         data = protocol.local_data(agent, protocol.problem.task.shard(agent))
         if not len(data):
             return []
@@ -256,8 +279,8 @@ def _schedule_of(world: World) -> Schedule | None:
         different = range(steps if stages is None else min(steps, stages))
         releases = [protocol.release(StagedAgent(*seen, stage)) for stage in different]
         found = [(charge_of(release), release) for release in releases]
-        return found + [
-            found[k - noise.every - (k - len(found)) // noise.every * noise.every] for k in range(len(found), steps)
-        ]
+        for number in range(len(found), steps):
+            found.append(found[number - noise.every])
+        return [(number, *one) for number, one in enumerate(found)]
 
     return schedule

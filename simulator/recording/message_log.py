@@ -34,7 +34,7 @@ COLUMNS = ("what", "agent", "other", "kind", "start", "end", "fate", "bytes", "t
 DRAWN = ("agent", "time", "tick", "what", "rank", "value")
 NUMBERS = {"bytes": columns.SIZE, "order": columns.RANK, "tick": columns.TICK}
 """Columns of messages, and what they are among notes."""
-STEP_NOTE = (columns.NOTE, columns.PLACE, columns.RANK, columns.SIZE, columns.TICK)
+STEP_NOTE = (columns.PLACE, columns.RANK, columns.SIZE, columns.TICK)
 Part = tuple[NDArray[np.float64], NDArray[np.int64]]
 """Times and notes of one sort."""
 
@@ -78,6 +78,7 @@ class MessageLog(Notebook):
         self._kind_of: Callable[[int], str] = str
         self._shows, self._draws = window is not None, window is not None and window.draws
         self._drawn = [_drawn("", [], [], [], np.empty(0), np.zeros(1, dtype=np.int64))]
+        self._steps: list[tuple[float, float, int, int, int, int]] = []
         self._times = [np.empty((0, 2))]
         self._notes = [np.empty((0, columns.NOTE_COLUMNS), dtype=np.int64)]
 
@@ -89,12 +90,9 @@ class MessageLog(Notebook):
     def woke(self, world: World, agent: Agent) -> None:
         """Log the wake-up of an agent that steps in Python."""
         if self.between[0] <= world.now <= self.between[1] and self.watched[agent.index]:
-            note = np.zeros((1, columns.NOTE_COLUMNS), dtype=np.int64)
             order = world.transport.tables.counts[ORDER]
             begun, before = world.computing.begun(agent.index) if world.computing.takes_time else (world.now, order)
-            note[0, list(STEP_NOTE)] = WOKE, agent.index, order, before, agent.tick
-            self._times.append(np.array([[world.now, world.now - begun]]))
-            self._notes.append(note)
+            self._steps.append((world.now, world.now - begun, agent.index, order, before, agent.tick))
 
     def keep(self, times: NDArray[np.float64], notes: NDArray[np.int64], kind_of: Callable[[int], str]) -> None:
         """Keep notes of compiled windows as they are, until the log is written."""
@@ -120,6 +118,13 @@ class MessageLog(Notebook):
         kind_of : callable
             Kind of a message by its rank.
         """
+        if self._steps:
+            taken, steps = np.array([one[:2] for one in self._steps]), np.array([one[2:] for one in self._steps])
+            noted = np.zeros((len(steps), columns.NOTE_COLUMNS), dtype=np.int64)
+            noted[:, columns.NOTE], noted[:, list(STEP_NOTE)] = WOKE, steps
+            self._times.append(taken)
+            self._notes.append(noted)
+            self._steps = []
         self._times, self._notes = [np.concatenate(self._times)], [np.concatenate(self._notes)]
         return self._times[0], self._notes[0], self._kind_of
 

@@ -161,6 +161,8 @@ class World:
             unproved=unproved,
             unlooked=unlooked,
         )
+        if self.protocol.decides_by_draws:
+            self.ledger.journal = []
         self.private = privacy is not None and not privacy.noiseless
         self.started = np.zeros(graph.agents, dtype=bool)
         self.honest, self.attackers = np.ones(graph.agents, dtype=bool), None

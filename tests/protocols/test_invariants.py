@@ -269,9 +269,8 @@ class KeepsTheToken(RandomWalkSGD):
     """Whoever has passed the token on holds it still."""
 
     def step(self, me):
-        held = me.walk[0]
         super().step(me)
-        me.walk[0] = held
+        me.walk[0] = max(me.walk[0], me.walk[2] > 0)
 
 
 PENALTY = {"noise": {"alpha": 3.0}}

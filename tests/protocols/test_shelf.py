@@ -274,13 +274,15 @@ def test_one_token_walks_and_carries_gradient_descent_along_its_path(loss, away)
 
 
 class Visits:
-    """Observer that counts the steps of agents that hold the token."""
+    """Observer that counts the steps of agents that have held the token: each has a number of its own."""
 
     def __init__(self):
-        self.count = np.zeros(AGENTS)
+        self.count, self.last = np.zeros(AGENTS), np.zeros(AGENTS)
 
     def woke(self, world, agent):
-        self.count[agent.index] += world.state.agent["walk"].rows[agent.index, 0]
+        taken = world.state.agent["walk"].rows[agent.index, 1]
+        self.count[agent.index] += taken != self.last[agent.index]
+        self.last[agent.index] = taken
 
     def sent(self, *_):
         """Nothing to count."""

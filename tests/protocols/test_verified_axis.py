@@ -45,6 +45,7 @@ PRIVATE = {
     "dual_averaging": (ROWS, {"privacy": GRADIENTS, "sampling": "full"}, "privacy"),
     "dual_averaging, sampled": (ROWS, {"privacy": GRADIENTS, "batch": 5}, "privacy"),
     "push_sum_dual_averaging": (ROWS, {"privacy": GRADIENTS, "sampling": "full"}, "privacy"),
+    "random_walk_sgd": (ROWS, {"privacy": {**GRADIENTS, "updates": 2}}, "privacy"),
     "perturbed_admm": (ROWS, {"noise": {"target": TARGET, "updates": 4}, "loss_weight": 0.5}, "noise"),
     "feature_sharing": (COLUMNS, {"privacy": GRADIENTS}, "privacy"),
     "stale_feature_sharing": (COLUMNS, {"privacy": GRADIENTS}, "privacy"),

@@ -33,6 +33,9 @@ from ...world.step_form import StepForm
 from ...world.world import World
 from ..driver import At, Driver
 
+RESERVED = 64
+"""Events whose notes fit in before it is looked again whether there is room."""
+
 
 class Turns:
     """Transfers of each agent that take turns on a link of its own, in the order in which they are asked for.
@@ -336,7 +339,7 @@ class EventBroadcasts(EventDriver):
         self._count, self._deliver, self._depart, self._release = map(self.plain, rules)
         self._kinds = list(world.layout.messages)
         self._keeps, self._reacts = world.traits.inbox == "every", world.traits.trigger == "message"
-        self._most = int(world.setting.graph.degrees.max(initial=0)) + 1
+        self._most, self._reserved = int(world.setting.graph.degrees.max(initial=0)) + 1, 0
 
     @override
     def send(self, agent: Agent, messages: Sequence[Sent]) -> None:
@@ -441,9 +444,11 @@ class EventBroadcasts(EventDriver):
         self.check_vectors()
 
     def _begin_notes(self) -> None:
-        if self.observed:
-            self.transport.notes.grow(self._most)
+        if self.observed and not self._reserved:
+            self.transport.notes.grow(RESERVED * self._most)
+            self._reserved = RESERVED
+        self._reserved -= self.observed
 
     def _end_notes(self) -> None:
-        if self.observed:
+        if self.observed and self.transport.notes.told:
             self.transport.notes.tell()

@@ -22,9 +22,10 @@ HINTS: tuple[tuple[str, str], ...] = (
     (r"[-+]?(inf|infinity)", "is infinite"),
     (r"\d+(_\d+)+", "has underscores; write it without them"),
     (
-        r"\d{4}-\d{2}-\d{2}.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}.*",
+        r"\d{4}-\d{2}-\d{2}.*|\d{1,2}\.\d{1,2}\.\d{4}",
         "looks like a date; list its column under task.dates",
     ),
+    (r"\d{1,2}[./]\d{1,2}[./]\d{2,4}.*", "looks like a date; write it as 2026-11-28"),
 )
 """Patterns of cells that are no finite numbers, and what each is."""
 
@@ -59,6 +60,8 @@ def about_header(names: Sequence[str], delimiter: str) -> str:
     first = names[0] if names else ""
     if re.match(r"@relation\b|%", first, re.IGNORECASE):
         return "it begins as an ARFF file; save it as CSV, with a header line"
+    if first.startswith(("#", "sep=")):
+        return f"line 1 is no header; delete {first!r}"
     whole = delimiter.join(names)
     for other, called in SEPARATORS.items():
         if other != delimiter and whole.count(other) >= max(whole.count(delimiter), 1):

@@ -143,7 +143,7 @@ def read_columns(file: Path, delimiter: str = ",") -> Columns:
     try:
         reader = csv.reader(texts, delimiter=delimiter, strict=True)
         names = [name.strip() for name in next(reader, [])]
-        _check_header(file, names)
+        _check_header(file, names, delimiter)
         start = reader.line_num + 1
         for row in reader:
             if row and len(row) != len(names):
@@ -164,14 +164,16 @@ def read_columns(file: Path, delimiter: str = ",") -> Columns:
     return Columns(file, names, [list(column) for column in zip(*rows, strict=True)], lines, delimiter)
 
 
-def _check_header(file: Path, names: list[str]) -> None:
+def _check_header(file: Path, names: list[str], delimiter: str) -> None:
     if not any(names):
         raise InputError(f"{file}:1: has no column names; a header line and rows are needed", field=FIELD)
     for index, name in enumerate(names):
         if not name:
-            index_of_pandas = "; pandas writes its index so, unless to_csv has index=False" if index == 0 else ""
+            rows = "pandas and R write names of rows so, unless to_csv has index=False and write.csv row.names=FALSE"
+            hint = about_header(names, delimiter) or (rows if index == 0 else "")
             raise InputError(
-                f"{file}:1: column {index + 1} has no name; every column needs one{index_of_pandas}", field=FIELD
+                f"{file}:1: column {index + 1} has no name; every column needs one" + (f"; {hint}" if hint else ""),
+                field=FIELD,
             )
         if name in names[:index]:
             raise InputError(f"{file}:1: the column {name!r} occurs twice; names must differ", field=FIELD)

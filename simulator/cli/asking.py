@@ -139,7 +139,9 @@ def new_scenario(
 
     if (data is None) != (label is None) or (agent is not None and data is None) or (data is not None and task):
         raise InputError("a table of your own is given by --data FILE --label COLUMN [--agent COLUMN], without --task")
-    own = own_table(data, folder, agent=agent, label=label) if data is not None and label is not None else None
+    own = None
+    if data is not None and label is not None:
+        own = own_table(data, folder, agent=agent, label=label, several=model not in (None, "linear"))
     for note in own.notes if own is not None else ():
         typer.echo(note)
     kinds = {

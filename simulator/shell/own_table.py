@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ...agents.errors import InputError
 from ...agents.input_files import parse_number, read_lines
+from ...agents.tasks.cell_hints import about_cell
 from ...agents.tasks.csv_reader import Columns, comma_number, day_of, read_columns
 
 DELIMITERS = ",;\t|"
@@ -36,7 +37,7 @@ class OwnTable:
     notes: tuple[str, ...]
 
 
-def own_table(path: Path, folder: Path, *, agent: str | None, label: str) -> OwnTable:
+def own_table(path: Path, folder: Path, *, agent: str | None, label: str, several: bool = False) -> OwnTable:
     """Look at a table and say how a scenario would read it.
 
     Parameters
@@ -49,6 +50,8 @@ def own_table(path: Path, folder: Path, *, agent: str | None, label: str) -> Own
         Column that names the agent of each row; without one, rows are dealt to ten agents.
     label : str
         Column of the label.
+    several : bool
+        Whether the model takes more than two classes.
 
     Raises
     ------
@@ -61,7 +64,7 @@ def own_table(path: Path, folder: Path, *, agent: str | None, label: str) -> Own
             columns.position(name, field)
     comma = _has_decimal_commas(columns)
     texts: list[str] = []
-    dates, gone, some_missing = [], [], False
+    dates, gone, some_missing = [], dict[str, str](), False
     for name in columns.names:
         if name in (label, agent):
             continue
@@ -73,7 +76,7 @@ def own_table(path: Path, folder: Path, *, agent: str | None, label: str) -> Own
         ]
         some_missing |= any(missing)
         if not cells or _are_identifiers(cells, comma):
-            gone.append(name)
+            gone[name] = ""
         elif _are_numbers(cells, comma):
             continue
         elif all(math.isfinite(day_of(cell)) for cell in cells):
@@ -81,7 +84,10 @@ def own_table(path: Path, folder: Path, *, agent: str | None, label: str) -> Own
         elif len({*cells}) <= MOST_VALUES:
             texts.append(name)
         else:
-            gone.append(name)
+            gone[name] = ""
+        if name in gone:
+            strange = next((cell for cell in cells if not _is_number(cell, comma)), "")
+            gone[name] = f"{strange!r}{hint}" if (hint := about_cell(strange, categorical=False)) and strange else ""
     some_missing |= any(columns.missing(name, "features").any() for name in (label, agent) if name is not None)
     given = {
         "path": _quoted(os.path.relpath(path, folder)),
@@ -96,16 +102,17 @@ def own_table(path: Path, folder: Path, *, agent: str | None, label: str) -> Own
         **({"delimiter": _quoted(columns.delimiter)} if columns.delimiter != "," else {}),
         **({"decimal": '","'} if comma else {}),
         "scaling": "standard",
-        "loss": _loss(columns, label, comma),
+        "loss": _loss(columns, label, comma, several),
     }
     notes = [f"{path}: {len(columns.lines)} rows, {len(columns.names)} columns"]
     for words, names in (
         ("categories", texts),
         ("dates", dates),
-        ("left out (no values, identifiers, or too many that differ)", gone),
+        ("left out (no values, identifiers, or too many that differ)", [name for name in gone if not gone[name]]),
     ):
         if names:
             notes.append(f"{words}: {', '.join(names)}")
+    notes += [f"left out: {name}, for {why}" for name, why in gone.items() if why]
     if some_missing:
         notes.append("rows with missing values are left out; task.missing may be median or indicator")
     agents = 10 if agent is None else len({*columns.cells[columns.position(agent, "agent")]})
@@ -145,18 +152,19 @@ def _are_identifiers(cells: list[str], comma: bool) -> bool:
     return max(numbers) - min(numbers) < len(numbers) or any(cell != "0" and cell.startswith("0") for cell in cells)
 
 
-def _loss(columns: Columns, label: str, comma: bool) -> str:
+def _loss(columns: Columns, label: str, comma: bool, several: bool) -> str:
     missing = columns.missing(label, "label").tolist()
     cells = [
         cell for cell, none in zip(columns.cells[columns.position(label, "label")], missing, strict=True) if not none
     ]
     values = {*cells}
-    if len(values) == 2:
+    if len(values) == 2 or (several and 2 < len(values) <= MOST_VALUES):
         return "logistic"
     if _are_numbers(cells, comma) and len(values) > 2:
         return "squared"
     raise InputError(
-        f"{columns.file}: column {label!r} has {len(values)} distinct values; a label has two classes, or numbers",
+        f"{columns.file}: column {label!r} has {len(values)} distinct values; a label has two classes, or numbers"
+        + ("; --model softmax takes more classes" if 2 < len(values) <= MOST_VALUES else ""),
         field=("task", "label"),
     )
 

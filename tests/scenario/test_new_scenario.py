@@ -137,6 +137,17 @@ def test_a_table_of_ones_own_becomes_a_scenario_that_runs(tmp_path, monkeypatch,
     assert main(["run", "mine.yaml", "--quiet", "--set", "stop.time=2", "--seeds", "1"]) == 0
 
 
+def test_columns_that_are_left_out_have_a_reason_and_softmax_takes_more_classes(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = (f"{k:03d},{40 - k},{k} %,{k * k / 7:.3f},{'abc'[k % 3]}\n" for k in range(40))
+    (tmp_path / "t.csv").write_text("patient,visit,share,x,y\n" + "".join(rows))
+    assert main(["new", "scenario", "mine", "--data", "t.csv", "--label", "y", "--model", "softmax"]) == 0
+    said = capsys.readouterr().out
+    assert "too many that differ): patient, visit\n" in said
+    assert "left out: share, for '0 %'; it is a percentage; write a number without the sign" in said
+    assert load(tmp_path / "mine.yaml").scenario.task.drop == ["patient", "visit", "share"]
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
@@ -144,12 +155,19 @@ def test_a_table_of_ones_own_becomes_a_scenario_that_runs(tmp_path, monkeypatch,
         (["--agent", "a"], "--data FILE --label COLUMN"),
         (["--data", "t.csv", "--label", "y", "--task", "adult"], "without --task"),
         (["--data", "t.csv", "--label", "z"], "there is no column 'z'"),
-        (["--data", "t.csv", "--label", "name"], "a label has two classes, or numbers"),
+        (["--data", "t.csv", "--label", "name"], "a label has two classes, or numbers; --model softmax takes more"),
+        (
+            ["--data", "sep.csv", "--label", "y"],
+            "sep.csv:1: column 2 has no name; every column needs one; line 1 is no header",
+        ),
+        (["--data", "r.csv", "--label", "y"], "pandas and R write names of rows so"),
     ],
 )
 def test_a_table_that_cannot_be_a_task_is_refused(tmp_path, monkeypatch, capsys, words, complaint):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "t.csv").write_text("name,x,y\na,1,0\nb,2,1\nc,3,1\n")
+    (tmp_path / "sep.csv").write_text("sep=;\nx;y\n1;0\n")
+    (tmp_path / "r.csv").write_text('"","x","y"\n"1",1,0\n')
     assert main(["new", "scenario", "mine", *words]) == 2
     assert complaint in capsys.readouterr().err
     assert not (tmp_path / "mine.yaml").exists()

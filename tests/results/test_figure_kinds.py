@@ -188,7 +188,9 @@ def every_kind(experiment, network, tmp_path, label, kind):
         return frontier(experiment, a=label), {"y": "accuracy", "x": "epsilon_verified", "log": "x", "title": LONG}
     spec = {
         "curve": {"y": "objective", "x": "vectors", "log": "both", "at": {"depth": 1}, "protocols": ["cd"]},
+        "level": {"y": "accuracy", "x": "vectors", "at": {"depth": 1, "network.loss": 0.1}},
         "samples": {"y": "accuracy", "x": "samples"},
+        "depth": {"y": "accuracy", "x": "depth", "at": {"network.loss": 0.1}, "log": "x"},
         "sweep": {"y": "accuracy", "x": "network.loss", "at": {"depth": 1}},
         "heat": {**HEAT, "baseline": "local"},
         "targets": {"y": "time_to_target", "x": "network.loss", "at": {"depth": 1}, "log": "y"},
@@ -202,6 +204,8 @@ def every_kind(experiment, network, tmp_path, label, kind):
 
 KINDS = [
     "curve",
+    "level",
+    "depth",
     "samples",
     "sweep",
     "heat",

@@ -4,7 +4,6 @@ import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.analysis.aggregate import curves
 from hushnet.simulator.experiment import run
-from hushnet.simulator.language.loading import load
 
 SMALL = {
     "schema": 1,
@@ -16,11 +15,6 @@ SMALL = {
     "record": {"every": 1.0, "metrics": ["accuracy", "updates"]},
     "seeds": 1,
 }
-
-
-def test_epochs_need_a_limit_that_ends_every_protocol():
-    with pytest.raises(InputError, match="epochs needs time, activations or updates beside it"):
-        load({**SMALL, "stop": {"epochs": 3.0}})
 
 
 def test_a_protocol_without_epochs_is_not_ended_by_them(tmp_path):

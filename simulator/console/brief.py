@@ -50,7 +50,7 @@ def print_brief(collection: Collection, warnings: Sequence[str], console: Consol
     if said:
         console.print(Text(said, style="bold"))
     console.print(_pivot(collection, frame, said) if collection.grid else _table(collection, frame), crop=False)
-    for line in [*_captions(collection, frame), *([tuned] if tuned else [])]:
+    for line in [*_captions(collection, frame, said), *([tuned] if tuned else [])]:
         console.print(Text(line, style="dim"))
     loud = [text for text, is_loud in noted if is_loud]
     # Runs of many seeds say the same with other numbers.
@@ -147,16 +147,17 @@ def _epsilons(row: Mapping[Any, Any]) -> str:
     return "\u2013" if both[0] == both[1] == "\u2013" else " / ".join(both) + (f" {MARK}" if row["flagged"] else "")
 
 
-def _captions(collection: Collection, frame: pd.DataFrame) -> list[str]:
+def _captions(collection: Collection, frame: pd.DataFrame, ahead: str) -> list[str]:
     """Return what the table's numbers are, and what trivial predictions come to."""
     counts: list[int] = frame["n"].tolist()
     least, most = min(counts), max(counts)
     runs = f"{most} run{'' if most == 1 else 's'}" if least == most else f"{least} to {most} runs"
     few = least < FEWEST
     said = f"mean over {runs}" + (", too few for intervals" if few else " \N{PLUS-MINUS SIGN} 95 % t interval")
-    if _is_private(frame):
+    measured = _decisive(collection, frame, ahead) if collection.grid else ""  # all that the table shows
+    if _is_private(frame) and not measured:
         said += "; \u03b5 claimed / verified"
-    if collection.started_with_vectors:
+    if collection.started_with_vectors and measured in ("", "vectors"):
         said += "; vectors without those before the start"
     lines = [said]
     trivial = [row for row in trivial_rows(collection) if not row.at]

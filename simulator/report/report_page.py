@@ -164,12 +164,13 @@ def content(collection: Collection, folder: Path) -> dict[str, Any]:
         "tuning": choices(collection, folder),
         **_reproduction(collection, name, folder),
     }
+    measured = set(collection.trace["metric"])
     return {
         "title": str(first.get("title") or name),
         "lead": overview.lead(collection, name),
         "description": str(first.get("description") or ""),
         "alarms": overview.alarms(collection, shown),
-        "target": describe(target_of(collection)),
+        "target": describe(target) if str((target := target_of(collection))["metric"]) in measured else "",
         "thinned": overview.thinned(curves),
         "swept": bool(grid.axes),
         "answer": shown["winners"][0]["sentence"] if shown["winners"] else "",

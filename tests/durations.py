@@ -1,8 +1,9 @@
-"""Which tests are long, and which of their cases CI makes; ``python -m tests.durations LOG`` lists them anew.
+"""Which tests are long, and which of their cases CI makes; ``python -m tests.durations LOG`` adds to the list.
 
-Long are the fewest functions whose rest takes .25 of the time. Of each CI makes the case that took least, or none where
-that alone takes .004 of the time. LOG is what ``pytest -n 2 -m 'not slow or long' --durations=0 --durations-min=0``
-said, on whatever machine: only shares count.
+Long are functions whose cases take `CASE` of the time of all tests, or more, on average. Of each CI makes the case that
+took least, or none where that takes `LEAST`, and, of a function without cases, `ALONE`. Only calls count, for fixtures
+serve other tests as well. LOG is what ``pytest -n 2 -m 'not slow' --durations=0 --durations-min=0`` said, on whatever
+machine: only shares count. What is listed already stays.
 """
 
 from __future__ import annotations
@@ -15,15 +16,18 @@ from pathlib import Path
 
 LIST = Path(__file__).with_name("long.txt")
 HEAD = "# Long tests, and the case of each that CI makes, - for none (`python -m tests.durations LOG`).\n"
-LINE = re.compile(r"^\s*([\d.]+)s (?:call|setup|teardown)\s+(\S+?::\w[\w:]*)(\[.*\])?\s*$")
+LINE = re.compile(r"^\s*([\d.]+)s call\s+(\S+?::\w[\w:]*)(\[.*\])?\s*$")
 NONE = "-"
+
+CASE, LEAST, ALONE = 0.0006, 0.006, 0.004
+"""Shares of the time of all tests."""
 
 Seconds = Mapping[str, Mapping[str, float]]
 """By test function, then by case; a function without parameters has one, which is empty."""
 
 
 def seconds_of(log: Iterable[str]) -> Seconds:
-    """What every case of every test function takes with its fixtures, from pytest's table of durations."""
+    """What every case of every test function takes, from pytest's table of durations."""
     found: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for line in log:
         match = LINE.match(line)
@@ -32,29 +36,22 @@ def seconds_of(log: Iterable[str]) -> Seconds:
     return found
 
 
-def longest(seconds: Seconds, share: float = 0.25) -> list[str]:
-    """The fewest functions without which the others take so small a share of the time.
+def longest(seconds: Seconds) -> dict[str, str]:
+    """The functions that are long, with the case of each that CI makes, or `NONE`.
 
     Examples
     --------
-    >>> longest({"a": {"": 5.0}, "b": {"[1]": 2.0, "[2]": 1.0}, "c": {"": 1.0}, "d": {"": 1.0}})
-    ['a', 'b']
+    >>> longest({"a": {"": 5.0}, "b": {"[1]": 2.0, "[2]": 0.01}, "c": {"": 0.01}})
+    {'a': '-', 'b': '[2]'}
     """
-    sums = {name: sum(cases.values()) for name, cases in seconds.items()}
-    left = total = sum(sums.values())
-    chosen = []
-    for name in sorted(sums, key=lambda name: -sums[name]):
-        if left <= share * total:
-            break
-        chosen.append(name)
-        left -= sums[name]
-    return sorted(chosen)
-
-
-def quickest(cases: Mapping[str, float], most: float) -> str:
-    """The case that took least, if that is at most so many seconds; `NONE` otherwise."""
-    case = min(cases, key=lambda case: cases[case])
-    return case if cases[case] <= most else NONE
+    total = sum(sum(cases.values()) for cases in seconds.values())
+    found = {}
+    for name, cases in seconds.items():
+        case = min(cases, key=lambda case: cases[case])
+        most = LEAST if len(cases) > 1 else ALONE
+        if sum(cases.values()) > CASE * total * len(cases) and (len(cases) > 1 or cases[case] > most * total):
+            found[name] = case if cases[case] <= most * total else NONE
+    return found
 
 
 def listed() -> dict[str, str]:
@@ -65,9 +62,10 @@ def listed() -> dict[str, str]:
 
 if __name__ == "__main__":
     seconds = seconds_of(Path(sys.argv[1]).read_text().splitlines())
-    total = sum(sum(cases.values()) for cases in seconds.values())
-    chosen = {name: quickest(seconds[name], 0.004 * total) for name in longest(seconds)}
+    chosen = dict(sorted((longest(seconds) | listed()).items()))
     LIST.write_text(HEAD + "".join(f"{name}\t{case}\n" for name, case in chosen.items()))
-    made = sum(seconds[name][case] for name, case in chosen.items() if case != NONE)
-    other = total - sum(sum(seconds[name].values()) for name in chosen)
-    print(f"{len(chosen)} of {len(seconds)} functions are long; CI takes {made + other:.0f} of {total:.0f} s")
+    total = sum(sum(cases.values()) for cases in seconds.values())
+    left = sum(
+        seconds[name].get(chosen[name], 0.0) if name in chosen else sum(seconds[name].values()) for name in seconds
+    )
+    print(f"{len(chosen)} of {len(seconds)} functions are long; CI takes {left:.0f} of {total:.0f} s")

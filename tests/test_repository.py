@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from .durations import NONE, listed, longest, quickest, seconds_of
+from .durations import NONE, listed, longest, seconds_of
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("simulator", "agents", "protocols", "scenarios")
@@ -297,14 +297,14 @@ def test_the_long_tests_are_tests_that_there_are():
 def test_of_a_long_test_the_case_that_takes_least_is_made():
     log = [
         "12.50s call     tests/a.py::test_one[x-1]",
-        "  0.50s setup    tests/a.py::test_one[y z]",
+        "  0.05s call     tests/a.py::test_one[y z]",
+        "9.00s setup    tests/a.py::test_one[y z]",
         "3.00s call  tests/a.py::test_two",
+        "0.01s call  tests/a.py::test_three",
     ]
     seconds = seconds_of(log)
-    assert seconds == {"tests/a.py::test_one": {"[x-1]": 12.5, "[y z]": 0.5}, "tests/a.py::test_two": {"": 3.0}}
-    assert longest(seconds) == ["tests/a.py::test_one"]
-    assert quickest(seconds["tests/a.py::test_one"], 1.0) == "[y z]"
-    assert quickest(seconds["tests/a.py::test_two"], 1.0) == NONE
+    assert seconds["tests/a.py::test_one"] == {"[x-1]": 12.5, "[y z]": 0.05}
+    assert longest(seconds) == {"tests/a.py::test_one": "[y z]", "tests/a.py::test_two": NONE}
 
 
 def test_what_a_package_says_of_its_files_names_files_that_are_there():

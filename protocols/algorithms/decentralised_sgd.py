@@ -103,7 +103,7 @@ class DecentralisedSGDParameters(MixingParameters):
             raise FieldError("is a multiple of the own noise, so it needs privacy with noise", "shared_noise")
         if self.seeds_lost > 0 and self.shared_noise == 0:
             raise FieldError("is of seeds for shared_noise, which is 0", "seeds_lost")
-        if self.shared_noise > 0 and self.privacy is not None and self.privacy.mechanism != "gaussian":
+        if self.shared_noise > 0 and self.privacy is not None and not self.privacy.noise.gaussian:
             raise FieldError("is Gaussian, and so must be the own noise", "privacy", "mechanism")
         if active(self.privacy) and self.local_steps > 1:
             raise FieldError("must be 1 with privacy: a step releases one gradient", "local_steps")

@@ -40,7 +40,7 @@ def perform_visibly(
     def advise(sentence: str) -> None:
         LOGGER.warning("%s", sentence)
         if not verbose:
-            console.print(f"warning: {sentence}", style="yellow", highlight=False, markup=False, soft_wrap=True)
+            console.print(f"warning: {sentence}", style="yellow", highlight=False, markup=False)
 
     if not bar:
         told = {"on_run": lambda run, outcome: run_ended(run.words, outcome), "on_advice": advise}

@@ -94,7 +94,7 @@ def _advice(experiment: Experiment, run: Run) -> list[str]:
     privacy, task = getattr(run.point.scenario.protocols[run.protocol], "privacy", None), experiment.data(run)[0]
     if privacy is None or privacy.noiseless or task.columns is not None:
         return []
-    return delta_warnings(privacy.reported_delta, task.train.counts, unit_of(privacy), before=True)
+    return delta_warnings(privacy.reported_delta, task.train.counts, unit_of(privacy))
 
 
 def _is_there(experiment: Experiment, run: Run) -> bool:

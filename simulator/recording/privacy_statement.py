@@ -105,7 +105,7 @@ def _unprotected(world: World, outside: NDArray[np.bool_]) -> dict[str, list[str
     return found
 
 
-def delta_warnings(delta: float, counts: NDArray[np.int64], unit: str, *, before: bool = False) -> list[str]:
+def delta_warnings(delta: float, counts: NDArray[np.int64], unit: str) -> list[str]:
     """List in a sentence why a delta is too large to promise anything, if it is.
 
     Parameters
@@ -116,10 +116,8 @@ def delta_warnings(delta: float, counts: NDArray[np.int64], unit: str, *, before
         Records of every agent.
     unit : str
         What is protected (`hushnet.protocols.privacy.mechanisms.Release.unit`).
-    before : bool
-        Whether the run is still to come: then all agents' records together count as well.
     """
-    records, together, agents = int(counts.max(initial=0)), int(counts.sum()), len(counts)
+    records, agents = int(counts.max(initial=0)), len(counts)
     if unit == "agent":
         if delta * agents < 1:
             return []
@@ -128,9 +126,6 @@ def delta_warnings(delta: float, counts: NDArray[np.int64], unit: str, *, before
     elif delta * records >= 1:
         where = f"1/m for the agent with the most records (m = {records})"
         allowed = "one record in full" if unit == "record" else f"all of a {unit} with that probability"
-    elif before and unit == "record" and delta * together >= 1:
-        where = f"1/m for the records of all agents together (m = {together})"
-        allowed = "one of them in full"
     else:
         return []
     return [f"delta {delta:g} is not below {where}: publishing {allowed} would satisfy it"]

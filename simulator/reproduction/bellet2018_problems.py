@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...agents.losses import Logistic, local_gradient
 from ...agents.tables import Shard
-from ...protocols.privacy.budget import Allocation, Privacy
+from ...protocols.privacy.budget import Allocation, GradientPrivacy
 from ...protocols.privacy.composition import gaussian as gaussian
 from ...protocols.privacy.mechanisms import Release
 from ...protocols.privacy.plans import allocation_weights, plan
@@ -126,7 +126,7 @@ def corner_bound(given: Mapping[str, Any], dimension: int) -> float:
     return test.epsilon(privacy.reported_delta, LEVEL)
 
 
-def _noise(given: Mapping[str, Any]) -> tuple[Privacy, list[float]]:
-    privacy = Privacy.model_validate(given)
+def _noise(given: Mapping[str, Any]) -> tuple[GradientPrivacy, list[float]]:
+    privacy = GradientPrivacy.model_validate(given)
     assert privacy.updates is not None, "noise is spread over a number of updates"
     return privacy, plan(privacy, np.full(privacy.updates, 1 / privacy.updates)).multipliers.tolist()

@@ -107,7 +107,7 @@ def test_digits_are_dealt_by_a_rule_and_tested_on_all_classes():
     assert set(task.test.counts) == {17, 18}
     assert task.notes["split"]["classes"][1] <= 4
     assert len(set(task.test.labels)) == 10
-    with pytest.raises(ValidationError, match="there are 10 digits"):
+    with pytest.raises(ValidationError, match="tells two classes"):
         TASKS["digits"].model_validate({"kind": "digits", "model": {"kind": "linear"}})
 
 

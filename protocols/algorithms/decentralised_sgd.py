@@ -43,7 +43,7 @@ from ..base import Layout, Problem, Traits
 from ..context import Context, check_slope
 from ..invariants import Declared, told_is_kept
 from ..linear_map import SharedNoise
-from ..noise import GradientNoise, active, check_all_rows
+from ..noise import GradientNoise, active
 from ..privacy.budget import GradientPrivacy
 from ..steps import (
     Constants,
@@ -60,7 +60,13 @@ from ..steps import (
     perturbed,
     post_processed,
 )
-from .gradient_rounds import Array, GradientRounds, MixingParameters
+from .gradient_rounds import (
+    Array,
+    GradientRounds,
+    MixingParameters,
+    check_all_gradients_count,
+    check_private_task,
+)
 from .muffliato import momentum
 
 
@@ -107,10 +113,7 @@ class DecentralisedSGDParameters(MixingParameters):
             raise FieldError("is Gaussian, and so must be the own noise", "privacy", "mechanism")
         if active(self.privacy) and self.local_steps > 1:
             raise FieldError("must be 1 with privacy: a step releases one gradient", "local_steps")
-        if active(self.privacy) and self.batch is not None:
-            raise FieldError("is for runs without privacy: noise is accounted for gradients of all rows", "batch")
-        if self.privacy is not None and (self.privacy.allocation != "uniform" or self.privacy.oracle_schedule):
-            raise FieldError("must be uniform, without oracle_schedule: all gradients count alike", "privacy")
+        check_all_gradients_count(self.batch, self.privacy)
         return self
 
 
@@ -134,9 +137,7 @@ class DecentralisedSGD(GradientRounds):
                 "geometric_median",
                 field=("byzantine",),
             )
-        if active(parameters.privacy) and (problem.task.first is not None or problem.task.classes > 2):
-            raise InputError("is for linear models with two classes or real labels", field=("privacy",))
-        check_all_rows(parameters.privacy, problem.task)
+        check_private_task(parameters.privacy, problem.task)
 
     @classmethod
     @override

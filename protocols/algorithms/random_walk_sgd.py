@@ -34,16 +34,21 @@ import numpy as np
 from pydantic import model_validator
 from typing_extensions import override
 
-from ...agents.errors import FieldError, InputError
 from ...agents.losses import public_smoothness
 from ..base import Layout, MessageKind, Problem, PublicStart, Traits
 from ..context import Context, check_slope
 from ..invariants import Declared, Instant, Invariant
-from ..noise import GradientNoise, active, check_all_rows
+from ..noise import GradientNoise, active
 from ..privacy.budget import GradientPrivacy
 from ..steps import Constants, uniform
 from ..steps.declarations import POST_PROCESSING
-from .gradient_rounds import GradientProtocol, GradientRoundsParameters, gradient
+from .gradient_rounds import (
+    GradientProtocol,
+    GradientRoundsParameters,
+    check_all_gradients_count,
+    check_private_task,
+    gradient,
+)
 
 HOLDS, TAKEN, PASSED, TO = range(4)
 """Places in ``walk``: 1 for who holds the token; number k of the last that was taken; k of the one that was passed on
@@ -62,10 +67,7 @@ class RandomWalkSGDParameters(GradientRoundsParameters):
 
     @model_validator(mode="after")
     def _all_rows(self) -> RandomWalkSGDParameters:
-        if active(self.privacy) and self.batch is not None:
-            raise FieldError("is for runs without privacy: noise is accounted for gradients of all rows", "batch")
-        if self.privacy is not None and (self.privacy.allocation != "uniform" or self.privacy.oracle_schedule):
-            raise FieldError("must be uniform, without oracle_schedule: all gradients count alike", "privacy")
+        check_all_gradients_count(self.batch, self.privacy)
         return self
 
 
@@ -82,9 +84,7 @@ class RandomWalkSGD(GradientProtocol):
     @classmethod
     @override
     def check_problem(cls, parameters: RandomWalkSGDParameters, problem: Problem) -> None:
-        if active(parameters.privacy) and (problem.task.first is not None or problem.task.classes > 2):
-            raise InputError("is for linear models with two classes or real labels", field=("privacy",))
-        check_all_rows(parameters.privacy, problem.task)
+        check_private_task(parameters.privacy, problem.task)
 
     @classmethod
     @override

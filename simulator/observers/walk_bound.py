@@ -6,7 +6,7 @@ two tokens apart. Then the token at o tells no more of u than a Gaussian release
 
     mu^2 = sum_k (a_k / sigma_k)^2,   a_k >= 0 of equal sum as the Delta_j of u, and never ahead of them,
 
-by shifted interpolation (Bok, Su, Altschuler 2024, arXiv 2403.00278, theorem 3.1; in Renyi divergences Feldman,
+by shifted interpolation (Bok, Su, Altschuler 2024, arXiv 2403.00278, section 3; in Renyi divergences Feldman,
 Mironov, Talwar, Thakurta 2018, theorem 22). The smallest of these is the isotonic regression of Delta_j / sigma_j^2
 with weights sigma_j^2: slopes of the greatest convex minorant of sums of Delta over sums of sigma^2. What was seen
 before fixes where a stretch begins, so that mu^2 of stretches add (Dong, Roth, Su 2022, theorem 4). Route and times

@@ -71,6 +71,7 @@ class Recorded:
     def sample(self, world: World, *, final: bool) -> None:
         """See `hushnet.simulator.world.watchers.Sampler`."""
         self.diary.sample(Sampled(world), final=final)
+        charges_of(world)  # what is charged when a ledger is read must not be charged again at the end
 
 
 def run(description: dict[str, Any]) -> list[Row]:

@@ -14,6 +14,7 @@ is interrupted; its memory, and steps without Python, are polled when they are o
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import threading
 import time
@@ -233,7 +234,13 @@ def available_memory() -> int:
 
 def used_memory() -> int:
     """Bytes that this process holds in memory: its resident set, with the libraries and data that runs share."""
-    return int(psutil.Process().memory_info().rss)
+    return int(_process(os.getpid()).memory_info().rss)
+
+
+@lru_cache(maxsize=1)
+def _process(number: int) -> psutil.Process:
+    """A process, which is looked up once: asking for its name takes longer than asking for its memory."""
+    return psutil.Process(number)
 
 
 def one_thread() -> AbstractContextManager[Any]:

@@ -11,7 +11,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from inspect import isroutine
 from itertools import pairwise, product
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,17 +25,13 @@ from .papers import Claim, NumberSpec, Paper
 from .reproduction_runs import Runs
 
 COMMON: dict[str, Any] = {
-    "mean": lambda values: float(np.mean(values)),
-    "least": lambda values: float(np.min(values)),
-    "most": lambda values: float(np.max(values)),
-    "middle": lambda values: float(np.median(values)),
+    "mean": np.mean,
+    "middle": np.median,
     "pairwise": lambda values: list(pairwise(values)),
     "point": lambda path, value: {path: value},
-    "both": lambda *points: {path: value for point in points for path, value in point.items()},
     "listed": lambda values: ", ".join(value if isinstance(value, str) else f"{value:g}" for value in values),
     "infinity": math.inf,
     "log": math.log,
-    "lower": lambda share: math.inf if share == 1 else 0.0,
 }
 """Names that every expression may use; beside them, those of the module of a paper's problems."""
 
@@ -72,9 +67,7 @@ def evaluate(text: str, names: Mapping[str, Any]) -> Any:
         value = _compiled(text)(**names)
         if isinstance(value, StrictUndefined):
             str(value)  # which says what it lacks
-    except TemplateSyntaxError as error:
-        raise InputError(f"{text!r} is no expression: {error.message}") from error
-    except UndefinedError as error:
+    except (TemplateSyntaxError, UndefinedError) as error:
         raise InputError(f"{text!r}: {error.message}; known are {', '.join(sorted(names))}") from error
     return value
 
@@ -104,13 +97,14 @@ def judged(paper: Paper, claim: Claim, runs: Runs | None = None) -> Finding:
     InputError
         If the runs lack something, or the claim is not written as it should be.
     """
-    names = {**COMMON, **_public(_problems(paper)), **paper.printed}
+    problems = f"{__package__}.{paper.name}_problems"
+    names = {**COMMON, **_public(import_module(problems) if find_spec(problems) else None), **paper.printed}
     if runs is not None:
         runs = replace(runs, point={}, asked=set())
         names |= _public(runs) | {"runs": runs}
     numbers = tuple(number for spec in claim.numbers for number in _numbers(paper, spec, names, runs))
     if runs is not None:
-        runs.point.clear()
+        runs.point = {}
     names["found"] = lambda word: [number.name for number in numbers if number.verdict == word]
     names["count"] = lambda word: len(names["found"](word))
     sentences = (
@@ -120,12 +114,6 @@ def judged(paper: Paper, claim: Claim, runs: Runs | None = None) -> Finding:
     )
     words = paper.readings.get(claim.readings, {})
     return Finding(numbers, claim.kind, filled(claim.how, names), " ".join(sentences), words)
-
-
-def _problems(paper: Paper) -> ModuleType | None:
-    """The module whose numbers and functions claims of a paper may name."""
-    name = f"{__package__}.{paper.name}_problems"
-    return import_module(name) if find_spec(name) else None
 
 
 def _public(owner: object) -> dict[str, Any]:
@@ -141,20 +129,18 @@ def _numbers(paper: Paper, spec: NumberSpec, names: Mapping[str, Any], runs: Run
     over = {**spec.each, **{name: f"values({path!r})" for name, path in swept.items()}}
     choices = [evaluate(each, names) if isinstance(each, str) else each for each in over.values()]
     for chosen in product(*choices):
-        here, unfair = {**names, **dict(zip(over, chosen, strict=True))}, ""
+        here = {**names, **dict(zip(over, chosen, strict=True))}
         if runs:
-            runs.point.clear()
-            runs.point.update({path: here[name] for name, path in swept.items()})
+            runs.point = {path: here[name] for name, path in swept.items()}
         for name, text in spec.let.items():
             here[name] = evaluate(text, here)
         if runs:
-            runs.asked.clear()
-            runs.on_the_way = False
+            runs.asked, runs.on_the_way = set(), False
         value = evaluate(spec.value, here)
-        if runs:
-            unfair = runs.unfair(paper.untunable)
+        unfair = runs.unfair(paper.untunable) if runs else ""
         asked = {"setting": filled(spec.setting, here), "reading": spec.reading, "unfair": unfair}
-        yield _number(spec, filled(spec.name, here), value, asked | _margin(spec, here), here)
+        ends = (float(evaluate(end, here)) if isinstance(end, str) else end for end in (spec.above, spec.below))
+        yield _number(spec, filled(spec.name, here), value, asked | dict(zip(("low", "high"), ends, strict=True)), here)
 
 
 def _number(spec: NumberSpec, name: str, value: Any, asked: dict[str, Any], names: Mapping[str, Any]) -> Number:
@@ -172,15 +158,3 @@ def _number(spec: NumberSpec, name: str, value: Any, asked: dict[str, Any], name
     if spec.random and "final" in names:
         raise InputError(f"{name} is one value of all runs; give one by run, or say `random: false`")
     return Number(name, float(value), **asked)
-
-
-def _margin(spec: NumberSpec, names: Mapping[str, Any]) -> dict[str, float]:
-    """The ends between which a number is asked to lie."""
-
-    def bound(given: float | str) -> float:
-        return float(evaluate(given, names)) if isinstance(given, str) else given
-
-    if spec.near is not None:
-        target, margin = map(bound, spec.near)
-        return {"low": target - margin, "high": target + margin}
-    return {"low": bound(spec.above), "high": bound(spec.below)}

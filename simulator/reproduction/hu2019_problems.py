@@ -12,8 +12,6 @@ RHO, RIDGE, SLOPE = 3.0, 0.01, 2.0
 """rho, lambda, and the Lipschitz constant L of the loss's gradient."""
 DRAWS = 200
 """Messages of which an observer asks whether they are in a range."""
-TOLERANCE = 1e-6
-"""Relative distance from a subspace above which a vector is not in it."""
 
 Array = NDArray[np.float64]
 
@@ -64,7 +62,7 @@ def largest_change(width: int) -> float:
 
 
 def told_apart(scale: float) -> float:
-    """Share of the messages of a data set that an observer knows not to be of its neighbour, with noise (16).
+    """Epsilon, at least, of noise (16): infinite if all messages are known not to be of a neighbour, else 0.
 
     The printed noise D xi lies in the range of D, and so does the message D x + D xi; ranges differ in one column.
     """
@@ -75,11 +73,6 @@ def told_apart(scale: float) -> float:
     neighbour[:, 0] += change / (2 * np.linalg.norm(change))
     root = range_root(data)
     scores = data @ (rng.normal(size=(data.shape[1], 1)) + scale * root @ rng.normal(size=(root.shape[1], DRAWS)))
-    own, other = (float(np.mean(_distances(columns, scores) > TOLERANCE)) for columns in (data, neighbour))
-    return other - own
-
-
-def _distances(columns: Array, vectors: Array) -> Array:
-    """Relative distances of vectors (one a column) from the range of the columns."""
-    basis = np.linalg.qr(columns)[0]
-    return np.linalg.norm(vectors - basis @ (basis.T @ vectors), axis=0) / np.linalg.norm(vectors, axis=0)
+    ranks = [[np.linalg.matrix_rank(np.column_stack([d, each])) for each in scores.T] for d in (data, neighbour)]
+    width = data.shape[1]
+    return np.inf if set(ranks[0]) == {width} and set(ranks[1]) == {width + 1} else 0.0

@@ -23,6 +23,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
@@ -115,13 +116,10 @@ class Number:
         if self.seeds < 2 or not math.isfinite(self.value):
             return FEWEST
         ends = [abs(self.value - end) for end in (self.low, self.high) if math.isfinite(end)]
-        deviation = self.half_width * math.sqrt(self.seeds) / _quantile(self.seeds)
-        tried = range(max(FEWEST, self.seeds), MOST + 1)
-        return next((n for n in tried if _quantile(n) * deviation < min(ends) * math.sqrt(n)), None)
-
-
-def _quantile(seeds: int) -> float:
-    return float(special.stdtrit(seeds - 1, 0.975))
+        deviation = self.half_width * math.sqrt(self.seeds) / special.stdtrit(self.seeds - 1, 0.975)
+        tried = np.arange(max(FEWEST, self.seeds), MOST + 1)
+        enough = tried[special.stdtrit(tried - 1, 0.975) * deviation < min(ends) * np.sqrt(tried)]
+        return int(enough[0]) if len(enough) else None
 
 
 def measured(name: str, values: ArrayLike, **asked: object) -> Number:
@@ -219,7 +217,5 @@ ORDER: list[Verdict] = ["refuted", "not proved", "does not hold", "undecided", "
 
 def _first(order: Iterable[Verdict], verdicts: Iterable[Verdict]) -> Verdict:
     known = set(verdicts)
-    for word in order:
-        if word in known:
-            return word
-    return "untuned"
+    found: list[Verdict] = [word for word in order if word in known]
+    return found[0] if found else "untuned"

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -30,20 +30,6 @@ from .reproduction_runs import Runs
 
 RESOLUTION = 150
 """Dots per inch of a picture, whatever is on it: 525 across a column."""
-
-SHORT: dict[Verdict | None, str] = {
-    "holds": "Holds",
-    "in part": "Holds in part",
-    "does not hold": "Does not hold",
-    "depends on the reading": "Depends on how the paper is read",
-    "undecided": "Undecided so far",
-    "untuned": "Not judged, for want of equal tuning",
-    "proved": "Private as claimed, by proof",
-    "not proved": "Privacy that nobody should copy, refuted or not proved",
-    "refuted": "Privacy that nobody should copy, refuted or not proved",
-    None: "Not measured",
-}
-"""How each verdict is called in ten lines, and what has none."""
 
 
 @dataclass(frozen=True)
@@ -99,53 +85,38 @@ class Report:
         """What figures are called in the paper, by name."""
         return {figure.name: figure.title for figure in self.paper.figures}
 
+    @property
+    def manifests(self) -> list[Any]:
+        """Manifests of the runs behind the page, each once."""
+        known = [section.runs.collection for section in self.sections if section.runs]
+        return [*{run: m for runs in known for run, m in zip(runs.runs, runs.manifests, strict=True)}.values()]
+
     def count(self) -> Counter[Verdict | None]:
         """Claims by verdict; None counts those that were not measured."""
         return Counter(row.verdict for _, row in self.deciding.values())
 
     def in_short(self) -> list[str]:
         """Ten lines in plain words or fewer: what holds, what does not, what depends, what nobody should copy."""
-        said: dict[str, dict[str, list[str]]] = {name: {} for name in SHORT.values()}
+        said: dict[tuple[Verdict | None, str], list[str]] = {}
         for at, row in self.deciding.values():
-            text, title, finding = row.says, f" ({self.titles.get(at, '')})", row.finding
-            if finding and at and at != row.claim.on[0]:
-                text += " (Of a stand-in for the paper's size.)"
-            if finding and finding.verdict == "undecided":
-                count = finding.said.partition(" (")[2].removesuffix(")")
-                text += f" ({count}{'; ' if count else ''}{finding.needed or 'too many'} seeds would decide.)"
-            elif finding and finding.verdict == "depends on the reading":
-                text += f" ({finding.said.partition(': ')[2].capitalize()}.)"
+            text, title = row.says + self._remark(at, row), self.titles.get(at, "")
             # A claim of several figures is said once, with the figures after it.
-            places = said[SHORT[row.verdict]].setdefault(text.replace(title, ""), [])
-            places += [self.titles[at]] if title in text else []
-        lines = []
-        for name, texts in said.items():
-            if texts:
-                told = [f"{text} ({'; '.join(at)}.)" if at else text for text, at in texts.items()]
-                lines.append(f"- **{name}** ({sum(max(1, len(at)) for at in texts.values())}): {' '.join(told)}")
-        return [f"- Looked at are {len(self.deciding)} claims.", *lines]
+            bare = text.replace(f" ({title})", "")
+            said.setdefault((row.verdict, bare), []).append(title if bare != text else "")
+        told = [(verdict, text, places) for (verdict, text), places in said.items()]
+        return _filled("in_short", count=len(self.deciding), told=told).splitlines()
 
-    def cells(self, row: Row, at: str) -> list[str]:
-        """Cells of a row of the table at a figure; a quick page has no verdict among them."""
-        claim, finding = row.claim, row.finding
-        if finding is None:
-            return [row.says, row.note, *[""] * (2 if self.quick else 3)]
-        numbers = [f"{number.name}: {number_text(number)}" for number in finding.numbers]
-        margins = [margin_text(number) for number in finding.numbers]
-        stood = [(asked if len(claim.since) > 1 else "", *at.split()) for at, asked in claim.since.items()]
-        since = ", ".join(f"{asked} since {day} ({commit})".strip() for asked, day, commit in stood)
-        margins += [f"ours: {claim.ours}: {since}"] if claim.ours else []
-        kind = "" if any(number.claimed for number in finding.numbers) else f"<br>{finding.kind}"
-        verdict, texts = f"**{finding.said}**{kind}", [finding.how, finding.why]
-        if not self.quick:
-            texts += finding.reasons
-        decider = self.deciding[claim.says][0]
-        if decider != at:
-            verdict, texts = finding.said, [*texts, f"{self.titles[decider]} is nearer to the paper: it decides."]
-        elif at and at != claim.on[0]:
-            texts.append(f"A stand-in decides, as {self.titles[claim.on[0]]} was not run.")
-        cells = [row.says, "<br>".join(numbers), "<br>".join(margins), *([] if self.quick else [verdict])]
-        return [*cells, " ".join(filter(None, texts))]
+    def _remark(self, at: str, row: Row) -> str:
+        """What is added to a claim in ten lines: that a stand-in decides, how many seeds would, or the readings."""
+        finding, remark = row.finding, ""
+        if finding and at and at != row.claim.on[0]:
+            remark = " (Of a stand-in for the paper's size.)"
+        if finding and finding.verdict == "undecided":
+            count = finding.said.partition(" (")[2].removesuffix(")")
+            remark += f" ({count}{'; ' if count else ''}{finding.needed or 'too many'} seeds would decide.)"
+        elif finding and finding.verdict == "depends on the reading":
+            remark += f" ({finding.said.partition(': ')[2].capitalize()}.)"
+        return remark
 
 
 def row_of(paper: Paper, claim: Claim, runs: Runs | None = None) -> Row:
@@ -158,7 +129,7 @@ def row_of(paper: Paper, claim: Claim, runs: Runs | None = None) -> Row:
 
 def page(report: Report) -> str:
     """The page of a paper, in Markdown."""
-    return _filled("page", report=report, fewest=FEWEST, versions=_versions, trivial=trivial_predictions)
+    return _filled("page", report=report, fewest=FEWEST, trivial=trivial_predictions)
 
 
 def overview(reports: Iterable[Report]) -> str:
@@ -224,10 +195,8 @@ def margin_text(number: Number) -> str:
     '0.95 ± 0.02'
     """
     low, high = number.low, number.high
-    if math.isinf(low) and math.isinf(high):
-        return "none"
     if math.isinf(high):
-        return f"> {_plain(low)}"
+        return "none" if math.isinf(low) else f"> {_plain(low)}"
     if math.isinf(low):
         return f"< {_plain(high)}"
     return f"{_plain(round((low + high) / 2, 12))} ± {_plain(round((high - low) / 2, 12))}"
@@ -262,22 +231,11 @@ _PAGES = Environment(  # of Markdown, in which nothing is escaped but what would
     lstrip_blocks=True,
     keep_trailing_newline=True,
 )
-_PAGES.filters["row"] = _line
+_PAGES.filters |= {"row": _line, "value": number_text, "margin": margin_text, "in_words": in_words}
 
 
 def _filled(name: str, **content: object) -> str:
     return _PAGES.get_template(f"{name}.jinja").render(**content)
-
-
-def _versions(report: Report) -> str:
-    known = [section.runs.collection for section in report.sections if section.runs]
-    manifests = {run: m for runs in known for run, m in zip(runs.runs, runs.manifests, strict=True)}.values()
-    codes = dict.fromkeys(
-        f"hushnet {m['code']}, commit {m.get('commit') or 'unknown'}" for m in manifests if "code" in m
-    )
-    seconds = sum(m["timings"]["cpu_seconds"] for m in manifests if "timings" in m)
-    took = f" Their processor time was {in_words(seconds)}, trials of tunings not counted." if seconds else ""
-    return f"Runs by {'; '.join(codes)}.{took}" if codes else "No runs yet."
 
 
 def _plain(value: float) -> str:

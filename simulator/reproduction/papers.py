@@ -12,12 +12,11 @@ from pydantic import Field, ValidationError
 
 from ...agents.errors import InputError
 from ...agents.parameters import Parameters
+from ..language.field_errors import field_errors, sentences
+from ..language.inheritance import Family
 from ..language.loading import shipped
 from ..language.yaml_source import read_file
 from .judge import Kind
-
-Bound = float | str
-"""A number, or an expression for one."""
 
 
 class PaperFigure(Parameters):
@@ -61,10 +60,9 @@ class NumberSpec(Parameters):
     """Names that run over values: a list, a swept field, or an expression."""
     let: dict[str, str] = Field(default_factory=dict)
     """Names for expressions."""
-    above: Bound = -math.inf
-    below: Bound = math.inf
-    near: list[Bound] | None = Field(default=None, min_length=2, max_length=2)
-    """Target and margin."""
+    above: float | str = -math.inf
+    below: float | str = math.inf
+    """What it is asked to lie between: numbers, or expressions for them."""
     claimed: str | None = None
     """Epsilon that the paper claims, where ``value`` is the one that is verified."""
     at_least: str = "0"
@@ -127,10 +125,6 @@ class Paper(Parameters):
     figures: list[PaperFigure]
     claims: list[Claim]
 
-    def claims_about(self, figure: PaperFigure) -> list[Claim]:
-        """The claims about one of the figures."""
-        return [claim for claim in self.claims if figure.name in claim.on]
-
     @property
     def statements(self) -> list[Claim]:
         """The claims that are decided without a scenario."""
@@ -161,9 +155,7 @@ def read_paper(path: Path) -> Paper:
     try:
         paper = Paper.model_validate(written.data)
     except ValidationError as error:
-        first = error.errors()[0]
-        keys = tuple(first["loc"])
-        raise InputError(f"{written.where(keys)}: {'.'.join(map(str, keys))}: {first['msg']}") from error
+        raise InputError("\n".join(sentences(field_errors(error, Paper, written.data), written, Family()))) from error
     titles = {figure.name: figure.title for figure in paper.figures}
     claims: dict[str, Claim] = {}
     for rank, written_claim in enumerate(paper.claims):
@@ -179,8 +171,7 @@ def _in_each_setting(claim: Claim, titles: Mapping[str, str]) -> list[Claim]:
     """A claim of its own for every figure that it is ``at``."""
     if not claim.at:
         return [claim]
-    says = claim.says.removesuffix(".")
-    named = {name: f"{says} ({titles.get(name, name)})." for name in claim.at}
+    named = {name: f"{claim.says.removesuffix('.')} ({titles.get(name, name)})." for name in claim.at}
     return [claim.model_copy(update={"says": text, "on": [name], "at": []}) for name, text in named.items()]
 
 

@@ -47,16 +47,13 @@ class Place:
     quick: bool
     anew: int = 0
     """What all seeds are raised by."""
+    data_dir: Path | None = None
+    """Where data sets are; by default where ``HUSHNET_DATA`` says."""
 
     @property
     def pages(self) -> Path:
         """Folder of pages and their pictures."""
         return (self.results / f"anew-{self.anew}" if self.anew else self.results) / "reproduction"
-
-    @property
-    def suffix(self) -> str:
-        """What ends the names of pages and pictures of quick runs."""
-        return "-quick" if self.quick else ""
 
     def runs(self, figure: PaperFigure) -> Path:
         """Folder of a figure's runs, the one that ``hushnet run`` uses."""
@@ -159,14 +156,14 @@ def reproduce(
     InputError
         If the name is unknown, or the number of processes is none.
     """
-    chosen, place = select(papers, name, full=full), Place(results, quick, anew)
+    chosen, place = select(papers, name, full=full), Place(results, quick, anew, data_dir)
     places = [replace(place, anew=0), place] if anew and not quick else [place]
     failures: list[Failure] = []
     found: list[list[Report]] = []
     with start_workers(jobs) as workers:
 
         def judge(paper: Paper, at: Place, run: Mapping[str, int]) -> Report:
-            report, broken = judge_paper(paper, at, data_dir, run=run, workers=workers, say=say)
+            report, broken = judge_paper(paper, at, run=run, workers=workers, say=say)
             failures.extend(broken)
             return report
 
@@ -188,13 +185,7 @@ def reproduce(
 
 
 def judge_paper(
-    paper: Paper,
-    place: Place,
-    data_dir: Path | None = None,
-    *,
-    run: Mapping[str, int],
-    workers: Workers | None = None,
-    say: Callable[[str], None],
+    paper: Paper, place: Place, *, run: Mapping[str, int], workers: Workers | None = None, say: Callable[[str], None]
 ) -> tuple[Report, list[Failure]]:
     """Judge a paper's claims by the runs that there are, after running what is to be run.
 
@@ -203,17 +194,19 @@ def judge_paper(
     """
     sections, failures = [], []
     for figure in paper.figures:
-        claims, lacking = paper.claims_about(figure), _missing_data(figure, data_dir)
+        claims = [claim for claim in paper.claims if figure.name in claim.on]
+        lacking = _missing_data(figure, place.data_dir)
         broken: list[Failure] = []
         section = None
         try:
             if figure.name in run and lacking:
                 say(f"{figure.name}: {lacking}")
             elif figure.name in run:
-                broken = _run(figure, run[figure.name], place, data_dir, workers, say)
+                broken = _run(figure, run[figure.name], place, workers, say)
             if runs := finished(figure, place):
                 rows = tuple(row_of(paper, claim, runs) for claim in claims)
-                section = Section(figure, rows, runs, save_pictures(runs, figure, place.pages, suffix=place.suffix))
+                pictures = save_pictures(runs, figure, place.pages, suffix="-quick" * place.quick)
+                section = Section(figure, rows, runs, pictures)
         except Exception as error:  # A fault in one figure, even one of ours, must not cost hours of others.
             broken = [Failure(figure.name, error)]
             say(f"{figure.name}: failed")
@@ -252,19 +245,14 @@ def finished(figure: PaperFigure, place: Place) -> Runs | None:
 
 def write_page(report: Report, place: Place) -> Path:
     """Write a paper's page and return its path."""
-    path = place.pages / f"{report.paper.name}{place.suffix}.md"
+    path = place.pages / f"{report.paper.name}{'-quick' * place.quick}.md"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(page(report), path)
     return path
 
 
 def _run(
-    figure: PaperFigure,
-    seeds: int,
-    place: Place,
-    data_dir: Path | None,
-    workers: Workers | None,
-    say: Callable[[str], None],
+    figure: PaperFigure, seeds: int, place: Place, workers: Workers | None, say: Callable[[str], None]
 ) -> list[Failure]:
     """Run what is missing of a figure; a failure for every run that diverged or stalled."""
     loaded, began = place.scenario(figure, seeds), time.perf_counter()
@@ -279,7 +267,7 @@ def _run(
             said = time.perf_counter()
             say(f"{figure.name}: run {count} of {total}")
 
-    errors = perform(Experiment(loaded, place.runs(figure), data_dir), workers=workers, on_run=beat)
+    errors = perform(Experiment(loaded, place.runs(figure), place.data_dir), workers=workers, on_run=beat)
     say(f"{figure.name}: done after {in_words(time.perf_counter() - began)}")
     return [Failure(figure.name, error) for error in errors]
 
@@ -300,8 +288,6 @@ def _names_today(manifests: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     known: dict[str, Experiment] = {}
     for manifest in manifests:
         written = of_one_point(manifest["scenario"])
-        text = json_text(written)
-        if text not in known:
-            known[text] = Experiment(load(written))
-        experiment, seeds = known[text], (manifest[name] for name in ("seed", "data_seed", "run_seed"))
+        experiment = known.get(json_text(written)) or known.setdefault(json_text(written), Experiment(load(written)))
+        seeds = (manifest[name] for name in ("seed", "data_seed", "run_seed"))
         yield experiment.planned_name(Run(experiment.loaded.points[0], manifest["protocol"], *seeds))

@@ -28,9 +28,6 @@ Series = Any
 Point = Mapping[str, Any]
 """Values of swept parameters, by path."""
 
-NOT_TUNED: dict[str, Any] = {"chosen": [], "trials": 0, "decided_by": ""}
-"""The account of a tuning of nothing."""
-
 SHARE = 0.25
 """Share of the agents that has the least data, and the most."""
 
@@ -159,9 +156,9 @@ class Runs:
         table, chosen = self._best(key, metric, path)
         return _by_seed({seed: table.loc[seed, value] for seed, value in chosen.items()})
 
-    def best_at(self, key: str, metric: str, path: str) -> str:
-        """Which values of the field `best` takes, in words."""
-        return ", ".join(f"{value:g}" for value in sorted(set(self._best(key, metric, path)[1].values())))
+    def best_at(self, key: str, metric: str, path: str) -> list[Any]:
+        """The values of the field that `best` takes, sorted."""
+        return sorted(set(self._best(key, metric, path)[1].values()))
 
     def given(self, key: str, path: str = "", *, at: Point | None = None) -> Any:
         """What a protocol was given, or a field of it, by the runs' manifest; None where it has no such field."""
@@ -176,7 +173,7 @@ class Runs:
 
     def tuning(self) -> Mapping[str, Any]:
         """The account of how fields were tuned."""
-        return self.collection.index.get("tuning") or NOT_TUNED
+        return self.collection.index.get("tuning") or {"chosen": [], "trials": 0, "decided_by": ""}
 
     def trials(self, key: str) -> int:
         """Return in how many trials a protocol was tuned."""
@@ -206,12 +203,8 @@ class Runs:
             If there are none.
         """
         point = self.point if at is None else at
-        chosen = [
-            manifest
-            for manifest in self.collection.manifests
-            if manifest["protocol"] == key
-            and all((manifest.get("grid") or {}).get(path) == value for path, value in point.items())
-        ]
+        ours = (manifest for manifest in self.collection.manifests if manifest["protocol"] == key)
+        chosen = [manifest for manifest in ours if point.items() <= (manifest.get("grid") or {}).items()]
         if not chosen:
             raise InputError(f"the scenario has no runs of {key}{_at(point)}")
         return chosen

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import root
 
+from ...agents.losses import Logistic, local_gradient
+from ...agents.optimisation.solvers import minimise_local
+from ...agents.tables import Shard
 from ...protocols.privacy.accounting import Charge, basic_composition_bound
 
 THETA, ROUNDS, MU = 0.5, 60, 2.0
@@ -83,10 +85,14 @@ def recovered(seed: int, *, rows: int = 20, width: int = 5) -> float:
     data *= rng.choice([-1.0, 1.0], size=(2, rows, 1))
     penalties = rng.uniform(THETA, 1.5, size=(2, 3)).cumsum(axis=1)
     models, dual, seen = np.zeros((2, width)), np.zeros((2, width)), []
+    shards = [Shard(each, np.ones(rows)) for each in data]
+    known_rows = Shard(data[0, 1:], np.ones(rows - 1))
     for t in range(3):
-        middle = models.sum(axis=0)
-        new = np.array([_minimiser(data[i], 2 * dual[i] - penalties[i, t] * middle, penalties[i, t]) for i in range(2)])
-        known = _gradient(data[0, 1:], rows, new[0]) + 2 * dual[0]
+        middle, new = models.sum(axis=0), np.zeros_like(models)
+        for i, penalty in enumerate(penalties[:, t]):
+            asked = {"curvature": 1 + 2 * penalty, "linear": penalty * middle - 2 * dual[i], "start": models[i]}
+            new[i], _ = minimise_local(shards[i], Logistic(), weight=1.0, tolerance=1e-15, **asked)
+        known = local_gradient(new[0], known_rows, Logistic(), 0.0) * (rows - 1) / rows + new[0] + 2 * dual[0]
         seen.append((known, 2 * new[0] - middle))
         models, dual = new, dual + THETA / 2 * (new - new[::-1])
     (first, along), (second, beside) = seen[1], seen[2]
@@ -94,19 +100,7 @@ def recovered(seed: int, *, rows: int = 20, width: int = 5) -> float:
     eta, _, _ = np.linalg.lstsq(system, -first, rcond=None)[0]
     direction = -(first + eta * along)
     direction /= np.linalg.norm(direction)
-    row = data[0, 0] / np.linalg.norm(data[0, 0])
-    return float(min(np.linalg.norm(direction - row), np.linalg.norm(direction + row)))
-
-
-def _gradient(data: Array, rows: int, model: Array) -> Array:
-    """The gradient of the mean logistic loss of signed rows (labels times rows), with the regulariser |f|^2 / 2."""
-    return -data.T @ (1 / (1 + np.exp(data @ model))) / rows + model
-
-
-def _minimiser(data: Array, linear: Array, penalty: float) -> Array:
-    """Where the gradient of (10) is zero."""
-    found = root(lambda model: _gradient(data, len(data), model) + linear + 2 * penalty * model, linear * 0, tol=1e-15)
-    return found.x
+    return float(min(np.linalg.norm(direction - data[0, 0]), np.linalg.norm(direction + data[0, 0])))
 
 
 def spent(ledgers: Iterable[Any]) -> float:

@@ -233,8 +233,8 @@ CLAIM = "  - {says: A., on: [f], numbers: [{name: n, value: '1'}]%s}\n"
         (CLAIM.replace("value: '1'", "value: '1', reading: beta") % "", "reading 'beta' is none of the paper's"),
         (CLAIM.replace("on: [f]", "on: [g]") % "", "there is no figure 'g'"),
         ((CLAIM % "") * 2, "says what another claim says"),
-        (CLAIM % ", kind: sometimes", "kind: "),
-        (CLAIM % ", color: red", "color: "),
+        (CLAIM % ", kind: sometimes", ".kind = 'sometimes': is not admissible; admissible: for all, "),
+        (CLAIM % ", color: red", ".color: unknown field 'color'; admissible: says, "),
     ],
     ids=["typed", "digits", "said-if", "left-out", "both", "no-such", "none", "figure", "twice", "kind", "field"],
 )

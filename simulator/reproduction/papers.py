@@ -131,7 +131,10 @@ class Paper(Parameters):
         return [claim for claim in self.claims if not claim.on]
 
 
-ORDER = ("bellet2018", "vanhaesebrouck2017", "zhang2018", "liu2022", "hu2019")
+ORDER = (
+    *("bellet2018", "vanhaesebrouck2017", "zhang2018", "liu2022", "hu2019"),
+    *("cyffers2022", "cyffers2024", "allouah2024"),
+)
 """Papers in the order of their pages."""
 
 

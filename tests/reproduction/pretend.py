@@ -19,6 +19,7 @@ STATISTICS = {
     "distance": ("mean", "worst"),
     "updates": ("mean",),
     "traffic": ("sent",),
+    "epsilon_observers": ("worst", "median", "distance 1", "distance 2", "distance 3", "distance 4"),
 }
 
 

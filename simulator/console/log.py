@@ -18,6 +18,7 @@ from pathlib import Path
 from rich.console import Console
 
 from ..experiment import Experiment, RunOutcome
+from ..experiment.time_left import Bounds, range_in_words
 from ..experiment.tuning import trial_experiment
 from ..storage.ownership import token
 
@@ -114,12 +115,13 @@ def begin(experiment: Experiment) -> None:
     )
 
 
-def run_ended(words: str, outcome: RunOutcome) -> None:
-    """Log what became of a run."""
+def run_ended(words: str, outcome: RunOutcome, left: Bounds | None = None) -> None:
+    """Log what became of a run, and the time that the others take."""
     if outcome.there:
         LOGGER.info("%s: there already, %s", words, outcome.run_id)
     elif outcome.status == "complete":
         taken = f"{outcome.seconds:.2f} s, {outcome.cpu_seconds:.2f} s of processor time"
-        LOGGER.info("%s: complete in %s, %s", words, taken, outcome.run_id)
+        others = f", {range_in_words(left)} left" if left is not None and any(left) else ""
+        LOGGER.info("%s: complete in %s%s, %s", words, taken, others, outcome.run_id)
     else:
         LOGGER.warning("%s: %s: %s", words, outcome.status, outcome.error)

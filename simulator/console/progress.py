@@ -15,7 +15,7 @@ from rich.text import Text
 from ...agents.compilation import is_at_it, is_stored, seconds_spent, unannounced
 from ...agents.errors import HushnetError
 from ..experiment import Experiment, Run, RunOutcome, Workers, perform
-from ..experiment.time_left import TimeLeft, in_words, key_of, time_left
+from ..experiment.time_left import TimeLeft, key_of, range_in_words, time_left
 from ..experiment.tuning import trial_experiment
 from ..world.world import World
 from .log import LOGGER, run_ended
@@ -42,10 +42,17 @@ def perform_visibly(
         if not verbose:
             console.print(f"warning: {sentence}", style="yellow", highlight=False, markup=False)
 
+    stages = [stage for stage in (trial_experiment(experiment), experiment) if stage is not None]
+    left = time_left(run for stage in stages for run in stage.runs())
+
+    def logged(run: Run, outcome: RunOutcome) -> None:
+        left.processes = workers.processes()
+        left.ended(key_of(run), outcome.own_seconds)
+        run_ended(run.words, outcome, left.seconds())
+
     if not bar:
-        told = {"on_run": lambda run, outcome: run_ended(run.words, outcome), "on_advice": advise}
-        return perform(experiment, workers=workers, **told)
-    shown = _Shown(experiment, workers)
+        return perform(experiment, workers=workers, on_run=logged, on_advice=advise)
+    shown = _Shown(experiment, workers, left)
     columns = (
         BarColumn(12),
         TextColumn("{task.fields[ended]}/{task.fields[all]} runs"),
@@ -58,8 +65,8 @@ def perform_visibly(
         shown.begin(progress)
 
         def on_run(run: Run, outcome: RunOutcome) -> None:
+            logged(run, outcome)
             shown.ended(run, outcome)
-            run_ended(run.words, outcome)
             if not verbose and outcome.status != "complete" and not outcome.there:
                 text = f"{outcome.status}: {run.words}: {outcome.error}"
                 progress.console.print(text, style="yellow", highlight=False, markup=False, soft_wrap=True)
@@ -78,13 +85,10 @@ class _Shown(ProgressColumn):
 
     max_refresh = 0.5
 
-    def __init__(self, experiment: Experiment, workers: Workers) -> None:
+    def __init__(self, experiment: Experiment, workers: Workers, left: TimeLeft) -> None:
         super().__init__()
-        stages = [stage for stage in (trial_experiment(experiment), experiment) if stage is not None]
-        runs = [run for stage in stages for run in stage.runs()]
-        self._left: TimeLeft = time_left(runs)
-        self._workers, self._total, self._ended = workers, len(runs), 0
-        self._compiles = not is_stored() and any(experiment.engine_name(run) != "event" for run in runs)
+        self._workers, self._left, self._total, self._ended = workers, left, left.runs(), 0
+        self._compiles = not is_stored() and any(experiment.engine_name(run) != "event" for run in experiment.runs())
         self._begun: list[Run] = []
         self._share, self._at, self._compiled = 0.0, 0.0, 0.0
 
@@ -114,8 +118,6 @@ class _Shown(ProgressColumn):
 
     def ended(self, run: Run, outcome: RunOutcome) -> None:
         """A run has ended, or was there."""
-        self._left.processes = self._workers.processes()
-        self._left.ended(key_of(run), outcome.own_seconds)
         self._ended, self._compiles = self._ended + 1, self._compiles and outcome.there
         self._begun = [other for other in self._begun if other is not run]
         if not self._begun:
@@ -130,7 +132,7 @@ class _Shown(ProgressColumn):
             return Text(COMPILING)
         gone = time.perf_counter() - self._at - (seconds_spent() - self._compiled)
         left = self._left.seconds_after(gone, begun=max(len(self._begun), 1), share=self._share)
-        return Text("" if left is None or task.finished else f"{in_words(left)} left", style="progress.remaining")
+        return Text("" if left is None or task.finished else f"{range_in_words(left)} left", style="progress.remaining")
 
     def _next(self) -> None:
         """Count time from now on, for the runs that begin."""

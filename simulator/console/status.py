@@ -17,25 +17,18 @@ from .log import FILE
 
 _BEGIN = re.compile(r"(\S+Z) INFO \S+: (\d+) runs?, ")
 _ENDED = re.compile(r"(\S+Z) (?:INFO|WARNING) (.*?): (complete in|there already|\w+: )(.*)")
+_LEFT = re.compile(r", ([^,]+) left, ")
 
 
 @dataclass
 class _Logged:
-    """A command's part of ``run.log``: the instant at which it began, all its runs, and those that have ended."""
+    """A command's part of ``run.log``: all its runs, those that have ended, and the time left when the latest had."""
 
-    began: datetime
     runs: int
     latest: datetime | None = None
     words: str = ""
+    left: str = ""
     ended: Counter[str] = field(default_factory=Counter[str])
-
-    def seconds_left(self, now: datetime) -> float | None:
-        """Seconds that its other runs take at the pace of those that it has made."""
-        made = self.ended.total() - self.ended["there"]
-        if not made or self.latest is None:
-            return None
-        each = (self.latest - self.began).total_seconds() / made
-        return max(each * (self.runs - self.ended.total()) - (now - self.latest).total_seconds(), each / 10)
 
 
 def status(folder: Path, now: datetime | None = None) -> list[str]:
@@ -65,16 +58,15 @@ def status(folder: Path, now: datetime | None = None) -> list[str]:
     wrong = sum(count for status, count in attempt.ended.items() if status not in ("complete", "there"))
     failed = f", {wrong} of them not to their end (see {FILE})" if wrong else ""
     if holder is not None:
-        left = attempt.seconds_left(now)
-        time_left = "" if left is None else f"; {in_words(left)} left"
-        lines = [f"{folder}: running, {ended} {of_all} done{failed}{time_left}", holder]
+        lines = [f"{folder}: running, {ended} {of_all} done{failed}", holder]
     elif ended == attempt.runs:
         lines = [f"{folder}: done, {ended} {of_all}{failed}"]
     else:
         lines = [f"{folder}: stopped after {ended} {of_all}{failed}; the same command goes on from there"]
     if attempt.latest is not None:
         ago = in_words((now - attempt.latest).total_seconds())
-        lines.append(f"latest: {attempt.words}, {ago} ago")
+        left = f", with {attempt.left} to go" if attempt.left and holder is not None else ""
+        lines.append(f"latest: {attempt.words}, {ago} ago{left}")
     return lines
 
 
@@ -87,9 +79,10 @@ def _latest(folder: Path) -> _Logged | None:
         return None
     for line in text.splitlines():
         if begin := _BEGIN.match(line):
-            found = _Logged(_instant(begin[1]), int(begin[2]))
+            found = _Logged(int(begin[2]))
         elif found and (ended := _ENDED.match(line)):
             found.latest, found.words = _instant(ended[1]), ended[2]
+            found.left = left[1] if (left := _LEFT.search(ended[4])) else ""
             found.ended[ended[3].partition(" ")[0].rstrip(":")] += 1
     return found
 

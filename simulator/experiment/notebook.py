@@ -9,7 +9,7 @@ from typing import Any
 
 from .plan import Experiment, Run
 from .run_once import RunOutcome
-from .time_left import in_words, key_of, time_left
+from .time_left import key_of, range_in_words, time_left
 from .tuning import trial_experiment
 from .workers import Workers
 
@@ -43,8 +43,8 @@ def shown_progress(experiment: Experiment, workers: Workers) -> dict[str, Callab
         ended[0] += 1
         left.processes = workers.processes()
         left.ended(key_of(run), outcome.own_seconds)
-        seconds = left.seconds()
-        rest = "; done" if ended[0] == total else "" if seconds is None else f"; about {in_words(seconds)} left"
+        bounds = left.seconds()
+        rest = "; done" if ended[0] == total else "" if bounds is None else f"; {range_in_words(bounds)} left"
         handle.update(HTML(_line(ended[0], total, f"{run.words}{rest}")))
 
     return {"on_run": on_run}

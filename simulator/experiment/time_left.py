@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from math import isfinite
-from statistics import linear_regression, median
+from statistics import fmean, median
 
 from .plan import Run, wake_ups
 from .workers import Jobs
@@ -14,14 +14,18 @@ KNOWN = 0.05
 """Share of a run from which on its own pace tells more than other runs."""
 Key = tuple[str, Hashable]
 """A protocol, and a grid point."""
+Bounds = tuple[float, float]
+"""Seconds at least and at most."""
+NEAREST = 3
+"""Grid points from which a point without runs is judged."""
 
 
 class TimeLeft:
-    """The time that is left, told of every run that ends.
+    """Bounds of the time that is left, learnt from every run that ends.
 
-    A run is expected to take the median of those of its protocol at its grid point, so that a slow one moves the whole
-    a little. Where there is none yet, a line through these medians over the runs' work says how long: through those of
-    its protocol, or else of all. While all that have ended have the same work, time is proportional to work.
+    A run takes the median of those of its protocol at its grid point. Where none has ended yet, it takes between as
+    long as the runs of the nearest points and as much longer as it has more work: right for any time a + b * work with
+    a, b >= 0, whatever share a has. The nearest are the `NEAREST` points by work, of its protocol or else of any.
 
     Parameters
     ----------
@@ -44,24 +48,31 @@ class TimeLeft:
         if seconds is not None:
             self._taken.setdefault(key, []).append(seconds)
 
-    def seconds(self) -> float | None:
-        """Seconds until the last run will have ended, about; None before anybody knows."""
+    def seconds(self) -> Bounds | None:
+        """Seconds until the last run will have ended, at least and at most; None before any run was made."""
         if not self._taken:
             return None
+        low = high = 0.0
         known = {key: median(taken) for key, taken in self._taken.items()}
-        points: dict[str | None, list[tuple[float, float]]] = {}
-        for key, seconds in known.items():
-            for group in (key[0], None):
-                points.setdefault(group, []).append((self._work.get(key, 1.0), seconds))
-        lines = {group: _line(found) for group, found in points.items()}
-        total = 0.0
         for key, left in self._left.items():
-            slope, intercept = lines.get(key[0], lines[None])
-            each = known.get(key, max(intercept + slope * self._work.get(key, 1.0), 0.0))
-            total += each * max(left, 0)
-        return total / max(self._going(), 1)
+            if left > 0:
+                least, most = self._of(key, known)
+                low, high = low + least * left, high + most * left
+        return low / max(self._going(), 1), high / max(self._going(), 1)
 
-    def seconds_after(self, gone: float, *, begun: int = 1, share: float = 0.0) -> float | None:
+    def _of(self, key: Key, known: Mapping[Key, float]) -> Bounds:
+        """Seconds that a run takes, at least and at most."""
+        if key in known:
+            return known[key], known[key]
+        mine = self._work.get(key, 1.0)
+        points = [(self._work.get(other, 1.0), known[other]) for other in known if other[0] == key[0]]
+        points = points or [(self._work.get(other, 1.0), seconds) for other, seconds in known.items()]
+        nearest = sorted(points, key=lambda point: abs(point[0] - mine))[:NEAREST]
+        work, seconds = map(fmean, zip(*nearest, strict=True))
+        low, high = sorted((seconds, seconds * mine / work))
+        return low, high
+
+    def seconds_after(self, gone: float, *, begun: int = 1, share: float = 0.0) -> Bounds | None:
         """The time left so many seconds after the last run has ended: those that go on have worked for as long.
 
         What is left of them is never taken to be less than a tenth of a run, for nobody knows why one takes longer.
@@ -75,34 +86,29 @@ class TimeLeft:
         share : float
             Share of these that is done, in [0, 1]; 0 if that is unknown.
         """
-        going, left = self._going(), self.seconds()
-        if share >= KNOWN and going:
-            others = self._runs_left() - begun
-            each = gone / share / begun if left is None else left / self._runs_left()
-            return gone * (1 - share) / share + each * others
-        if left is None or not going:
-            return left
-        each = left * going / self._runs_left()
-        return max(left - gone, left - 0.9 * each)
+        going, bounds = self._going(), self.seconds()
+        if bounds is None and share >= KNOWN and going:
+            total = gone / share / begun * self.runs()
+            bounds = total, total
+        if bounds is None or not going:
+            return bounds
+        each = [left / self.runs() for left in bounds]
+        if share >= KNOWN:
+            own = gone * (1 - share) / share
+            low, high = (own + of_one * (self.runs() - begun) for of_one in each)
+        else:
+            low, high = (
+                max(left - gone, left - 0.9 * going * of_one) for left, of_one in zip(bounds, each, strict=True)
+            )
+        return low, high
 
-    def _runs_left(self) -> int:
+    def runs(self) -> int:
+        """Number of runs that have not ended."""
         return sum(left for left in self._left.values() if left > 0)
 
     def _going(self) -> int:
         """Number of runs that go on at once."""
-        return min(max(self.processes, 1), self._runs_left())
-
-
-def _line(points: list[tuple[float, float]]) -> tuple[float, float]:
-    """Slope and intercept of seconds over work by least squares, neither of them negative."""
-    work, seconds = zip(*points, strict=True)
-    if len(set(work)) > 1:
-        slope, intercept = linear_regression(work, seconds)
-        if slope < 0:
-            return 0.0, median(seconds)
-        if intercept >= 0:
-            return slope, intercept
-    return sum(seconds) / sum(work), 0.0
+        return min(max(self.processes, 1), self.runs())
 
 
 def key_of(run: Run) -> Key:
@@ -136,6 +142,22 @@ def in_words(seconds: float) -> str:
     if minutes < 90:
         return f"{minutes} min"
     return f"{minutes // 60} h {10 * (minutes % 60 // 10)} min"
+
+
+def range_in_words(bounds: Bounds) -> str:
+    """Two durations, or about one where they are less than half apart.
+
+    Examples
+    --------
+    >>> [range_in_words(bounds) for bounds in ((30.0, 40.0), (31.0, 78.0), (100.0, 700.0), (50.0, 9000.0))]
+    ['about 35 s', '30 to 80 s', '2 to 12 min', '50 s to 2 h 30 min']
+    """
+    low, high = bounds
+    if high <= 1.5 * low:
+        return f"about {in_words((low * high) ** 0.5)}"
+    least, most = in_words(low), in_words(high)
+    same = least.count(" ") == most.count(" ") == 1 and least.split()[1] == most.split()[1]
+    return f"{least.split()[0] if same else least} to {most}" if least != most else f"about {most}"
 
 
 def processes_of(jobs: Jobs) -> int:

@@ -82,7 +82,7 @@ class AsNeeded(Workers):
             for rank, outcome in self._here.work(experiment, [queue[rank] for rank in ranks], **on):
                 left.ended(key_of(queue[ranks[rank]].run), outcome.own_seconds)
                 yield ranks[rank], outcome
-            is_long = (left.seconds() or 0.0) > WORTH
+            is_long = (left.seconds() or (0.0, 0.0))[0] > WORTH
 
     def _hired(self, experiment: Experiment, queue: Sequence[PlannedRun]) -> OwnProcesses | None:
         """Other processes, as many as processors and memory admit; None if that is one."""

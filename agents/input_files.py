@@ -120,7 +120,6 @@ def open_regular(
 
     Parameters
     ----------
-    path : Path
     field : tuple
         Field of the scenario that names the file, for errors.
     what : str

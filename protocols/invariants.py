@@ -48,8 +48,6 @@ class Instant:
 
     Parameters
     ----------
-    state : State
-    graph : Graph
     rounds : (n,) int64
         Steps that each agent has completed: its round, in rounds.
     started : (n,) bool
@@ -98,7 +96,6 @@ class Invariant:
     scale : callable
         ``scale(instant)`` gives the size of the numbers that cancel, >= 0; the largest of a run so far counts, because
         rounding of early steps stays.
-    where : Where
     tolerance : float
         Largest distance, as a share of the scale, that passes for rounding.
     source : str
@@ -162,7 +159,6 @@ def of_edges(name: str, block: str, sign: float, source: str) -> Invariant:
 
     Parameters
     ----------
-    name, block : str
     sign : float
         1 for blocks that cancel, -1 for blocks that are equal.
     source : str
@@ -194,7 +190,6 @@ def mixed_by_one_end(instant: Instant, weights: Array, values: Array, before: Ar
 
     Parameters
     ----------
-    instant : Instant
     weights : (E,) float64
         Mixing weights.
     values, before : (n, width) float64

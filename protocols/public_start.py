@@ -21,21 +21,15 @@ class PublicStart:
 
     It is made before any agent starts, so no agent's data enter but through what the protocol treats as public, and
     telling it costs nothing.
-
-    Parameters
-    ----------
-    blocks : mapping of str to number, (n,) or (n, width) array
-        First values of blocks of `Layout.agent`: the same number for everybody, a number for each agent, or a vector
-        for each. Other blocks start at zero.
-    told : mapping of str to str
-        By kinds of messages: the block whose first value all neighbours may know; by default they know nothing.
-    why : str
-        Why it costs nothing.
     """
 
     blocks: Mapping[str, ArrayLike] = field(default_factory=dict)
+    """mapping of str to number, (n,) or (n, width) array: First values of blocks of `Layout.agent`: the same number for
+    everybody, a number for each agent, or a vector for each. Other blocks start at zero."""
     told: Mapping[str, str] = field(default_factory=dict)
+    """By kinds of messages: the block whose first value all neighbours may know; by default they know nothing."""
     why: str = "the start does not depend on data"
+    """Why it costs nothing."""
 
     @cached_property
     def _values(self) -> Mapping[str, NDArray[np.float64]]:

@@ -25,7 +25,6 @@ def cached_minimum(objective: Objective, cache_dir: Path | None) -> tuple[Models
 
     Parameters
     ----------
-    objective : Objective
     cache_dir : Path or None
         Where to keep minima between processes, one ``.npz`` each; a file that is damaged, does not belong to the
         objective or is no minimum of it (`Objective.is_minimum`) is computed anew. Whoever names the folder lets its

@@ -28,19 +28,14 @@ class Propagation(Objective):
     Equation (3) of Vanhaesebrouck et al. (2017) and (15) of Bellet et al. (2018), with pull_i = mu c_i. The minimiser
     is not unique for an agent that Q says nothing about: one without neighbours, or whose whole component of the graph
     has no pull. Such agents keep their solitary models.
-
-    Parameters
-    ----------
-    graph : Graph
-        Over n agents.
-    solitary : (n, p) float64
-    mu_c : (n,) float64
-        mu c_i >= 0.
     """
 
     graph: Graph
+    """Over n agents."""
     solitary: Models
+    """(n, p) float64."""
     mu_c: NDArray[np.float64]
+    """(n,) float64: mu c_i >= 0."""
 
     @cached_property
     @override

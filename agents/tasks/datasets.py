@@ -18,27 +18,18 @@ BLOCK = 2**20
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set that users fetch themselves.
-
-    Parameters
-    ----------
-    title : str
-    folder : str
-        Folder inside the data directory.
-    files : dict of str to str or None
-        Files that must be in the folder, with the md5 of each as published, None where none is; empty where their
-        names are not fixed.
-    licence : str
-        What the licence allows, in a sentence.
-    hint : str
-        How to get it.
-    """
+    """A data set that users fetch themselves."""
 
     title: str
     folder: str
+    """Folder inside the data directory."""
     files: dict[str, str | None]
+    """Files that must be in the folder, with the md5 of each as published, None where none is; empty where their names
+    are not fixed."""
     licence: str
+    """What the licence allows, in a sentence."""
     hint: str
+    """How to get it."""
 
 
 class Found(NamedTuple):

@@ -80,7 +80,6 @@ class LinearClassification(TaskKind):
 
         Parameters
         ----------
-        rng : numpy.random.Generator
         data_dir, base : Path, optional
             Not used: nothing is read.
 

@@ -60,7 +60,6 @@ class MeanEstimation(TaskKind):
 
         Parameters
         ----------
-        rng : numpy.random.Generator
         data_dir, base : Path, optional
             Not used: nothing is read.
 

@@ -64,7 +64,6 @@ class SyntheticRatings(RatingParameters):
 
         Parameters
         ----------
-        rng : numpy.random.Generator
         data_dir, base : Path, optional
             Not used: nothing is read.
         """

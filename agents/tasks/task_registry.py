@@ -51,7 +51,6 @@ class TaskKind(Parameters, ABC):
 
         Parameters
         ----------
-        task : Task
         rng : numpy.random.Generator
             Draws the first parameters.
 

@@ -310,10 +310,8 @@ def offer(at: Any, model: Array, rho: float) -> Array:
 
     Parameters
     ----------
-    at : record of agents and all of their edges, or of one edge each
     model : (..., p) float64
         The own model, for every edge.
-    rho : float
     """
     copy = (at.edge_weight * model + rho * at.z_peer - at.dual_peer) / (at.edge_weight + rho)
     at.offered = np.concatenate((model, copy), axis=1)
@@ -325,11 +323,9 @@ def settle(at: Any, heard: Array, met: Any, rho: float) -> None:
 
     Parameters
     ----------
-    at : record of agents and all of their edges, or of one edge each
     heard : (..., 4 p) float64
         Theta_i^i, Theta_i^j, Lambda_ei^i, Lambda_ei^j of the other ends.
     met : (..., 1) bool
-    rho : float
     """
     p = at.z_own.shape[-1]
     own, copy = at.offered[:, :p], at.offered[:, p:]

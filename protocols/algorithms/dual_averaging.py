@@ -217,7 +217,6 @@ def gradient_at(me: Any, dual: Array, weight: Any, total: Any, t: Any, rows: Any
 
     Parameters
     ----------
-    me : record
     dual : (p,) float64
         z_i.
     weight, total : float

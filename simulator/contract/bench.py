@@ -63,16 +63,11 @@ def protocol_parameters(
 
 @dataclass(frozen=True)
 class OpenPurse:
-    """A budget that is never spent; it counts what is charged.
-
-    Parameters
-    ----------
-    released, perturbed : list of int
-        See `Bench`.
-    """
+    """A budget that is never spent; it counts what is charged."""
 
     released: list[int]
     perturbed: list[int]
+    """`released` and `perturbed`: See `Bench`."""
     limited = False
 
     def reserve(self, release: Release) -> bool:
@@ -298,7 +293,6 @@ def example(protocol: type[Protocol], *, time: float = 60.0, split: bool = False
 
     Parameters
     ----------
-    protocol : type of Protocol
     time : float
         Expected wake-ups of each agent.
     split : bool

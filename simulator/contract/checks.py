@@ -45,7 +45,6 @@ def check_contract(protocol: type[Protocol], parameters: Mapping[str, Any] | Pro
 
     Parameters
     ----------
-    protocol : type of Protocol
     parameters : mapping or ProtocolParameters
         Its parameters; ``kind`` may be left out.
 

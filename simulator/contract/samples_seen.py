@@ -59,41 +59,27 @@ SHARES = SHARES * np.array([1.0, *[1 / (len(ODDS) - 1)] * (len(ODDS) - 1)]) / 2
 
 @dataclass(frozen=True)
 class Participation:
-    """Releases over samples of an agent, and in which of them a changed row took part.
-
-    Parameters
-    ----------
-    agent : str
-        What sentences call it.
-    row : str
-        Which of its rows.
-    place : int
-        Rank of that row; -1 for whole data.
-    shares : (k,) float64
-        `Release.sampling` of each.
-    moved : (k,) bool
-    """
+    """Releases over samples of an agent, and in which of them a changed row took part."""
 
     agent: str
+    """What sentences call it."""
     row: str
+    """Which of its rows."""
     place: int
+    """Rank of that row; -1 for whole data."""
     shares: Array
+    """(k,) float64: `Release.sampling` of each."""
     moved: Flags
+    """(k,) bool."""
 
 
 @dataclass
 class Witness:
-    """A run that was noted, and what the runs that were led along it have shown of its samples.
-
-    Parameters
-    ----------
-    recording : Recording
-    samples : list of list of Participation
-        Of each run that was led.
-    """
+    """A run that was noted, and what the runs that were led along it have shown of its samples."""
 
     recording: Recording
     samples: list[list[Participation]] = field(default_factory=list)
+    """Of each run that was led."""
 
     def saw(self, usual: Task, other: Task, led: Led, changed: Iterable[int]) -> None:
         """Note which releases the changed rows took part in."""
@@ -228,7 +214,6 @@ def bets(one: Participation, other: Participation | None, beside: Participation 
 
     Parameters
     ----------
-    one : Participation
     other : Participation, optional
         The same row of another agent.
     beside : Participation, optional

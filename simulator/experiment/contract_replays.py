@@ -42,7 +42,6 @@ def prove(
 
     Parameters
     ----------
-    experiment : Experiment
     queue : sequence of PlannedRun
         The first runs in each world stand for those with other seeds.
     workers : Workers
@@ -116,7 +115,6 @@ def to_replay(experiment: Experiment, worlds: Sequence[PlannedRun]) -> list[Plan
 
     Parameters
     ----------
-    experiment : Experiment
     worlds : sequence of PlannedRun
         A run in each, all with the same protocol and parameters.
 

@@ -87,20 +87,13 @@ class Run:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run that has to be there once, at whatever grid points it stands.
-
-    Parameters
-    ----------
-    name : str
-        A hash of all that decides the run and is known before its data are made.
-    run : Run
-    places : tuple of int
-        Where it stands in `Experiment.runs`.
-    """
+    """A run that has to be there once, at whatever grid points it stands."""
 
     name: str
+    """A hash of all that decides the run and is known before its data are made."""
     run: Run
     places: tuple[int, ...]
+    """Where it stands in `Experiment.runs`."""
 
     @property
     def kind(self) -> str:

@@ -42,7 +42,6 @@ def preflight(experiment: Experiment, queue: Sequence[PlannedRun], *, but: froze
 
     Parameters
     ----------
-    experiment : Experiment
     queue : sequence of PlannedRun
         Those with the same data stand together.
     but : frozenset of str

@@ -40,10 +40,6 @@ PUBLISHED = "is a published data set"
 def keep_sources(experiment: Experiment) -> None:
     """Write what an experiment is made from, as a whole or not at all.
 
-    Parameters
-    ----------
-    experiment : Experiment
-
     Raises
     ------
     OutOfResources, InputError

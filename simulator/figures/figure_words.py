@@ -23,21 +23,14 @@ ASIDES = {"worst": "worst agent", "worst_decile": "worst decile", "mean": "", "v
 
 
 class Label(NamedTuple):
-    """Legend entry of a series.
-
-    Parameters
-    ----------
-    text : str
-        The series' protocol and grid point.
-    claim : ClaimedPrivacy or None
-        Claimed and verified epsilons; None without privacy, or where they are not to be shown.
-    stopped : str
-        Note on runs that broke off; empty if none did.
-    """
+    """Legend entry of a series."""
 
     text: str
+    """The series' protocol and grid point."""
     claim: ClaimedPrivacy | None = None
+    """Claimed and verified epsilons; None without privacy, or where they are not to be shown."""
     stopped: str = ""
+    """Note on runs that broke off; empty if none did."""
 
     @property
     def loud(self) -> bool:

@@ -55,23 +55,15 @@ LONGEST = 2_000
 
 @dataclass(frozen=True)
 class ScenarioError:
-    """One error, by where it is in the data.
-
-    Parameters
-    ----------
-    keys : Keys
-    message : str or callable
-        What makes the message: only so many errors are said, and a suggestion takes its time.
-    value : any
-        The offending value where showing it helps, else ``...``.
-    type : str
-        What the same errors at different places have in common; by default the message.
-    """
+    """One error, by where it is in the data."""
 
     keys: Keys
     message: str | Callable[[], str]
+    """What makes the message: only so many errors are said, and a suggestion takes its time."""
     value: Any = ...
+    """The offending value where showing it helps, else ``...``."""
     type: str = ""
+    """What the same errors at different places have in common; by default the message."""
 
     @property
     def identity(self) -> tuple[Keys, str]:
@@ -95,7 +87,6 @@ def field_errors(error: ValidationError, model: Any, data: Any, prefix: Keys = (
 
     Parameters
     ----------
-    error : ValidationError
     model : type
         Type that the data were validated as.
     data : any
@@ -123,9 +114,6 @@ def sentence(
 
     Parameters
     ----------
-    source : Source
-    keys : Keys
-    message : str
     value : any
         Shown unless it is ``...``.
     parent : str, optional

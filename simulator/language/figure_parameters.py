@@ -166,7 +166,6 @@ def check_figures(
 
     Parameters
     ----------
-    figures : sequence of Figure
     metrics : sequence of str
         Metrics that the trace will have.
     swept, protocols : sequence of str

@@ -99,7 +99,6 @@ def check_tuning(
 
     Parameters
     ----------
-    tune : TuneParameters
     protocols : mapping of str
         Parameters by the protocols' keys.
     swept : sequence of Axis

@@ -79,7 +79,6 @@ class Reading:
         ----------
         name : str
             Under which they are kept.
-        table : Table
         number : callable
             ``number(scores, labels)``: a number of each row.
         """

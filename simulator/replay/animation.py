@@ -30,7 +30,6 @@ def animation(run: Rerun, grid: Sequence[str]) -> dict[str, Any]:
 
     Parameters
     ----------
-    run : Rerun
     grid : sequence of str
         Its place in a sweep, in words.
 

@@ -44,37 +44,24 @@ MOST_LOOKS = 240
 
 @dataclass
 class Rerun:
-    """A run as it went.
-
-    Parameters
-    ----------
-    entry : Entry
-        The run as it was saved.
-    task : Task
-    graph : Graph
-    events : DataFrame
-        Messages, steps and absences of the window; see `hushnet.simulator.recording.message_log.MessageLog.table`.
-    trace : DataFrame
-        What was recorded, equal to what was saved.
-    private : bool
-        Whether noise protects what it sends; its models are then not looked at.
-    window : (float, float)
-        First and last instant of the events.
-    shown : (n,) bool, optional
-        Agents that the events are among; None for all.
-    looks : list of (float, (n, p) array)
-        Models at record instants; empty of private runs.
-    """
+    """A run as it went."""
 
     entry: Entry
+    """The run as it was saved."""
     task: Task
     graph: Graph
     events: Frame
+    """Messages, steps and absences of the window; see `hushnet.simulator.recording.message_log.MessageLog.table`."""
     trace: Frame
+    """What was recorded, equal to what was saved."""
     private: bool
+    """Whether noise protects what it sends; its models are then not looked at."""
     window: tuple[float, float]
+    """First and last instant of the events."""
     shown: NDArray[np.bool_] | None = None
+    """(n,) bool, optional: Agents that the events are among; None for all."""
     looks: list[tuple[float, NDArray[np.float64]]] = field(default_factory=list)
+    """list of (float, (n, p) array): Models at record instants; empty of private runs."""
 
 
 def rerun(

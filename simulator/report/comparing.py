@@ -43,21 +43,14 @@ DASH = "\N{EN DASH}"
 
 @dataclass(frozen=True)
 class Shown:
-    """Choice of what is shown of a comparison; `chosen` checks it.
-
-    Parameters
-    ----------
-    measures : list of str
-        Names, in order.
-    at : dict
-        Swept values by path: only rows that have them.
-    by : str or None
-        Swept path whose values are the columns; all points are, where it is None.
-    """
+    """Choice of what is shown of a comparison; `chosen` checks it."""
 
     measures: list[str]
+    """Names, in order."""
     at: dict[str, str]
+    """Swept values by path: only rows that have them."""
     by: str | None
+    """Swept path whose values are the columns; all points are, where it is None."""
 
 
 def compare_folders(
@@ -83,7 +76,6 @@ def compare_folders(
         As for `chosen`.
     verbose : bool
         Whether every measure is printed whole.
-    console : rich.console.Console, optional
 
     Raises
     ------
@@ -121,8 +113,6 @@ def chosen(
 
     Parameters
     ----------
-    comparison : Comparison
-    collection : Collection
     measures : sequence of str
         Names or titles of measures, or ``all``; by default the one that matters most.
     at : sequence of str

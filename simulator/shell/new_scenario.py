@@ -71,7 +71,6 @@ def write_scenario(
     ----------
     name : str
         Of the scenario and, with ``.yaml``, of the file.
-    folder : Path
     kinds : mapping of str, optional
         A kind for a list of `hushnet.simulator.language.described.SECTIONS`, where it is not the usual one.
     among : sequence of str

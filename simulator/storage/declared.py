@@ -20,7 +20,6 @@ def check_declared(about: pq.FileMetaData, size: int) -> None:
 
     Parameters
     ----------
-    about : pyarrow.parquet.FileMetaData
     size : int
         Bytes of the file.
 

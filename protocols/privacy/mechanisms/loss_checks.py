@@ -28,7 +28,6 @@ def check_loss(mechanism: Noise, multiplier: float, sampling: float, dimension: 
 
     Parameters
     ----------
-    mechanism : Noise
     multiplier : float
         In (0, inf).
     sampling : float

@@ -61,8 +61,8 @@ class Propagation(Objective):
     def value(self, models: Models) -> float:
         graph = self.graph
         moved = models - self.solitary
-        apart = squared_gaps(*map(read_only, (graph.offsets, graph.heads, graph.weights, models)))
-        return 0.5 * float(apart + self.held @ np.einsum("np,np->n", moved, moved))
+        gap = squared_gaps(*map(read_only, (graph.offsets, graph.heads, graph.weights, models)))
+        return 0.5 * float(gap + self.held @ np.einsum("np,np->n", moved, moved))
 
     @override
     def value_and_gradient(self, models: Models) -> tuple[float, Models]:

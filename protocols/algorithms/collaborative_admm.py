@@ -189,7 +189,7 @@ class CollaborativeAdmm(Protocol):
         )
 
     def start(self, me: Any) -> None:
-        """Start model, told to the neighbours, and Z of the own model; Lambda = 0."""
+        """Start model, sent to the neighbours, and Z of the own model; Lambda = 0."""
         task, model = self.problem.task, me.model
         if isinstance(self.parameters.start, PropagatedStart):
             self._disclose_all(me)
@@ -306,7 +306,7 @@ def minimise(me: Any) -> None:
 
 
 def offer(at: Any, model: Array, rho: float) -> Array:
-    """Keep copies of neighbours' models with the own model for steps 2 and 3; what the neighbours are told.
+    """Keep copies of neighbours' models with the own model for steps 2 and 3; what the neighbours are sent.
 
     Parameters
     ----------
@@ -342,5 +342,5 @@ def settle(at: Any, heard: Array, met: Any, rho: float) -> None:
 def _apart(instant: Instant) -> Array:
     """(E,) how far Z of the own model is from what the other end has for it, once either end has settled."""
     back, met = instant.graph.reverse, instant.edge("met")[:, 0]
-    apart = by_row(instant.edge("z_own") - instant.edge("z_peer")[back])
-    return np.where((met > 0.0) | (met[back] > 0.0), apart, 0.0)
+    gap = by_row(instant.edge("z_own") - instant.edge("z_peer")[back])
+    return np.where((met > 0.0) | (met[back] > 0.0), gap, 0.0)

@@ -61,7 +61,7 @@ class GradientProtocol(Protocol):
         for name in (one for one in self.from_first if one in layout.agent):
             blocks[name] = np.zeros((self.problem.task.agents, np.max(layout.agent[name])))
             blocks[name][:, : len(first)] = first
-        return PublicStart(blocks, told={kind: kind for kind in layout.messages if kind in blocks})
+        return PublicStart(blocks, sent={kind: kind for kind in layout.messages if kind in blocks})
 
     @override
     def models(self, state: State) -> Array:

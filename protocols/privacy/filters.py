@@ -1,6 +1,6 @@
 """Filters and odometers: budgets for releases whose noise is chosen by what was released before.
 
-A filter is told the cost of each release before it is made, and refuses the one that would exceed its limit; what was
+A filter gets the cost of each release before it is made, and refuses the one that would exceed its limit; what was
 made then keeps its epsilon, although the noise was chosen on the way. That holds for sums of mu^2 of Gaussian releases
 (Smith, Thakurta 2022, arXiv 2210.17520; Koskela, Tobaben, Honkela 2023), of rho of zero-concentrated releases and of
 Renyi divergences at one order that is fixed in advance (Feldman, Zrnic 2021; Whitehouse et al. 2023). It does not hold

@@ -128,10 +128,10 @@ def difference(one: NDArray[np.float64], other: NDArray[np.float64]) -> str:
     if len(one) != len(other):
         return f"{len(other)} numbers in place of {len(one)}"
     with np.errstate(all="ignore"):
-        apart = np.abs(other - one)
-    where = int(np.argmax(apart))
+        gap = np.abs(other - one)
+    where = int(np.argmax(gap))
     count = int(np.count_nonzero(one != other))
     return (
         f"coordinate {where} is {other[where]:.6g} in place of {one[where]:.6g}, "
-        f"{apart[where]:.3g} apart ({count} of {len(one)} differ)"
+        f"{gap[where]:.3g} apart ({count} of {len(one)} differ)"
     )

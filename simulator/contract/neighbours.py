@@ -68,12 +68,12 @@ def domain_of(task: Task, protocol: Protocol, recording: Recording) -> Domain:
     clipped = bool(noisy) and all(release.sensitivity_source == "clip" for release in noisy)
     rows, labels = task.train.features, task.train.labels
     largest = float(np.linalg.norm(rows, axis=1).max(initial=0.0)) if len(rows) else 0.0
-    usual = ORDINARY * max(largest, 1.0)
-    bounds, sizes = dict(task.bounds), (usual,)
+    reference = ORDINARY * max(largest, 1.0)
+    bounds, sizes = dict(task.bounds), (reference,)
     if clipped:
         most = 1e30 if rows.dtype == np.float32 else math.inf
         clip = getattr(protocol.privacy, "clip", None)
-        bounds, sizes = {}, (usual, *(min(size, most) for size in EXTREMES), 1.0, *([clip] if clip else []))
+        bounds, sizes = {}, (reference, *(min(size, most) for size in EXTREMES), 1.0, *([clip] if clip else []))
     radius = getattr(protocol.privacy, "radius", None)
     if radius is not None:
         norm = getattr(protocol.privacy, "norm", "l2")

@@ -131,7 +131,7 @@ class Experiment:
     deadly: dict[str, str] = field(default_factory=dict, init=False, repr=False)
     """`unrepeatable` and `deadly`: Kinds of protocols that do something else than they declare or than in another
     process, or that end theirs in a small world: what is known of it, see `hushnet.simulator.contract.repeats`."""
-    apart: set[str] = field(default_factory=set, init=False, repr=False)
+    unstackable: set[str] = field(default_factory=set, init=False, repr=False)
     """Kinds of runs that could not be made side by side, see `hushnet.simulator.experiment.stacks`."""
     _built: dict[tuple[str, int], Built] = field(default_factory=dict, init=False, repr=False)
     _sources: dict[tuple[str, ...], str | None] = field(default_factory=dict, init=False, repr=False)
@@ -358,19 +358,14 @@ class Experiment:
         return Recorder(
             [name for name in names if name in known],
             own={**{name: own for name, own in files.items() if name not in known}, **self.metrics},
-            objective=self._common_objective(run),
+            objective=None
+            if scenario.record.objective_of is None
+            else self._objective(run, scenario.record.objective_of),
             cache_dir=self.folder / ".cache" / numerics(),
             protocol=run.protocol,
             seed=run.seed,
             on_sample=on_sample,
         )
-
-    def _common_objective(self, run: Run) -> Objective | None:
-        scenario = run.point.scenario
-        key = scenario.record.objective_of
-        if key is None:
-            return None
-        return self._objective(run, key)
 
     def measured_objective(self, run: Run) -> Objective | None:
         """Objective that a run is measured by, if any: that of ``record.objective_of``, else of its own protocol."""

@@ -80,8 +80,8 @@ class Run:
     @property
     def world_key(self) -> str:
         """Runs with the same key differ in nothing but their seeds: one proof of the contract is for all of them."""
-        apart = {*PRESENTATION, "protocols"}
-        scenario = {key: value for key, value in self.point.scenario.resolved().items() if key not in apart}
+        left_out = {*PRESENTATION, "protocols"}
+        scenario = {key: value for key, value in self.point.scenario.resolved().items() if key not in left_out}
         return json_text([self.contract_key, scenario], indent=None)
 
 

@@ -17,7 +17,7 @@ Key = tuple[str, Hashable]
 
 
 class TimeLeft:
-    """The time that is left, told of every run that ends.
+    """The time that is left, from every run that ends.
 
     A run is expected to take the median of those of its protocol at its grid point, so that a slow one moves the whole
     a little. Where there is none yet, a line through these medians over the runs' work says how long: through those of

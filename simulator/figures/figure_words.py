@@ -57,8 +57,8 @@ def axis_label(collection: Collection, name: str) -> str:
         return f"time to target ({unit})"
     if name == "protocol":
         return ""
-    usual = short(name) if name in collection.grid else words_of(name)
-    return literal(named(collection, name, usual)) + not_counted(collection, name)
+    default = short(name) if name in collection.grid else words_of(name)
+    return literal(named(collection, name, default)) + not_counted(collection, name)
 
 
 def not_counted(collection: Collection, name: str) -> str:

@@ -133,13 +133,13 @@ def _entries(panels: Panels, colours: dict[str, str]) -> Entries:
         fates |= {UNDER_WAY} if (ends > axes.get_xlim()[1]).any() else set()
     entries: Entries = {kind: Line2D([], [], color=colour) for kind, colour in colours.items()}
     red: dict[str, Any] = {"color": ALARM, "linestyle": "none"}
-    told: Sequence[tuple[str, str, Any]] = (
+    marks: Sequence[tuple[str, str, Any]] = (
         (OVERTAKEN, "arrived after a newer one", Line2D([], [], color="#777777", linestyle=LINES[OVERTAKEN])),
         (LOST, "lost", Line2D([], [], marker="x", markersize=4, **red)),
         (DROPPED, "receiver absent", Line2D([], [], marker="o", markerfacecolor="none", markersize=5, **red)),
         (UNDER_WAY, "still under way at the end", Line2D([], [], color="#777777", linestyle=LINES[UNDER_WAY])),
     )
-    entries |= {label: handle for fate, label, handle in told if fate in fates}
+    entries |= {label: handle for fate, label, handle in marks if fate in fates}
     whats = {what for _, plot in panels for what in plot.points["what"]}
     if "step" in whats:
         entries["step"] = Line2D([], [], color="black", marker="|", linestyle="none", markersize=6)

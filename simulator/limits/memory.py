@@ -78,8 +78,8 @@ def expected_layout(protocol: type[Protocol], parameters: ProtocolParameters, si
     Where its layout depends on more than the numbers of agents and dimensions, it counts as a model for each agent,
     which it sends.
     """
-    usual = Layout({"model": sizes.dimension}, messages={"model": MessageKind(sizes.dimension)})
-    return early_layout(protocol, parameters, sizes) or usual
+    default = Layout({"model": sizes.dimension}, messages={"model": MessageKind(sizes.dimension)})
+    return early_layout(protocol, parameters, sizes) or default
 
 
 def early_layout(protocol: type[Protocol], parameters: ProtocolParameters, sizes: Sizes) -> Layout | None:

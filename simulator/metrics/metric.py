@@ -120,7 +120,7 @@ class Metric:
         Its definition for the documentation, in Markdown, with formulas in LaTeX: ``{math}`...```.
     statistics : tuple of str
         Known before a run; empty where a protocol names them.
-    usual : str
+    default : str
         The statistic that is shown where none is asked for.
     low, high : float
         Its smallest and largest value.
@@ -157,7 +157,7 @@ class Metric:
     unit: str = ""
     definition: str = ""
     statistics: tuple[str, ...] = ()
-    usual: str = "mean"
+    default: str = "mean"
     low: float = -math.inf
     high: float = math.inf
     ranges: Mapping[str, Range] = field(default_factory=dict)

@@ -95,7 +95,7 @@ class InvariantCheck:
             started=world.started,
             quiet=world.quiet_edges,
             zero_start=world.setting.network.start == "zero",
-            told=world.transport.told,
+            last_sent=world.transport.told,
         )
         with np.errstate(all="ignore"):
             for watched in self._watched:

@@ -146,12 +146,12 @@ def _compare(trace: Frame, entry: Entry) -> None:
     try:
         saved = read_arrow(entry.folder / "trace.parquet", expected).to_pandas()
     except InputError as error:
-        told = f"the saved one cannot be read ({error})"
+        differs = f"the saved one cannot be read ({error})"
     else:
-        told = first_difference(saved, trace)
-        if not told:
+        differs = first_difference(saved, trace)
+        if not differs:
             return  # the same rows, which another version wrote as other bytes
-        told = f"the first difference: {told}"
+        differs = f"the first difference: {differs}"
     made_by, here = entry.manifest.get("code"), code_version()
     why = (
         f"it was made by {made_by}, and this is {here}; take that version"
@@ -159,7 +159,8 @@ def _compare(trace: Frame, entry: Entry) -> None:
         else "its files are not what this scenario, seed and code give"
     )
     raise AuditFailure(
-        f"{entry.folder}: made again, the run has another trace than trace.parquet, so nothing is shown: {why}; {told}"
+        f"{entry.folder}: made again, the run has another trace than trace.parquet, so nothing is shown: {why}; "
+        f"{differs}"
     )
 
 

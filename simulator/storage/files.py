@@ -61,14 +61,14 @@ def out_of_order(error: OSError, place: object) -> OutOfResources | None:
 
 @contextmanager
 def writing(place: Path) -> Iterator[None]:
-    """Say in one sentence that a folder cannot be written; see `told`."""
+    """Say in one sentence that a folder cannot be written; see `in_a_sentence`."""
     try:
         yield
     except OSError as error:
-        raise told(error, place) from error
+        raise in_a_sentence(error, place) from error
 
 
-def told(error: OSError, place: object) -> HushnetError:
+def in_a_sentence(error: OSError, place: object) -> HushnetError:
     """Whatever a system says of a file or a name, in one sentence: known numbers choose words, and none is left out.
 
     Parameters

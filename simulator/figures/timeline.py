@@ -15,7 +15,7 @@ from ..storage.files import Frame
 from .figure_words import axis_label
 from .lines import Entries, Panels
 from .numbers import Plot, Spec
-from .one_run import run_of, said_of, store_of
+from .one_run import run_in_words, run_of, store_of
 from .series_style import ALARM, COLOURS, literal
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def numbers(collection: Collection, spec: Spec) -> Plot:
     kept = kept.assign(start=kept["start"] * factor, end=kept["end"] * factor)
     lanes = _lanes(collection, run, kept)
     kept = kept.assign(lane=[lanes[name] for name in kept["agent"]]).reset_index(drop=True)
-    return Plot("timeline", "time", "messages", "", [], kept, note=f"one run: {said_of(collection, manifest)}")
+    return Plot("timeline", "time", "messages", "", [], kept, note=f"one run: {run_in_words(collection, manifest)}")
 
 
 def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:

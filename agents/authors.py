@@ -95,9 +95,9 @@ def contained() -> Iterator[list[tuple[threading.Thread, str]]]:
 
 
 def complain_plainly() -> None:
-    """Have an error that nobody can catch, in a thread, in ``__del__`` or at exit, told in one line on standard error.
+    """Report an error that nobody can catch, in a thread, in ``__del__`` or at exit, in one line on standard error.
 
-    For processes of our own, whose streams somebody reads. What has been told of a line is told once.
+    For processes of our own, whose streams somebody reads. What has been reported of a line is reported once.
     """
     known: set[str] = set()
 

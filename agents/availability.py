@@ -45,26 +45,20 @@ ALWAYS, ON_OFF, DIURNAL = range(3)
 
 
 class Absences(NamedTuple):
-    """The compiled form of an availability.
-
-    Attributes
-    ----------
-    code : int
-        `ALWAYS`, `ON_OFF` or `DIURNAL`.
-    online : float
-        Share of time that an agent is up.
-    up, down : float
-        Mean lengths of both periods; for days, their length and the share of it that phases are spread over.
-    sigma, shift : float
-        Of lognormal lengths: the standard deviation of the logarithm, and half of its square; 0 for exponential ones.
-    """
+    """The compiled form of an availability."""
 
     code: int
+    """`ALWAYS`, `ON_OFF` or `DIURNAL`."""
     online: float = 1.0
+    """Share of time that an agent is up."""
     up: float = 0.0
     down: float = 0.0
+    """`up` and `down`: Mean lengths of both periods; for days, their length and the share of it that phases are spread
+    over."""
     sigma: float = 0.0
     shift: float = 0.0
+    """`sigma` and `shift`: Of lognormal lengths: the standard deviation of the logarithm, and half of its square; 0 for
+    exponential ones."""
 
 
 @part

@@ -22,38 +22,25 @@ def _as_it_is(mean: Array) -> Array:
 
 @dataclass(frozen=True)
 class Criterion:
-    """A criterion for predictions on test samples, such as accuracy.
-
-    Parameters
-    ----------
-    name : str
-        What a task and ``record.metrics`` call it.
-    label : str
-        For axes and tables.
-    per_row : callable
-        ``per_row(predictions, labels)``: a number per row, in float64.
-    predicts : callable
-        ``predicts(scores)``: the predictions that scores stand for.
-    of_mean : callable
-        ``of_mean(means)``: the criterion from the means of these numbers.
-    more_is_better : bool
-    high : float
-        Its largest value; the smallest is 0.
-    classes : bool
-        Whether labels are classes, so that trivial predictions are majorities and no means.
-    formula : str
-        The criterion of agent i and its m_i samples, in LaTeX, for the documentation.
-    """
+    """A criterion for predictions on test samples, such as accuracy."""
 
     name: str
+    """What a task and ``record.metrics`` call it."""
     label: str
+    """For axes and tables."""
     per_row: Callable[[Array, Array], Array]
+    """``per_row(predictions, labels)``: a number per row, in float64."""
     predicts: Callable[[Array], Array] = _as_it_is
+    """``predicts(scores)``: the predictions that scores stand for."""
     of_mean: Callable[[Array], Array] = _as_it_is
+    """``of_mean(means)``: the criterion from the means of these numbers."""
     more_is_better: bool = False
     high: float = float("inf")
+    """Its largest value; the smallest is 0."""
     classes: bool = False
+    """Whether labels are classes, so that trivial predictions are majorities and no means."""
     formula: str = ""
+    """The criterion of agent i and its m_i samples, in LaTeX, for the documentation."""
 
     def number(self, scores: Array, labels: Array) -> Array:
         """(k,) the number of each of k rows with these scores."""

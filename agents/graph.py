@@ -31,23 +31,16 @@ class Graph:
 
     Of a directed graph both directions of every edge are there, and messages go over those that are open: agents hear
     over the others what comes the other way. Its neighbours are those that an agent sends to or hears.
-
-    Parameters
-    ----------
-    offsets : (n + 1,) int64
-        Agent i owns the directed edges ``offsets[i]`` to ``offsets[i + 1] - 1``.
-    heads : (E,) int64
-        Head of each directed edge; ascending within an agent, so sums over neighbours run in index order.
-    weights : (E,) float64
-        W_ij >= 0 of each directed edge; symmetric, but of directed graphs.
-    open : (E,) bool, optional
-        Of a directed graph, over which edges messages go; of others over all.
     """
 
     offsets: NDArray[np.int64]
+    """(n + 1,) int64: Agent i owns the directed edges ``offsets[i]`` to ``offsets[i + 1] - 1``."""
     heads: NDArray[np.int64]
+    """(E,) int64: Head of each directed edge; ascending within an agent, so sums over neighbours run in index order."""
     weights: NDArray[np.float64]
+    """(E,) float64: W_ij >= 0 of each directed edge; symmetric, but of directed graphs."""
     open: NDArray[np.bool_] | None = None
+    """(E,) bool, optional: Of a directed graph, over which edges messages go; of others over all."""
 
     @classmethod
     def from_directed_edges(

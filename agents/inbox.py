@@ -20,37 +20,25 @@ from .graph import Graph
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A vector on its way over one link.
-
-    Parameters
-    ----------
-    sender, receiver : int
-        Agents.
-    kind : str
-        Message kind of the protocol's layout.
-    vector : (width,) float64
-        Read-only.
-    sent_at : float
-        Time of sending.
-    order : int
-        Rank among all sends of the run: a larger one was sent later.
-    tick : int
-        Tick of the sender's clock at which it was sent.
-    edge : int
-        The receiver's directed edge towards the sender, whose entry of the inbox it goes to.
-    size : int
-        Bytes.
-    """
+    """A vector on its way over one link."""
 
     sender: int
     receiver: int
+    """`sender` and `receiver`: Agents."""
     kind: str
+    """Message kind of the protocol's layout."""
     vector: NDArray[np.float64]
+    """(width,) float64: Read-only."""
     sent_at: float
+    """Time of sending."""
     order: int
+    """Rank among all sends of the run: a larger one was sent later."""
     tick: int
+    """Tick of the sender's clock at which it was sent."""
     edge: int
+    """The receiver's directed edge towards the sender, whose entry of the inbox it goes to."""
     size: int
+    """Bytes."""
 
 
 class Inbox:

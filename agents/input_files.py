@@ -75,10 +75,10 @@ def at_home(path: Path) -> Path:
         os.fsencode(path)
         return path.expanduser()
     except UnicodeEncodeError:
-        told = str(path).encode(errors="surrogateescape").decode(errors="backslashreplace")
+        shown = str(path).encode(errors="surrogateescape").decode(errors="backslashreplace")
         encoding = sys.getfilesystemencoding().upper()
         how = "" if encoding == "UTF-8" else ", or a locale of UTF-8, as with LC_ALL=C.UTF-8"
-        raise InputError(f"{told}: is no name in {encoding}; choose or give it another one{how}") from None
+        raise InputError(f"{shown}: is no name in {encoding}; choose or give it another one{how}") from None
     except RuntimeError:
         raise InputError(f"{path}: there is no home folder of that name; write ./{path} if it begins so") from None
 
@@ -120,7 +120,6 @@ def open_regular(
 
     Parameters
     ----------
-    path : Path
     field : tuple
         Field of the scenario that names the file, for errors.
     what : str

@@ -80,7 +80,6 @@ def unpacked(stream: io.BufferedReader, path: Path, field: tuple[str | int, ...]
     ----------
     stream : BufferedReader
         From its first byte on.
-    path : Path
     field : tuple
         Field of the scenario that names the file, for errors.
 

@@ -28,31 +28,22 @@ class Quantity:
 
     Two numbers are of one kind if all of this agrees but the scale, and if they have one `identity`. Where the scale
     alone differs, numbers divided by their `times` are of one scale.
-
-    Parameters
-    ----------
-    function : str
-        In words, with its constants.
-    scale : str
-        One of `Scale`.
-    rows : str
-        Such as ``training rows``; empty where no rows have a part in it.
-    models : str
-        Whose it judges, such as `OWN`; empty where no model has a part in it.
-    identity : str
-        A hash of everything that the function depends on but for its scale: constants, data, graph. Empty if the
-        words of `function` determine it.
-    times : float
-        How many times the function of this identity the number is, finite and not 0: the number of agents for a sum
-        over agents of what the identity takes the mean of.
     """
 
     function: str
+    """In words, with its constants."""
     scale: Scale
+    """One of `Scale`."""
     rows: str = ""
+    """Such as ``training rows``; empty where no rows have a part in it."""
     models: str = ""
+    """Whose it judges, such as `OWN`; empty where no model has a part in it."""
     identity: str = ""
+    """A hash of everything that the function depends on but for its scale: constants, data, graph. Empty if the words
+    of `function` determine it."""
     times: float = 1.0
+    """How many times the function of this identity the number is, finite and not 0: the number of agents for a sum over
+    agents of what the identity takes the mean of."""
 
     @property
     def words(self) -> str:
@@ -100,7 +91,6 @@ def unlike(metric: str, ours: tuple[str, Quantity | None], theirs: tuple[str, Qu
 
     Parameters
     ----------
-    metric : str
     ours, theirs : tuple of (str, Quantity or None)
         Whose each is, and what it measures; None where nobody knows.
     """

@@ -46,8 +46,6 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
 
         Parameters
         ----------
-        name : str
-        thing : Thing
         maker : class or function, optional
             Whose place says which file this is; by default the thing's class, or itself if it is one.
 

@@ -41,8 +41,6 @@ def solitary_model(shard: Shard, task: Task, agent: int, how: Solitary) -> NDArr
         The agent's own rows; without any the model is 0.
     task : Task
         For its loss, lambda_i and the largest number of rows, which is treated as public.
-    agent : int
-    how : Solitary
 
     Returns
     -------

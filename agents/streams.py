@@ -29,21 +29,15 @@ DRAWS: dict[str, Any] = {"error_model": "numpy"}
 
 
 class Generator(NamedTuple):
-    """One NumPy generator, and where it stands, as an argument of kernels.
-
-    Attributes
-    ----------
-    rng : numpy.random.Generator
-    key : (2,) uint64
-    counter : (COUNTER,) uint64
-    state : (STATE,) uint64
-        Views of its memory.
-    """
+    """One NumPy generator, and where it stands, as an argument of kernels."""
 
     rng: Any
     key: NDArray[np.uint64]
+    """(2,) uint64."""
     counter: NDArray[np.uint64]
+    """(COUNTER,) uint64."""
     state: NDArray[np.uint64]
+    """(STATE,) uint64: Views of its memory."""
 
 
 def purpose_word(purpose: str) -> int:

@@ -14,18 +14,12 @@ Rows = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Shard:
-    """One agent's own data.
-
-    Parameters
-    ----------
-    stored : (m, p) float64 or float32
-        The rows as they are kept.
-    labels : (m,) float64
-        In {-1, +1} for classification, real for regression.
-    """
+    """One agent's own data."""
 
     stored: Rows
+    """(m, p) float64 or float32: The rows as they are kept."""
     labels: NDArray[np.float64]
+    """(m,) float64: In {-1, +1} for classification, real for regression."""
 
     @property
     def features(self) -> NDArray[np.float64]:

@@ -206,10 +206,6 @@ class Protocol(ABC):
         """Set an agent's blocks at time 0 (or when it joins) and send what neighbours may know from the start.
 
         By default what `public_start` says; a protocol has one of them.
-
-        Parameters
-        ----------
-        me : Peer
         """
         if self.first is None:
             raise TypeError(f"{type(self).__name__} has neither a start nor a public_start")
@@ -346,7 +342,6 @@ class Protocol(ABC):
 
         Parameters
         ----------
-        me : Peer
         uniform : float
             A draw in (0, 1), one for each tick of the agent's clock.
         """

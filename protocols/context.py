@@ -13,26 +13,17 @@ from .privacy.budget import Privacy
 
 @dataclass(frozen=True)
 class Context:
-    """A scenario as far as its text tells.
-
-    Parameters
-    ----------
-    task : Outline
-    topology : str
-        Kind of the graph.
-    may_be_star : bool
-        Whether the graph may be a star around agent 0.
-    always_up : bool
-        Whether no agent is ever absent.
-    in_rounds : bool
-        Whether the protocol runs in rounds.
-    """
+    """A scenario as far as its text tells."""
 
     task: Outline
     topology: str
+    """Kind of the graph."""
     may_be_star: bool
+    """Whether the graph may be a star around agent 0."""
     always_up: bool
+    """Whether no agent is ever absent."""
     in_rounds: bool
+    """Whether the protocol runs in rounds."""
 
 
 def check_length(given: object, agents: int | None, *field: str) -> None:

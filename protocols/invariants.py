@@ -20,7 +20,7 @@ from ..agents.blocks import State
 from ..agents.graph import Graph
 
 Array = NDArray[np.float64]
-Told = Callable[[str], tuple[Array, NDArray[np.bool_]]]
+LastSent = Callable[[str], tuple[Array, NDArray[np.bool_]]]
 
 
 class Where(Enum):
@@ -48,8 +48,6 @@ class Instant:
 
     Parameters
     ----------
-    state : State
-    graph : Graph
     rounds : (n,) int64
         Steps that each agent has completed: its round, in rounds.
     started : (n,) bool
@@ -58,9 +56,9 @@ class Instant:
         Directed edges without an open session, in either direction; all of them where there are no sessions.
     zero_start : bool
         Whether a neighbour from which nothing was received counts as zeros; as the agent itself otherwise.
-    told : callable
-        ``told(kind)`` gives the (n, width) last vector that each agent has sent to all its neighbours, even if it is in
-        flight or lost, and the (n,) bool whether there is one.
+    last_sent : callable
+        ``last_sent(kind)`` gives the (n, width) last vector that each agent has sent to all its neighbours, even if it
+        is in flight or lost, and the (n,) bool whether there is one.
     """
 
     state: State
@@ -69,7 +67,7 @@ class Instant:
     started: NDArray[np.bool_]
     quiet: NDArray[np.bool_]
     zero_start: bool
-    told: Told
+    last_sent: LastSent
 
     @property
     def lead(self) -> NDArray[np.int64]:
@@ -98,7 +96,6 @@ class Invariant:
     scale : callable
         ``scale(instant)`` gives the size of the numbers that cancel, >= 0; the largest of a run so far counts, because
         rounding of early steps stays.
-    where : Where
     tolerance : float
         Largest distance, as a share of the scale, that passes for rounding.
     source : str
@@ -143,11 +140,11 @@ def by_row(values: Array) -> Array:
     return np.abs(values).max(axis=1, initial=0.0)
 
 
-def told_is_kept(kind: str, block: str, source: str) -> Invariant:
-    """The invariant that an agent goes on from what it has told last to all its neighbours, and from nothing else."""
+def last_sent_is_kept(kind: str, block: str, source: str) -> Invariant:
+    """The invariant that an agent goes on from what it has sent last to all its neighbours, and from nothing else."""
 
     def distance(instant: Instant) -> Array:
-        vectors, known = instant.told(kind)
+        vectors, known = instant.last_sent(kind)
         gaps = vectors - instant.agent(block)
         if not gaps.any():  # as a rule
             return np.zeros(len(gaps))
@@ -162,7 +159,6 @@ def of_edges(name: str, block: str, sign: float, source: str) -> Invariant:
 
     Parameters
     ----------
-    name, block : str
     sign : float
         1 for blocks that cancel, -1 for blocks that are equal.
     source : str
@@ -194,7 +190,6 @@ def mixed_by_one_end(instant: Instant, weights: Array, values: Array, before: Ar
 
     Parameters
     ----------
-    instant : Instant
     weights : (E,) float64
         Mixing weights.
     values, before : (n, width) float64

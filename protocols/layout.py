@@ -68,7 +68,6 @@ class Layout:
         Blocks of each agent; the block ``model`` is what the recorder measures by default.
     edge : mapping of str to Width
         Blocks of each directed edge, owned by its tail.
-    messages : mapping of str to MessageKind
     roles : (n,) sequence of str, optional
         What each agent is (party, centre); everybody is a ``peer`` by default.
     """
@@ -86,7 +85,6 @@ def laid_out(layout_of: Callable[[], Any], graph: Graph) -> tuple[Layout, State]
     ----------
     layout_of : callable
         A protocol's ``layout``.
-    graph : Graph
 
     Raises
     ------

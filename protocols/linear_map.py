@@ -23,22 +23,15 @@ START = -1
 
 @dataclass(frozen=True)
 class LinearStep:
-    """Weights of one step: each block that it changes, as a sum of blocks, of what was heard and of what is released.
-
-    Parameters
-    ----------
-    own : mapping of str to mapping of str to float
-        By changed block, the weights of the agent's blocks as they were before the step.
-    heard : mapping of str to (degree,) float64
-        By changed block, the weights of the newest vectors of its neighbours, in the order of its edges; those that
-        it never heard count as zeros.
-    drawn : mapping of str to float
-        By changed block, the weight of the value that the step releases, with its noise.
-    """
+    """Weights of one step: each block that it changes, as a sum of blocks, of what was heard and what is released."""
 
     own: Mapping[str, Mapping[str, float]]
+    """By changed block, the weights of the agent's blocks as they were before the step."""
     heard: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    """mapping of str to (degree,) float64: By changed block, the weights of the newest vectors of its neighbours, in
+    the order of its edges; those that it never heard count as zeros."""
     drawn: Mapping[str, float] = field(default_factory=dict)
+    """By changed block, the weight of the value that the step releases, with its noise."""
 
 
 @final
@@ -146,27 +139,19 @@ class LinearMap:
 
     A run compares it with its agents' blocks and with what they have sent last, where all values are released at
     starts; the contract compares it with every message, and its releases with the noise that was drawn.
-
-    Parameters
-    ----------
-    released : callable
-        ``released(agent, number)`` gives the release of the value that an agent's step of that number draws noise for,
-        from 0, or its start (`START`); a free one if the value is public, such as that of an agent without data; None
-        if none is released.
-    start : mapping of str to float
-        Blocks at the start, as multiples of the agent's value released there; others are zero.
-    step : callable
-        ``step(agent, heard)`` gives the `LinearStep` of an agent that has ever heard the neighbours marked in the
-        (degree,) array ``heard``.
-    sent : mapping of str to str
-        By kind of message, the block that it carries after the step (and after the start, if that sends it); there is
-        one kind.
-    shared : SharedNoise, optional
-        Noise that values released at starts have beside that of their releases; by default none.
     """
 
     released: Callable[[int, int], Release | None]
+    """``released(agent, number)`` gives the release of the value that an agent's step of that number draws noise for,
+    from 0, or its start (`START`); a free one if the value is public, such as that of an agent without data; None if
+    none is released."""
     start: Mapping[str, float]
+    """Blocks at the start, as multiples of the agent's value released there; others are zero."""
     step: Callable[[int, NDArray[np.bool_]], LinearStep]
+    """``step(agent, heard)`` gives the `LinearStep` of an agent that has ever heard the neighbours marked in the
+    (degree,) array ``heard``."""
     sent: Mapping[str, str]
+    """By kind of message, the block that it carries after the step (and after the start, if that sends it); there is
+    one kind."""
     shared: SharedNoise | None = None
+    """Noise that values released at starts have beside that of their releases; by default none."""

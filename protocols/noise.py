@@ -187,7 +187,6 @@ def check_rows(privacy: Privacy | None, shard: Shard, agent: int | str, norm: No
 
     Parameters
     ----------
-    privacy : Privacy or None
     shard : Shard
         An agent's rows.
     agent : int or str

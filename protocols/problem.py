@@ -22,7 +22,6 @@ class Problem:
     task : Task
         Only its public parts (dimension, bounds, sizes) may enter a constant without being listed in
         `Protocol.assumed_public`.
-    graph : Graph
     oracle : callable, optional
         ``oracle(updates)`` gives the (n, updates) places of every agent's first wake-ups among all of these, for
         protocols that pretend to know the schedule in advance; None where absences make this impossible.

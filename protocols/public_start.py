@@ -20,22 +20,16 @@ class PublicStart:
     """The first values of all agents' blocks, and which of them neighbours may know from the start.
 
     It is made before any agent starts, so no agent's data enter but through what the protocol treats as public, and
-    telling it costs nothing.
-
-    Parameters
-    ----------
-    blocks : mapping of str to number, (n,) or (n, width) array
-        First values of blocks of `Layout.agent`: the same number for everybody, a number for each agent, or a vector
-        for each. Other blocks start at zero.
-    told : mapping of str to str
-        By kinds of messages: the block whose first value all neighbours may know; by default they know nothing.
-    why : str
-        Why it costs nothing.
+    sending it costs nothing.
     """
 
     blocks: Mapping[str, ArrayLike] = field(default_factory=dict)
-    told: Mapping[str, str] = field(default_factory=dict)
+    """mapping of str to number, (n,) or (n, width) array: First values of blocks of `Layout.agent`: the same number for
+    everybody, a number for each agent, or a vector for each. Other blocks start at zero."""
+    sent: Mapping[str, str] = field(default_factory=dict)
+    """By kinds of messages: the block whose first value all neighbours may know; by default they know nothing."""
     why: str = "the start does not depend on data"
+    """Why it costs nothing."""
 
     @cached_property
     def _values(self) -> Mapping[str, NDArray[np.float64]]:
@@ -50,7 +44,7 @@ class PublicStart:
         """Make the start of one agent, as `hushnet.protocols.base.Protocol.start`."""
         for name, values in self._values.items():
             setattr(me, name, values[me.agent] if values.ndim else values)
-        for kind, block in self.told.items():
+        for kind, block in self.sent.items():
             me.send(kind, getattr(me, block), me.public(self.why))
 
     def put(self, state: State, agents: NDArray[np.int64]) -> None:

@@ -65,11 +65,11 @@ def _never_dropped(waiting: list[threading.Timer]) -> Iterator[None]:
     waiting : list of Timer
         Has those of interrupts that were dropped.
     """
-    usual: Callable[[Any], object] = sys.unraisablehook
+    default: Callable[[Any], object] = sys.unraisablehook
 
     def dropped(what: Any) -> None:
         if not issubclass(what.exc_type, KeyboardInterrupt):
-            usual(what)
+            default(what)
             return
         waiting.append(threading.Timer(LATER, _interrupt))
         waiting[-1].daemon = True
@@ -79,6 +79,6 @@ def _never_dropped(waiting: list[threading.Timer]) -> Iterator[None]:
     try:
         yield
     finally:
-        sys.unraisablehook = usual
+        sys.unraisablehook = default
         for timer in waiting:
             timer.cancel()

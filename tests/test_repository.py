@@ -11,6 +11,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,9 @@ MODULES = sorted(
     "hushnet." + ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     for folder in FOLDERS
     for path in (ROOT / folder).rglob("*.py")
+    if re.search("^ *>>> ", path.read_text(), flags=re.MULTILINE)
 )
+"""Modules whose docstrings have examples."""
 
 
 def blocks(language: str) -> list[str]:
@@ -103,11 +106,7 @@ def _without_strings(source: str) -> str:
 @pytest.mark.parametrize("name", MODULES)
 def test_docstring_examples_hold(name):
     result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
-    assert result.failed == 0
-
-
-def test_some_docstrings_have_examples():
-    assert sum(doctest.testmod(importlib.import_module(name)).attempted for name in MODULES) >= 5
+    assert result.failed == 0 < result.attempted
 
 
 def test_the_readme_has_two_commands_and_they_are_what_is_run():
@@ -254,6 +253,7 @@ def test_docstrings_describe_parameters_that_there_are():
     assert wrong == []
 
 
+@cache
 def docstrings() -> dict[str, str]:
     """Docstrings of all modules, classes and functions of the package, by file, line and name; empty where none is."""
     found = {}

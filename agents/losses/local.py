@@ -27,7 +27,6 @@ def local_loss(model: NDArray[np.float64], shard: Shard, loss: Loss, regularisat
     model : (p,) float64
     shard : Shard
         m rows; without any the value is 0.
-    loss : Loss
     regularisation : float
         lambda >= 0.
     """
@@ -45,7 +44,6 @@ def local_gradient(model: NDArray[np.float64], shard: Shard, loss: Loss, regular
     model : (p,) float64
     shard : Shard
         m rows; without any the gradient is 0.
-    loss : Loss
     regularisation : float
         lambda >= 0.
 
@@ -74,7 +72,6 @@ def clipped_gradient(
     model : (p,) float64
     shard : Shard
         m rows; without any the gradient is 0.
-    loss : Loss
     regularisation : float
         lambda >= 0.
     norm : {"l1", "l2"}
@@ -109,7 +106,6 @@ def spectral_smoothness(features: NDArray[np.float64], loss: Loss, regularisatio
     ----------
     features : (m, p) float64
         Without rows the smoothness is 0.
-    loss : Loss
     regularisation : float
         lambda >= 0.
     """
@@ -130,7 +126,6 @@ def public_smoothness(radius: float, loss: Loss, regularisation: Number) -> Numb
     ----------
     radius : float
         R > 0, a public bound on the rows (see `clip_rows`).
-    loss : Loss
     regularisation : float or (n,) float64
         lambda >= 0.
     """

@@ -21,19 +21,14 @@ MANY = 1e100
 
 
 class RowForms(NamedTuple):
-    """A loss row by row, as plain functions that numba compiles.
-
-    Attributes
-    ----------
-    slope, bend : callable
-        ``slope(score, label)`` and ``bend(score, label)``: first and second derivative with respect to the score.
-    add : callable
-        ``add(score, label, total, factor)``: both with the loss of one more row; the sum is total + log(factor).
-    """
+    """A loss row by row, as plain functions that numba compiles."""
 
     slope: Callable[..., Any]
     bend: Callable[..., Any]
+    """`slope` and `bend`: ``slope(score, label)`` and ``bend(score, label)``: first and second derivative with respect
+    to the score."""
     add: Callable[..., Any]
+    """``add(score, label, total, factor)``: both with the loss of one more row; the sum is total + log(factor)."""
 
 
 @dataclass(frozen=True)

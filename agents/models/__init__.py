@@ -1,6 +1,6 @@
 """Models that agents learn, one registration each: how parameters and rows of features give scores.
 
-A model of your own is a file here whose class derives from `registry.ModelKind`, and its import below.
+A new model is a file here whose class derives from `ModelKind` (``model_registry.py``), and its import below.
 """
 
 from __future__ import annotations

@@ -27,20 +27,13 @@ Activation = Literal["relu", "tanh"]
 @final
 @dataclass(frozen=True)
 class Dense(Predictor):
-    """Dense layers with an activation between two of them.
-
-    Parameters
-    ----------
-    layers : tuple of int
-        Numbers of features, of units of each hidden layer, and of scores.
-    activation : {"relu", "tanh"}
-    biases : bool
-        Whether layers have biases.
-    """
+    """Dense layers with an activation between two of them."""
 
     layers: tuple[int, ...]
+    """Numbers of features, of units of each hidden layer, and of scores."""
     activation: Activation
     biases: bool
+    """Whether layers have biases."""
 
     @cached_property
     def _places(self) -> list[tuple[slice, slice, tuple[int, int]]]:

@@ -35,17 +35,6 @@ NETS: dict[str, Callable[[int, int], Any]] = {}
 class TorchNet(Predictor):
     """Net of PyTorch, in evaluation mode, without buffers.
 
-    Parameters
-    ----------
-    name : str
-        ``./file.py:Class``.
-    features, scores_of_row : int
-    precision : {"float32", "float64"}
-    vmap : bool
-        Whether agents with equally many rows are computed in one call; their bits then depend on who is among them.
-    make : callable
-        ``make(features, outputs)`` is a new `torch.nn.Module`.
-
     Raises
     ------
     InputError
@@ -53,11 +42,15 @@ class TorchNet(Predictor):
     """
 
     name: str
+    """``./file.py:Class``."""
     features: int
     scores_of_row: int
     precision: str
+    """{"float32", "float64"}."""
     vmap: bool
+    """Whether agents with equally many rows are computed in one call; their bits then depend on who is among them."""
     make: Callable[[int, int], Any] = field(repr=False)
+    """``make(features, outputs)`` is a new `torch.nn.Module`."""
 
     def __post_init__(self) -> None:
         found = self._net(0)

@@ -17,15 +17,10 @@ from .objectives import Models, Objective
 @final
 @dataclass(frozen=True)
 class SquaredErrorOfAverage(Objective):
-    """F(Theta) = (1/n) sum_i |theta_i - mean_j v_j|^2, what an averaging protocol is judged by.
-
-    Parameters
-    ----------
-    values : (n, p) float64
-        v_i, the vector that agent i holds.
-    """
+    """F(Theta) = (1/n) sum_i |theta_i - mean_j v_j|^2, what an averaging protocol is judged by."""
 
     values: Models
+    """(n, p) float64: v_i, the vector that agent i holds."""
 
     @cached_property
     @override

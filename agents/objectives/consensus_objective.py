@@ -23,22 +23,16 @@ class ConsensusObjective(Objective):
 
     The minimiser is that of problem (1), where all models are equal. As the value takes every agent's own model, it may
     lie below the minimum as long as the models differ. The task's lambda_i has no part in it: rho stands for it.
-
-    Parameters
-    ----------
-    task : Task
-        Of N agents; one without rows adds its share of the regulariser alone.
-    weight : float
-        C > 0, what an agent's mean loss counts.
-    rho : float
-        Weight of the regulariser, > 0.
     """
 
     minimum_over = "agreeing"
 
     task: Task
+    """Of N agents; one without rows adds its share of the regulariser alone."""
     weight: float
+    """C > 0, what an agent's mean loss counts."""
     rho: float
+    """Weight of the regulariser, > 0."""
 
     @property
     @override

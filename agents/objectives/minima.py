@@ -25,7 +25,6 @@ def cached_minimum(objective: Objective, cache_dir: Path | None) -> tuple[Models
 
     Parameters
     ----------
-    objective : Objective
     cache_dir : Path or None
         Where to keep minima between processes, one ``.npz`` each; a file that is damaged, does not belong to the
         objective or is no minimum of it (`Objective.is_minimum`) is computed anew. Whoever names the folder lets its
@@ -43,7 +42,7 @@ def cached_minimum(objective: Objective, cache_dir: Path | None) -> tuple[Models
     found = None if file is None else _load_minimum(file, objective)
     models, value = found if found is not None else objective.minimise()
     if file is not None and found is None:
-        with contextlib.suppress(OSError):  # a disk that is full is told of where it costs results
+        with contextlib.suppress(OSError):  # a full disk is reported where it costs results
             _save_minimum(file, models, value)
     models.setflags(write=False)
     while len(_MINIMA) >= _MINIMA_KEPT:

@@ -126,22 +126,15 @@ class GraphRegularised(Objective):
 
     Q does not depend on the model of an agent without neighbours (D_ii = 0); such an agent works alone, so the
     minimiser gives it its purely local model. The data term of an agent without data is 0 whatever its confidence.
-
-    Parameters
-    ----------
-    task : Task
-    graph : Graph
-        Over the task's n agents.
-    mu : float
-        Weight of the data against the graph, > 0.
-    confidence : (n,) float64
-        c_i >= 0.
     """
 
     task: Task
     graph: Graph
+    """Over the task's n agents."""
     mu: float
+    """Weight of the data against the graph, > 0."""
     confidence: NDArray[np.float64]
+    """(n,) float64: c_i >= 0."""
 
     @cached_property
     def data_weights(self) -> NDArray[np.float64]:
@@ -269,7 +262,6 @@ def local_models(task: Task, agents: NDArray[np.int64] | None = None) -> Models:
 
     Parameters
     ----------
-    task : Task
     agents : (k,) int64, optional
         Which agents; all by default.
 

@@ -30,28 +30,19 @@ class PooledObjective(Objective):
     """F(x) = sum_k w_k phi(x . x_k, y_k) + (ridge / 2) |x|^2 over all training rows, at x = sum_i m_i theta_i.
 
     Of a model that is not linear, its scores are in the place of x . x_k; perceptrons have no minimum that is computed.
-
-    Parameters
-    ----------
-    task : Task
-    row_weights : (M,) float64
-        w_k >= 0 of each training row.
-    ridge : float
-        > 0.
-    mixture : (n,) float64
-        m_i, summing to 1: how the judged model is made of the agents' models.
-    scale : str
-        Of `hushnet.agents.quantity.Quantity`.
-    times : float
-        How many times a mean loss F is.
     """
 
     task: Task
     row_weights: NDArray[np.float64]
+    """(M,) float64: w_k >= 0 of each training row."""
     ridge: float
+    """> 0."""
     mixture: NDArray[np.float64]
+    """(n,) float64: m_i, summing to 1: how the judged model is made of the agents' models."""
     scale: Scale = "unknown"
+    """Of `hushnet.agents.quantity.Quantity`."""
     times: float = 1.0
+    """How many times a mean loss F is."""
 
     @classmethod
     def mean_of_agents(cls, task: Task, ridge: float) -> PooledObjective:

@@ -28,19 +28,14 @@ class Propagation(Objective):
     Equation (3) of Vanhaesebrouck et al. (2017) and (15) of Bellet et al. (2018), with pull_i = mu c_i. The minimiser
     is not unique for an agent that Q says nothing about: one without neighbours, or whose whole component of the graph
     has no pull. Such agents keep their solitary models.
-
-    Parameters
-    ----------
-    graph : Graph
-        Over n agents.
-    solitary : (n, p) float64
-    mu_c : (n,) float64
-        mu c_i >= 0.
     """
 
     graph: Graph
+    """Over n agents."""
     solitary: Models
+    """(n, p) float64."""
     mu_c: NDArray[np.float64]
+    """(n,) float64: mu c_i >= 0."""
 
     @cached_property
     @override
@@ -66,8 +61,8 @@ class Propagation(Objective):
     def value(self, models: Models) -> float:
         graph = self.graph
         moved = models - self.solitary
-        apart = squared_gaps(*map(read_only, (graph.offsets, graph.heads, graph.weights, models)))
-        return 0.5 * float(apart + self.held @ np.einsum("np,np->n", moved, moved))
+        gap = squared_gaps(*map(read_only, (graph.offsets, graph.heads, graph.weights, models)))
+        return 0.5 * float(gap + self.held @ np.einsum("np,np->n", moved, moved))
 
     @override
     def value_and_gradient(self, models: Models) -> tuple[float, Models]:

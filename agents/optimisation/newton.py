@@ -27,7 +27,6 @@ def newton(
 
     Parameters
     ----------
-    start : array of any shape
     evaluate : callable
         Value and gradient at a point.
     direction : callable
@@ -74,7 +73,6 @@ def conjugate_gradients(apply: Callable[[Array], Array], right: Array, diagonal:
     ----------
     apply : callable
         A, on arrays of the right-hand side's shape.
-    right : array of any shape
     diagonal : array of the same shape
         A's diagonal, which preconditions; where it is 0, x stays 0.
     tolerance : float

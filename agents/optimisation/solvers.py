@@ -107,7 +107,6 @@ def minimise_within(shard: Shard, loss: Loss, curvature: float, tolerance: float
     ----------
     shard : Shard
         m >= 1 rows of p features.
-    loss : Loss
     curvature : float
         q > 0.
     tolerance : float

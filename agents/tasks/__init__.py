@@ -1,6 +1,6 @@
-"""Learning tasks, one file and one registration each: a class of parameters that builds a `base.Task`.
+"""Learning tasks, one file and one registration each: a class of parameters that builds a `Task`.
 
-A task of your own is a file here whose class derives from `registry.TaskKind`, and its import below.
+A new task is a file here whose class derives from `TaskKind` (``task_registry.py``), and its import below.
 """
 
 from __future__ import annotations

@@ -17,20 +17,17 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from ..errors import FieldError, InputError
-from ..input_files import beside, parse_number, read_lines
+from ..input_files import parse_number, read_lines
 from ..losses import LOSSES, ClassLossName
-from ..packed import located
 from ..parameters import NotNegative, Size
 from ..tables import Table
-from .datasets import DATASETS, checksums, data_directory
+from .datasets import DATASETS, PATH, checksums, files_of
 from .extent import CELL_BYTES, Extent, Files, distinct, head_of, parsed
 from .outline import Outline
 from .splits import Dealt, SplitParameters, hold_out, inverse_counts, split_notes
 from .task import Task
 from .task_registry import TASKS, TaskKind
 
-FIELD = ("task", "path")
-FILES = tuple(DATASETS["adult"].files)
 ATTRIBUTES = 14
 NUMERIC = (0, 2, 4, 10, 11, 12)
 """Age, final weight, years of education, capital gain, capital loss, hours per week; the others are categorical."""
@@ -95,7 +92,7 @@ class Adult(TaskKind):
         """Estimate the size of the task, from the first megabyte of each file if the files may be read."""
         if files is None:
             return Extent(self._count, 1, 0)
-        heads = [head_of(file, FIELD) for file in self._files(data_directory(files.data_dir), files.base).values()]
+        heads = [head_of(file, PATH) for file in files_of("adult", self.path, files.data_dir, files.base).values()]
         rows = [row for head in heads for row in parsed(head, ",")]
         categories = [distinct(rows, column) for column in range(ATTRIBUTES) if column not in NUMERIC]
         dimension = len(NUMERIC) + sum(categories)
@@ -103,23 +100,8 @@ class Adult(TaskKind):
         return Extent(self._count, dimension, each * sum(head.count for head in heads))
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
-        """Read both files and make the task.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Chooses test rows.
-        data_dir : Path or None
-            Data directory; None falls back on the environment variable HUSHNET_DATA.
-        base : Path, optional
-            Folder that `path` is relative to.
-
-        Raises
-        ------
-        InputError
-            If a file is missing, one of its lines is not a row, or there are fewer rows than agents.
-        """
-        files = self._files(data_directory(data_dir), base)
+        """Read both files and make the task."""
+        files = files_of("adult", self.path, data_dir, base)
         features, labels = prepared(read_rows(list(files.values())))
         order = np.random.default_rng(self.shuffle).permutation(len(labels))
         features, labels, agents = features[order], labels[order], self._count
@@ -149,24 +131,6 @@ class Adult(TaskKind):
             },
         )
 
-    def _files(self, data_dir: Path | None, base: Path | None) -> dict[str, Path]:
-        hint = DATASETS["adult"].hint
-        if self.path is not None:
-            folder = beside(base, self.path)
-        elif data_dir is not None:
-            folder = data_dir / DATASETS["adult"].folder
-        else:
-            raise InputError(
-                f"needs UCI Adult: set task.path, --data-dir or HUSHNET_DATA to where it is, or {hint}", field=FIELD
-            )
-        files = {}
-        for name in FILES:
-            file = located(folder, name)
-            if file is None:
-                raise InputError(f"{folder / name}: no such file; {hint}", field=FIELD)
-            files[name] = file
-        return files
-
     def _sizes(self, count: int) -> NDArray[np.int64]:
         """(n,) rows of each agent; where they cannot be equal, the first agents have one more."""
         if count < self.agents:
@@ -189,7 +153,7 @@ def read_rows(files: list[Path]) -> Rows:
     """
     cells, labels = [], []
     for file in files:
-        for number, line in read_lines(file, field=FIELD):
+        for number, line in read_lines(file, field=PATH):
             if line.strip() and not line.startswith("|"):
                 row, label = _row(line, f"{file}:{number}")
                 cells.append(row)
@@ -200,13 +164,13 @@ def read_rows(files: list[Path]) -> Rows:
 def _row(line: str, where: str) -> tuple[list[str], float]:
     cells = [cell.strip() for cell in line.split(",")]
     if len(cells) != ATTRIBUTES + 1:
-        raise InputError(f"{where}: has {len(cells)} cells; 14 attributes and a label are needed", field=FIELD)
+        raise InputError(f"{where}: has {len(cells)} cells; 14 attributes and a label are needed", field=PATH)
     label = cells.pop().removesuffix(".")
     if label not in LABELS:
-        raise InputError(f"{where}: label {label!r} must be one of {', '.join(LABELS)}", field=FIELD)
+        raise InputError(f"{where}: label {label!r} must be one of {', '.join(LABELS)}", field=PATH)
     for column in NUMERIC:
         if cells[column] != MISSING and not 0 <= parse_number(cells[column]) < np.inf:
-            raise InputError(f"{where}: column {column + 1} has {cells[column]!r}, not a number >= 0", field=FIELD)
+            raise InputError(f"{where}: column {column + 1} has {cells[column]!r}, not a number >= 0", field=PATH)
     return cells, LABELS[label]
 
 
@@ -220,7 +184,7 @@ def prepared(rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """
     complete = np.array([MISSING not in row for row in rows.cells], dtype=bool)
     if not complete.any():
-        raise InputError("there is no row without a missing value", field=FIELD)
+        raise InputError("there is no row without a missing value", field=PATH)
     columns = []
     for attribute, texts in enumerate(zip(*rows.cells, strict=True)):
         everything = np.array(texts)

@@ -35,7 +35,6 @@ def about_cell(cell: str, *, categorical: bool) -> str:
 
     Parameters
     ----------
-    cell : str
     categorical : bool
         Whether its column could be one of categories.
 

@@ -25,26 +25,17 @@ MOST_LINES = 8
 
 @dataclass(frozen=True)
 class Columns:
-    """The text of a CSV file by column.
-
-    Parameters
-    ----------
-    file : Path
-    names : list of str
-        Distinct names from the header line.
-    cells : list of list of str
-        One list a column, each with M entries stripped of surrounding blanks.
-    lines : list of int
-        The line of the file that each row starts at.
-    delimiter : str
-        What separates its cells.
-    """
+    """The text of a CSV file by column."""
 
     file: Path
     names: list[str]
+    """Distinct names from the header line."""
     cells: list[list[str]]
+    """One list a column, each with M entries stripped of surrounding blanks."""
     lines: list[int]
+    """The line of the file that each row starts at."""
     delimiter: str = ","
+    """What separates its cells."""
 
     def position(self, name: str, field: str) -> int:
         """Index of a column, or an `InputError` with the nearest match; `field` is the task's field that names it."""

@@ -141,22 +141,7 @@ class CsvTable(TaskKind):
         return Extent(max(agents, 1), max(dimension, 1), each * head.count, classes=max(classes, 2))
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
-        """Read the file and make the task.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Deals rows and chooses test rows.
-        data_dir : Path or None
-            Not used.
-        base : Path, optional
-            Folder that `path` is relative to.
-
-        Raises
-        ------
-        InputError
-            If the file, a column or a cell is not admissible; the message has file, line, column and value.
-        """
+        """Read the file and make the task."""
         everything = read_columns(beside(base, self.path), self.delimiter)
         rows, columns = len(everything.lines), self._with_values(everything)
         labels, notes = self._labels(columns)

@@ -8,37 +8,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..input_files import MOST_STREAMED, at_home, open_text
+from ..errors import InputError
+from ..input_files import MOST_STREAMED, at_home, beside, open_text
 from ..packed import located
 
 ENVIRONMENT_VARIABLE = "HUSHNET_DATA"
+PATH = ("task", "path")
 BLOCK = 2**20
 """Bytes of a file that are held at once."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set that users fetch themselves.
-
-    Parameters
-    ----------
-    title : str
-    folder : str
-        Folder inside the data directory.
-    files : dict of str to str or None
-        Files that must be in the folder, with the md5 of each as published, None where none is; empty where their
-        names are not fixed.
-    licence : str
-        What the licence allows, in a sentence.
-    hint : str
-        How to get it.
-    """
+    """A data set that users fetch themselves."""
 
     title: str
     folder: str
+    """Folder inside the data directory."""
     files: dict[str, str | None]
+    """Files that must be in the folder, with the md5 of each as published, None where none is; empty where their names
+    are not fixed."""
     licence: str
+    """What the licence allows, in a sentence."""
     hint: str
+    """How to get it."""
 
 
 class Found(NamedTuple):
@@ -129,6 +122,41 @@ DATASETS: dict[str, Dataset] = {
         ),
     ),
 }
+
+
+def folder_of(dataset: str, path: str | None, data_dir: Path | None, base: Path | None) -> Path:
+    """Folder of a data set: the path that a task names, relative to `base`, or its own in the data directory.
+
+    Raises
+    ------
+    InputError
+        If neither is named.
+    """
+    known, there = DATASETS[dataset], data_directory(data_dir)
+    if path is not None:
+        return beside(base, path)
+    if there is None:
+        raise InputError(
+            f"needs {known.title}: set task.path, --data-dir or HUSHNET_DATA to where it is, or {known.hint}",
+            field=PATH,
+        )
+    return there / known.folder
+
+
+def files_of(dataset: str, path: str | None, data_dir: Path | None, base: Path | None) -> dict[str, Path]:
+    """Files of a data set, compressed or not, by name; see `folder_of`.
+
+    Raises
+    ------
+    InputError
+        If one is missing, or nobody says where they are.
+    """
+    known, folder = DATASETS[dataset], folder_of(dataset, path, data_dir, base)
+    files = {name: located(folder, name) or folder / name for name in known.files}
+    for file in files.values():
+        if not file.is_file():
+            raise InputError(f"{file}: no such file; {known.hint}", field=PATH)
+    return files
 
 
 def data_directory(explicit: Path | None = None) -> Path | None:

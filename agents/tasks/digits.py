@@ -52,13 +52,7 @@ class Digits(ImageTask):
         return Extent(self.split.count, features, 3 * 8 * ROWS * features, classes=CLASSES)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
-        """Read the shipped rows, and deal them to agents; `data_dir` and `base` are not used.
-
-        Raises
-        ------
-        InputError
-            If the rows cannot be dealt in this way.
-        """
+        """Read the shipped rows, and deal them to agents."""
         features, labels = read_digits()
         if self.intercept:
             features = np.append(features, np.ones((ROWS, 1)), axis=1)

@@ -21,13 +21,12 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from ..errors import FieldError, InputError
-from ..input_files import beside, open_text
+from ..input_files import open_text
 from ..losses import LOSSES
 from ..models import LinearModel, ModelParameters, Softmax
-from ..packed import located
 from ..parameters import Size
 from ..tables import Table
-from .datasets import DATASETS, checksums, data_directory
+from .datasets import DATASETS, PATH, checksums, files_of, folder_of
 from .extent import Extent, Files
 from .outline import Outline
 from .partition import partitioned
@@ -35,7 +34,6 @@ from .splits import Even, SplitParameters, inverse_counts, split_notes
 from .task import Task
 from .task_registry import TASKS, TaskKind
 
-PATH = ("task", "path")
 SIDE, WHITE = 28, 255.0
 """Pixels of a side of an image of MNIST, for estimates; the largest value of a byte."""
 Precision = Literal["float64", "float32"]
@@ -68,18 +66,6 @@ class ImageFiles(ImageTask):
     """Number of classes K; labels are 0 to K - 1."""
     precision: Precision = "float32"
     """How pixels are kept; models and arithmetic are in float64 either way."""
-
-    def folder(self, data_dir: Path | None, base: Path | None) -> Path:
-        """The folder of the files; an `InputError` if none is named."""
-        known, given = DATASETS[self.dataset], data_directory(data_dir)
-        if self.path is not None:
-            return beside(base, self.path)
-        if given is None:
-            raise InputError(
-                f"needs {known.title}: set task.path, --data-dir or HUSHNET_DATA to where it is, or {known.hint}",
-                field=PATH,
-            )
-        return given / known.folder
 
     def features(self, images: NDArray[Any]) -> NDArray[Any]:
         """(M, pixels) features in [0, 1], with the intercept's, of (M, ...) values."""
@@ -129,19 +115,8 @@ class Mnist(ImageFiles):
         return Extent(self.split.count, features, size * rows * features, classes=self.classes)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
-        """Read the four files, and deal images to agents; see `hushnet.agents.tasks.movielens.MovieLens.build`.
-
-        Raises
-        ------
-        InputError
-            If a file is missing, is no idx file of bytes, or has labels beyond the classes; or if images cannot be
-            dealt in this way.
-        """
-        known, folder = DATASETS[self.dataset], self.folder(data_dir, base)
-        files = {name: located(folder, name) or folder / name for name in known.files}
-        for file in files.values():
-            if not file.is_file():
-                raise InputError(f"{file}: no such file; {known.hint}", field=PATH)
+        """Read the four files, and deal images to agents."""
+        known, files = DATASETS[self.dataset], files_of(self.dataset, self.path, data_dir, base)
         (one, first), (two, second), (three, third), (four, fourth) = files.items()
         train = self._part(first, second, self.rows)
         test = self._part(third, fourth, self.test_rows)
@@ -199,14 +174,8 @@ class Femnist(ImageFiles):
         return Extent(self.agents, features, 10.0 * 8 * 227 * self.agents * features, classes=self.classes)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
-        """Read the folders ``train`` and ``test``; see `hushnet.agents.tasks.movielens.MovieLens.build`.
-
-        Raises
-        ------
-        InputError
-            If there are no files, one of them is none of LEAF's, has other values, or fewer writers than agents.
-        """
-        folder = self.folder(data_dir, base)
+        """Read the folders ``train`` and ``test``; there must be as many writers as agents."""
+        folder = folder_of(self.dataset, self.path, data_dir, base)
         train = self._part(folder / "train", self.agents)
         if len(train) < self.agents:
             raise InputError(

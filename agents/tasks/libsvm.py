@@ -25,7 +25,6 @@ def read_libsvm(
 
     Parameters
     ----------
-    file : Path
     dimension : int
         Number of features p; an index may not exceed it. What a line does not name is 0.
     rows : int, optional

@@ -16,11 +16,9 @@ from pydantic import Field, model_validator
 
 from ..clipping import norms
 from ..errors import InputError
-from ..input_files import beside
 from ..losses import ClassLossName
-from ..packed import located
 from ..parameters import Size
-from .datasets import DATASETS, checksums, data_directory
+from .datasets import DATASETS, PATH, checksums, files_of
 from .extent import Extent, Files, head_of
 from .libsvm import read_libsvm
 from .outline import Outline
@@ -28,7 +26,6 @@ from .partition import ByColumns, ByRows, Partition, check_split, partitioned, s
 from .task import Task
 from .task_registry import TASKS, TaskKind
 
-PATH = ("task", "path")
 BLOCK = 4096
 """Rows whose norms are computed at once; a copy of all of them may not fit in memory."""
 PRINTED = 1e-5
@@ -66,15 +63,9 @@ class LibsvmSet(TaskKind):
         return split_outline(self.dataset, self.loss, self.split)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
-        """Read both files and make the task; see `hushnet.agents.tasks.movielens.MovieLens.build` for the arguments.
-
-        Raises
-        ------
-        InputError
-            If a file is missing, a line is not in the format, or a training row is longer than the data set's.
-        """
+        """Read both files and make the task; no training row is longer than the data set's."""
         known = DATASETS[self.dataset]
-        files = self._files(data_directory(data_dir), base)
+        files = files_of(self.dataset, self.path, data_dir, base)
         train, test = (
             read_libsvm(file, self.dimension, rows=limit)
             for file, limit in zip(files.values(), (self.rows, self.test_rows), strict=True)
@@ -94,7 +85,7 @@ class LibsvmSet(TaskKind):
         agents, dimension = split_size(self.split, self.dimension)
         rows = 1.0 if isinstance(self.split, ByColumns) else float(agents)
         if files is not None:
-            there = self._files(data_directory(files.data_dir), files.base).values()
+            there = files_of(self.dataset, self.path, files.data_dir, files.base).values()
             limits = zip(there, (self.rows, self.test_rows), strict=True)
             rows = sum(min(head_of(file, PATH).count, limit or math.inf) for file, limit in limits)
         return Extent(agents, dimension, 2 * 8 * rows * (self.dimension + 1))
@@ -112,26 +103,6 @@ class LibsvmSet(TaskKind):
                         f"which no row of {DATASETS[self.dataset].title} is; take the published file",
                         field=PATH,
                     )
-
-    def _files(self, data_dir: Path | None, base: Path | None) -> dict[str, Path]:
-        """Return the paths of the data set's files, by file name."""
-        known = DATASETS[self.dataset]
-        if self.path is not None:
-            folder = beside(base, self.path)
-        elif data_dir is not None:
-            folder = data_dir / known.folder
-        else:
-            raise InputError(
-                f"needs {known.title}: set task.path, --data-dir or HUSHNET_DATA to where it is, or {known.hint}",
-                field=PATH,
-            )
-        files = {}
-        for name in known.files:
-            file = located(folder, name)
-            if file is None:
-                raise InputError(f"{folder / name}: no such file; {known.hint}", field=PATH)
-            files[name] = file
-        return files
 
 
 @final

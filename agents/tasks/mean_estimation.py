@@ -58,12 +58,6 @@ class MeanEstimation(TaskKind):
 
         Agent i's data depend on the generator's state, i and the fields above, but not on the number of agents.
 
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-        data_dir, base : Path, optional
-            Not used: nothing is read.
-
         Returns
         -------
         Task

@@ -9,15 +9,14 @@ import numpy as np
 
 from ..errors import InputError
 from ..input_files import beside, read_lines
-from ..packed import located, plain_name
-from .datasets import DATASETS, checksums, data_directory
+from ..packed import plain_name
+from .datasets import DATASETS, PATH, checksums, files_of
 from .extent import Extent, Files, distinct, head_of
 from .outline import Outline
 from .ratings import RatingParameters, Ratings, rating_extent, rating_task
 from .task import Task
 from .task_registry import TASKS
 
-FIELD = ("task", "path")
 ROW_BYTES = 300
 """A rating while it is read: its line, and the pair of user and item, of which there may be no second one."""
 
@@ -42,49 +41,26 @@ class MovieLens(RatingParameters):
         """Estimate the size of the task, from the first megabyte of the file if it may be read."""
         if files is None:
             return rating_extent(self, 1, 1, 1, 0)
-        head = head_of(self._file(data_directory(files.data_dir), files.base), FIELD)
+        head = head_of(self._file(files.data_dir, files.base), PATH)
         rows = head.cells(str.split)
         return rating_extent(self, distinct(rows, 0), distinct(rows, 1), head.count, head.count * ROW_BYTES)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
-        """Read the ratings and make the task.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Chooses test ratings and starts the factorisation.
-        data_dir : Path or None
-            Data directory; None falls back on the environment variable HUSHNET_DATA.
-        base : Path, optional
-            Folder that `path` is relative to.
-
-        Raises
-        ------
-        InputError
-            If there is no such file or one of its lines is not a rating.
-        """
-        file = self._file(data_directory(data_dir), base)
+        """Read the ratings and make the task."""
+        file = self._file(data_dir, base)
         ratings = read_ratings(file)
         summed = checksums({"u.data": file}, DATASETS["ml-100k"].files)
         notes = {"source": f"MovieLens-100K, {plain_name(file)}", **summed}
         return rating_task(self, ratings, name="MovieLens-100K", notes=notes, rng=rng)
 
     def _file(self, data_dir: Path | None, base: Path | None) -> Path:
-        if self.path is not None:
-            named = beside(base, self.path)
-            file = (located(named, "u.data") or named / "u.data") if named.is_dir() else named
-        elif data_dir is not None:
-            folder = data_dir / DATASETS["ml-100k"].folder
-            file = located(folder, "u.data") or folder / "u.data"
-        else:
-            raise InputError(
-                "needs MovieLens-100K: set task.path, --data-dir or HUSHNET_DATA to where it is, or "
-                + DATASETS["ml-100k"].hint,
-                field=FIELD,
-            )
-        if not file.is_file():
-            raise InputError(f"{file}: no such file; {DATASETS['ml-100k'].hint}", field=FIELD)
-        return file
+        """The file that the task names, or the one in the folder that it names, or the data set's."""
+        named = None if self.path is None else beside(base, self.path)
+        return (
+            named
+            if named is not None and not named.is_dir()
+            else files_of("ml-100k", self.path, data_dir, base)["u.data"]
+        )
 
 
 def read_ratings(file: Path) -> Ratings:
@@ -99,15 +75,15 @@ def read_ratings(file: Path) -> Ratings:
         If a line does not have four columns, an id is not a positive integer, a rating is not one of 1 to 5, or a user
         rates an item twice.
     """
-    lines = [line for _, line in read_lines(file, field=FIELD)]
+    lines = [line for _, line in read_lines(file, field=PATH)]
     if not lines:
-        raise InputError(f"{file}: is empty; it must hold lines of user, item, rating and timestamp", field=FIELD)
+        raise InputError(f"{file}: is empty; it must hold lines of user, item, rating and timestamp", field=PATH)
     rows = np.empty((len(lines), 3), dtype=np.int64)
     seen: set[tuple[int, int]] = set()
     for index, line in enumerate(lines):
         user, item, rating = _rating(line, f"{file}:{index + 1}")
         if (user, item) in seen:
-            raise InputError(f"{file}:{index + 1}: user {user} rates item {item} a second time", field=FIELD)
+            raise InputError(f"{file}:{index + 1}: user {user} rates item {item} a second time", field=PATH)
         seen.add((user, item))
         rows[index] = user, item, rating
     user_ids, users = np.unique(rows[:, 0], return_inverse=True)
@@ -119,10 +95,10 @@ def _rating(line: str, where: str) -> tuple[int, int, int]:
     """User, item and rating of a line, or an `InputError` that says what is wrong with it."""
     cells = line.split()
     if len(cells) != 4:
-        raise InputError(f"{where}: has {len(cells)} columns; user, item, rating and timestamp are needed", field=FIELD)
+        raise InputError(f"{where}: has {len(cells)} columns; user, item, rating and timestamp are needed", field=PATH)
     for column, text in zip(("user", "item"), cells, strict=False):
         if not (text.isascii() and text.isdecimal() and len(text) <= 18 and int(text) > 0):
-            raise InputError(f"{where}: {column} {text!r} must be a positive integer below 10^18", field=FIELD)
+            raise InputError(f"{where}: {column} {text!r} must be a positive integer below 10^18", field=PATH)
     if cells[2] not in ("1", "2", "3", "4", "5"):
-        raise InputError(f"{where}: rating {cells[2]!r} must be an integer from 1 to 5", field=FIELD)
+        raise InputError(f"{where}: rating {cells[2]!r} must be an integer from 1 to 5", field=PATH)
     return int(cells[0]), int(cells[1]), int(cells[2])

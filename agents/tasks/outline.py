@@ -15,7 +15,6 @@ class Outline:
     ----------
     kind : str
         The task's.
-    loss_name : str
     metric : str
         How test predictions are judged.
     agents : int, optional

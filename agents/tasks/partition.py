@@ -92,8 +92,6 @@ def partitioned(
 
     Parameters
     ----------
-    train, test : pair of (M, p) and (M,) float64
-    split : ByRows, ByColumns or Split
     name, loss, bounds, notes
         See `Task`.
     rng : numpy.random.Generator

@@ -58,22 +58,15 @@ class RatingParameters(TaskKind, ABC):
 
 @dataclass(frozen=True)
 class Ratings:
-    """Ratings of items by users, in no particular order.
-
-    Parameters
-    ----------
-    users, items : (R,) int64
-        Positions of user and item, from 0; no pair occurs twice.
-    values : (R,) float64
-    user_ids : list of int
-        The id of each of the n users.
-    item_count : int
-    """
+    """Ratings of items by users, in no particular order."""
 
     users: NDArray[np.int64]
     items: NDArray[np.int64]
+    """`users` and `items`: (R,) int64: Positions of user and item, from 0; no pair occurs twice."""
     values: NDArray[np.float64]
+    """(R,) float64."""
     user_ids: list[int]
+    """The id of each of the n users."""
     item_count: int
 
 
@@ -92,13 +85,10 @@ def rating_task(
 
     Parameters
     ----------
-    parameters : RatingParameters
     ratings : Ratings
         Every user has at least one.
-    name : str
     notes : dict
         Where the ratings come from; completed with the choices made here.
-    rng : numpy.random.Generator
 
     Returns
     -------
@@ -166,7 +156,6 @@ def item_features(
         lambda > 0.
     iterations : int
         >= 1.
-    rng : numpy.random.Generator
 
     Returns
     -------

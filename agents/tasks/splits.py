@@ -40,11 +40,6 @@ class Split(Parameters, ABC):
     def owners(self, rows: Dealt, *, rng: np.random.Generator) -> NDArray[np.int64]:
         """Deal rows to agents.
 
-        Parameters
-        ----------
-        rows : Dealt
-        rng : numpy.random.Generator
-
         Returns
         -------
         (M,) int64
@@ -228,7 +223,6 @@ def split_notes(table: Table, classes: int) -> dict[str, Any]:
 
     Parameters
     ----------
-    table : Table
     classes : int
         Number of classes; 0 if labels are numbers.
 
@@ -265,7 +259,6 @@ def hold_out(owners: NDArray[np.int64], agents: int, share: float, *, rng: np.ra
         Number of agents n.
     share : float
         In [0, 1).
-    rng : numpy.random.Generator
 
     Returns
     -------
@@ -286,10 +279,8 @@ def validation_part(task: Task, share: float, *, rng: np.random.Generator) -> Ta
 
     Parameters
     ----------
-    task : Task
     share : float
         In (0, 1), of each agent's training rows, rounded; an agent keeps one row at least.
-    rng : numpy.random.Generator
 
     Returns
     -------

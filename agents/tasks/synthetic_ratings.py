@@ -60,14 +60,7 @@ class SyntheticRatings(RatingParameters):
         return rating_extent(self, self.users, self.items, ratings, drawn)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
-        """Draw ratings and make the task.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-        data_dir, base : Path, optional
-            Not used: nothing is read.
-        """
+        """Draw ratings and make the task."""
         return rating_task(
             self,
             self._draw(rng),

@@ -25,8 +25,6 @@ class Task:
         For titles and manifests; a stand-in for real data says so here.
     ids : (n,) list of int or str
         The user's names of the agents: what random draws are keyed by.
-    train, test : Table
-    loss : Loss
     regularisation : (n,) float64
         lambda_i of the term lambda_i |theta|^2.
     metric : str

@@ -43,7 +43,22 @@ class TaskKind(Parameters, ABC):
 
     @abstractmethod
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
-        """Draw or read the data, and deal them to agents."""
+        """Draw or read the data, and deal them to agents.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Draws what is drawn: data, who gets which rows, and which are test rows.
+        data_dir : Path or None
+            Data directory; None falls back on the environment variable HUSHNET_DATA.
+        base : Path, optional
+            Folder that ``path`` is relative to.
+
+        Raises
+        ------
+        InputError
+            If a file is missing or not what it should be, or rows cannot be dealt so; with file, line and value.
+        """
 
     @final
     def with_model(self, task: Task, *, rng: np.random.Generator) -> Task:
@@ -51,7 +66,6 @@ class TaskKind(Parameters, ABC):
 
         Parameters
         ----------
-        task : Task
         rng : numpy.random.Generator
             Draws the first parameters.
 

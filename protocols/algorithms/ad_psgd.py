@@ -4,7 +4,7 @@
 line       here
 =========  ==============================================================================================
 3 to 5     ``request``: the caller's gradient at its present model, which is sent to a random neighbour
-6          ``respond`` and ``complete``: both ends go to the mean of what they have told each other
+6          ``respond`` and ``complete``: both ends go to the mean of what they have sent each other
 7          ``complete``: the caller goes along its gradient, which by then is as old as the exchange
 =========  ==============================================================================================
 

@@ -44,7 +44,7 @@ from typing_extensions import override
 from ...agents.errors import InputError
 from ...agents.parameters import Size
 from ..base import Layout, MessageKind, Problem, Traits
-from ..invariants import Declared, told_is_kept
+from ..invariants import Declared, last_sent_is_kept
 from ..steps import batched, choice, per_edge, received, segment_sum, uniform
 from .gradient_rounds import Array, GradientRounds, MixingParameters, gradient
 
@@ -100,8 +100,8 @@ class ChocoSGD(GradientRounds):
     def step(me: Any) -> None:
         """Add the neighbours' differences, mix, go along the gradient, and send the own difference."""
         me.copy = me.copy + expanded(me, received(me))
-        apart = me.copy - per_edge(me, me.hat)
-        me.model = me.half + me.consensus_step * segment_sum(me, me.mixing_weight * apart)
+        gap = me.copy - per_edge(me, me.hat)
+        me.model = me.half + me.consensus_step * segment_sum(me, me.mixing_weight * gap)
         me.half = me.model - me.step_size * gradient(me, me.model)
         me.sent = compressed(me, me.half - me.hat)
         me.hat = me.hat + expanded(me, me.sent)
@@ -109,7 +109,7 @@ class ChocoSGD(GradientRounds):
 
     def invariants(self) -> Declared:
         """Agents go on from what they have sent."""
-        return (told_is_kept("sent", "sent", "Koloskova et al. 2019, algorithm 2: q is added at both ends"),)
+        return (last_sent_is_kept("sent", "sent", "Koloskova et al. 2019, algorithm 2: q is added at both ends"),)
 
 
 def compressed(me: Any, vectors: Array) -> Array:

@@ -189,7 +189,7 @@ class CollaborativeAdmm(Protocol):
         )
 
     def start(self, me: Any) -> None:
-        """Start model, told to the neighbours, and Z of the own model; Lambda = 0."""
+        """Start model, sent to the neighbours, and Z of the own model; Lambda = 0."""
         task, model = self.problem.task, me.model
         if isinstance(self.parameters.start, PropagatedStart):
             self._disclose_all(me)
@@ -306,14 +306,12 @@ def minimise(me: Any) -> None:
 
 
 def offer(at: Any, model: Array, rho: float) -> Array:
-    """Keep copies of neighbours' models with the own model for steps 2 and 3; what the neighbours are told.
+    """Keep copies of neighbours' models with the own model for steps 2 and 3; what the neighbours are sent.
 
     Parameters
     ----------
-    at : record of agents and all of their edges, or of one edge each
     model : (..., p) float64
         The own model, for every edge.
-    rho : float
     """
     copy = (at.edge_weight * model + rho * at.z_peer - at.dual_peer) / (at.edge_weight + rho)
     at.offered = np.concatenate((model, copy), axis=1)
@@ -325,11 +323,9 @@ def settle(at: Any, heard: Array, met: Any, rho: float) -> None:
 
     Parameters
     ----------
-    at : record of agents and all of their edges, or of one edge each
     heard : (..., 4 p) float64
         Theta_i^i, Theta_i^j, Lambda_ei^i, Lambda_ei^j of the other ends.
     met : (..., 1) bool
-    rho : float
     """
     p = at.z_own.shape[-1]
     own, copy = at.offered[:, :p], at.offered[:, p:]
@@ -346,5 +342,5 @@ def settle(at: Any, heard: Array, met: Any, rho: float) -> None:
 def _apart(instant: Instant) -> Array:
     """(E,) how far Z of the own model is from what the other end has for it, once either end has settled."""
     back, met = instant.graph.reverse, instant.edge("met")[:, 0]
-    apart = by_row(instant.edge("z_own") - instant.edge("z_peer")[back])
-    return np.where((met > 0.0) | (met[back] > 0.0), apart, 0.0)
+    gap = by_row(instant.edge("z_own") - instant.edge("z_peer")[back])
+    return np.where((met > 0.0) | (met[back] > 0.0), gap, 0.0)

@@ -37,7 +37,7 @@ from ...agents.parameters import Growth, Positive
 from ...agents.tasks.task import Task
 from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, PublicStart, Traits
 from ..context import Context, check_length, check_newton
-from ..invariants import Declared, Instant, Invariant, Where, ahead_by_one, by_row, largest, told_is_kept
+from ..invariants import Declared, Instant, Invariant, Where, ahead_by_one, by_row, largest, last_sent_is_kept
 from ..privacy.mechanisms import Release
 from ..steps import Constants, batched, heard_sum, minimised
 
@@ -89,7 +89,7 @@ class RoundsOfAdmm(Protocol):
 
     def public_start(self) -> PublicStart:
         """f_i(0) = 0 and lambda_i(0) = 0."""
-        return PublicStart(told={"model": "model"}, why="the start is 0")
+        return PublicStart(sent={"model": "model"}, why="the start is 0")
 
     def constants(self) -> Constants:
         """Penalties, dual steps and the agents' share of the regulariser."""
@@ -260,13 +260,13 @@ class Iteration:
         )
 
     def invariants(self) -> tuple[Invariant, ...]:
-        """(11) keeps sum_i lambda_i / theta_i, unless dual steps grow at paces of their own; and what was told.
+        """(11) keeps sum_i lambda_i / theta_i, unless dual steps grow at paces of their own; and the last model sent.
 
         An end that is a round ahead of the other has added what the other has yet to take away.
         """
-        told = told_is_kept("model", "model", "Zhang et al. 2018, (10): neighbours get f_i(t) as it is")
+        sent = last_sent_is_kept("model", "model", "Zhang et al. 2018, (10): neighbours get f_i(t) as it is")
         if np.ptp(self._dual_growth) > 0.0:
-            return (told,)
+            return (sent,)
         duals = Invariant(
             "sum of duals",
             self._unbalanced,
@@ -274,15 +274,15 @@ class Iteration:
             where=Where.NEIGHBOURING_ROUNDS,
             source="Zhang et al. 2018, (11), summed over agents",
         )
-        return told, duals
+        return sent, duals
 
     def _unbalanced(self, instant: Instant) -> float:
         """Largest coordinate of sum_i lambda_i / theta_i(1), less what ends that are ahead have added alone."""
         edges = ahead_by_one(instant)
         tails, heads = instant.graph.tails[edges], instant.graph.heads[edges]
         growth = self._dual_growth[tails] ** (instant.rounds[tails] - 2.0)
-        apart = instant.agent("before")[tails] - instant.agent("model")[heads]
-        alone = 0.5 * (growth[:, None] * apart).sum(axis=0)
+        gap = instant.agent("before")[tails] - instant.agent("model")[heads]
+        alone = 0.5 * (growth[:, None] * gap).sum(axis=0)
         return largest((instant.agent("dual") / self._first_dual[:, None]).sum(axis=0) - alone)
 
     def _size(self, instant: Instant) -> float:

@@ -42,7 +42,7 @@ from ...agents.tables import Shard
 from ...agents.tasks.task import Task
 from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, PublicStart, Traits
 from ..context import Context, check_length, check_slope
-from ..invariants import Declared, told_is_kept
+from ..invariants import Declared, last_sent_is_kept
 from ..noise import GradientNoise, active, check_all_rows, row_bounds, unit_of
 from ..privacy.budget import GradientPrivacy, Privacy
 from ..privacy.plans import allocation_weights
@@ -213,7 +213,7 @@ class CoordinateDescent(Protocol):
         if self.parameters.start not in ("zero", "constant"):
             return None
         value = self.parameters.start_value
-        return PublicStart({**self.step_blocks, "model": 0.0 if value is None else value}, told={"model": "model"})
+        return PublicStart({**self.step_blocks, "model": 0.0 if value is None else value}, sent={"model": "model"})
 
     def start(self, me: Any) -> None:
         """Start from public values, from the purely local model or from the propagated one, and send it."""
@@ -249,8 +249,10 @@ class CoordinateDescent(Protocol):
         me.message = me.model
 
     def invariants(self) -> Declared:
-        """An agent goes on from the very model that it has told, with its noise: theorem 1 relies on it."""
-        return (told_is_kept("model", "model", "Bellet et al. 2018, (4) and (6): the new block is what is broadcast"),)
+        """An agent goes on from the very model that it has sent, with its noise: theorem 1 relies on it."""
+        return (
+            last_sent_is_kept("model", "model", "Bellet et al. 2018, (4) and (6): the new block is what is broadcast"),
+        )
 
     @property
     def changes_rows(self) -> bool:

@@ -113,12 +113,12 @@ class Dada(Protocol):
             m, gamma = int(np.argmax(np.abs(slope))), 2.0 / (2.0 + me.updates)
             me.model *= 1.0 - gamma
             me.model[m] -= gamma * given.l1_radius * np.sign(slope[m])
-        told = np.concatenate((me.model, [own_loss(me), degree]))
+        vector = np.concatenate((me.model, [own_loss(me), degree]))
         chosen = weights > 0
         if learns and me.degree > 0:
             chosen[choice(me, me.degree, min(given.peers, me.degree))] = True
         for neighbour in me.neighbours[chosen & me.is_open]:
-            me.send("sent", told, to=int(neighbour))
+            me.send("sent", vector, to=int(neighbour))
 
     def invariants(self) -> Declared:
         """Models are in the ball, and weights are none below zero."""

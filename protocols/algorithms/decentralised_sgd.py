@@ -41,7 +41,7 @@ from ...agents.errors import FieldError, InputError
 from ...agents.parameters import MOST, NotNegative, Positive, Size
 from ..base import Layout, Problem, Traits
 from ..context import Context, check_slope
-from ..invariants import Declared, told_is_kept
+from ..invariants import Declared, last_sent_is_kept
 from ..linear_map import SharedNoise
 from ..noise import GradientNoise, active
 from ..privacy.budget import GradientPrivacy
@@ -194,7 +194,7 @@ class DecentralisedSGD(GradientRounds):
 
     def invariants(self) -> Declared:
         """Agents go on from what they have sent."""
-        return (told_is_kept("sent", "sent", "Lian et al. 2017, algorithm 1: what is mixed is what was sent"),)
+        return (last_sent_is_kept("sent", "sent", "Lian et al. 2017, algorithm 1: what is mixed is what was sent"),)
 
 
 def gossip_then_adapt(me: Any, combined: Array) -> None:

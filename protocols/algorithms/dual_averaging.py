@@ -42,7 +42,7 @@ from ...agents.parameters import NotNegative, Positive, Size
 from ...agents.tables import Shard
 from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, PublicStart, Traits
 from ..context import Context, check_slope
-from ..invariants import Declared, Instant, Invariant, Where, by_row, largest, mixed_by_one_end, told_is_kept
+from ..invariants import Declared, Instant, Invariant, Where, by_row, largest, last_sent_is_kept, mixed_by_one_end
 from ..noise import check_all_rows
 from ..privacy.budget import Privacy
 from ..steps import Constants, batched, mixed, mixing_weights, perturbed
@@ -109,8 +109,8 @@ class AveragingProtocol(Protocol):
     def prepare(self) -> None:
         """Proximal weights and the noise."""
         given = self.parameters
-        usual = 0.0 if given.step_weights == "linear" else math.sqrt(given.mu)
-        self.growth = usual if given.gamma_growth is None else given.gamma_growth
+        default = 0.0 if given.step_weights == "linear" else math.sqrt(given.mu)
+        self.growth = default if given.gamma_growth is None else given.gamma_growth
         self.limit = given.privacy.updates if given.privacy is not None else None
         self.step_noise = SubgradientNoise(
             given.privacy, self.problem.task, sampling=given.sampling, batch=given.batch, radius=given.radius
@@ -190,7 +190,7 @@ class DualAveraging(AveragingProtocol):
     def invariants(self) -> Declared:
         """Mixing keeps the sum of duals, which weighted subgradients are added to: (4), summed over agents."""
         return (
-            told_is_kept("dual", "sent", "Liu et al. 2022, (4): what is in brackets is sent"),
+            last_sent_is_kept("dual", "sent", "Liu et al. 2022, (4): what is in brackets is sent"),
             Invariant(
                 "sum of z",
                 self._unbalanced,
@@ -217,7 +217,6 @@ def gradient_at(me: Any, dual: Array, weight: Any, total: Any, t: Any, rows: Any
 
     Parameters
     ----------
-    me : record
     dual : (p,) float64
         z_i.
     weight, total : float

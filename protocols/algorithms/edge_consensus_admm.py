@@ -148,9 +148,9 @@ class EdgeConsensusAdmm(Protocol):
         duals, met = state.edge["dual"].rows, state.edge["met"].rows[:, 0]
         back = self.problem.graph.reverse
         settled = met == met[back]
-        apart = np.abs(duals + duals[back])[settled]
+        gap = np.abs(duals + duals[back])[settled]
         return {
-            "edges": float(apart.max(initial=0.0)),
+            "edges": float(gap.max(initial=0.0)),
             "duals": float(np.abs(duals.sum(axis=0)).max(initial=0.0)),
         }
 

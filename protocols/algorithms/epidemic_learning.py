@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Literal
 
 from ...agents.parameters import Size
 from ..base import Layout, MessageKind, Traits
-from ..invariants import Declared, told_is_kept
+from ..invariants import Declared, last_sent_is_kept
 from ..steps import batched, received, segment_sum
 from .gradient_rounds import GradientProtocol, GradientRoundsParameters, gradient
 
@@ -66,4 +66,6 @@ class EpidemicLearning(GradientProtocol):
 
     def invariants(self) -> Declared:
         """Agents go on from what they have sent."""
-        return (told_is_kept("half", "half", "de Vos et al. 2023, algorithm 1: what is averaged is what was sent"),)
+        return (
+            last_sent_is_kept("half", "half", "de Vos et al. 2023, algorithm 1: what is averaged is what was sent"),
+        )

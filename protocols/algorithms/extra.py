@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from ..invariants import Declared, told_is_kept
+from ..invariants import Declared, last_sent_is_kept
 from ..steps import batched, mixed
 from .gradient_rounds import GradientRounds, MixingParameters, gradient
 
@@ -50,4 +50,4 @@ class Extra(GradientRounds):
 
     def invariants(self) -> Declared:
         """Agents go on from what they have sent."""
-        return (told_is_kept("sent", "sent", "Shi et al. 2015, (2.13): what is mixed is what was sent"),)
+        return (last_sent_is_kept("sent", "sent", "Shi et al. 2015, (2.13): what is mixed is what was sent"),)

@@ -76,7 +76,7 @@ class FederatedAveraging(GradientProtocol):
 
     def public_start(self) -> PublicStart:
         """The first parameters, which nobody sends before the first round."""
-        return replace(super().public_start(), told={})
+        return replace(super().public_start(), sent={})
 
     def sends(self) -> dict[str, Every]:
         """The server in odd rounds, its clients in even ones."""

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ..base import Layout, MessageKind, Traits
-from ..invariants import Declared, told_is_kept
+from ..invariants import Declared, last_sent_is_kept
 from ..steps import batched, received, segment_sum
 from .gradient_rounds import Array, GradientProtocol, GradientRoundsParameters, gradient
 
@@ -66,7 +66,7 @@ class GossipLearning(GradientProtocol):
 
     def invariants(self) -> Declared:
         """Agents go on from what they have sent."""
-        return (told_is_kept("aged", "aged", "Ormandi et al. 2013, algorithm 1: what is merged is what was sent"),)
+        return (last_sent_is_kept("aged", "aged", "Ormandi et al. 2013, algorithm 1: what is merged is what was sent"),)
 
 
 def largest(me: Any, values: Array) -> Array:

@@ -46,16 +46,11 @@ class MixingParameters(GradientRoundsParameters):
 
 
 class GradientProtocol(Protocol):
-    """Protocol whose agents go along the gradients of F, from first parameters that all of them know.
-
-    Attributes
-    ----------
-    from_first : tuple of str
-        Blocks of an agent that begin with the first parameters, where these are not zero; others begin with zeros.
-    """
+    """Protocol whose agents go along the gradients of F, from first parameters that all of them know."""
 
     parameters: GradientRoundsParameters
     from_first: ClassVar[tuple[str, ...]] = ("model",)
+    """Blocks of an agent that begin with the first parameters, where these are not zero; others begin with zeros."""
 
     def public_start(self) -> PublicStart:
         """Nothing depends on data before the first step."""
@@ -66,7 +61,7 @@ class GradientProtocol(Protocol):
         for name in (one for one in self.from_first if one in layout.agent):
             blocks[name] = np.zeros((self.problem.task.agents, np.max(layout.agent[name])))
             blocks[name][:, : len(first)] = first
-        return PublicStart(blocks, told={kind: kind for kind in layout.messages if kind in blocks})
+        return PublicStart(blocks, sent={kind: kind for kind in layout.messages if kind in blocks})
 
     @override
     def models(self, state: State) -> Array:
@@ -78,21 +73,15 @@ class GradientProtocol(Protocol):
 
 
 class GradientRounds(GradientProtocol):
-    """Protocol whose agents send one vector a round, and mix it by W.
-
-    Attributes
-    ----------
-    sent_vectors : int
-        Model-sized vectors of a message.
-    own : tuple of str
-        Blocks of an agent beside ``model`` and ``sent``, as wide as a model.
-    """
+    """Protocol whose agents send one vector a round, and mix it by W."""
 
     from_first: ClassVar[tuple[str, ...]] = ("model", "sent", "before")
 
     traits = Traits(trigger="round", inbox="per_round", needs_both_ends=True)
     sent_vectors: ClassVar[int] = 1
+    """Model-sized vectors of a message."""
     own: ClassVar[tuple[str, ...]] = ()
+    """Blocks of an agent beside ``model`` and ``sent``, as wide as a model."""
 
     parameters: MixingParameters
 

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ..invariants import Declared, Instant, Invariant, Where, by_row, largest, mixed_by_one_end, told_is_kept
+from ..invariants import Declared, Instant, Invariant, Where, by_row, largest, last_sent_is_kept, mixed_by_one_end
 from ..steps import batched, mixed
 from .gradient_rounds import Array, GradientRounds, MixingParameters, gradient
 
@@ -57,7 +57,7 @@ class GradientTracking(GradientRounds):
     def invariants(self) -> Declared:
         """Trackers add up to gradients: (2b), summed over agents."""
         return (
-            told_is_kept("sent", "sent", "Nedic et al. 2017, (2): what is mixed is what was sent"),
+            last_sent_is_kept("sent", "sent", "Nedic et al. 2017, (2): what is mixed is what was sent"),
             Invariant(
                 "sum of trackers",
                 self._unbalanced,

@@ -25,7 +25,7 @@ from ...agents.parameters import Positive, Size
 from ...agents.tables import Shard
 from ..base import Layout, MessageKind, Problem
 from ..context import Context, check_length
-from ..invariants import Declared, told_is_kept
+from ..invariants import Declared, last_sent_is_kept
 from ..privacy.mechanisms import Release
 from .coordinate_descent import Confidence, CoordinateDescent, assumed_of, check_smooth, confidences
 from .local_dp import LocalDP, LocalDPParameters
@@ -128,8 +128,8 @@ class LocalDPDescent(LocalDP):
 
     @override
     def invariants(self) -> Declared:
-        """An agent goes on from the very model that it has told."""
-        return (told_is_kept("model", "model", "Bellet et al. 2018, (4): the new block is what is broadcast"),)
+        """An agent goes on from the very model that it has sent."""
+        return (last_sent_is_kept("model", "model", "Bellet et al. 2018, (4): the new block is what is broadcast"),)
 
     @override
     def objective(self) -> Objective:

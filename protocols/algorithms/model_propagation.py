@@ -42,7 +42,7 @@ from ...agents.tables import Shard
 from ...agents.tasks.task import Task
 from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, Traits
 from ..context import Context, check_length
-from ..invariants import Declared, Instant, Invariant, NoInvariant, largest, told_is_kept
+from ..invariants import Declared, Instant, Invariant, NoInvariant, largest, last_sent_is_kept
 from ..noise import active, check_all_rows
 from ..privacy.budget import Privacy
 from ..privacy.mechanisms import Release
@@ -249,7 +249,7 @@ class ModelPropagation(Protocol):
         models = Invariant("models within the solitary ones", self._models_outside, self._size, source=source)
         if self.parameters.gossip:
             return models, Invariant("copies within the solitary ones", _copies_outside, _solitary_size, source=source)
-        return models, told_is_kept("model", "model", "Bellet et al. 2018, (16): an agent tells its new model")
+        return models, last_sent_is_kept("model", "model", "Bellet et al. 2018, (16): an agent tells its new model")
 
     def _models_outside(self, instant: Instant) -> NDArray[np.float64]:
         """(n,) how far models are from averages of anything within the box and, with its pull, the own solitary one."""

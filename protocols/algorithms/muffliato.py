@@ -48,7 +48,7 @@ from ...agents.parameters import NotNegative, Positive, Size
 from ...agents.tables import Shard
 from ..base import Layout, MessageKind, Problem, Protocol, ProtocolParameters, Traits
 from ..context import Context, check_slope
-from ..invariants import Declared, told_is_kept
+from ..invariants import Declared, last_sent_is_kept
 from ..linear_map import START, LinearMap, LinearStep, SharedNoise
 from ..noise import GradientNoise, active, check_all_rows
 from ..privacy.budget import GradientPrivacy
@@ -213,7 +213,9 @@ class Muffliato(Protocol):
 
     def invariants(self) -> Declared:
         """Agents go on from what they have sent."""
-        return (told_is_kept("model", "model", "Cyffers et al. 2022, algorithm 1: what is mixed is what was sent"),)
+        return (
+            last_sent_is_kept("model", "model", "Cyffers et al. 2022, algorithm 1: what is mixed is what was sent"),
+        )
 
 
 def momentum(graph: Graph, weights: Array) -> float:

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ..invariants import Declared, told_is_kept
+from ..invariants import Declared, last_sent_is_kept
 from ..steps import batched, mixed
 from .gradient_rounds import GradientRounds, MixingParameters, gradient
 
@@ -51,4 +51,4 @@ class Nids(GradientRounds):
 
     def invariants(self) -> Declared:
         """Agents go on from what they have sent."""
-        return (told_is_kept("sent", "sent", "Li et al. 2019, (8): what is mixed is what was sent"),)
+        return (last_sent_is_kept("sent", "sent", "Li et al. 2019, (8): what is mixed is what was sent"),)

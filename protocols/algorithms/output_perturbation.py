@@ -169,10 +169,8 @@ def check_output_noise(privacy: Privacy | None, *, regularised: bool, loss: Loss
 
     Parameters
     ----------
-    privacy : Privacy or None
     regularised : bool
         Whether the loss of every agent that has rows is.
-    loss : Loss
 
     Raises
     ------

@@ -13,7 +13,7 @@ party              x_m = argmin (lambda/2) |x|^2 + (rho/2) (1 + damping) |D_m x 
 =================  ==================================================================================
 
 Without damping the party's step is (6), with what the centre knew of the party's own scores. Who wakes without news, or
-waits, tells once more what it told last: a lost message is made up for by the next wake-up of its sender.
+waits, sends its last message again: a lost message is made up for by the next wake-up of its sender.
 
 ``staleness: 1`` is the parent's Jacobi order step by step on every network, late, lossy or with absences, because
 every step of the centre then takes scores that all answer the one before. ``unbounded`` never waits.
@@ -102,7 +102,7 @@ class StaleFeatureSharing(SplitProtocol):
         self.step_noise = ScoreNoise(self.scores, len(self.columns))
 
     def layout(self) -> Layout:
-        """Parties: x_m, its factor, and scores with the number that they answer; centre: z, y, its step, what it told.
+        """Parties: x_m, its factor, and scores with the number that they answer; centre: z, y, its step, its targets.
 
         Every message has N numbers, and the number of a step of the centre.
         """
@@ -118,7 +118,7 @@ class StaleFeatureSharing(SplitProtocol):
                 "step": widths(agents, centre=1, party=0),
                 "factor": [len(held) ** 2 for held in self.columns],
             },
-            edge={"told": np.where(graph.tails == CENTRE, rows + 1, 0)},
+            edge={"targets": np.where(graph.tails == CENTRE, rows + 1, 0)},
             messages={
                 "scores": MessageKind(widths(agents, centre=0, party=rows + 1)),
                 "target": MessageKind(widths(agents, centre=rows + 1, party=0), addressed=True),
@@ -140,13 +140,13 @@ class StaleFeatureSharing(SplitProtocol):
 
     @staticmethod
     def step(me: Any) -> bool:
-        """A step of the centre or of a party, or what it told last once more; true if a party's budget is spent."""
+        """A step of the centre or of a party, or its last message again; true if a party's budget is spent."""
         if me.agent == CENTRE:
             if me.step[0] - oldest(me) < me.limit:
                 aim(me)
             else:
                 post_processed(me)
-            me.message_target = me.told
+            me.message_target = me.targets
             return False
         target = me.heard_target[0]
         if target[-1] > me.sent[-1]:
@@ -183,7 +183,7 @@ class StaleFeatureSharing(SplitProtocol):
 
 
 def oldest(me: Any) -> float:
-    """the number of the step that the oldest scores answer."""
+    """Return the number of the step that the oldest scores answer."""
     number = me.step[0]
     for rank in range(me.degree):
         number = min(number, heard_of(me, rank)[-1])
@@ -191,18 +191,18 @@ def oldest(me: Any) -> float:
 
 
 def aim(me: Any) -> None:
-    """(7) and (8) at the centre, and the next target t_m of each party."""
+    """Compute (7) and (8) at the centre, and the next target t_m of each party."""
     me.total = heard_sum(me)[:-1]
     dual_step(me, me.total)
     me.step[0] += 1.0
     move = (me.total - me.z + me.y / me.rho) / (1 + me.damping)
     for rank in range(me.degree):
-        me.told[rank, :-1] = heard_of(me, rank)[:-1] - move
-        me.told[rank, -1] = me.step[0]
+        me.targets[rank, :-1] = heard_of(me, rank)[:-1] - move
+        me.targets[rank, -1] = me.step[0]
 
 
 def answer(me: Any, target: Array) -> None:
-    """a party's x_m and s_m for a target, whose last number is that of the centre's step."""
+    """Compute a party's x_m and s_m for a target, whose last number is that of the centre's step."""
     me.model = fitted(me, target[:-1])
     me.sent[:-1] = noisy_scores(me, scores_of(me, me.model))
     me.sent[-1] = target[-1]

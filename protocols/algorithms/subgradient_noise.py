@@ -203,7 +203,6 @@ def calibrated(target: Target, updates: int, sampling: float) -> float:
 
     Parameters
     ----------
-    target : Target
     updates : int
         Number of releases, >= 1.
     sampling : float

@@ -180,7 +180,6 @@ class WarmStart:
 
         Parameters
         ----------
-        privacy : Privacy or None
         weights : (T,) or (n, T) float64, optional
             How later releases share it; needed where the amount is a budget.
 

@@ -1,6 +1,6 @@
 """Filters and odometers: budgets for releases whose noise is chosen by what was released before.
 
-A filter is told the cost of each release before it is made, and refuses the one that would exceed its limit; what was
+A filter gets the cost of each release before it is made, and refuses the one that would exceed its limit; what was
 made then keeps its epsilon, although the noise was chosen on the way. That holds for sums of mu^2 of Gaussian releases
 (Smith, Thakurta 2022, arXiv 2210.17520; Koskela, Tobaben, Honkela 2023), of rho of zero-concentrated releases and of
 Renyi divergences at one order that is fixed in advance (Feldman, Zrnic 2021; Whitehouse et al. 2023). It does not hold
@@ -33,21 +33,12 @@ MOST_DOUBLINGS = 64
 
 @dataclass
 class Filter:
-    """Sum of costs that never exceeds a limit.
-
-    Parameters
-    ----------
-    limit : float
-        >= 0; of costs of one kind, such as `gaussian_limit` of `gaussian_cost`.
-
-    Attributes
-    ----------
-    spent : float
-        Sum of the costs that were taken.
-    """
+    """Sum of costs that never exceeds a limit."""
 
     limit: float
+    """>= 0; of costs of one kind, such as `gaussian_limit` of `gaussian_cost`."""
     spent: float = field(default=0.0, init=False)
+    """Sum of the costs that were taken."""
 
     def take(self, cost: float) -> bool:
         """Take a cost >= 0 if it fits; the release that has it may be made only then."""
@@ -63,20 +54,14 @@ class Odometer:
 
     It is that of the smallest of the limits first, 2 first, 4 first, ... that was not exceeded, each of which is a
     filter with its part of delta: the k-th has delta / (k (k + 1)), and all together delta (Rogers et al. 2016).
-
-    Parameters
-    ----------
-    delta : float
-        In (0, 1).
-    epsilon_of : callable
-        ``epsilon_of(limit, delta)`` gives the epsilon of a filter, such as `gaussian_filter_epsilon`.
-    first : float
-        The smallest limit, > 0.
     """
 
     delta: float
+    """In (0, 1)."""
     epsilon_of: Callable[[float, float], float]
+    """``epsilon_of(limit, delta)`` gives the epsilon of a filter, such as `gaussian_filter_epsilon`."""
     first: float
+    """The smallest limit, > 0."""
     spent: float = field(default=0.0, init=False)
 
     def add(self, cost: float) -> None:

@@ -232,8 +232,6 @@ class Ledger:
 
         Parameters
         ----------
-        agent : int
-        charges : sequence of Charge
         known : dict
             Results for agents with the same charges and the same state, to which this one is added.
 

@@ -49,19 +49,6 @@ Say = Callable[[str], None]
 class Options:
     """Options of an audit.
 
-    Parameters
-    ----------
-    tiers : tuple of str
-        Tiers to run, some of A, B and C.
-    pairs : int
-        Neighbouring data sets that are replayed for each protocol, >= 1.
-    trials : int
-        Runs on each of two data sets, 0 or at least 2; at 0 tier C draws from the mechanism alone.
-    level : float
-        Probability, at most, that any statement of the command is wrong, in (0, 1).
-    jobs : int
-        Number of processes that make the trials.
-
     Raises
     ------
     InputError
@@ -69,10 +56,15 @@ class Options:
     """
 
     tiers: tuple[str, ...] = TIERS
+    """Tiers to run, some of A, B and C."""
     pairs: int = 8
+    """Neighbouring data sets that are replayed for each protocol, >= 1."""
     trials: int = 50
+    """Runs on each of two data sets, 0 or at least 2; at 0 tier C draws from the mechanism alone."""
     level: float = 0.01
+    """Probability, at most, that any statement of the command is wrong, in (0, 1)."""
     jobs: int = 1
+    """Number of processes that make the trials."""
 
     def __post_init__(self) -> None:
         unknown = [tier for tier in self.tiers if tier not in TIERS]
@@ -96,8 +88,6 @@ def audit(experiment: Experiment, options: Options, say: Say = lambda sentence: 
 
     Parameters
     ----------
-    experiment : Experiment
-    options : Options
     say : callable
         Told what is going on.
 
@@ -120,8 +110,6 @@ def audit_subjects(
 
     Parameters
     ----------
-    found : sequence of Subject
-    options : Options
     base : Path
         Folder that files of a scenario are relative to.
     say : callable

@@ -26,8 +26,6 @@ def audit_scenario(experiment: Experiment, options: Options, *, quiet: bool = Fa
 
     Parameters
     ----------
-    experiment : Experiment
-    options : Options
     quiet : bool
         Whether to keep what is going on to oneself.
 

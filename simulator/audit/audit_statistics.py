@@ -49,46 +49,30 @@ DIGITS = 9
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts of trials in which a test decided for the first of two data sets; S is the event that it does.
-
-    Parameters
-    ----------
-    hits : int
-        Trials of the first data set in S.
-    trials : int
-        Trials of the first data set, >= 1.
-    false_hits : int
-        Trials of the second data set in S.
-    false_trials : int
-        Trials of the second data set, >= 1.
-    """
+    """Counts of trials in which a test decided for the first of two data sets; S is the event that it does."""
 
     hits: int
+    """Trials of the first data set in S."""
     trials: int
+    """Trials of the first data set, >= 1."""
     false_hits: int
+    """Trials of the second data set in S."""
     false_trials: int
+    """Trials of the second data set, >= 1."""
 
 
 @dataclass(frozen=True)
 class Test:
-    """A threshold on log-likelihood ratios, and how often they exceeded it in the trials that count.
-
-    Parameters
-    ----------
-    threshold : float
-    swapped : bool
-        Whether S speaks for D' instead of D.
-    counts : Counts
-    bound : {"clopper-pearson", "gdp"}
-        How epsilon is bounded.
-    """
+    """A threshold on log-likelihood ratios, and how often they exceeded it in the trials that count."""
 
     __test__ = False  # not one of pytest's
 
     threshold: float
     swapped: bool
+    """Whether S speaks for D' instead of D."""
     counts: Counts
     bound: Bound
+    """How epsilon is bounded."""
 
     def epsilon(self, delta: float, level: float) -> float:
         """Lower bound on epsilon at delta; it is wrong with a probability of at most ``level``."""

@@ -44,8 +44,8 @@ def distances(columns: Array, vectors: Array) -> Array:
     """(k,) relative distances of (N, k) vectors from the range of (N, d) columns."""
     basis, values, _ = np.linalg.svd(columns, full_matrices=False)
     basis = basis[:, values > 1e-10 * values[0]]
-    apart = np.linalg.norm(vectors - basis @ (basis.T @ vectors), axis=0)
-    return apart / np.maximum(np.linalg.norm(vectors, axis=0), 1e-300)
+    gap = np.linalg.norm(vectors - basis @ (basis.T @ vectors), axis=0)
+    return gap / np.maximum(np.linalg.norm(vectors, axis=0), 1e-300)
 
 
 def _messages(recording: Recording, agent: int) -> Array:

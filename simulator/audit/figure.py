@@ -31,7 +31,6 @@ def save_figure(profile: Frame, stem: Path, data: str = "") -> list[Path]:
     ----------
     profile : DataFrame
         ``protocol, label, curve, epsilon, delta``.
-    stem : Path
     data : str
         Which stand-in the audit was on; empty if it was on none.
     """

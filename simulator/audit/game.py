@@ -43,18 +43,12 @@ AT_ONCE = 2_000_000
 
 @dataclass(frozen=True)
 class JudgedRun:
-    """One run that was judged.
-
-    Parameters
-    ----------
-    ratio : float
-        log p(seen | D) - log p(seen | D').
-    verified : float
-        Epsilon of the attacked agent in this run.
-    """
+    """One run that was judged."""
 
     ratio: float
+    """log p(seen | D) - log p(seen | D')."""
     verified: float
+    """Epsilon of the attacked agent in this run."""
 
 
 def trial(subject: Subject, pair: Pair, rank: int, changed: bool) -> JudgedRun:
@@ -106,18 +100,13 @@ def trial_seed(key: str, rank: int, *, changed: bool) -> int:
 
 @dataclass(frozen=True)
 class Shifts:
-    """A release whose exact values do not depend on what was released before.
-
-    Parameters
-    ----------
-    release : Release
-    on_data, on_neighbour : (..., p) float64
-        Exact values on D and on D', less what both have in common; with sampling, those with the changed row drawn.
-    """
+    """A release whose exact values do not depend on what was released before."""
 
     release: Release
     on_data: Array
     on_neighbour: Array
+    """`on_data` and `on_neighbour`: (..., p) float64: Exact values on D and on D', less what both have in common; with
+    sampling, those with the changed row drawn."""
 
 
 def constant_shifts(subject: Subject, pair: Pair, seeds: Sequence[int | None]) -> list[Shifts] | None:
@@ -158,7 +147,6 @@ def alone_ratios(shifts: Sequence[Shifts], count: int, *, rng: np.random.Generat
 
     Parameters
     ----------
-    shifts : sequence of Shifts
     count : int
         Draws that are asked for; fewer are made where they would take more than `MOST_NUMBERS` numbers.
     rng : numpy.random.Generator

@@ -16,29 +16,19 @@ from .verdicts import Word
 
 @dataclass(frozen=True)
 class Game:
-    """A distinguishing game that was played.
-
-    Parameters
-    ----------
-    kind : {"runs", "mechanism alone"}
-    pair : str
-    agent : int
-    on_data, on_neighbour : (n,) float64
-        Log-likelihood ratios.
-    test : Test
-    claimed, verified : float
-        Epsilons of the attacked agent.
-    delta : float
-    """
+    """A distinguishing game that was played."""
 
     kind: str
+    """{"runs", "mechanism alone"}."""
     pair: str
     agent: int
     on_data: Array
     on_neighbour: Array
+    """`on_data` and `on_neighbour`: (n,) float64: Log-likelihood ratios."""
     test: Test
     claimed: float
     verified: float
+    """`claimed` and `verified`: Epsilons of the attacked agent."""
     delta: float
 
     def at_least(self, level: float) -> float:
@@ -48,51 +38,35 @@ class Game:
 
 @dataclass
 class Outcome:
-    """Outcome of an audit for one protocol.
-
-    Parameters
-    ----------
-    key, label : str
-    delta, claimed, verified : float
-        Values of the scenario's own first run.
-    audited : float
-        Epsilon is at least this, at the level of the whole command.
-    word : str
-        Proved, not proved or refuted.
-    checks : list of Check
-        Tier A.
-    replays : list of ReplayedPair
-        Tier B.
-    games : list of Game
-        Tier C.
-    counterexample : str
-        Why epsilon is infinite, in words.
-    failures : list of str
-        Evidence against the implementation: noise that deviates from its releases, replays that fail, an audited
-        epsilon above the verified one.
-    notes : list of str
-        Checks that could not be made, with the reason.
-    profile : list of dict
-        Rows ``curve, epsilon, delta``.
-    data : str
-        Name of the task that it was audited on.
-    """
+    """Outcome of an audit for one protocol."""
 
     key: str
     label: str
     delta: float
     claimed: float
     verified: float
+    """`delta`, `claimed` and `verified`: Values of the scenario's own first run."""
     audited: float = 0.0
+    """Epsilon is at least this, at the level of the whole command."""
     word: Word = "not proved"
+    """Proved, not proved or refuted."""
     checks: list[Check] = field(default_factory=list)
+    """Tier A."""
     replays: list[ReplayedPair] = field(default_factory=list)
+    """Tier B."""
     games: list[Game] = field(default_factory=list)
+    """Tier C."""
     counterexample: str = ""
+    """Why epsilon is infinite, in words."""
     failures: list[str] = field(default_factory=list)
+    """Evidence against the implementation: noise that deviates from its releases, replays that fail, an audited epsilon
+    above the verified one."""
     notes: list[str] = field(default_factory=list)
+    """Checks that could not be made, with the reason."""
     profile: list[dict[str, Any]] = field(default_factory=list)
+    """Rows ``curve, epsilon, delta``."""
     data: str = ""
+    """Name of the task that it was audited on."""
 
 
 COLUMNS = {

@@ -28,22 +28,15 @@ BLOCKS = (1, 2, 3)
 
 @dataclass(frozen=True)
 class Pair:
-    """Two neighbouring data sets.
-
-    Parameters
-    ----------
-    agent : int
-        Whose data differ.
-    name : str
-        How, in words.
-    data, neighbour : Task
-        D and D'.
-    """
+    """Two neighbouring data sets."""
 
     agent: int
+    """Whose data differ."""
     name: str
+    """How, in words."""
     data: Task
     neighbour: Task
+    """`data` and `neighbour`: D and D'."""
 
 
 def attacked_domain(world: World, recording: Recording) -> Domain:
@@ -73,8 +66,6 @@ def pairs(task: Task, agent: int, domain: Domain, *, whole: bool = False) -> Ite
 
     Parameters
     ----------
-    task : Task
-    agent : int
     domain : Domain
         As of `attacked_domain`.
     whole : bool

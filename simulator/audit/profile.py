@@ -25,7 +25,6 @@ def profile(world: World, agent: int, delta: float, games: list[Game], level: fl
         The one that was attacked.
     delta : float
         At which epsilons are reported.
-    games : list of Game
     level : float
         At which each game's bound is wrong. One test bounds epsilon at every delta together, as its two probabilities
         do.

@@ -26,36 +26,27 @@ EXCESS = 1e-6
 
 @dataclass(frozen=True)
 class ReplayedPair:
-    """Result of replaying one pair of neighbouring data sets.
-
-    Parameters
-    ----------
-    pair : Pair
-    verified, claimed : float
-        Epsilons of the attacked agent, at the subject's delta; NaN where the run itself failed.
-    draws, charges : int
-        Number of draws of noise for the attacked agent's releases, and of releases that it was charged for.
-    ratio : float
-        The largest realised change over the sensitivity charged for; NaN without releases of a finite one.
-    power : float
-        Root of the sum over releases of (l2 norm of the realised change / noise scale)^2: how well the pair can be told
-        apart.
-    held : bool
-        Whether constants that the protocol prepares had to be held fixed, because they come from the data and count as
-        public.
-    failure : str
-        Description of the failure; empty if there is none.
-    """
+    """Result of replaying one pair of neighbouring data sets."""
 
     pair: Pair
     verified: float = math.nan
     claimed: float = math.nan
+    """`verified` and `claimed`: Epsilons of the attacked agent, at the subject's delta; NaN where the run itself
+    failed."""
     draws: int = 0
     charges: int = 0
+    """`draws` and `charges`: Number of draws of noise for the attacked agent's releases, and of releases that it was
+    charged for."""
     ratio: float = math.nan
+    """The largest realised change over the sensitivity charged for; NaN without releases of a finite one."""
     power: float = 0.0
+    """Root of the sum over releases of (l2 norm of the realised change / noise scale)^2: how well the pair can be told
+    apart."""
     held: bool = False
+    """Whether constants that the protocol prepares had to be held fixed, because they come from the data and count as
+    public."""
     failure: str = ""
+    """Description of the failure; empty if there is none."""
 
 
 def replay_pairs(
@@ -65,7 +56,6 @@ def replay_pairs(
 
     Parameters
     ----------
-    subject : Subject
     order : list of int
         Agents, the one to attack first. Two pairs of three are about it, the rest about the others in turn.
     count : int

@@ -24,28 +24,18 @@ from ..world.world import World
 
 @dataclass(frozen=True)
 class Subject:
-    """One protocol of a scenario, in the world of its first run.
-
-    Parameters
-    ----------
-    key, label : str
-        What the scenario and its figures call the protocol.
-    setting : Setting
-    protocol : type of Protocol
-    parameters : ProtocolParameters
-    delta : float
-        At which epsilons are reported.
-    engine : {"auto", "event", "batched"}
-        That the scenario asks for: it decides in which form steps are run.
-    """
+    """One protocol of a scenario, in the world of its first run."""
 
     key: str
     label: str
+    """`key` and `label`: What the scenario and its figures call the protocol."""
     setting: Setting
     protocol: type[Protocol]
     parameters: ProtocolParameters
     delta: float
+    """At which epsilons are reported."""
     engine: Name = "event"
+    """That the scenario asks for: it decides in which form steps are run."""
 
     @property
     def task(self) -> Task:

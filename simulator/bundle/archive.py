@@ -164,7 +164,6 @@ def check_bundle(results: Path, table: Path, console: Console | None = None) -> 
         ``results/<scenario>``.
     table : Path
         The ``claims.csv`` of a bundle.
-    console : rich.console.Console, optional
 
     Raises
     ------

@@ -36,7 +36,6 @@ def claims(collection: Collection, command: str) -> Frame:
 
     Parameters
     ----------
-    collection : Collection
     command : str
         Runs the experiment.
 
@@ -83,8 +82,6 @@ def read_rows_of(path: Path, columns: Sequence[str], what: str) -> Frame:
 
     Parameters
     ----------
-    path : Path
-    columns : sequence of str
     what : str
         What it has to be, for errors: ``as a table of claims``.
 

@@ -86,12 +86,12 @@ def _version(wanted: bool) -> None:
 
 def _place_of(installed: Distribution) -> Path:
     """The folder that an installed hushnet is imported from: of an editable one its clone."""
-    told = json.loads(installed.read_text("direct_url.json") or "{}")
-    if told.get("dir_info", {}).get("editable"):
+    about = json.loads(installed.read_text("direct_url.json") or "{}")
+    if about.get("dir_info", {}).get("editable"):
         from urllib.parse import urlsplit
         from urllib.request import url2pathname
 
-        return Path(url2pathname(urlsplit(told["url"]).path)).resolve()
+        return Path(url2pathname(urlsplit(about["url"]).path)).resolve()
     return Path(str(installed.locate_file("hushnet"))).resolve()
 
 

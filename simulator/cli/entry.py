@@ -66,16 +66,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 @contextmanager
 def _plainly_warned() -> Iterator[None]:
     """Write warnings that are meant for people as one sentence, without the line of code that raises them."""
-    usual = warnings.formatwarning
+    default = warnings.formatwarning
 
     def plain(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> str:
-        return f"warning: {message}\n" if category is UserWarning else usual(message, category, *where, **more)
+        return f"warning: {message}\n" if category is UserWarning else default(message, category, *where, **more)
 
     warnings.formatwarning = plain
     try:
         yield
     finally:
-        warnings.formatwarning = usual
+        warnings.formatwarning = default
 
 
 def _main(arguments: Sequence[str] | None) -> int:
@@ -97,7 +97,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         discard()  # the reader (`| head`) has gone; what is still buffered must not be written when Python exits
         return 1
     except OSError as error:
-        from ..storage.files import told
+        from ..storage.files import in_a_sentence
 
         if error.errno == errno.EBADF:
             discard()
@@ -105,7 +105,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         doing = f"hushnet {given[0]}" if given else "hushnet"
         if error.errno == errno.ENOSPC:  # files of ours are named where they are written
             doing = "standard output"
-        said = told(error, error.filename or doing)
+        said = in_a_sentence(error, error.filename or doing)
         return _complain(str(said), said.exit_code)
     except RuntimeError as error:
         return _no_thread() if NO_THREAD in str(error) else _unforeseen(error, given)

@@ -63,16 +63,11 @@ def protocol_parameters(
 
 @dataclass(frozen=True)
 class OpenPurse:
-    """A budget that is never spent; it counts what is charged.
-
-    Parameters
-    ----------
-    released, perturbed : list of int
-        See `Bench`.
-    """
+    """A budget that is never spent; it counts what is charged."""
 
     released: list[int]
     perturbed: list[int]
+    """`released` and `perturbed`: See `Bench`."""
     limited = False
 
     def reserve(self, release: Release) -> bool:
@@ -99,7 +94,7 @@ class Bench:
     parameters : ProtocolParameters
     seed : int
     changed : int, optional
-        An agent that has other data than usual when everybody starts.
+        An agent that has other data than in the reference run when everybody starts.
     prepared : bool
         Whether the protocol already saw these other data while it prepared its constants.
     constants : mapping of str to Any, optional
@@ -164,14 +159,16 @@ class Bench:
         self.at = 0, 0, 0.0
         self.started = [self.take("start", agent) for agent in range(AGENTS)]
         self.at = 0, 1, 1.0  # steps come after time 0
-        self.usual, self.other = (
+        self.reference, self.other = (
             reached(protocol, parameters, tried, seed=seed, changed=other) for other in (False, True)
         )
         self.hear()
 
     def hear(self) -> None:
-        """Fill inboxes with what the protocol has sent to them by itself in a small run on the usual data."""
-        for order, ((kind, slot), sent) in enumerate(sorted(self.usual.messages.items(), key=lambda one: one[0][::-1])):
+        """Fill inboxes with what the protocol has sent to them by itself in a small run on the reference data."""
+        for order, ((kind, slot), sent) in enumerate(
+            sorted(self.reference.messages.items(), key=lambda one: one[0][::-1])
+        ):
             vector = sent.vector.copy()
             message = Message(sent.sender, sent.receiver, kind, vector, 0.0, order, 0, slot, 8 * len(vector))
             self._show(message)
@@ -223,8 +220,8 @@ class Bench:
     def _heard(self, kind: str, agent: int) -> list[tuple[int, NDArray[np.float64]]]:
         """A partner that has sent an agent such a message in the small run, and the message; nothing without any."""
         own = self.graph.edges_of(agent)
-        ranks = [slot - own.start for slot in range(own.start, own.stop) if (kind, slot) in self.usual.messages]
-        return [(rank, self.usual.messages[kind, own.start + rank].vector.copy()) for rank in ranks[:1]]
+        ranks = [slot - own.start for slot in range(own.start, own.stop) if (kind, slot) in self.reference.messages]
+        return [(rank, self.reference.messages[kind, own.start + rank].vector.copy()) for rank in ranks[:1]]
 
     def take(self, phase: str, agent: int, *given: Any) -> list[Sent]:
         """One step of an agent by hand, as `hushnet.protocols.steps.single_steps.SingleSteps.make`.
@@ -298,7 +295,6 @@ def example(protocol: type[Protocol], *, time: float = 60.0, split: bool = False
 
     Parameters
     ----------
-    protocol : type of Protocol
     time : float
         Expected wake-ups of each agent.
     split : bool

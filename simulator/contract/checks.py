@@ -45,7 +45,6 @@ def check_contract(protocol: type[Protocol], parameters: Mapping[str, Any] | Pro
 
     Parameters
     ----------
-    protocol : type of Protocol
     parameters : mapping or ProtocolParameters
         Its parameters; ``kind`` may be left out.
 
@@ -96,8 +95,8 @@ def check_starts(protocol: type[Protocol], parameters: ProtocolParameters) -> No
     if protocol.traits_for(parameters).central:
         return
     for changed in range(AGENTS):
-        usual, other = Bench(protocol, parameters), Bench(protocol, parameters, changed=changed)
-        agent = _first_that_differs(usual, other, _started, but=changed)
+        reference, other = Bench(protocol, parameters), Bench(protocol, parameters, changed=changed)
+        agent = _first_that_differs(reference, other, _started, but=changed)
         if agent is not None:
             raise ContractViolation(f"start of agent {agent} depends on the data of agent {changed}")
 
@@ -110,12 +109,12 @@ def check_locality(protocol: type[Protocol], parameters: ProtocolParameters) -> 
     for agent in range(AGENTS):
         names = [name for name, _ in Bench(protocol, parameters).steps(agent)]
         for rank, name in enumerate(names):
-            usual, disturbed = Bench(protocol, parameters), Bench(protocol, parameters)
+            reference, disturbed = Bench(protocol, parameters), Bench(protocol, parameters)
             disturbed.disturb_all_but(agent, np.random.default_rng(SEED + 1))
             disturbed.step_all_but(agent)
             before = disturbed.everything_else(agent)
             global_draws = _global_draws()
-            sent = [list(bench.steps(agent))[rank][1]() for bench in (usual, disturbed)]
+            sent = [list(bench.steps(agent))[rank][1]() for bench in (reference, disturbed)]
             if _global_draws() != global_draws:
                 raise ContractViolation(
                     f"{name} of agent {agent} draws from np.random, which no rerun repeats; draw by uniform, normal or "
@@ -124,14 +123,14 @@ def check_locality(protocol: type[Protocol], parameters: ProtocolParameters) -> 
             after = disturbed.everything_else(agent)
             for what, array in before.items():
                 if not _same(array, after[what]):
-                    apart = difference(array.reshape(-1), after[what].reshape(-1))
-                    raise ContractViolation(f"{name} of agent {agent} writes what is not its own: {what}, {apart}")
+                    gap = difference(array.reshape(-1), after[what].reshape(-1))
+                    raise ContractViolation(f"{name} of agent {agent} writes what is not its own: {what}, {gap}")
             try:
-                _check_alike(f"{name} of agent {agent}", (usual, disturbed), sent, agent)
+                _check_alike(f"{name} of agent {agent}", (reference, disturbed), sent, agent)
             except ContractViolation as found:
                 again = Bench(protocol, parameters)
                 repeated = list(again.steps(agent))[rank][1]()
-                if not _equal(_came_to(usual, agent, sent[0]), _came_to(again, agent, repeated)):
+                if not _equal(_came_to(reference, agent, sent[0]), _came_to(again, agent, repeated)):
                     raise ContractViolation(f"{found}; {SHARED}") from None
                 raise
 
@@ -159,16 +158,16 @@ def _check_alike(who: str, benches: tuple[Bench, Bench], sent: list[list[Sent]],
     _check_own(f"{who} sends", *sent)
 
 
-def _check_own(who: str, usual: list[Sent], disturbed: list[Sent]) -> None:
+def _check_own(who: str, reference: list[Sent], disturbed: list[Sent]) -> None:
     """Check that an agent sends the same when others' state differs."""
-    kinds = [[one.kind for one in sent] for sent in (usual, disturbed)]
+    kinds = [[one.kind for one in sent] for sent in (reference, disturbed)]
     if kinds[0] != kinds[1]:
         raise ContractViolation(f"{who} {kinds[0]} or {kinds[1]}, by something that is not its own")
-    for one, other in zip(usual, disturbed, strict=True):
+    for one, other in zip(reference, disturbed, strict=True):
         _check_number(f"{who} {one.kind!r},", one.vector)
         if not _same(one.vector, other.vector):
-            apart = difference(one.vector, other.vector)
-            raise ContractViolation(f"{who} {one.kind!r}, something that is not its own: {apart}")
+            gap = difference(one.vector, other.vector)
+            raise ContractViolation(f"{who} {one.kind!r}, something that is not its own: {gap}")
 
 
 def _check_number(what: str, values: NDArray[np.float64]) -> None:
@@ -193,8 +192,8 @@ def check_public_messages(protocol: type[Protocol], parameters: ProtocolParamete
     is what noise has made of the data: what steps may say of that is left to the replay, which puts the same noisy
     values in both runs.
     """
-    usual, other = (Bench(protocol, parameters, draw_seed=other).data for other in (None, SEED + 1))
-    perturbed = [not _same(one.features, two.features) for one, two in zip(usual, other, strict=True)]
+    reference, other = (Bench(protocol, parameters, draw_seed=other).data for other in (None, SEED + 1))
+    perturbed = [not _same(one.features, two.features) for one, two in zip(reference, other, strict=True)]
     for agent in range(AGENTS):
         benches = [Bench(protocol, parameters, changed=changed) for changed in (None, agent)]
         _check_public(
@@ -202,18 +201,18 @@ def check_public_messages(protocol: type[Protocol], parameters: ProtocolParamete
         )
         names = [name for name, _ in Bench(protocol, parameters).steps(agent)]
         for rank, name in enumerate(names):
-            usual, changed = Bench(protocol, parameters), Bench(protocol, parameters)
+            reference, changed = Bench(protocol, parameters), Bench(protocol, parameters)
             if not perturbed[agent]:
                 disturb(changed.data[agent], np.random.default_rng(SEED + 2))
             disturb(changed.task.train.shard(agent), np.random.default_rng(SEED + 2))
-            before = usual.perturbed[agent]
-            sent = [list(bench.steps(agent))[rank][1]() for bench in (usual, changed)]
-            _check_public(name, agent, *sent, noisy=usual.perturbed[agent] > before)
+            before = reference.perturbed[agent]
+            sent = [list(bench.steps(agent))[rank][1]() for bench in (reference, changed)]
+            _check_public(name, agent, *sent, noisy=reference.perturbed[agent] > before)
 
 
-def _check_public(name: str, agent: int, usual: list[Sent], changed: list[Sent], *, noisy: bool) -> None:
+def _check_public(name: str, agent: int, reference: list[Sent], changed: list[Sent], *, noisy: bool) -> None:
     """Check that messages released as public do not depend on the data, unless they follow from noisy values."""
-    for one, other in zip(usual, changed, strict=False):
+    for one, other in zip(reference, changed, strict=False):
         if noisy and one.release.reason == POST_PROCESSING:
             continue
         if one.release.free and not np.array_equal(one.vector, other.vector):
@@ -226,15 +225,15 @@ def _check_public(name: str, agent: int, usual: list[Sent], changed: list[Sent],
 def check_noisy_messages(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
     """A message with a noisy release is another one when other noise is drawn."""
     for agent in range(AGENTS):
-        usual, other = (Bench(protocol, parameters, draw_seed=other) for other in (None, SEED + 3))
-        _check_noisy("start", agent, usual.started[agent], other.started[agent])
-        for (name, one), (_, two) in zip(usual.steps(agent), other.steps(agent), strict=True):
+        reference, other = (Bench(protocol, parameters, draw_seed=other) for other in (None, SEED + 3))
+        _check_noisy("start", agent, reference.started[agent], other.started[agent])
+        for (name, one), (_, two) in zip(reference.steps(agent), other.steps(agent), strict=True):
             _check_noisy(name, agent, one(), two())
 
 
-def _check_noisy(name: str, agent: int, usual: list[Sent], other: list[Sent]) -> None:
+def _check_noisy(name: str, agent: int, reference: list[Sent], other: list[Sent]) -> None:
     """Check that messages released as noisy depend on the noise that is drawn."""
-    for one, two in zip(usual, other, strict=False):
+    for one, two in zip(reference, other, strict=False):
         if one.release.scale > 0 and np.array_equal(one.vector, two.vector):
             raise ContractViolation(
                 f"{name} of agent {agent} sends {one.kind!r} as released with {one.release.mechanism} noise of scale "
@@ -252,9 +251,9 @@ def check_constants(protocol: type[Protocol], parameters: ProtocolParameters) ->
         return
     check_listed(prepared.constants, prepared.protocol.assumed_public)
     for changed in range(AGENTS):
-        usual = Bench(protocol, parameters)
-        other = Bench(protocol, parameters, changed=changed, prepared=True, constants=usual.constants)
-        agent = _first_that_differs(usual, other, _doings, but=changed)
+        reference = Bench(protocol, parameters)
+        other = Bench(protocol, parameters, changed=changed, prepared=True, constants=reference.constants)
+        agent = _first_that_differs(reference, other, _doings, but=changed)
         if agent is not None:
             raise ContractViolation(
                 f"what agent {agent} does depends on constants that come from the data of agent {changed}; take them "
@@ -262,10 +261,10 @@ def check_constants(protocol: type[Protocol], parameters: ProtocolParameters) ->
             )
 
 
-def _first_that_differs(usual: Bench, other: Bench, seen: Seen, *, but: int) -> int | None:
+def _first_that_differs(reference: Bench, other: Bench, seen: Seen, *, but: int) -> int | None:
     """The first agent, but for one, for whom something that is seen of it differs between two benches."""
     for agent in range(AGENTS):
-        if agent != but and not _equal(seen(usual, agent), seen(other, agent)):
+        if agent != but and not _equal(seen(reference, agent), seen(other, agent)):
             return agent
     return None
 

@@ -26,7 +26,6 @@ def check_decisions(world: World, recording: Recording, other: Recording) -> Non
     ----------
     world : World
         Of either run.
-    recording, other : Recording
 
     Raises
     ------

@@ -26,29 +26,20 @@ DERIVED = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """One draw of noise.
-
-    Parameters
-    ----------
-    release : Release
-    exact : (...,) float64
-        The value that noise was added to; for a perturbed objective, the noise that implies its minimiser.
-    noisy : (...,) float64
-        What everybody may know: the sum, or the minimiser.
-    log_jacobian : float, optional
-        Of a perturbed objective: log abs det of the derivative of the implied noise, up to a constant.
-    derived : float
-        The same from a numerical derivative, without that constant.
-    noise : (...,) float64, optional
-        Of a perturbed objective: the noise as it was drawn.
-    """
+    """One draw of noise."""
 
     release: Release
     exact: NDArray[np.float64]
+    """(...,) float64: The value that noise was added to; for a perturbed objective, the noise that implies its
+    minimiser."""
     noisy: NDArray[np.float64]
+    """(...,) float64: What everybody may know: the sum, or the minimiser."""
     log_jacobian: float | None = None
+    """Of a perturbed objective: log abs det of the derivative of the implied noise, up to a constant."""
     derived: float = 0.0
+    """The same from a numerical derivative, without that constant."""
     noise: NDArray[np.float64] | None = None
+    """(...,) float64, optional: Of a perturbed objective: the noise as it was drawn."""
 
     @property
     def explained(self) -> NDArray[np.float64]:
@@ -93,21 +84,7 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Record of one step of an agent: its messages, its other releases, and its draws of noise.
-
-    Parameters
-    ----------
-    phase : {"start", "step", "react", "request", "respond", "complete"}
-    agent, tick, updates : int
-    now : float
-    sent : tuple of Sent
-    disclosed : tuple of Release
-        Charged at once, see ``me.disclose``.
-    silent : bool
-        Whether the agent fell silent.
-    drawn : int
-        How often noise was drawn for the agent's releases until then.
-    """
+    """Record of one step of an agent: its messages, its other releases, and its draws of noise."""
 
     phase: Phase
     agent: int
@@ -116,8 +93,11 @@ class Step:
     now: float
     sent: tuple[Sent, ...]
     disclosed: tuple[Release, ...]
+    """Charged at once, see ``me.disclose``."""
     silent: bool
+    """Whether the agent fell silent."""
     drawn: int
+    """How often noise was drawn for the agent's releases until then."""
 
     @property
     def releases(self) -> tuple[Release, ...]:
@@ -148,10 +128,10 @@ def difference(one: NDArray[np.float64], other: NDArray[np.float64]) -> str:
     if len(one) != len(other):
         return f"{len(other)} numbers in place of {len(one)}"
     with np.errstate(all="ignore"):
-        apart = np.abs(other - one)
-    where = int(np.argmax(apart))
+        gap = np.abs(other - one)
+    where = int(np.argmax(gap))
     count = int(np.count_nonzero(one != other))
     return (
         f"coordinate {where} is {other[where]:.6g} in place of {one[where]:.6g}, "
-        f"{apart[where]:.3g} apart ({count} of {len(one)} differ)"
+        f"{gap[where]:.3g} apart ({count} of {len(one)} differ)"
     )

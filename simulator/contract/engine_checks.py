@@ -85,8 +85,6 @@ def check_engines(protocol: type[Protocol], parameters: ProtocolParameters, *, s
 
     Parameters
     ----------
-    protocol : type of Protocol
-    parameters : ProtocolParameters
     seconds : float
         Processor time of a run at most.
 

@@ -33,27 +33,18 @@ STRIDE = 7
 
 @dataclass(frozen=True)
 class Domain:
-    """Domain of the data: the records that neighbouring data sets may contain.
-
-    Parameters
-    ----------
-    bounds : mapping of str to float
-        Bounds on the l1, l2 and max norm (``linf``) of a row.
-    sizes : tuple of float
-        l2 norms to try; the bounds cut them.
-    labels : tuple of float
-        Labels to try.
-    shared : tuple of str
-        Parts that neighbouring records have in common.
-    flipped : bool
-        Whether two records that are compared differ by their labels alone, where these may differ.
-    """
+    """Domain of the data: the records that neighbouring data sets may contain."""
 
     bounds: Mapping[str, float]
+    """Bounds on the l1, l2 and max norm (``linf``) of a row."""
     sizes: tuple[float, ...]
+    """l2 norms to try; the bounds cut them."""
     labels: tuple[float, ...]
+    """Labels to try."""
     shared: tuple[str, ...] = ()
+    """Parts that neighbouring records have in common."""
     flipped: bool = False
+    """Whether two records that are compared differ by their labels alone, where these may differ."""
 
     @property
     def moderate(self) -> Domain:
@@ -66,8 +57,6 @@ def domain_of(task: Task, protocol: Protocol, recording: Recording) -> Domain:
 
     Parameters
     ----------
-    task : Task
-    protocol : Protocol
     recording : Recording
         Of a run on the task.
     """
@@ -79,12 +68,12 @@ def domain_of(task: Task, protocol: Protocol, recording: Recording) -> Domain:
     clipped = bool(noisy) and all(release.sensitivity_source == "clip" for release in noisy)
     rows, labels = task.train.features, task.train.labels
     largest = float(np.linalg.norm(rows, axis=1).max(initial=0.0)) if len(rows) else 0.0
-    usual = ORDINARY * max(largest, 1.0)
-    bounds, sizes = dict(task.bounds), (usual,)
+    reference = ORDINARY * max(largest, 1.0)
+    bounds, sizes = dict(task.bounds), (reference,)
     if clipped:
         most = 1e30 if rows.dtype == np.float32 else math.inf
         clip = getattr(protocol.privacy, "clip", None)
-        bounds, sizes = {}, (usual, *(min(size, most) for size in EXTREMES), 1.0, *([clip] if clip else []))
+        bounds, sizes = {}, (reference, *(min(size, most) for size in EXTREMES), 1.0, *([clip] if clip else []))
     radius = getattr(protocol.privacy, "radius", None)
     if radius is not None:
         norm = getattr(protocol.privacy, "norm", "l2")
@@ -102,8 +91,6 @@ def opposites(domain: Domain, width: int, model: Array | None) -> list[tuple[Rec
 
     Parameters
     ----------
-    domain : Domain
-    width : int
     model : (width,) float64, optional
         An agent's model; along it scores are extreme, across it slopes are largest.
     """
@@ -147,10 +134,8 @@ def replaced(task: Task, places: Rows, domain: Domain, models: Any, *, number: i
 
     Parameters
     ----------
-    task : Task
     places : mapping of int to int
         Which row of which agents.
-    domain : Domain
     models : (n, p) array or None
         Along which the worst records lie.
     number : int
@@ -171,14 +156,10 @@ def with_records(
 
     Parameters
     ----------
-    task : Task
-    places : mapping of int to int
-    records : mapping of int to (features, label)
     domain : Domain
         What neighbouring records share stays as it is.
     signs_of : int
         By which signs the rows of columns differ; 0 for none.
-    whole : bool
     """
     features, labels = task.train.features.copy(), task.train.labels.copy()
     for agent, place in places.items():
@@ -256,7 +237,6 @@ def resized(task: Task, places: Rows, domain: Domain, models: Any, *, number: in
 
     Parameters
     ----------
-    task : Task
     places, domain, models, number
         As of `replaced`. Where rows are sampled one by one, only without the last are the others drawn as before.
     remove : bool
@@ -310,7 +290,6 @@ def groups(agents: Sequence[int], *, most: int, seed: int) -> list[list[int]]:
 
     Parameters
     ----------
-    agents : sequence of int
     most : int
         Groups, at most, >= 1; more agents than these can keep apart share theirs.
     seed : int

@@ -21,30 +21,21 @@ MOST = 20_000_000
 
 @dataclass(frozen=True)
 class Drawn:
-    """One draw of noise, and where it was made.
-
-    Parameters
-    ----------
-    run : int
-        Which of the runs.
-    agent, rank : int
-        Whose, and its index among that agent's draws.
-    release : Release
-    noise : (..., p) float64
-        Vectors along the last axis.
-    rounding : (..., p) float64
-        How far the noise that was drawn may be from this one, where it is known as a difference only.
-    who : str
-        What sentences call the agent.
-    """
+    """One draw of noise, and where it was made."""
 
     run: int
+    """Which of the runs."""
     agent: int
     rank: int
+    """`agent` and `rank`: Whose, and its index among that agent's draws."""
     release: Release
     noise: Array
+    """(..., p) float64: Vectors along the last axis."""
     rounding: Array
+    """(..., p) float64: How far the noise that was drawn may be from this one, where it is known as a difference
+    only."""
     who: str = ""
+    """What sentences call the agent."""
 
     @property
     def where(self) -> str:
@@ -77,22 +68,15 @@ def _noise_of(draw: Draw) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Stack:
-    """Vectors of noise of one mechanism and one width.
-
-    Parameters
-    ----------
-    mechanism : str
-    noise, rounding, values : (d, p) float64
-        As of `Drawn`, and the noise over its scale.
-    owners : (d,) int64
-        The draw that each vector is from.
-    """
+    """Vectors of noise of one mechanism and one width."""
 
     mechanism: str
     noise: Array
     rounding: Array
     values: Array
+    """`noise`, `rounding` and `values`: (d, p) float64: As of `Drawn`, and the noise over its scale."""
     owners: NDArray[np.int64]
+    """(d,) int64: The draw that each vector is from."""
 
 
 def stacked(noise: Sequence[Drawn]) -> list[Stack]:

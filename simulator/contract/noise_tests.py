@@ -58,22 +58,14 @@ EPS, LEAST_CELL = 4 * np.finfo(np.float64).eps, 1e-3
 
 @dataclass(frozen=True)
 class Check:
-    """One test of noise.
-
-    Parameters
-    ----------
-    name : str
-    count : int
-        Numbers, pairs or vectors that it is about.
-    p : float
-    said : str
-        What was found, in words.
-    """
+    """One test of noise."""
 
     name: str
     count: int
+    """Numbers, pairs or vectors that it is about."""
     p: float
     said: str
+    """What was found, in words."""
 
 
 def checks(noise: Sequence[Drawn], *, rng: np.random.Generator) -> list[Check]:
@@ -81,7 +73,6 @@ def checks(noise: Sequence[Drawn], *, rng: np.random.Generator) -> list[Check]:
 
     Parameters
     ----------
-    noise : sequence of Drawn
     rng : numpy.random.Generator
         For the fresh draws that noise is compared with.
     """

@@ -37,7 +37,6 @@ def alike(rows: int, share: float) -> float:
 
     Parameters
     ----------
-    rows : int
     share : float
         `Release.sampling`.
     """
@@ -87,7 +86,6 @@ def check_drawn_anew(make: Make, setting: Setting, recording: Recording | None =
 
     Parameters
     ----------
-    make : callable
     setting : Setting
         Where agents hold rows. A protocol whose course depends on other draws than its noise is not judged.
     recording : Recording, optional

@@ -55,18 +55,12 @@ RepeatedStep = tuple[Any, float, str, str]
 
 @dataclass(frozen=True)
 class Repeated:
-    """Result of comparing a protocol's runs in two processes.
-
-    Parameters
-    ----------
-    status : {"same", "differs", "undeclared", "deadly", "unknown"}
-    said : str
-        One sentence: the first difference, what a step does that is not declared, or the last output of a process
-        that has ended.
-    """
+    """Result of comparing a protocol's runs in two processes."""
 
     status: Literal["same", "differs", "undeclared", "deadly", "unknown"]
     said: str = ""
+    """One sentence: the first difference, what a step does that is not declared, or the last output of a process that
+    has ended."""
 
 
 class Digests(Recording):
@@ -121,8 +115,6 @@ def repeated(protocol: type[Protocol], parameters: ProtocolParameters, files: Se
 
     Parameters
     ----------
-    protocol : type of Protocol
-    parameters : ProtocolParameters
     files : sequence of str
         Users' files that the fresh process is to import first, as scenarios name them.
     base : Path

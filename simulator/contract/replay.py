@@ -223,8 +223,6 @@ def replay(
 
     Parameters
     ----------
-    make : callable
-    setting : Setting
     planted : bool
         Whether a worst record is put into the first data set as well, so that two opposite ones are compared.
     together : int

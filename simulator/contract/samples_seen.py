@@ -59,47 +59,33 @@ SHARES = SHARES * np.array([1.0, *[1 / (len(ODDS) - 1)] * (len(ODDS) - 1)]) / 2
 
 @dataclass(frozen=True)
 class Participation:
-    """Releases over samples of an agent, and in which of them a changed row took part.
-
-    Parameters
-    ----------
-    agent : str
-        What sentences call it.
-    row : str
-        Which of its rows.
-    place : int
-        Rank of that row; -1 for whole data.
-    shares : (k,) float64
-        `Release.sampling` of each.
-    moved : (k,) bool
-    """
+    """Releases over samples of an agent, and in which of them a changed row took part."""
 
     agent: str
+    """What sentences call it."""
     row: str
+    """Which of its rows."""
     place: int
+    """Rank of that row; -1 for whole data."""
     shares: Array
+    """(k,) float64: `Release.sampling` of each."""
     moved: Flags
+    """(k,) bool."""
 
 
 @dataclass
 class Witness:
-    """A run that was noted, and what the runs that were led along it have shown of its samples.
-
-    Parameters
-    ----------
-    recording : Recording
-    samples : list of list of Participation
-        Of each run that was led.
-    """
+    """A run that was noted, and what the runs that were led along it have shown of its samples."""
 
     recording: Recording
     samples: list[list[Participation]] = field(default_factory=list)
+    """Of each run that was led."""
 
-    def saw(self, usual: Task, other: Task, led: Led, changed: Iterable[int]) -> None:
+    def saw(self, reference: Task, other: Task, led: Led, changed: Iterable[int]) -> None:
         """Note which releases the changed rows took part in."""
         found = []
         for agent in sorted(changed):
-            row, place = _changed_row(usual, other, agent)
+            row, place = _changed_row(reference, other, agent)
             pairs = [
                 (one, two)
                 for one, two in zip(self.recording.draws[agent], led.draws[agent], strict=False)
@@ -123,15 +109,15 @@ class Witness:
         return sum(draw.release.sampling < 1 for draws in self.recording.draws.values() for draw in draws)
 
 
-def _changed_row(usual: Task, other: Task, agent: int) -> tuple[str, int]:
+def _changed_row(reference: Task, other: Task, agent: int) -> tuple[str, int]:
     """Name and index of the one record in which an agent's two data sets differ; empty and -1 if it is not just one."""
-    if usual.columns is not None:
+    if reference.columns is not None:
         return "", -1
-    (start, stop), (begin, end) = (task.train.offsets[agent : agent + 2].tolist() for task in (usual, other))
+    (start, stop), (begin, end) = (task.train.offsets[agent : agent + 2].tolist() for task in (reference, other))
     if stop - start != end - begin:
         return "last row", max(stop - start, end - begin) - 1
-    features = np.any(usual.train.features[start:stop] != other.train.features[begin:end], axis=1)
-    rows = np.flatnonzero(features | (usual.train.labels[start:stop] != other.train.labels[begin:end]))
+    features = np.any(reference.train.features[start:stop] != other.train.features[begin:end], axis=1)
+    rows = np.flatnonzero(features | (reference.train.labels[start:stop] != other.train.labels[begin:end]))
     if len(rows) != 1:
         return "", -1
     place = int(rows[0])
@@ -228,7 +214,6 @@ def bets(one: Participation, other: Participation | None, beside: Participation 
 
     Parameters
     ----------
-    one : Participation
     other : Participation, optional
         The same row of another agent.
     beside : Participation, optional

@@ -20,7 +20,7 @@ from typing import Any
 from pydantic import Field
 
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
-from hushnet.protocols.invariants import Declared, told_is_kept
+from hushnet.protocols.invariants import Declared, last_sent_is_kept
 from hushnet.protocols.steps import average, local_gradient
 
 
@@ -59,8 +59,8 @@ class {name}(Protocol):
         me.message = me.model
 
     def invariants(self) -> Declared:
-        """What every run is checked for, on every network: an agent goes on from the model that it has told."""
-        return (told_is_kept("model", "model", "the step ends with sending the model"),)
+        """What every run is checked for, on every network: an agent goes on from the model that it has sent."""
+        return (last_sent_is_kept("model", "model", "the step ends with sending the model"),)
 '''
 
 TEST = '''"""Whether {name} keeps to the contract between protocols and the simulator; run it with `pytest`."""

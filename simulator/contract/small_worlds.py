@@ -53,8 +53,6 @@ def check_replay(
 
     Parameters
     ----------
-    protocol : type of Protocol
-    parameters : ProtocolParameters
     seconds : float
         Processor time of a run at most.
     engine : {"event", "auto", "batched"}

@@ -97,11 +97,11 @@ class Recording:
         solve: Solve | None,
     ) -> NDArray[np.float64]:
         """Note the noise with which an objective was minimised, and check that the minimiser belongs to it."""
-        apart = distance(release, implied(solution) - noise)
-        if not apart <= SOLVED * release.scale:
+        gap = distance(release, implied(solution) - noise)
+        if not gap <= SOLVED * release.scale:
             raise ContractViolation(
                 f"{self.agent(release.agent)} at time {release.time:.6g}: the minimiser of its perturbed objective "
-                f"belongs to other noise than was drawn, {apart:.3g} away at a scale of {release.scale:.3g}; "
+                f"belongs to other noise than was drawn, {gap:.3g} away at a scale of {release.scale:.3g}; "
                 "solve it more exactly"
             )
         place = self.solution(release, solution)

@@ -33,32 +33,22 @@ TOGETHER, APART = 1, 6
 
 @dataclass(frozen=True)
 class Verdict:
-    """Verdict on a protocol's privacy contract.
-
-    Parameters
-    ----------
-    status : {"passed", "shipped", "elsewhere", "failed", "unchecked"}
-        ``shipped`` protocols are replayed by this package's own tests; ``elsewhere`` means that other points of the
-        sweep were replayed, and passed.
-    details : str
-        Description of the replay, the failure, or the reason why nothing was checked.
-    warnings : tuple of str
-        Defects that do not concern privacy.
-    looked_at, not_looked_at : tuple of str
-        Where it passed, what the replay has examined, and what it has not.
-    unlooked : dict of int to str
-        Agents of the scenario's world about whose data nothing was shown, with the reason: their epsilon is infinite.
-    at : str
-        Grid point and seed of the scenario's world that was replayed.
-    """
+    """Verdict on a protocol's privacy contract."""
 
     status: Status
+    """``shipped`` protocols are replayed by this package's own tests; ``elsewhere`` means that other points of the
+    sweep were replayed, and passed."""
     details: str = ""
+    """Description of the replay, the failure, or the reason why nothing was checked."""
     warnings: tuple[str, ...] = ()
+    """Defects that do not concern privacy."""
     looked_at: tuple[str, ...] = ()
     not_looked_at: tuple[str, ...] = ()
+    """`looked_at` and `not_looked_at`: Where it passed, what the replay has examined, and what it has not."""
     unlooked: dict[int, str] = field(default_factory=dict)
+    """Agents of the scenario's world about whose data nothing was shown, with the reason: their epsilon is infinite."""
     at: str = ""
+    """Grid point and seed of the scenario's world that was replayed."""
 
     @property
     def text(self) -> str:
@@ -124,8 +114,6 @@ def judged(
 
     Parameters
     ----------
-    protocol : type of Protocol
-    parameters : ProtocolParameters
     setting : Setting
         Of the own world.
     make : callable

@@ -22,7 +22,7 @@ PUBLIC: dict[str, dict[str, str]] = {
         "hushnet.protocols.traits": "Traits",
         "hushnet.protocols.problem": "Problem",
         "hushnet.protocols.noise": "GradientNoise",
-        "hushnet.protocols.invariants": "Invariant NoInvariant Where Instant largest by_row told_is_kept of_edges "
+        "hushnet.protocols.invariants": "Invariant NoInvariant Where Instant largest by_row last_sent_is_kept of_edges "
         "ahead_by_one mixed_by_one_end",
         "hushnet.simulator.contract": "",
     },

@@ -168,15 +168,15 @@ def _anchor(experiment: Experiment) -> str:
 def _told(title: str, found: Observed) -> list[str]:
     """Table of what was observed, and the number of releases that agents were charged for."""
     counts = " to ".join(map(str, sorted({min(found.charged), max(found.charged)})))
-    told = f"In {found.steps} steps of all agents, each was charged for {counts} release{'s' * (counts != '1')}."
+    counted = f"In {found.steps} steps of all agents, each was charged for {counts} release{'s' * (counts != '1')}."
     if not found.rows:
-        return [f"{title}: nothing left an agent. {told}\n"]
+        return [f"{title}: nothing left an agent. {counted}\n"]
     head = ("when", "message", "numbers", "to", "released as")
     rows = (
         (row.moment, row.kind if row.kind == DISCLOSED else code(row.kind), row.numbers, row.to, row.released)
         for row in found.rows
     )
-    return [f"{title}:\n", table(head, rows), f"{told}\n"]
+    return [f"{title}:\n", table(head, rows), f"{counted}\n"]
 
 
 def _keeps(world: World) -> str:

@@ -37,46 +37,30 @@ DISCLOSED = "no message"
 
 @dataclass(frozen=True)
 class SeenRelease:
-    """Messages of a kind that left agents in the same way.
-
-    Parameters
-    ----------
-    moment : str
-        When, in words.
-    kind : str
-        Of the message, or `DISCLOSED`.
-    to : str
-        Whom it went to, in words.
-    numbers : str
-        How many numbers it has.
-    released : str
-        What it was released as, in words.
-    """
+    """Messages of a kind that left agents in the same way."""
 
     moment: str
+    """When, in words."""
     kind: str
+    """Of the message, or `DISCLOSED`."""
     to: str
+    """Whom it went to, in words."""
     numbers: str
+    """How many numbers it has."""
     released: str
+    """What it was released as, in words."""
 
 
 @dataclass(frozen=True)
 class Observed:
-    """Releases that a run was observed to make.
-
-    Parameters
-    ----------
-    rows : tuple of SeenRelease
-        In the order in which they were seen first.
-    charged : tuple of int
-        Numbers of releases that agents were charged for, distinct and sorted.
-    steps : int
-        Steps of all agents.
-    """
+    """Releases that a run was observed to make."""
 
     rows: tuple[SeenRelease, ...]
+    """In the order in which they were seen first."""
     charged: tuple[int, ...]
+    """Numbers of releases that agents were charged for, distinct and sorted."""
     steps: int
+    """Steps of all agents."""
 
 
 def observed(experiment: Experiment, run: Run) -> Observed:
@@ -84,7 +68,6 @@ def observed(experiment: Experiment, run: Run) -> Observed:
 
     Parameters
     ----------
-    experiment : Experiment
     run : Run
         One of its runs.
     """
@@ -99,8 +82,6 @@ def observed_in(setting: Setting, protocol: type[Protocol], parameters: Protocol
     ----------
     setting : Setting
         Which ends at `TIME`, whatever it says.
-    protocol : type of Protocol
-    parameters : ProtocolParameters
     """
     recording = Recording()
     world = World(replace(setting, stop=Stop(time=TIME)), protocol, parameters, watch=recording)

@@ -1,7 +1,7 @@
 """The privacy contract of users' own protocols: replayed at some points of a sweep, kept beside the results.
 
 A proof is for the world that was replayed: its task, graph, network and end. Other seeds of the same point share it;
-other points are told where the protocol was replayed, and no epsilon is verified there.
+other points say where the protocol was replayed, and no epsilon is verified there.
 
 What was found is kept under the id of the run that the own world is taken from, which stands for the plug-in's sources,
 all that they import, parameters, data, seed and versions: whoever changes one of them is judged anew.
@@ -42,7 +42,6 @@ def prove(
 
     Parameters
     ----------
-    experiment : Experiment
     queue : sequence of PlannedRun
         The first runs in each world stand for those with other seeds.
     workers : Workers
@@ -86,7 +85,7 @@ def _repeat(experiment: Experiment, planned: PlannedRun) -> str:
     elif found.status == "deadly":
         experiment.deadly[kind] = found.said
     elif found.status == "same":
-        with contextlib.suppress(OSError):  # a disk that is full is told of where it costs results
+        with contextlib.suppress(OSError):  # a full disk is reported where it costs results
             put_bound({"repeats": True}, of, file, within=experiment.folder)
         return ""
     return found.said if found.status != "unknown" else ""
@@ -116,7 +115,6 @@ def to_replay(experiment: Experiment, worlds: Sequence[PlannedRun]) -> list[Plan
 
     Parameters
     ----------
-    experiment : Experiment
     worlds : sequence of PlannedRun
         A run in each, all with the same protocol and parameters.
 
@@ -205,7 +203,7 @@ def _verdict(
     verdict = workers.judge(experiment, planned)
     if verdict.status == "unchecked":
         return verdict
-    with contextlib.suppress(OSError):  # a disk that is full is told of where it costs results
+    with contextlib.suppress(OSError):  # a full disk is reported where it costs results
         put_bound(verdict.as_dict(), of, file, within=experiment.folder)
     return verdict
 

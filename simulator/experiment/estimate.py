@@ -33,21 +33,16 @@ ROW_BYTES = 12
 
 @dataclass(frozen=True)
 class Estimate:
-    """Needs of a stage of an experiment: its trials, or its reported runs.
-
-    Parameters
-    ----------
-    runs, distinct, there : int
-        Runs, those that differ from each other, and how many of these need not be run any more.
-    memory, disk : float
-        Bytes that the largest of the runs to come holds, and that all of them write.
-    """
+    """Needs of a stage of an experiment: its trials, or its reported runs."""
 
     runs: int
     distinct: int
     there: int
+    """`runs`, `distinct` and `there`: Runs, those that differ from each other, and how many of these need not be run
+    any more."""
     memory: float
     disk: float
+    """`memory` and `disk`: Bytes that the largest of the runs to come holds, and that all of them write."""
 
 
 def print_estimate(experiment: Experiment, console: Console, jobs: Jobs = 1) -> None:
@@ -55,8 +50,6 @@ def print_estimate(experiment: Experiment, console: Console, jobs: Jobs = 1) -> 
 
     Parameters
     ----------
-    experiment : Experiment
-    console : rich.console.Console
     jobs : int or "auto"
         Processes that will share the work.
     """

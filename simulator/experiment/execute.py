@@ -40,7 +40,6 @@ def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None]
 
     Parameters
     ----------
-    experiment : Experiment
     run : Run
         One of its runs.
     on_sample : callable, optional
@@ -69,7 +68,6 @@ def execute_together(
 
     Parameters
     ----------
-    experiment : Experiment
     runs : sequence of Run
         Of one protocol.
     on_sample : callable, optional

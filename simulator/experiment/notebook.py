@@ -26,7 +26,6 @@ def shown_progress(experiment: Experiment, workers: Workers) -> dict[str, Callab
 
     Parameters
     ----------
-    experiment : Experiment
     workers : Workers
         Who makes the runs.
     """

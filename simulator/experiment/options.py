@@ -17,34 +17,21 @@ from .workers import Jobs
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """Options of a run; `hushnet.simulator.run` documents each.
-
-    Parameters
-    ----------
-    protocols, metrics : mapping
-        A user's own, by name.
-    out, data_dir : Path, optional
-    seeds : int, optional
-    overrides : tuple of str
-    trust_code, quick : bool
-        What is read of a scenario and how, as the ones before.
-    jobs : int or "auto"
-    scheduler : str, optional
-        Who executes the runs.
-    contract : bool
-    contract_points : int
-    """
+    """Options of a run; `hushnet.simulator.run` documents each."""
 
     protocols: Mapping[str, type[Protocol]] | None = None
     metrics: Mapping[str, OwnMetric] = field(default_factory=dict)
+    """`protocols` and `metrics`: A user's own, by name."""
     out: Path | None = None
     data_dir: Path | None = None
     seeds: int | None = None
     overrides: tuple[str, ...] = ()
     trust_code: bool = False
     quick: bool = False
+    """`trust_code` and `quick`: What is read of a scenario and how, as the ones before."""
     jobs: Jobs = 1
     scheduler: str | None = None
+    """Who executes the runs."""
     contract: bool = True
     contract_points: int = CONTRACT_POINTS
 

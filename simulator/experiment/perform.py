@@ -36,8 +36,6 @@ def run(source: Path | str | Mapping[str, Any], options: RunOptions | None = Non
 
     Parameters
     ----------
-    source : Path, str or mapping
-    options : RunOptions, optional
     **changes
         Fields of `RunOptions` that differ from it.
 
@@ -72,7 +70,6 @@ def perform(
 
     Parameters
     ----------
-    experiment : Experiment
     workers : Workers, optional
         Who executes the runs, from `start_workers`; this process by default. They can perform several experiments.
     on_start : callable, optional

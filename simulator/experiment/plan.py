@@ -92,7 +92,6 @@ def wake_ups(scenario: Scenario, agents: int | None = None) -> float:
 
     Parameters
     ----------
-    scenario : Scenario
     agents : int, optional
         By default those of which the scenario tells by itself.
     """
@@ -110,47 +109,30 @@ def wake_ups(scenario: Scenario, agents: int | None = None) -> float:
 
 @dataclass
 class Experiment:
-    """All runs of a scenario.
-
-    Parameters
-    ----------
-    loaded : LoadedScenario
-    out : Path, optional
-        Folder of the results; ``results/<scenario>`` by default.
-    data_dir : Path, optional
-        Where data sets are.
-    metrics : mapping of str to callable
-        A user's own metrics, beside those that the scenario names.
-    token : str, optional
-        What the folder is known by once it is claimed, see `hushnet.simulator.storage.ownership`.
-    contract : bool
-        Whether the privacy contract of users' own protocols is checked.
-    contract_points : int
-        At how many points of a sweep at most, for each protocol and its parameters.
-
-    Attributes
-    ----------
-    verdicts : dict of str to Verdict
-        What is known of protocols' privacy contracts, by world and, for those without one of their own, by parameters,
-        see `hushnet.simulator.experiment.contract_replays`.
-    unrepeatable, deadly : dict of str to str
-        Kinds of protocols that do something else than they declare or than in another process, or that end theirs in a
-        small world: what is known of it, see `hushnet.simulator.contract.repeats`.
-    apart : set of str
-        Kinds of runs that could not be made side by side, see `hushnet.simulator.experiment.stacks`.
-    """
+    """All runs of a scenario."""
 
     loaded: LoadedScenario
     out: Path | None = None
+    """Folder of the results; ``results/<scenario>`` by default."""
     data_dir: Path | None = None
+    """Where data sets are."""
     metrics: Mapping[str, OwnMetric] = field(default_factory=dict)
+    """A user's own metrics, beside those that the scenario names."""
     token: str | None = field(default=None, init=False)
+    """What the folder is known by once it is claimed, see `hushnet.simulator.storage.ownership`."""
     contract: bool = True
+    """Whether the privacy contract of users' own protocols is checked."""
     contract_points: int = CONTRACT_POINTS
+    """At how many points of a sweep at most, for each protocol and its parameters."""
     verdicts: dict[str, Verdict] = field(default_factory=dict, init=False, repr=False)
+    """What is known of protocols' privacy contracts, by world and, for those without one of their own, by parameters,
+    see `hushnet.simulator.experiment.contract_replays`."""
     unrepeatable: dict[str, str] = field(default_factory=dict, init=False, repr=False)
     deadly: dict[str, str] = field(default_factory=dict, init=False, repr=False)
-    apart: set[str] = field(default_factory=set, init=False, repr=False)
+    """`unrepeatable` and `deadly`: Kinds of protocols that do something else than they declare or than in another
+    process, or that end theirs in a small world: what is known of it, see `hushnet.simulator.contract.repeats`."""
+    unstackable: set[str] = field(default_factory=set, init=False, repr=False)
+    """Kinds of runs that could not be made side by side, see `hushnet.simulator.experiment.stacks`."""
     _built: dict[tuple[str, int], Built] = field(default_factory=dict, init=False, repr=False)
     _sources: dict[tuple[str, ...], str | None] = field(default_factory=dict, init=False, repr=False)
     _latest: tuple[GridPoint, dict[str, dict[str, Any]]] | None = field(default=None, init=False, repr=False)
@@ -376,19 +358,14 @@ class Experiment:
         return Recorder(
             [name for name in names if name in known],
             own={**{name: own for name, own in files.items() if name not in known}, **self.metrics},
-            objective=self._common_objective(run),
+            objective=None
+            if scenario.record.objective_of is None
+            else self._objective(run, scenario.record.objective_of),
             cache_dir=self.folder / ".cache" / numerics(),
             protocol=run.protocol,
             seed=run.seed,
             on_sample=on_sample,
         )
-
-    def _common_objective(self, run: Run) -> Objective | None:
-        scenario = run.point.scenario
-        key = scenario.record.objective_of
-        if key is None:
-            return None
-        return self._objective(run, key)
 
     def measured_objective(self, run: Run) -> Objective | None:
         """Objective that a run is measured by, if any: that of ``record.objective_of``, else of its own protocol."""

@@ -80,27 +80,20 @@ class Run:
     @property
     def world_key(self) -> str:
         """Runs with the same key differ in nothing but their seeds: one proof of the contract is for all of them."""
-        apart = {*PRESENTATION, "protocols"}
-        scenario = {key: value for key, value in self.point.scenario.resolved().items() if key not in apart}
+        left_out = {*PRESENTATION, "protocols"}
+        scenario = {key: value for key, value in self.point.scenario.resolved().items() if key not in left_out}
         return json_text([self.contract_key, scenario], indent=None)
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run that has to be there once, at whatever grid points it stands.
-
-    Parameters
-    ----------
-    name : str
-        A hash of all that decides the run and is known before its data are made.
-    run : Run
-    places : tuple of int
-        Where it stands in `Experiment.runs`.
-    """
+    """A run that has to be there once, at whatever grid points it stands."""
 
     name: str
+    """A hash of all that decides the run and is known before its data are made."""
     run: Run
     places: tuple[int, ...]
+    """Where it stands in `Experiment.runs`."""
 
     @property
     def kind(self) -> str:

@@ -33,16 +33,15 @@ from .run_once import is_there
 if TYPE_CHECKING:
     from .plan import Experiment, PlannedRun
 
-Look = tuple[tuple[Any, ...], Callable[[], object]]
-"""What a look depends on beside the data, and the look, which raises an `InputError`."""
+Check = tuple[tuple[Any, ...], Callable[[], object]]
+"""What a check depends on beside the data, and the check, which raises an `InputError`."""
 
 
 def preflight(experiment: Experiment, queue: Sequence[PlannedRun], *, but: frozenset[str] = frozenset()) -> list[str]:
-    """Look at everything that runs are made of.
+    """Check everything that runs are made of.
 
     Parameters
     ----------
-    experiment : Experiment
     queue : sequence of PlannedRun
         Those with the same data stand together.
     but : frozenset of str
@@ -69,12 +68,12 @@ def preflight(experiment: Experiment, queue: Sequence[PlannedRun], *, but: froze
         try:
             with naming_fields(run.protocol):
                 experiment.data(run)
-                for key, look in _looks(experiment, run, words, but):
+                for key, check in _checks(experiment, run, words, but):
                     if key not in seen:
                         there = _is_there(experiment, run) if there is None else there
                         seen.add(key)
                         if not there:
-                            look()
+                            check()
                 if run.protocol not in but:
                     kinds.take(run)
                     advice |= dict.fromkeys(_advice(experiment, run))
@@ -153,7 +152,7 @@ class _Words:
         return self._known[id(parameters)][1]
 
 
-def _looks(experiment: Experiment, run: Run, words: _Words, but: frozenset[str]) -> Iterator[Look]:
+def _checks(experiment: Experiment, run: Run, words: _Words, but: frozenset[str]) -> Iterator[Check]:
     scenario, base, (task, graph) = run.point.scenario, experiment.loaded.base, experiment.data(run)
     setting = experiment.setting(run)
 

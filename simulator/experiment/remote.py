@@ -42,30 +42,20 @@ class Abandoned(Interruption):
 
 @dataclass(frozen=True)
 class WorkerContext:
-    """An experiment as it is sent to workers.
-
-    Parameters
-    ----------
-    experiment : bytes
-        Pickled; users' own classes travel with it where a worker could not import them.
-    files : tuple of str
-        Users' files with protocols that are to be imported before, as scenarios name them.
-    nets : tuple of str
-        Nets of users' files, likewise.
-    base : Path
-        Folder that these are relative to.
-    folder : Path
-        There as long as somebody waits; whoever is at a run has a file there, which stays if it dies.
-    versions : tuple of (str, str)
-        Of hushnet and libraries, which a worker has to have: they decide the runs' ids and numbers.
-    """
+    """An experiment as it is sent to workers."""
 
     experiment: bytes
+    """Pickled; users' own classes travel with it where a worker could not import them."""
     files: tuple[str, ...]
+    """Users' files with protocols that are to be imported before, as scenarios name them."""
     nets: tuple[str, ...]
+    """Nets of users' files, likewise."""
     base: Path
+    """Folder that these are relative to."""
     folder: Path
+    """There as long as somebody waits; whoever is at a run has a file there, which stays if it dies."""
     versions: tuple[tuple[str, str], ...]
+    """Of hushnet and libraries, which a worker has to have: they decide the runs' ids and numbers."""
 
 
 def context_of(experiment: Experiment, queue: Sequence[PlannedRun], folder: Path) -> WorkerContext:

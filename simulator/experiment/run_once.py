@@ -37,31 +37,21 @@ class ThreadLeft(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """Outcome of a run; small enough to be sent between processes by the thousand.
-
-    Parameters
-    ----------
-    run_id : str or None
-        None if the run failed before its data were there.
-    status : str
-        That of the manifest (``complete``, or one of `hushnet.simulator.experiment.execute.FAILURES`), or `FAILED`.
-    there : bool
-        Whether it was complete already, and was not made again.
-    error : str
-        One sentence about a run that did not complete.
-    seconds, cpu_seconds : float
-        Wall-clock and processor time that it took, data included.
-    compiling : float
-        Seconds of these for which its process compiled, or waited for one that did.
-    """
+    """Outcome of a run; small enough to be sent between processes by the thousand."""
 
     run_id: str | None
+    """None if the run failed before its data were there."""
     status: str
+    """That of the manifest (``complete``, or one of `hushnet.simulator.experiment.execute.FAILURES`), or `FAILED`."""
     there: bool = False
+    """Whether it was complete already, and was not made again."""
     error: str = ""
+    """One sentence about a run that did not complete."""
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+    """`seconds` and `cpu_seconds`: Wall-clock and processor time that it took, data included."""
     compiling: float = 0.0
+    """Seconds of these for which its process compiled, or waited for one that did."""
 
     @property
     def own_seconds(self) -> float | None:
@@ -76,8 +66,6 @@ def run_once(
 
     Parameters
     ----------
-    experiment : Experiment
-    planned : PlannedRun
     on_sample : callable, optional
         Called with the world at every record instant.
 

@@ -40,10 +40,6 @@ PUBLISHED = "is a published data set"
 def keep_sources(experiment: Experiment) -> None:
     """Write what an experiment is made from, as a whole or not at all.
 
-    Parameters
-    ----------
-    experiment : Experiment
-
     Raises
     ------
     OutOfResources, InputError
@@ -207,10 +203,10 @@ def _place(path: str) -> str | None:
 
 def _entry(path: str, place: Path, why: str) -> dict[str, Any]:
     """Entry of ``left-out.json`` for a file that is not copied."""
-    told: dict[str, Any] = {"path": path, "at": str(place.resolve()), "why": why}
+    entry: dict[str, Any] = {"path": path, "at": str(place.resolve()), "why": why}
     if place.is_file() and why != PUBLISHED:
-        told |= {"sha256": file_checksum(place, links=True), "bytes": place.stat().st_size}
-    return told
+        entry |= {"sha256": file_checksum(place, links=True), "bytes": place.stat().st_size}
+    return entry
 
 
 def _code(experiment: Experiment) -> dict[str, Path]:

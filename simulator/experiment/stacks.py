@@ -60,8 +60,8 @@ def run_stack(
     experiment: Experiment, stack: Sequence[PlannedRun], on_sample: Callable[[World], None] | None = None
 ) -> list[RunOutcome]:
     """Make runs, side by side if there are several and nothing speaks against it, and keep them."""
-    apart = len(stack) == 1 or _alike(experiment, stack[0]) in experiment.apart
-    made = None if apart else _side_by_side(experiment, stack, on_sample)
+    alone = len(stack) == 1 or _alike(experiment, stack[0]) in experiment.unstackable
+    made = None if alone else _side_by_side(experiment, stack, on_sample)
     return [run_once(experiment, planned, on_sample) for planned in stack] if made is None else made
 
 
@@ -80,7 +80,7 @@ def _side_by_side(
         except INTERRUPTED:
             raise
         except BaseException:  # whatever it is, the run that it is of says so when it is made by itself
-            experiment.apart.add(_alike(experiment, stack[0]) or "")
+            experiment.unstackable.add(_alike(experiment, stack[0]) or "")
             return None
         if left:  # threads that live on
             return None

@@ -21,29 +21,19 @@ RunKey = tuple[str, int, str]
 
 @dataclass(frozen=True)
 class Trial:
-    """Result of one trial of a protocol.
-
-    Parameters
-    ----------
-    protocol : str
-    place : int
-        Index of its grid point, of those where there is tuning.
-    number : int
-        Index of its combination of the protocol's values.
-    values : mapping of str
-        Values that it set, by field.
-    scores : mapping of int to float
-        The metric that decides, at the end of each run or over it, by seed; NaN for a run that did not reach its end.
-    where : str
-        Its grid point and number, as JSON.
-    """
+    """Result of one trial of a protocol."""
 
     protocol: str
     place: int
+    """Index of its grid point, of those where there is tuning."""
     number: int
+    """Index of its combination of the protocol's values."""
     values: Mapping[str, Any]
+    """Values that it set, by field."""
     scores: Mapping[int, float]
+    """The metric that decides, at the end of each run or over it, by seed; NaN for a run that did not reach its end."""
     where: str
+    """Its grid point and number, as JSON."""
 
     @property
     def score(self) -> float:

@@ -29,7 +29,6 @@ class Workers(ABC):
 
         Parameters
         ----------
-        experiment : Experiment
         queue : sequence of PlannedRun
             See `hushnet.simulator.experiment.plan.plan`.
         on_start, on_sample : callable, optional

@@ -36,8 +36,8 @@ def made_of(folder: Path, collection: Collection) -> str:
     digest.update(json_text(read_json(folder / "index.json")).encode())
     for run in dict.fromkeys(run.partition("#")[0] for run in collection.runs):
         manifest, checksums = read_manifest(folder / run)
-        told = {name: value for name, value in manifest.items() if name not in PASSING}
-        digest.update(json_text([run, told, checksums], indent=None).encode())
+        kept = {name: value for name, value in manifest.items() if name not in PASSING}
+        digest.update(json_text([run, kept, checksums], indent=None).encode())
     return digest.hexdigest()
 
 

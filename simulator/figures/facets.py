@@ -19,7 +19,6 @@ def plots(collection: Collection, spec: Spec) -> list[Plot]:
 
     Parameters
     ----------
-    collection : Collection
     spec : mapping
         ``y``, ``x`` and any other field of `hushnet.simulator.language.figure_parameters.Figure`.
 

@@ -48,22 +48,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure that was drawn.
-
-    Parameters
-    ----------
-    name : str
-        Of its files.
-    figure : matplotlib.figure.Figure
-    style : FigureStyle
-    plots : list of Plot
-        Its numbers.
-    """
+    """A figure that was drawn."""
 
     name: str
+    """Of its files."""
     figure: Figure
     style: FigureStyle
     plots: list[Plot]
+    """Its numbers."""
 
 
 def named_figures(collection: Collection, only: Sequence[str] | None = None) -> list[tuple[str, Spec]]:
@@ -71,7 +63,6 @@ def named_figures(collection: Collection, only: Sequence[str] | None = None) -> 
 
     Parameters
     ----------
-    collection : Collection
     only : sequence of str, optional
         Their names, as their files are called.
 
@@ -100,7 +91,6 @@ def drawings(
 
     Parameters
     ----------
-    collection : Collection
     only : sequence of str, optional
         Names of figures; all by default.
     style : FigureStyle, optional

@@ -23,21 +23,14 @@ ASIDES = {"worst": "worst agent", "worst_decile": "worst decile", "mean": "", "v
 
 
 class Label(NamedTuple):
-    """Legend entry of a series.
-
-    Parameters
-    ----------
-    text : str
-        The series' protocol and grid point.
-    claim : ClaimedPrivacy or None
-        Claimed and verified epsilons; None without privacy, or where they are not to be shown.
-    stopped : str
-        Note on runs that broke off; empty if none did.
-    """
+    """Legend entry of a series."""
 
     text: str
+    """The series' protocol and grid point."""
     claim: ClaimedPrivacy | None = None
+    """Claimed and verified epsilons; None without privacy, or where they are not to be shown."""
     stopped: str = ""
+    """Note on runs that broke off; empty if none did."""
 
     @property
     def loud(self) -> bool:
@@ -64,8 +57,8 @@ def axis_label(collection: Collection, name: str) -> str:
         return f"time to target ({unit})"
     if name == "protocol":
         return ""
-    usual = short(name) if name in collection.grid else words_of(name)
-    return literal(named(collection, name, usual)) + not_counted(collection, name)
+    default = short(name) if name in collection.grid else words_of(name)
+    return literal(named(collection, name, default)) + not_counted(collection, name)
 
 
 def not_counted(collection: Collection, name: str) -> str:

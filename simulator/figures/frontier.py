@@ -41,7 +41,6 @@ def promises(collection: Collection, spec: Spec) -> Iterator[tuple[str, list[str
 
     Parameters
     ----------
-    collection : Collection
     spec : mapping
         ``panels`` says what has to be the same; by default everything against epsilon, else nothing.
     """

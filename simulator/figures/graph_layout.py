@@ -27,7 +27,6 @@ def graph_layout(
 
     Parameters
     ----------
-    agents : int
     edges : tuple of (tail, head, weight)
         One for each pair of neighbours.
     drawn_as : {"circle", "star", "grid", ""}

@@ -29,45 +29,33 @@ Spec = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Plot:
-    """The numbers of one panel.
-
-    Parameters
-    ----------
-    kind : str
-        How it is drawn.
-    x, metric, statistic : str
-        What the axes show; the statistic is empty for counts and for means over agents.
-    splits : list of str
-        Swept parameters that divide a protocol's runs into several series.
-    points : DataFrame
-        What is drawn: the columns that the kind declares, see `hushnet.simulator.language.figure_kinds.FigureKind`, and
-        one per split. ``n`` counts the runs behind a point, and low and high are NaN where there are fewer than two.
-        Where y is what it took to the target, ``reached`` counts the runs that got there.
-    panel : str
-        Title of the panel; empty where there is only one.
-    note : str
-        What the legend says about the marks, where that is not means over runs.
-    runs : DataFrame
-        What the means are of: a row per row of the points, a column per seed, and NaN where a run does not count. Of a
-        frontier the values, and `costs` likewise those of the x axis. Empty where runs are not shown.
-    single : (rows,) bool
-        Where runs are drawn one by one, in place of an interval.
-    within : (float, float)
-        Where the intervals lie, see `hushnet.simulator.figures.intervals`.
-    """
+    """The numbers of one panel."""
 
     kind: str
+    """How it is drawn."""
     x: str
     metric: str
     statistic: str
+    """`x`, `metric` and `statistic`: What the axes show; the statistic is empty for counts and for means over
+    agents."""
     splits: list[str]
+    """Swept parameters that divide a protocol's runs into several series."""
     points: Frame
+    """What is drawn: the columns that the kind declares, see `hushnet.simulator.language.figure_kinds.FigureKind`, and
+    one per split. ``n`` counts the runs behind a point, and low and high are NaN where there are fewer than two. Where
+    y is what it took to the target, ``reached`` counts the runs that got there."""
     panel: str = ""
+    """Title of the panel; empty where there is only one."""
     note: str = ""
+    """What the legend says about the marks, where that is not means over runs."""
     runs: Frame = field(default_factory=pd.DataFrame)
+    """What the means are of: a row per row of the points, a column per seed, and NaN where a run does not count. Of a
+    frontier the values, and `costs` likewise those of the x axis. Empty where runs are not shown."""
     costs: Frame = field(default_factory=pd.DataFrame)
     single: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    """(rows,) bool: Where runs are drawn one by one, in place of an interval."""
     within: Range = ANY
+    """Where the intervals lie, see `hushnet.simulator.figures.intervals`."""
 
     @property
     def ends(self) -> NDArray[np.float64]:
@@ -128,7 +116,6 @@ def select(collection: Collection, at: Mapping[str, Any]) -> Collection:
 
     Parameters
     ----------
-    collection : Collection
     at : mapping
         Value by name of the sweep.
 

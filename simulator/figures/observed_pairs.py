@@ -16,7 +16,7 @@ from .figure_words import value_label
 from .heat import colours_of, put_bar
 from .lines import Entries, Panels
 from .numbers import Plot, Spec
-from .one_run import run_of, said_of, store_of
+from .one_run import run_in_words, run_of, store_of
 from .series import plot_of
 from .series_style import literal
 
@@ -46,7 +46,7 @@ def numbers(collection: Collection, spec: Spec) -> Plot:
         asked = "give the scenario observers: [agents] and run again"
         raise InputError(f"figures: a map of pairs needs agents as observers; {asked}", field=("figures",))
     points = pairs[["observer", "agent", "distance", "bound"]].assign(value=pairs["epsilon"])
-    note = f"one run: {said_of(collection, manifest)}"
+    note = f"one run: {run_in_words(collection, manifest)}"
     return Plot("pairs", "observer", PAIRS.name, "", [], points.reset_index(drop=True), note=note)
 
 

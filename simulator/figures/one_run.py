@@ -36,7 +36,7 @@ def store_of(collection: Collection) -> Store:
     return Store(collection.root)
 
 
-def said_of(collection: Collection, manifest: dict[str, Any]) -> str:
+def run_in_words(collection: Collection, manifest: dict[str, Any]) -> str:
     """Seed and place of the grid of a run, in words."""
     grid = manifest.get("grid") or {}
     place = split_label(collection, ("", *grid.values()), list(grid))

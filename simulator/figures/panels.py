@@ -59,8 +59,6 @@ def draw(collection: Collection, spec: Spec, plots: Sequence[Plot]) -> Figure:
 
     Parameters
     ----------
-    collection : Collection
-    spec : mapping
     plots : sequence of Plot
         From `hushnet.simulator.figures.plots`.
 

@@ -15,7 +15,7 @@ from .figure_words import value_label
 from .graph_layout import graph_layout
 from .lines import Entries, Panels
 from .numbers import Plot, Spec
-from .one_run import run_of, said_of, store_of
+from .one_run import run_in_words, run_of, store_of
 from .series import agent_column
 from .series_style import SEQUENTIAL, ink_on, literal
 from .series_style import points as size_of
@@ -86,7 +86,7 @@ def numbers(collection: Collection, spec: Spec) -> Plot:
         }
     )
     points = pd.concat([nodes, links], ignore_index=True)
-    return Plot("portrait", "", metric, "", [], points, note=f"one run: {said_of(collection, manifest)}")
+    return Plot("portrait", "", metric, "", [], points, note=f"one run: {run_in_words(collection, manifest)}")
 
 
 def own_places(agents: Frame) -> Any:

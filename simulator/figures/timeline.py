@@ -15,7 +15,7 @@ from ..storage.files import Frame
 from .figure_words import axis_label
 from .lines import Entries, Panels
 from .numbers import Plot, Spec
-from .one_run import run_of, said_of, store_of
+from .one_run import run_in_words, run_of, store_of
 from .series_style import ALARM, COLOURS, literal
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def numbers(collection: Collection, spec: Spec) -> Plot:
     kept = kept.assign(start=kept["start"] * factor, end=kept["end"] * factor)
     lanes = _lanes(collection, run, kept)
     kept = kept.assign(lane=[lanes[name] for name in kept["agent"]]).reset_index(drop=True)
-    return Plot("timeline", "time", "messages", "", [], kept, note=f"one run: {said_of(collection, manifest)}")
+    return Plot("timeline", "time", "messages", "", [], kept, note=f"one run: {run_in_words(collection, manifest)}")
 
 
 def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
@@ -133,13 +133,13 @@ def _entries(panels: Panels, colours: dict[str, str]) -> Entries:
         fates |= {UNDER_WAY} if (ends > axes.get_xlim()[1]).any() else set()
     entries: Entries = {kind: Line2D([], [], color=colour) for kind, colour in colours.items()}
     red: dict[str, Any] = {"color": ALARM, "linestyle": "none"}
-    told: Sequence[tuple[str, str, Any]] = (
+    marks: Sequence[tuple[str, str, Any]] = (
         (OVERTAKEN, "arrived after a newer one", Line2D([], [], color="#777777", linestyle=LINES[OVERTAKEN])),
         (LOST, "lost", Line2D([], [], marker="x", markersize=4, **red)),
         (DROPPED, "receiver absent", Line2D([], [], marker="o", markerfacecolor="none", markersize=5, **red)),
         (UNDER_WAY, "still under way at the end", Line2D([], [], color="#777777", linestyle=LINES[UNDER_WAY])),
     )
-    entries |= {label: handle for fate, label, handle in told if fate in fates}
+    entries |= {label: handle for fate, label, handle in marks if fate in fates}
     whats = {what for _, plot in panels for what in plot.points["what"]}
     if "step" in whats:
         entries["step"] = Line2D([], [], color="black", marker="|", linestyle="none", markersize=6)

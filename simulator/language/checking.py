@@ -41,24 +41,16 @@ ALONE: dict[str, Any] = {"sweep": {}, "tune": None, "quick": {}}
 
 @dataclass(frozen=True)
 class Code:
-    """Source of protocols and metrics that are not shipped.
-
-    Parameters
-    ----------
-    base : Path
-        Folder that file names are relative to.
-    trust_code : bool
-        Whether files that the scenario names may be run.
-    extra : mapping of str to type
-        Protocol classes handed over from Python.
-    metrics : tuple of str
-        Names of metrics handed over from Python.
-    """
+    """Source of protocols and metrics that are not shipped."""
 
     base: Path = Path()
+    """Folder that file names are relative to."""
     trust_code: bool = False
+    """Whether files that the scenario names may be run."""
     extra: Mapping[str, type[Protocol]] = field(default_factory=dict)
+    """Protocol classes handed over from Python."""
     metrics: tuple[str, ...] = ()
+    """Names of metrics handed over from Python."""
 
     def protocol(self, kind: str) -> type[Protocol]:
         """The class of a ``kind``; see `catalog.resolve`."""
@@ -197,8 +189,6 @@ class Checker:
 
         Parameters
         ----------
-        key : str
-        entry : any
         few : bool
             Whether what is wrong is said, and not only counted.
         """

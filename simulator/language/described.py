@@ -44,33 +44,22 @@ SECTIONS = {
 
 @dataclass(frozen=True)
 class Described:
-    """A field of a scenario, or of a part of it.
-
-    Parameters
-    ----------
-    name : str
-        As in the file.
-    type : str
-        What it admits, in words.
-    unit : str
-        What a number is counted in; empty where it is counted in nothing, or its meaning says it.
-    default : str or None
-        As in the file; "by default ..." where the meaning says it; None where the field must be given.
-    range : str
-        As an interval, such as ``(0, 1]``; empty where everything is admissible.
-    meaning : str
-        Its docstring.
-    example : str or None
-        A value, as in the file; fields that must be given have one.
-    """
+    """A field of a scenario, or of a part of it."""
 
     name: str
+    """As in the file."""
     type: str
+    """What it admits, in words."""
     unit: str
+    """What a number is counted in; empty where it is counted in nothing, or its meaning says it."""
     default: str | None
+    """As in the file; "by default ..." where the meaning says it; None where the field must be given."""
     range: str
+    """As an interval, such as ``(0, 1]``; empty where everything is admissible."""
     meaning: str
+    """Its docstring."""
     example: str | None = None
+    """A value, as in the file; fields that must be given have one."""
 
 
 def described(model: type[BaseModel]) -> list[Described]:

@@ -22,10 +22,8 @@ def scaled_fields(
 
     Parameters
     ----------
-    protocols : mapping of str
     tuned : iterable of str
         Keys of the protocols that are tuned.
-    total : Total or None
 
     Raises
     ------

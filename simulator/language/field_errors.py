@@ -55,23 +55,15 @@ LONGEST = 2_000
 
 @dataclass(frozen=True)
 class ScenarioError:
-    """One error, by where it is in the data.
-
-    Parameters
-    ----------
-    keys : Keys
-    message : str or callable
-        What makes the message: only so many errors are said, and a suggestion takes its time.
-    value : any
-        The offending value where showing it helps, else ``...``.
-    type : str
-        What the same errors at different places have in common; by default the message.
-    """
+    """One error, by where it is in the data."""
 
     keys: Keys
     message: str | Callable[[], str]
+    """What makes the message: only so many errors are said, and a suggestion takes its time."""
     value: Any = ...
+    """The offending value where showing it helps, else ``...``."""
     type: str = ""
+    """What the same errors at different places have in common; by default the message."""
 
     @property
     def identity(self) -> tuple[Keys, str]:
@@ -95,7 +87,6 @@ def field_errors(error: ValidationError, model: Any, data: Any, prefix: Keys = (
 
     Parameters
     ----------
-    error : ValidationError
     model : type
         Type that the data were validated as.
     data : any
@@ -104,10 +95,10 @@ def field_errors(error: ValidationError, model: Any, data: Any, prefix: Keys = (
         Keys of the data in the scenario.
     """
     findings = [_finding(detail, data) for detail in error.errors(include_url=False, include_input=False)]
-    told, meant = _told(findings), _meant(findings, model, data)
+    reported, meant = _reported(findings), _meant(findings, model, data)
     found: dict[tuple[Keys, str], ScenarioError] = {}
     for finding in findings:
-        if _is_mismatch(finding) and finding.keys in told:
+        if _is_mismatch(finding) and finding.keys in reported:
             continue
         if finding.type == "missing" and finding.keys[-1] in meant[finding.keys[:-1]]:
             continue  # an unknown field is a misspelt one, of which that says enough
@@ -123,9 +114,6 @@ def sentence(
 
     Parameters
     ----------
-    source : Source
-    keys : Keys
-    message : str
     value : any
         Shown unless it is ``...``.
     parent : str, optional
@@ -148,12 +136,12 @@ def _cut(text: str, most: int = 200) -> str:
 
 
 def sentences(found: Sequence[ScenarioError], source: Source, family: Family) -> list[str]:
-    """One sentence for each of the first errors; one that was inherited is told once, where it was written."""
-    told = {error.identity for error in found}
+    """One sentence for each of the first errors; one that was inherited is reported once, where it was written."""
+    reported = {error.identity for error in found}
     lines: dict[str, None] = {}
     more: set[tuple[Keys, str]] = set()
     for error in found:
-        if _told_above(error, source, family, told):
+        if _reported_above(error, source, family, reported):
             continue
         if len(lines) >= MOST_SAID:
             more.add(error.identity)
@@ -165,13 +153,13 @@ def sentences(found: Sequence[ScenarioError], source: Source, family: Family) ->
     return [*lines, *([f"{source.name}: and {len(more):,} more"] if more else [])]
 
 
-def _told_above(error: ScenarioError, source: Source, family: Family, told: set[tuple[Keys, str]]) -> bool:
+def _reported_above(error: ScenarioError, source: Source, family: Family, reported: set[tuple[Keys, str]]) -> bool:
     """True if an entry only repeats an error of an entry that it inherits from, and has no value of its own there."""
     keys = error.keys
     if keys[:1] != ("protocols",) or len(keys) < 2 or not isinstance(source.value(keys), Mapping | EllipsisType):
         return False
     above = family.ancestors(str(keys[1]))
-    return any((("protocols", name, *keys[2:]), error.identity[1]) in told for name in above)
+    return any((("protocols", name, *keys[2:]), error.identity[1]) in reported for name in above)
 
 
 def _origin(keys: Keys, source: Source, family: Family) -> str | None:
@@ -211,12 +199,12 @@ def _is_mismatch(finding: _Finding) -> bool:
     return finding.at_union and finding.type in _MISMATCHES
 
 
-def _told(findings: Sequence[_Finding]) -> set[Keys]:
+def _reported(findings: Sequence[_Finding]) -> set[Keys]:
     """Keys at or below which an error concerns the branch of a union that the user meant."""
-    told: set[Keys] = set()
+    reported: set[Keys] = set()
     for finding in findings:
-        told.update(finding.keys[:length] for length in range(len(finding.keys) + (not _is_mismatch(finding))))
-    return told
+        reported.update(finding.keys[:length] for length in range(len(finding.keys) + (not _is_mismatch(finding))))
+    return reported
 
 
 def _meant(findings: Sequence[_Finding], model: Any, data: Any) -> Mapping[Keys, set[str | None]]:

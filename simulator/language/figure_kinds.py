@@ -50,7 +50,7 @@ class FigureKind:
     columns : tuple of str
         What the points of a panel have at least. Without an ``n``, the number of runs behind a point, they are no
         means, and the note of the `Plot` says what the marks are.
-    usual_x : str
+    default_x : str
         What is, where nobody says.
     shows : {"metric", "metric or target", "agents", "messages", "observers"}
         What its y may be: a metric of the trace, also what it took to reach the target, what is known per agent,
@@ -90,7 +90,7 @@ class FigureKind:
     x: tuple[str, ...]
     columns: tuple[str, ...] = MEANS
     plural: str = ""
-    usual_x: str = "time"
+    default_x: str = "time"
     shows: Literal["metric", "metric or target", "agents", "messages", "observers"] = "metric"
     baseline: Literal["", "may", "must"] = ""
     wins: bool = False
@@ -193,7 +193,7 @@ register(
         x=("samples",),
         columns=("x", *MEANS),
         asked_by=("samples",),
-        usual_x="samples",
+        default_x="samples",
         shows="agents",
     )
 )
@@ -206,7 +206,7 @@ register(
         x=("protocol",),
         columns=("x", *MEANS),
         asked_by=("protocol",),
-        usual_x="protocol",
+        default_x="protocol",
         shows="metric or target",
         baseline="may",
         wins=True,
@@ -240,7 +240,7 @@ register(
         draw=".frontier:draw",
         x=(*EPSILONS, PAIRS.name, *COSTS, *TO_TARGET),
         columns=("x", "x_low", "x_high", *MEANS),
-        usual_x=EPSILONS[0],
+        default_x=EPSILONS[0],
         seeds="seeds (small)",
         wide=True,
         asked_by=EPSILONS,
@@ -257,7 +257,7 @@ register(
         draw=".scatter:draw",
         x=("samples", "degree", "updates"),
         columns=("x", "protocol", "agent", "seed", "value", "class_x", "class_mean"),
-        usual_x="samples",
+        default_x="samples",
         shows="agents",
         baseline="must",
     )
@@ -299,7 +299,7 @@ register(
         draw=".observed_pairs:draw",
         x=("observer",),
         columns=("observer", "agent", "distance", "value"),
-        usual_x="observer",
+        default_x="observer",
         shows="observers",
         by_protocol=True,
         wide=True,
@@ -315,7 +315,7 @@ register(
         draw=".lines:draw",
         x=("graph_distance",),
         columns=("x", *MEANS),
-        usual_x="graph_distance",
+        default_x="graph_distance",
         shows="observers",
     )
 )

@@ -113,11 +113,11 @@ class Figure(Parameters):
         if kind is not None and kind.shows in USUAL_Y:
             filled.setdefault("y", USUAL_Y[kind.shows])
         if "x" not in filled:
-            usual = "time" if kind is None else kind.usual_x
-            filled["x"] = "protocol" if usual == "time" and str(filled.get("y")) in TO_TARGET else usual
+            default = "time" if kind is None else kind.default_x
+            filled["x"] = "protocol" if default == "time" and str(filled.get("y")) in TO_TARGET else default
         if "statistic" not in filled and isinstance(filled.get("y"), str):
             y, others = filled["y"], "value" if is_file(filled["y"]) or filled["y"] in OWN else "mean"
-            filled["statistic"] = METRICS[y].usual if y in METRICS else others
+            filled["statistic"] = METRICS[y].default if y in METRICS else others
         return filled
 
     @model_validator(mode="after")
@@ -166,7 +166,6 @@ def check_figures(
 
     Parameters
     ----------
-    figures : sequence of Figure
     metrics : sequence of str
         Metrics that the trace will have.
     swept, protocols : sequence of str
@@ -181,8 +180,8 @@ def check_figures(
         where, kind = ("figures", number), FIGURE_KINDS[figure.drawn_as]
         _check(figure, kind, where, metrics, swept, protocols)
         shown = not kind.per_run and (not isinstance(figure.facet, list) or figure.y in figure.facet)
-        usual = figure.statistic in ("", "mean") or figure.statistic.startswith(BIN)
-        if shown and not usual and figure.y in known:
+        default = figure.statistic in ("", "mean") or figure.statistic.startswith(BIN)
+        if shown and not default and figure.y in known:
             require(figure.statistic, known[figure.y], "is not recorded", (*where, "statistic"))
         if figure.style is not None:
             check_style(figure.style, swept, (*where, "style"))

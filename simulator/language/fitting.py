@@ -78,9 +78,6 @@ def check_protocol(
 
     Parameters
     ----------
-    scenario : Scenario
-    protocol : type of Protocol
-    parameters : ProtocolParameters
     agents : int, optional
         How many there are, from whoever has read data that alone tell.
     """

@@ -20,21 +20,14 @@ MOST_LIKE = 100
 
 @dataclass
 class Family:
-    """Protocol entries after inheritance.
-
-    Parameters
-    ----------
-    entries : dict of str
-        Complete raw entries, without ``like``; those whose ``like`` leads nowhere are left out.
-    parents : dict of str to str
-        What each entry is like.
-    errors : list of InputError
-        Why the ``like`` of some entries leads nowhere.
-    """
+    """Protocol entries after inheritance."""
 
     entries: dict[str, Any] = field(default_factory=dict)
+    """Complete raw entries, without ``like``; those whose ``like`` leads nowhere are left out."""
     parents: dict[str, str] = field(default_factory=dict)
+    """What each entry is like."""
     errors: list[InputError] = field(default_factory=list)
+    """Why the ``like`` of some entries leads nowhere."""
 
     def ancestors(self, name: str) -> Iterator[str]:
         """The entries that an entry inherits from, nearest first."""
@@ -48,10 +41,6 @@ def inherit(protocols: Mapping[str, Any]) -> Family:
 
     A child's mappings are merged into its parent's field by field, ``null`` removes what the parent has, a mapping
     of another ``kind`` replaces the parent's, and labels are not inherited.
-
-    Parameters
-    ----------
-    protocols : mapping
     """
     family = Family()
     depths: dict[str, int] = {}

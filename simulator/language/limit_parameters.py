@@ -12,15 +12,15 @@ from .names import Memory
 
 UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 """Bytes."""
-USUAL = Limits()
+DEFAULTS = Limits()
 
 
 class LimitParameters(Parameters):
     """Limits on what a run may do and take; one that reaches a limit keeps what it recorded and counts as limited."""
 
-    events: Count = USUAL.events
+    events: Count = DEFAULTS.events
     """Wake-ups of clocks, copies of messages and timers of one run; by default 10^9."""
-    seconds: Annotated[float, Field(gt=0, le=1e9)] = USUAL.seconds
+    seconds: Annotated[float, Field(gt=0, le=1e9)] = DEFAULTS.seconds
     """Processor time of one run, and of reading a file of its data before; by default a day."""
     memory: Memory | None = None
     """Memory that the run takes beyond what its process held before, such as 2 GiB; by default the process may hold

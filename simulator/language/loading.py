@@ -31,27 +31,17 @@ OF_ALL_RUNS = ("sweep", "tune", "figures", "style", "target", "quick")
 
 @dataclass(frozen=True)
 class LoadedScenario:
-    """A checked scenario with what is needed to run it and to say where an error was written.
-
-    Parameters
-    ----------
-    scenario : Scenario
-    points : tuple of GridPoint
-        In the order of the sweep, the last axis fastest; their scenarios have no sweep.
-    source : Source
-    code : Code
-    trials : tuple of GridPoint
-        What is to be tried before the points are run, see `hushnet.simulator.experiment.tuning`.
-    tuning : mapping, optional
-        What was tried and chosen for these points; see `hushnet.simulator.experiment.tuning`.
-    """
+    """A checked scenario with what is needed to run it and to say where an error was written."""
 
     scenario: Scenario
     points: tuple[GridPoint, ...]
+    """In the order of the sweep, the last axis fastest; their scenarios have no sweep."""
     source: Source
     code: Code
     trials: tuple[GridPoint, ...] = ()
+    """What is to be tried before the points are run, see `hushnet.simulator.experiment.tuning`."""
     tuning: Mapping[str, Any] | None = None
+    """What was tried and chosen for these points; see `hushnet.simulator.experiment.tuning`."""
 
     @property
     def base(self) -> Path:
@@ -131,7 +121,6 @@ def tuned(loaded: LoadedScenario, choices: Sequence[Mapping[str, Mapping[str, An
 
     Parameters
     ----------
-    loaded : LoadedScenario
     choices : sequence of mapping
         For each grid point, or once for all: values by field, by the protocol's key.
     """

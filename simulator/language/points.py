@@ -20,20 +20,13 @@ Choices = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class GridPoint:
-    """One combination of a sweep's values (none without a sweep), and the scenario that has them set.
-
-    Parameters
-    ----------
-    values : dict of str
-        By path; of a trial of a tuning its number as well, as `TRIAL`.
-    scenario : Scenario
-    trials : int
-        Number of trials of a tuning, of which this is one; 0 for a point that is reported.
-    """
+    """One combination of a sweep's values (none without a sweep), and the scenario that has them set."""
 
     values: dict[str, Any]
+    """By path; of a trial of a tuning its number as well, as `TRIAL`."""
     scenario: Scenario
     trials: int = 0
+    """Number of trials of a tuning, of which this is one; 0 for a point that is reported."""
 
 
 def points(checker: Checker, choices: Sequence[Choices] = ()) -> Iterator[GridPoint]:
@@ -41,7 +34,6 @@ def points(checker: Checker, choices: Sequence[Choices] = ()) -> Iterator[GridPo
 
     Parameters
     ----------
-    checker : Checker
     choices : sequence of mapping
         What was chosen for each point, if anything.
     """

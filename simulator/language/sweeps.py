@@ -34,39 +34,25 @@ _SEVERAL = re.compile(r"protocols\.\{(?P<keys>[^{}]*)\}\.(?P<rest>.+)")
 
 @dataclass(frozen=True)
 class SweptField:
-    """A field that a place on an axis sets.
-
-    Parameters
-    ----------
-    path : str
-        Dotted path of the field.
-    value : any
-    written : Keys
-        Where the scenario has the value.
-    """
+    """A field that a place on an axis sets."""
 
     path: str
+    """Dotted path of the field."""
     value: Any
     written: Keys
+    """Where the scenario has the value."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of a grid.
-
-    Parameters
-    ----------
-    name : str
-        A path, or the user's own name.
-    places : list of bool, int, float, str or None
-        What figures and tables call its places, each once.
-    settings : list of tuple of SweptField
-        What each place sets.
-    """
+    """One axis of a grid."""
 
     name: str
+    """A path, or the user's own name."""
     places: list[Any]
+    """What figures and tables call its places, each once."""
     settings: list[tuple[SweptField, ...]]
+    """What each place sets."""
 
 
 def expand(path: str, field: Keys = ()) -> list[str]:
@@ -74,7 +60,6 @@ def expand(path: str, field: Keys = ()) -> list[str]:
 
     Parameters
     ----------
-    path : str
     field : Keys
         Where it is written.
 

@@ -53,7 +53,6 @@ def check_target(target: TargetParameters, *, metrics: Sequence[str], protocols:
 
     Parameters
     ----------
-    target : TargetParameters
     metrics, protocols : sequence of str
         Metrics that the trace will have; keys of the protocols.
     """

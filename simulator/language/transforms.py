@@ -172,7 +172,6 @@ def chosen(source: Source, choices: Mapping[str, Mapping[str, Any]], scaled: Map
 
     Parameters
     ----------
-    source : Source
     choices : mapping of str to mapping
         Values by field, by the protocol's key.
     scaled : mapping of str to mapping

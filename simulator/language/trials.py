@@ -42,10 +42,8 @@ def as_trial(scenario: Scenario, tune: TuneParameters, tuned: Sequence[str], see
     ----------
     scenario : Scenario
         With the trial's values set.
-    tune : TuneParameters
     tuned : sequence of str
         Keys of the protocols that are tuned.
-    seeds : sequence of SeedPair
     """
     held_out = tune.metric == VALIDATION
     measured_by = None if held_out else scenario.record.objective_of

@@ -7,7 +7,7 @@ from itertools import product
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import Field
 
 from ...agents.errors import InputError
 from ...agents.parameters import Parameters
@@ -26,9 +26,6 @@ VALIDATION = "validation"
 MOST_TRIALS = 10_000
 
 MOST_FIELDS = 1_000
-
-FORMER = {"first point": "first", "each point": "every point"}
-"""Former names of where to tune, which are still read."""
 
 FIXED = ("kind", "like", "label", "tuned")
 """Fields of a protocol that cannot be tuned."""
@@ -56,11 +53,7 @@ class TuneParameters(Parameters):
     compared at one cost; by default noise is as the protocol says."""
     over_the_run: bool = False
     """Whether a trial's mean over all its records decides, and not its end: for claims about a whole curve."""
-    at: Annotated[
-        Literal["first", "every point", "worst"],
-        BeforeValidator(lambda given: FORMER.get(given, given) if isinstance(given, str) else given),
-        WithJsonSchema({"enum": ["first", "every point", "worst", *FORMER], "default": "first"}),
-    ] = "first"
+    at: Literal["first", "every point", "worst"] = "first"
     """Where in a sweep to tune: once, at the ``first`` point of the grid; anew at ``every point``; or once, for the
     ``worst``: all are tried at every point, and the values are taken whose worst score over the points is best."""
 
@@ -99,7 +92,6 @@ def check_tuning(
 
     Parameters
     ----------
-    tune : TuneParameters
     protocols : mapping of str
         Parameters by the protocols' keys.
     swept : sequence of Axis

@@ -57,24 +57,16 @@ _NUMBERS = {
 
 @dataclass(frozen=True)
 class Source:
-    """Plain data and where each part of it was written.
-
-    Parameters
-    ----------
-    name : str
-        How errors call the source: the file as the user named it.
-    data : any
-        Mappings, lists, text, numbers, truth values and None.
-    places : mapping of Keys to (str, str)
-        ``file:line`` of a part's key and of its value.
-    changed : mapping of Keys to str
-        Where parts were set since, such as on the command line; what stood at or below them is no more.
-    """
+    """Plain data and where each part of it was written."""
 
     name: str
+    """How errors call the source: the file as the user named it."""
     data: Any
+    """Mappings, lists, text, numbers, truth values and None."""
     places: Mapping[Keys, tuple[str, str]] = field(default_factory=dict)
+    """``file:line`` of a part's key and of its value."""
     changed: Mapping[Keys, str] = field(default_factory=dict)
+    """Where parts were set since, such as on the command line; what stood at or below them is no more."""
 
     def where(self, keys: Keys, *, value: bool = False) -> str:
         """Location of the key (or the value) of a part, or of the nearest part around it."""
@@ -172,7 +164,6 @@ def read_text(text: str, name: str, *, numbered: bool = True) -> Source:
 
     Parameters
     ----------
-    text : str
     name : str
         How errors call it.
     numbered : bool
@@ -192,7 +183,6 @@ def from_mapping(data: Mapping[Any, Any], name: str) -> Source:
 
     Parameters
     ----------
-    data : mapping
     name : str
         How errors call it.
 

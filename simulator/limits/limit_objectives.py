@@ -21,20 +21,13 @@ OBJECTIVE = ("objective", "gap")
 
 
 class SideBySide(NamedTuple):
-    """A field of a scenario that holds objectives of protocols side by side.
-
-    Parameters
-    ----------
-    field : tuple of (str or int)
-    protocols : list of str
-        Their keys.
-    level : float, optional
-        What all of them are to reach.
-    """
+    """A field of a scenario that holds objectives of protocols side by side."""
 
     field: Field
     protocols: list[str]
+    """Their keys."""
     level: float | None = None
+    """What all of them are to reach."""
 
 
 def check_objectives(
@@ -44,8 +37,6 @@ def check_objectives(
 
     Parameters
     ----------
-    scenario : Scenario
-    points : iterable of GridPoint
     measured : callable
         What the objective of a protocol measures at a point of the grid; None where it is not known, or it has none.
 
@@ -74,7 +65,6 @@ def check_measured(scenario: Scenario, there_are: Callable[[], bool]) -> None:
 
     Parameters
     ----------
-    scenario : Scenario
     there_are : callable
         Tells whether the objective that is measured of some run exists.
 

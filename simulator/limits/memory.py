@@ -44,7 +44,6 @@ def expected_bytes(scenario: Scenario, files: Files | None = None, resolve: Reso
 
     Parameters
     ----------
-    scenario : Scenario
     files : Files, optional
         Where files are; by default none is looked at, and what they decide counts as little as it can be.
     resolve : callable, optional
@@ -79,8 +78,8 @@ def expected_layout(protocol: type[Protocol], parameters: ProtocolParameters, si
     Where its layout depends on more than the numbers of agents and dimensions, it counts as a model for each agent,
     which it sends.
     """
-    usual = Layout({"model": sizes.dimension}, messages={"model": MessageKind(sizes.dimension)})
-    return early_layout(protocol, parameters, sizes) or usual
+    default = Layout({"model": sizes.dimension}, messages={"model": MessageKind(sizes.dimension)})
+    return early_layout(protocol, parameters, sizes) or default
 
 
 def early_layout(protocol: type[Protocol], parameters: ProtocolParameters, sizes: Sizes) -> Layout | None:
@@ -102,8 +101,6 @@ def world_bytes(layout: Layout, agents: int, edges: float) -> float:
 
     Parameters
     ----------
-    layout : Layout
-    agents : int
     edges : float
         Undirected ones.
     """
@@ -144,7 +141,6 @@ def check_memory(
 
     Parameters
     ----------
-    scenario : Scenario
     files : Files, optional
         Where files are, which are looked at.
     resolve : callable, optional

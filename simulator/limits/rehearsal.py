@@ -144,8 +144,6 @@ def is_plain_curve(scenario: Scenario, figure: Figure, known: Mapping[str, Set[s
 
     Parameters
     ----------
-    scenario : Scenario
-    figure : Figure
     known : mapping of str to set of str
         Metrics that runs have numbers of, by protocol.
     """
@@ -167,7 +165,6 @@ def made_up(loaded: LoadedScenario, known: Mapping[str, Set[str]]) -> Collection
 
     Parameters
     ----------
-    loaded : LoadedScenario
     known : mapping of str to set of str
         Metrics that runs have numbers of, by protocol.
     """

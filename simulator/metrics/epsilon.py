@@ -54,7 +54,7 @@ def _metric(which: Which) -> Metric:
         label=f"\N{GREEK SMALL LETTER EPSILON} {which}",
         definition=f"{DEFINITIONS[which]}; `worst`, `median` and `q90` over the protected agents.",
         statistics=("worst", "median", "q90"),
-        usual="worst",
+        default="worst",
         low=0.0,
         per_agent=lambda reading: reading.world.ledger.epsilon(which, reading.delta),
         unasked=True,
@@ -87,7 +87,7 @@ PAIRS = register(
             r"{math}`\max_{i,o} \varepsilon_{io}(\delta)`, what is proved of all that observer o of the scenario "
             "has received of agent i's releases (`worst`); by observer, its name."
         ),
-        usual="worst",
+        default="worst",
         low=0.0,
         learning=False,
     )

@@ -79,7 +79,6 @@ class Reading:
         ----------
         name : str
             Under which they are kept.
-        table : Table
         number : callable
             ``number(scores, labels)``: a number of each row.
         """
@@ -121,7 +120,7 @@ class Metric:
         Its definition for the documentation, in Markdown, with formulas in LaTeX: ``{math}`...```.
     statistics : tuple of str
         Known before a run; empty where a protocol names them.
-    usual : str
+    default : str
         The statistic that is shown where none is asked for.
     low, high : float
         Its smallest and largest value.
@@ -158,7 +157,7 @@ class Metric:
     unit: str = ""
     definition: str = ""
     statistics: tuple[str, ...] = ()
-    usual: str = "mean"
+    default: str = "mean"
     low: float = -math.inf
     high: float = math.inf
     ranges: Mapping[str, Range] = field(default_factory=dict)

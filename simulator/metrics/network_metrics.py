@@ -93,7 +93,7 @@ register(
             "newer one; `start_vectors` were exchanged before the start."
         ),
         statistics=("sent", "delivered", "lost", "dropped", "in_flight", "overtaken", "start_vectors"),
-        usual="sent",
+        default="sent",
         low=0.0,
         learning=False,
     )
@@ -148,7 +148,7 @@ register(
             "joules a byte times the bytes that they have sent; `total` is the sum."
         ),
         statistics=("total", "computing", "sending"),
-        usual="total",
+        default="total",
         low=0.0,
         learning=False,
     )

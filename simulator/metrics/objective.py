@@ -18,7 +18,7 @@ OBJECTIVE = register(
             r"the agents' models; `gap` is {math}`Q(\theta) - \min Q`, where the minimum is known."
         ),
         statistics=("value", "gap"),
-        usual="value",
+        default="value",
         ranges={"gap": (0.0, math.inf)},
         judge=True,
         judged_by="gap",

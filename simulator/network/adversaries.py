@@ -48,8 +48,6 @@ class AdversaryParameters(Parameters):
 
         Parameters
         ----------
-        task : Task
-        graph : Graph
         draws : Draws
             Of the data; a share is drawn from a stream of its own.
 
@@ -85,16 +83,11 @@ class AdversaryParameters(Parameters):
 
 @dataclass(frozen=True)
 class Adversaries:
-    """Byzantine agents of a run.
-
-    Parameters
-    ----------
-    attack : Attack
-    byzantine : (n,) bool
-    """
+    """Byzantine agents of a run."""
 
     attack: Attack
     byzantine: NDArray[np.bool_]
+    """(n,) bool."""
 
     def learned_from(self, task: Task) -> Task:
         """The task as agents learn from it: with the labels of byzantine agents flipped, where they attack so.

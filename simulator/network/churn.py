@@ -16,7 +16,6 @@ def check_rounds(availability: Availability, *, intervals: bool, kind: str) -> N
 
     Parameters
     ----------
-    availability : Availability
     intervals : bool
         Whether clocks have intervals that rounds can last.
     kind : str
@@ -46,7 +45,6 @@ def churn(setting: Setting, numbers: Sequence[int]) -> tuple[list[float], list[f
 
     Parameters
     ----------
-    setting : Setting
     numbers : (n,) int
         The agents' stable numbers.
 

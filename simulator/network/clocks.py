@@ -47,26 +47,17 @@ _poisson, _periodic = compiled(poisson_interval), compiled(periodic_interval)
 
 
 class ClockForm(NamedTuple):
-    """A clock for compiled code.
-
-    Parameters
-    ----------
-    code : int
-        `POISSON`, `PERIODIC` or `RECORDED`.
-    means : (n,) float64
-        Mean intervals of renewal clocks.
-    jitter : float
-    random_phase : bool
-        Of periodic clocks.
-    times : sequence of n sequences of float
-        Of recorded clocks.
-    """
+    """A clock for compiled code."""
 
     code: int
+    """`POISSON`, `PERIODIC` or `RECORDED`."""
     means: NDArray[np.float64] | float = 1.0
+    """(n,) float64: Mean intervals of renewal clocks."""
     jitter: float = 0.0
     random_phase: bool = False
+    """Of periodic clocks."""
     times: Sequence[Sequence[float]] = ()
+    """Of recorded clocks."""
 
 
 class Clock(ABC):
@@ -202,7 +193,6 @@ class ClockModel(Parameters, ABC):
         ----------
         time : float
             In time units.
-        agents : int
         """
         return 0.0
 
@@ -216,10 +206,8 @@ class ClockModel(Parameters, ABC):
 
         Parameters
         ----------
-        ids : sequence of int or str
         numbers : (n,) uint64
             The agents' stable numbers, by which draws are keyed.
-        draws : Draws
         base : Path or None
             Folder that file names are relative to.
         """

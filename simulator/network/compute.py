@@ -24,19 +24,13 @@ from .rates import Rates, rates_of
 
 @dataclass(frozen=True)
 class StepTimes:
-    """Time that each step of each agent takes.
-
-    Parameters
-    ----------
-    times : (n,) sequence of sequences of float
-        Times of an agent's successive steps in time units, multiples of 2^-30 and at least 0; after the last one they
-        begin anew.
-    power : float
-        Energy in joules per time unit of computing.
-    """
+    """Time that each step of each agent takes."""
 
     times: Sequence[Sequence[float]]
+    """(n,) sequence of sequences of float: Times of an agent's successive steps in time units, multiples of 2^-30 and
+    at least 0; after the last one they begin anew."""
     power: float
+    """Energy in joules per time unit of computing."""
 
     @property
     def any(self) -> bool:
@@ -72,7 +66,6 @@ class ComputeTime(Parameters, ABC):
 
         Parameters
         ----------
-        task : Task
         base : Path or None
             Folder that file names are relative to.
         """
@@ -82,10 +75,8 @@ class ComputeTime(Parameters, ABC):
 
         Parameters
         ----------
-        task : Task
         numbers : (n,) uint64
             The agents' stable numbers, by which speeds are drawn.
-        draws : Draws
         base : Path or None
             Folder that file names are relative to.
         """

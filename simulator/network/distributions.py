@@ -18,22 +18,14 @@ from .network import NetworkParameters
 
 
 class CompiledDistributions(NamedTuple):
-    """Compiled forms of a network's delays and losses, and of its clocks.
-
-    Attributes
-    ----------
-    distribution : Distribution
-        Distribution of delays.
-    chance : float
-        Probability that a copy is lost, where it is one number.
-    bursts : Bursts
-        Parameters of links that are good and bad in turn; zeros where they are not.
-    clock : ClockForm
-    """
+    """Compiled forms of a network's delays and losses, and of its clocks."""
 
     distribution: Distribution
+    """Distribution of delays."""
     chance: float
+    """Probability that a copy is lost, where it is one number."""
     bursts: Bursts
+    """Parameters of links that are good and bad in turn; zeros where they are not."""
     clock: ClockForm
 
 

@@ -43,11 +43,8 @@ class GraphChanges(Parameters, ABC):
 
         Parameters
         ----------
-        graph : Graph
-        ids : sequence of int or str
         numbers : (n,) uint64
             The agents' stable numbers, by which draws are keyed.
-        draws : Draws
         base : Path or None
             Folder that file names are relative to.
         """

@@ -83,7 +83,6 @@ class Topology(Parameters, ABC):
 
         Parameters
         ----------
-        extent : Extent
         files : Files, optional
             Where files are, for who may look at them.
         """

@@ -64,37 +64,25 @@ def _delays_of(code, first, second, uniforms):  # pragma: no cover - compiled
 
 @dataclass(frozen=True)
 class LinkDelays:
-    """Delays that every message of a link takes.
-
-    Parameters
-    ----------
-    of : callable
-        ``of(senders, receivers)``: the (k,) delays of k directed links in time units, before rounding, from their
-        ends' indices; an `InputError` for a link that has none.
-    average : float
-        Mean over the links that are known to have one.
-    """
+    """Delays that every message of a link takes."""
 
     of: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]
+    """``of(senders, receivers)``: the (k,) delays of k directed links in time units, before rounding, from their ends'
+    indices; an `InputError` for a link that has none."""
     average: float
+    """Mean over the links that are known to have one."""
 
 
 @dataclass(frozen=True)
 class FileDelays:
-    """Delays that follow from a file.
-
-    Parameters
-    ----------
-    draw : callable
-        ``draw(sender, receivers, uniforms, now)``: the (k,) delays in time units, before rounding, of messages to k
-        receivers that are sent now, from their ends' indices and (k, 3) uniforms; an `InputError` for a link that has
-        none.
-    average : float
-        Mean delay in time units.
-    """
+    """Delays that follow from a file."""
 
     draw: Callable[[int, NDArray[np.int64], NDArray[np.float64], float], NDArray[np.float64]]
+    """``draw(sender, receivers, uniforms, now)``: the (k,) delays in time units, before rounding, of messages to k
+    receivers that are sent now, from their ends' indices and (k, 3) uniforms; an `InputError` for a link that has
+    none."""
     average: float
+    """Mean delay in time units."""
 
 
 class Latency(Parameters, ABC):

@@ -67,7 +67,6 @@ class LossModel(Parameters, ABC):
         ----------
         numbers : (n,) uint64
             The agents' stable numbers.
-        draws : Draws
         """
 
 

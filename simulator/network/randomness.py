@@ -161,15 +161,10 @@ def stable_ids(ids: Sequence[int | str]) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True)
 class Draws:
-    """All random draws of one run.
-
-    Parameters
-    ----------
-    seed : int
-        Root seed, 0 to 2^64 - 1.
-    """
+    """All random draws of one run."""
 
     seed: int
+    """Root seed, 0 to 2^64 - 1."""
 
     @property
     def key(self) -> tuple[int, int]:

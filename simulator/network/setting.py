@@ -19,27 +19,18 @@ from .randomness import Draws
 
 @dataclass(frozen=True)
 class Stop:
-    """Stop condition of a run, which ends at the first limit that is reached.
-
-    Parameters
-    ----------
-    time : float, optional
-        Time in expected wake-ups of a rate-1 agent.
-    activations : int, optional
-        Steps of all agents together.
-    vectors : int, optional
-        Model-sized vectors sent by all agents together.
-    updates : int, optional
-        Steps of every agent.
-    epochs : float, optional
-        Passes over the training samples; the protocol states the length of one.
-    """
+    """Stop condition of a run, which ends at the first limit that is reached."""
 
     time: float | None = None
+    """Time in expected wake-ups of a rate-1 agent."""
     activations: int | None = None
+    """Steps of all agents together."""
     vectors: int | None = None
+    """Model-sized vectors sent by all agents together."""
     updates: int | None = None
+    """Steps of every agent."""
     epochs: float | None = None
+    """Passes over the training samples; the protocol states the length of one."""
 
     def counted(self, epoch: float | None) -> Stop:
         """Count epochs as updates of every agent, if so many are an epoch.
@@ -63,70 +54,47 @@ class Limits:
 
     Reactions are steps made on the arrival of a message, and count only if they send something: without delays a
     chain of them may never end.
-
-    Parameters
-    ----------
-    events : int
-        Wake-ups, copies of messages and timers; see `hushnet.simulator.world.watchdog`.
-    seconds : float
-        Processor time of the thread that makes the run, without its data and compiling; not the time on the wall. A
-        step that goes on for long beyond it is interrupted where it runs Python.
-    memory : int, optional
-        Bytes that the run's process holds, everything that is in it included; by default nine tenths of the memory of
-        the machine, or of the container that it is in.
-    at_once, at_once_each : int
-        Reactions at one instant, of all agents together and of an agent on average; whichever comes first. The latter
-        is also how often a clock may wake an agent at one instant.
-    reactions : int, optional
-        Reactions of the whole run.
     """
 
     events: int = 10**9
+    """Wake-ups, copies of messages and timers; see `hushnet.simulator.world.watchdog`."""
     seconds: float = 86_400.0
+    """Processor time of the thread that makes the run, without its data and compiling; not the time on the wall. A step
+    that goes on for long beyond it is interrupted where it runs Python."""
     memory: int | None = None
+    """Bytes that the run's process holds, everything that is in it included; by default nine tenths of the memory of
+    the machine, or of the container that it is in."""
     at_once: int = 10**6
     at_once_each: int = 1000
+    """`at_once` and `at_once_each`: Reactions at one instant, of all agents together and of an agent on average;
+    whichever comes first. The latter is also how often a clock may wake an agent at one instant."""
     reactions: int | None = None
+    """Reactions of the whole run."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Everything that the runs of one seed have in common.
-
-    Parameters
-    ----------
-    task : Task
-    graph : Graph
-    clock, network, availability : Parameters
-        As in the scenario.
-    stop : Stop
-    draws : Draws
-    base : Path, optional
-        Folder that file names in the scenario are relative to.
-    assumed_public : tuple of str
-        Inputs computed from private data that the setting treats as public.
-    limits : Limits
-    adversaries : Adversaries, optional
-        Byzantine agents; all are honest by default.
-    changes : GraphChanges, optional
-        Of the graph over time; none by default.
-    compute : Parameters, optional
-        Time that steps take, as in the scenario; none by default.
-    """
+    """Everything that the runs of one seed have in common."""
 
     task: Task
     graph: Graph
     clock: Any
     network: NetworkParameters
     availability: Any
+    """`clock`, `network` and `availability`: As in the scenario."""
     stop: Stop
     draws: Draws
     base: Path | None = None
+    """Folder that file names in the scenario are relative to."""
     assumed_public: tuple[str, ...] = ()
+    """Inputs computed from private data that the setting treats as public."""
     limits: Limits = Limits()
     adversaries: Adversaries | None = None
+    """Byzantine agents; all are honest by default."""
     changes: GraphChanges | None = None
+    """Of the graph over time; none by default."""
     compute: Any = None
+    """Time that steps take, as in the scenario; none by default."""
 
     @property
     def changing(self) -> bool:

@@ -20,26 +20,17 @@ if TYPE_CHECKING:
 
 @dataclass
 class Watched:
-    """Result of checking one invariant in a run, so far.
-
-    Parameters
-    ----------
-    invariant : Invariant
-    checked : int
-        Number of instants at which it was checked, for some agents or edges.
-    scale : float
-        The largest of its scales so far.
-    worst : float
-        Largest distance as a share of the scale.
-    first : dict, optional
-        Time and agents of the first instant at which it was broken.
-    """
+    """Result of checking one invariant in a run, so far."""
 
     invariant: Invariant
     checked: int = 0
+    """Number of instants at which it was checked, for some agents or edges."""
     scale: float = 0.0
+    """The largest of its scales so far."""
     worst: float = 0.0
+    """Largest distance as a share of the scale."""
     first: dict[str, Any] | None = None
+    """Time and agents of the first instant at which it was broken."""
 
     def look(self, instant: Instant, now: float, ids: Sequence[int | str]) -> None:
         """Compare the distances of an instant with the scale."""
@@ -104,7 +95,7 @@ class InvariantCheck:
             started=world.started,
             quiet=world.quiet_edges,
             zero_start=world.setting.network.start == "zero",
-            told=world.transport.told,
+            last_sent=world.transport.told,
         )
         with np.errstate(all="ignore"):
             for watched in self._watched:

@@ -59,7 +59,6 @@ class ObjectiveReading:
 
         Parameters
         ----------
-        minimum : float
         now : float
             The time of the last value.
 

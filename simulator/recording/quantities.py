@@ -21,7 +21,6 @@ def quantities(
 
     Parameters
     ----------
-    reading : Reading
     metrics : iterable of Metric
         The recorded metrics.
     own : mapping of str to callable

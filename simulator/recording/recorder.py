@@ -338,20 +338,13 @@ class Recorder:
 
 @dataclass
 class _Instant:
-    """An instant that is recorded.
-
-    Parameters
-    ----------
-    head : tuple
-        Time, activations, messages, vectors and bytes.
-    reading : Reading
-    rows : dict
-        By metric; those of a user's own metrics under an empty name.
-    """
+    """An instant that is recorded."""
 
     head: tuple[float, int, int, int, int]
+    """Time, activations, messages, vectors and bytes."""
     reading: Reading
     rows: dict[str, list[Row]] = field(default_factory=dict)
+    """By metric; those of a user's own metrics under an empty name."""
 
     def take(self, name: str, rows: Iterable[tuple[str, str, float]]) -> None:
         """Keep (metric, statistic, value) of a metric."""

@@ -24,8 +24,6 @@ class Snapshot:
     activations : int
         Steps of all agents so far.
     models : (n, p) float64 or None
-    task : Task
-    graph : Graph
     state : State
         Copies of all blocks.
     honest : (n,) bool

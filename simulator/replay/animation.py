@@ -30,7 +30,6 @@ def animation(run: Rerun, grid: Sequence[str]) -> dict[str, Any]:
 
     Parameters
     ----------
-    run : Rerun
     grid : sequence of str
         Its place in a sweep, in words.
 
@@ -145,7 +144,7 @@ def _series(run: Rerun, metric: str) -> list[list[float | None]]:
 def _models(run: Rerun, shown: list[int]) -> dict[str, Any] | None:
     """Colours of models at instants: ranks along the direction in which models of the whole run differ most.
 
-    No number of a model is told: one of `COLOURS` ranks for each agent and instant.
+    No number of a model is shown: one of `COLOURS` ranks for each agent and instant.
     """
     if not run.looks:
         return None

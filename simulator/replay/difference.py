@@ -36,8 +36,10 @@ def first_difference(saved: Frame, made: Frame) -> str:
     if len(differing):
         row = int(differing.index[0])
         names = differing.loc[row].dropna().index.get_level_values(0).unique()
-        told = [f"{name} {_shown(one.at[row, name])} was saved and is {_shown(other.at[row, name])}" for name in names]
-        return f"row {row + 1:,} of {len(saved):,}, {_place(one, row)}: {', '.join(told)} when made again"
+        differs = [
+            f"{name} {_shown(one.at[row, name])} was saved and is {_shown(other.at[row, name])}" for name in names
+        ]
+        return f"row {row + 1:,} of {len(saved):,}, {_place(one, row)}: {', '.join(differs)} when made again"
     if len(saved) == len(made):
         return ""
     longer, whose = (saved, "was saved") if len(saved) > len(made) else (made, "comes when made again")

@@ -44,37 +44,24 @@ MOST_LOOKS = 240
 
 @dataclass
 class Rerun:
-    """A run as it went.
-
-    Parameters
-    ----------
-    entry : Entry
-        The run as it was saved.
-    task : Task
-    graph : Graph
-    events : DataFrame
-        Messages, steps and absences of the window; see `hushnet.simulator.recording.message_log.MessageLog.table`.
-    trace : DataFrame
-        What was recorded, equal to what was saved.
-    private : bool
-        Whether noise protects what it sends; its models are then not looked at.
-    window : (float, float)
-        First and last instant of the events.
-    shown : (n,) bool, optional
-        Agents that the events are among; None for all.
-    looks : list of (float, (n, p) array)
-        Models at record instants; empty of private runs.
-    """
+    """A run as it went."""
 
     entry: Entry
+    """The run as it was saved."""
     task: Task
     graph: Graph
     events: Frame
+    """Messages, steps and absences of the window; see `hushnet.simulator.recording.message_log.MessageLog.table`."""
     trace: Frame
+    """What was recorded, equal to what was saved."""
     private: bool
+    """Whether noise protects what it sends; its models are then not looked at."""
     window: tuple[float, float]
+    """First and last instant of the events."""
     shown: NDArray[np.bool_] | None = None
+    """(n,) bool, optional: Agents that the events are among; None for all."""
     looks: list[tuple[float, NDArray[np.float64]]] = field(default_factory=list)
+    """list of (float, (n, p) array): Models at record instants; empty of private runs."""
 
 
 def rerun(
@@ -159,12 +146,12 @@ def _compare(trace: Frame, entry: Entry) -> None:
     try:
         saved = read_arrow(entry.folder / "trace.parquet", expected).to_pandas()
     except InputError as error:
-        told = f"the saved one cannot be read ({error})"
+        differs = f"the saved one cannot be read ({error})"
     else:
-        told = first_difference(saved, trace)
-        if not told:
+        differs = first_difference(saved, trace)
+        if not differs:
             return  # the same rows, which another version wrote as other bytes
-        told = f"the first difference: {told}"
+        differs = f"the first difference: {differs}"
     made_by, here = entry.manifest.get("code"), code_version()
     why = (
         f"it was made by {made_by}, and this is {here}; take that version"
@@ -172,7 +159,8 @@ def _compare(trace: Frame, entry: Entry) -> None:
         else "its files are not what this scenario, seed and code give"
     )
     raise AuditFailure(
-        f"{entry.folder}: made again, the run has another trace than trace.parquet, so nothing is shown: {why}; {told}"
+        f"{entry.folder}: made again, the run has another trace than trace.parquet, so nothing is shown: {why}; "
+        f"{differs}"
     )
 
 

@@ -23,7 +23,6 @@ def choices(collection: Collection, folder: Path) -> dict[str, Any] | None:
 
     Parameters
     ----------
-    collection : Collection
     folder : Path
         ``results/<scenario>``, where the table of trials is.
     """

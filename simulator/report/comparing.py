@@ -43,21 +43,14 @@ DASH = "\N{EN DASH}"
 
 @dataclass(frozen=True)
 class Shown:
-    """Choice of what is shown of a comparison; `chosen` checks it.
-
-    Parameters
-    ----------
-    measures : list of str
-        Names, in order.
-    at : dict
-        Swept values by path: only rows that have them.
-    by : str or None
-        Swept path whose values are the columns; all points are, where it is None.
-    """
+    """Choice of what is shown of a comparison; `chosen` checks it."""
 
     measures: list[str]
+    """Names, in order."""
     at: dict[str, str]
+    """Swept values by path: only rows that have them."""
     by: str | None
+    """Swept path whose values are the columns; all points are, where it is None."""
 
 
 def compare_folders(
@@ -83,7 +76,6 @@ def compare_folders(
         As for `chosen`.
     verbose : bool
         Whether every measure is printed whole.
-    console : rich.console.Console, optional
 
     Raises
     ------
@@ -121,8 +113,6 @@ def chosen(
 
     Parameters
     ----------
-    comparison : Comparison
-    collection : Collection
     measures : sequence of str
         Names or titles of measures, or ``all``; by default the one that matters most.
     at : sequence of str
@@ -141,8 +131,8 @@ def chosen(
         if given not in (*names, ALL):
             require(given, [*titles, ALL], f"--measure {given}: is no measure", ())
     main = next(iter(standings(collection, most=1)), None)
-    usual = main.measure if main is not None and main.measure in titles else next(iter(titles))
-    wanted = list(titles) if ALL in measures else [names[given] for given in measures] or [usual]
+    default = main.measure if main is not None and main.measure in titles else next(iter(titles))
+    wanted = list(titles) if ALL in measures else [names[given] for given in measures] or [default]
     places = {}
     for text in at:
         path, equals, value = text.partition("=")
@@ -220,7 +210,7 @@ def _table(comparison: Comparison, rows: Frame, shown: Shown) -> tuple[str, Tabl
         return title, table
     names = ", ".join(comparison.names[path] for path in across)
     keys = list(dict.fromkeys(tuple(swept_text(row[path]) for path in across) for row in rows.to_dict("records")))
-    told = "" if len(keys) <= MOST_COLUMNS else f" ({MOST_COLUMNS} of {len(keys)} values; --at)"
+    chosen = "" if len(keys) <= MOST_COLUMNS else f" ({MOST_COLUMNS} of {len(keys)} values; --at)"
     if len(keys) > MOST_COLUMNS:
         keys = [keys[round(k * (len(keys) - 1) / (MOST_COLUMNS - 1))] for k in range(MOST_COLUMNS)]
     for key in keys:
@@ -236,7 +226,7 @@ def _table(comparison: Comparison, rows: Frame, shown: Shown) -> tuple[str, Tabl
         table.add_row(*map(escape, [*head, *texts]), style=style)
     if len(lines) > MOST_ROWS:
         table.add_row(f"{len(lines) - MOST_ROWS} more: --at, --by")
-    return f"{title}, by {names}{told}", table
+    return f"{title}, by {names}{chosen}", table
 
 
 def _cell(row: dict[str, Any]) -> str:

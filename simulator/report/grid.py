@@ -14,21 +14,14 @@ from ..storage.files import json_text
 
 @dataclass(frozen=True)
 class SweptAxis:
-    """A swept parameter.
-
-    Parameters
-    ----------
-    path : str
-        Such as ``network.loss``.
-    values : tuple of str, int, float, bool or None
-        In ascending order where all are numbers, else in the order of the runs; None where a run has no such value.
-    name : str
-        What it is called on the page.
-    """
+    """A swept parameter."""
 
     path: str
+    """Such as ``network.loss``."""
     values: tuple[Any, ...] = field(hash=False)
+    """In ascending order where all are numbers, else in the order of the runs; None where a run has no such value."""
     name: str
+    """What it is called on the page."""
 
     @property
     def numeric(self) -> bool:
@@ -44,24 +37,16 @@ class SweptAxis:
 
 @dataclass(frozen=True)
 class Series:
-    """The runs that differ by their seeds only.
-
-    Parameters
-    ----------
-    protocol : str
-        Its key.
-    at : tuple of int
-        Rank of its value on every axis of the sweep.
-    runs : tuple of int
-        Ranks of its runs in the collection.
-    finished : tuple of int
-        Those that reached their end.
-    """
+    """The runs that differ by their seeds only."""
 
     protocol: str
+    """Its key."""
     at: tuple[int, ...]
+    """Rank of its value on every axis of the sweep."""
     runs: tuple[int, ...]
+    """Ranks of its runs in the collection."""
     finished: tuple[int, ...]
+    """Those that reached their end."""
 
 
 class Grid:

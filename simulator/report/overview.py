@@ -105,8 +105,6 @@ def headline(
 
     Parameters
     ----------
-    collection : Collection
-    grid : Grid
     table : dict
         From `charts.finals`.
     trivial : iterable of TrivialRow

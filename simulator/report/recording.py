@@ -29,25 +29,19 @@ EPSILONS: tuple[Pair, ...] = (("epsilon_verified", "worst"), ("epsilon_claimed",
 
 @dataclass(frozen=True)
 class Curves:
-    """The curves of one series on one axis.
-
-    Parameters
-    ----------
-    x : (k,) array
-        Places; empty where the axis is infinite or unknown for the series.
-    mean, half : (k, m) arrays
-        One column per metric; NaN where a metric is not known, half also where there are fewer than two runs.
-    n : (k, m) int array
-        Runs behind a point.
-    each : (r, k, m) array
-        Every run, of fewer than `hushnet.simulator.figures.intervals.FEW`, which are shown one by one; else none.
-    """
+    """The curves of one series on one axis."""
 
     x: NDArray[np.float64]
+    """(k,) array: Places; empty where the axis is infinite or unknown for the series."""
     mean: NDArray[np.float64]
     half: NDArray[np.float64]
+    """`mean` and `half`: (k, m) arrays: One column per metric; NaN where a metric is not known, half also where there
+    are fewer than two runs."""
     n: NDArray[np.int64]
+    """(k, m) int array: Runs behind a point."""
     each: NDArray[np.float64]
+    """(r, k, m) array: Every run, of fewer than `hushnet.simulator.figures.intervals.FEW`, which are shown one by one;
+    else none."""
 
 
 class RunRecord:
@@ -118,7 +112,6 @@ class RunRecord:
         ----------
         runs : sequence of int
             Ranks of the runs in the collection.
-        axis : str
         places : int
             Largest number of places, >= 2; evenly spaced ones of those where something was recorded.
         """

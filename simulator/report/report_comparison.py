@@ -32,8 +32,6 @@ def comparison(collection: Collection, grid: Grid, most: Collection_[str] = ()) 
 
     Parameters
     ----------
-    collection : Collection
-    grid : Grid
     most : collection of str
         Measures that matter most: where the sweep has more than `MOST_POINTS` points, the page lists these only, and
         ``points`` says how many there are.

@@ -63,7 +63,6 @@ def page(collection: Collection, folder: Path, *, beside: bool = False) -> str:
 
     Parameters
     ----------
-    collection : Collection
     folder : Path
         Where it was read from, with what it was made from and how it was tuned.
     beside : bool

@@ -23,8 +23,6 @@ def runs(collection: Collection, grid: Grid, finals: dict[str, Any], values: lis
 
     Parameters
     ----------
-    collection : Collection
-    grid : Grid
     finals : dict
         From `hushnet.simulator.report.charts.finals`; its first two measures have columns.
     values : list of dict

@@ -58,7 +58,6 @@ def sentence(found: Standings, labels: dict[str, str]) -> str:
 
     Parameters
     ----------
-    found : Standings
     labels : dict of str
         Labels by protocol key.
     """

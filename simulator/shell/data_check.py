@@ -17,7 +17,6 @@ def check_data(loaded: LoadedScenario, data_dir: Path) -> Iterator[str]:
 
     Parameters
     ----------
-    loaded : LoadedScenario
     data_dir : Path
         Folder of data sets.
 

@@ -144,7 +144,7 @@ def _metric(name: str) -> str:
     facts = {
         "asked for as": f"record.metrics: [{name}]{f', or [{metric.group}] with others' if metric.group else ''}",
         "statistics": ", ".join(metric.statistics),
-        "shown where none is asked for": metric.usual,
+        "shown where none is asked for": metric.default,
         "range": _interval(metric.low, metric.high),
         "measured on": f"{metric.rows} rows" if metric.rows else "",
     }

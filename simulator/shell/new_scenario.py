@@ -18,7 +18,7 @@ from ..language.yaml_source import read_text
 from ..storage.files import json_text, write_text, writing
 from .own_table import OwnTable
 
-USUAL = {
+DEFAULTS = {
     "task": "linear_classification",
     "model": "linear",
     "topology": "angular_similarity",
@@ -71,7 +71,6 @@ def write_scenario(
     ----------
     name : str
         Of the scenario and, with ``.yaml``, of the file.
-    folder : Path
     kinds : mapping of str, optional
         A kind for a list of `hushnet.simulator.language.described.SECTIONS`, where it is not the usual one.
     among : sequence of str
@@ -151,7 +150,7 @@ def scenario_text(
     name: str, *, kinds: Mapping[str, str] | None = None, among: Sequence[str] = (), own: OwnTable | None = None
 ) -> str:
     """The file's text; see `write_scenario`."""
-    chosen = {**USUAL, **{section: kind for section, kind in (kinds or {}).items() if kind}}
+    chosen = {**DEFAULTS, **{section: kind for section, kind in (kinds or {}).items() if kind}}
     lines = [HEAD.format(name=name, file=f"{name}.yaml", task=chosen["task"])]
     network: list[str] = []
     for section, kind in chosen.items():
@@ -166,7 +165,7 @@ def scenario_text(
             continue
         given = own.lines if own is not None and section == "task" else fields(known[kind], kind)
         for inner, outer in PARTS_OF.items():
-            if section == outer and chosen.get(inner) != USUAL.get(inner):
+            if section == outer and chosen.get(inner) != DEFAULTS.get(inner):
                 given = [*(line for line in given if not line.startswith(f"# {inner}:")), *_part(inner, chosen[inner])]
         block = [f"{section}:", *(f"  {line}" for line in given)]
         if section == "attack":
@@ -184,8 +183,8 @@ def scenario_text(
 
 def _is_linear(task: str, model: str) -> bool:
     """True if agents learn the linear model, by the task's own default unless another model is asked for."""
-    usual = kinds_in("task")[task].model_fields["model"].get_default(call_default_factory=True)
-    return model == USUAL["model"] and isinstance(usual, LinearModel)
+    default = kinds_in("task")[task].model_fields["model"].get_default(call_default_factory=True)
+    return model == DEFAULTS["model"] and isinstance(default, LinearModel)
 
 
 def _part(section: str, kind: str) -> Iterator[str]:

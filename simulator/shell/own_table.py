@@ -20,21 +20,14 @@ MOST_VALUES = 20
 
 @dataclass(frozen=True)
 class OwnTable:
-    """A task of the kind csv, as the lines of a scenario, and what was taken for what.
-
-    Parameters
-    ----------
-    lines : tuple of str
-        Of the section ``task``.
-    topology : str
-        Kind of a graph that its agents fit into.
-    notes : tuple of str
-        In words.
-    """
+    """A task of the kind csv, as the lines of a scenario, and what was taken for what."""
 
     lines: tuple[str, ...]
+    """Of the section ``task``."""
     topology: str
+    """Kind of a graph that its agents fit into."""
     notes: tuple[str, ...]
+    """In words."""
 
 
 def own_table(path: Path, folder: Path, *, agent: str | None, label: str, several: bool = False) -> OwnTable:

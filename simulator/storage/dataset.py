@@ -40,24 +40,16 @@ PIECES = 200
 
 @dataclass(frozen=True)
 class Entry:
-    """A run's place in an experiment.
-
-    Parameters
-    ----------
-    run : str
-        Its id; where one run stands for several grid points, ``<id>#2`` and so on from the second.
-    folder : Path
-        Its files.
-    manifest : mapping of str
-        Its manifest, with this place's swept values under ``grid``.
-    checksums : mapping of str
-        Of its tables, by the name of the file.
-    """
+    """A run's place in an experiment."""
 
     run: str
+    """Its id; where one run stands for several grid points, ``<id>#2`` and so on from the second."""
     folder: Path
+    """Its files."""
     manifest: dict[str, Any]
+    """Its manifest, with this place's swept values under ``grid``."""
     checksums: Mapping[str, str]
+    """Of its tables, by the name of the file."""
 
     @property
     def grid(self) -> Mapping[str, Any]:

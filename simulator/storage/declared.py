@@ -9,7 +9,7 @@ from ...agents.errors import InputError, OutOfResources
 
 CELL_BYTES = 8
 """Bytes that a cell takes at least, once it is read."""
-USUAL = 2**28
+ALWAYS_READ = 2**28
 """Bytes that any table may take."""
 RATIO = 1000
 """Bytes in memory for a byte of the file, beyond which a larger table is none that an experiment has written."""
@@ -20,7 +20,6 @@ def check_declared(about: pq.FileMetaData, size: int) -> None:
 
     Parameters
     ----------
-    about : pyarrow.parquet.FileMetaData
     size : int
         Bytes of the file.
 
@@ -32,11 +31,11 @@ def check_declared(about: pq.FileMetaData, size: int) -> None:
         If it would not fit into the memory that is free now.
     """
     rows, needed = about.num_rows, about.num_rows * about.num_columns * CELL_BYTES
-    if needed <= USUAL:
+    if needed <= ALWAYS_READ:
         return
-    told = f"it declares {rows:,} rows of {about.num_columns} columns"
+    declared = f"it declares {rows:,} rows of {about.num_columns} columns"
     if needed > RATIO * size:
-        raise InputError(f"{told} in {size:,} bytes")
+        raise InputError(f"{declared} in {size:,} bytes")
     free = int(psutil.virtual_memory().available)
     if needed > free:
-        raise OutOfResources(f"{told}, which take {needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free")
+        raise OutOfResources(f"{declared}, which take {needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free")

@@ -290,11 +290,6 @@ KINDS: dict[type[BaseModel], str] = {
 def read_document(model: type[BaseModel], path: Path) -> dict[str, Any]:
     """Read a JSON file that is one of `KINDS`; its infinite numbers are numbers.
 
-    Parameters
-    ----------
-    model : type of BaseModel
-    path : Path
-
     Raises
     ------
     InputError

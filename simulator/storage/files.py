@@ -46,7 +46,6 @@ def out_of_order(error: OSError, place: object) -> OutOfResources | None:
 
     Parameters
     ----------
-    error : OSError
     place : object
         Where it happened, unless the error knows better.
     """
@@ -62,19 +61,18 @@ def out_of_order(error: OSError, place: object) -> OutOfResources | None:
 
 @contextmanager
 def writing(place: Path) -> Iterator[None]:
-    """Say in one sentence that a folder cannot be written; see `told`."""
+    """Say in one sentence that a folder cannot be written; see `in_a_sentence`."""
     try:
         yield
     except OSError as error:
-        raise told(error, place) from error
+        raise in_a_sentence(error, place) from error
 
 
-def told(error: OSError, place: object) -> HushnetError:
+def in_a_sentence(error: OSError, place: object) -> HushnetError:
     """Whatever a system says of a file or a name, in one sentence: known numbers choose words, and none is left out.
 
     Parameters
     ----------
-    error : OSError
     place : object
         Where it happened.
 
@@ -147,8 +145,6 @@ def put_file(content: bytes, path: Path, *, within: Path | None = None) -> None:
 
     Parameters
     ----------
-    content : bytes
-    path : Path
     within : Path, optional
         A folder of results in which no link is followed: whoever made it may have it point at anything.
 
@@ -215,7 +211,6 @@ def file_checksum(path: Path, *, links: bool = False) -> str:
 
     Parameters
     ----------
-    path : Path
     links : bool
         Whether a link is followed: those of users are, and hushnet's own files are none.
 
@@ -293,7 +288,6 @@ def read_arrow(path: Path, expected: str | None = None) -> pa.Table:
 
     Parameters
     ----------
-    path : Path
     expected : str, optional
         Its `checksum`; without one the pages' own are verified.
     """

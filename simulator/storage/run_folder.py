@@ -43,27 +43,18 @@ _OWN = re.compile(r'("manifest": )"([0-9a-f]{64})"')
 
 @dataclass
 class RunResult:
-    """Everything that one run leaves behind.
-
-    Parameters
-    ----------
-    manifest : dict
-        Resolved scenario, protocol, label, seeds, grid point, status, versions, hashes, timings, privacy.
-    trace : DataFrame
-        Tidy measurements with the columns of `TRACE_SCHEMA`, in order of time.
-    agents : DataFrame
-        One final row per agent.
-    ledger : DataFrame
-        What was released; may be empty.
-    extras : dict of DataFrame
-        Further tables by name, in lower case letters and ``_``.
-    """
+    """Everything that one run leaves behind."""
 
     manifest: dict[str, Any]
+    """Resolved scenario, protocol, label, seeds, grid point, status, versions, hashes, timings, privacy."""
     trace: pd.DataFrame
+    """Tidy measurements with the columns of `TRACE_SCHEMA`, in order of time."""
     agents: pd.DataFrame
+    """One final row per agent."""
     ledger: pd.DataFrame
+    """What was released; may be empty."""
     extras: dict[str, pd.DataFrame] = field(default_factory=dict)
+    """Further tables by name, in lower case letters and ``_``."""
 
 
 def write_run(result: RunResult, folder: Path) -> None:

@@ -54,18 +54,12 @@ _FAILURE = re.compile(r"[0-9a-f]{16}\.txt")
 
 @dataclass(frozen=True)
 class Store:
-    """The runs of one scenario.
-
-    Parameters
-    ----------
-    root : Path
-        ``results/<scenario>``; made when something is written.
-    token : str, optional
-        From `claimed`: what is saved goes into just that folder, and nowhere if it has been moved since.
-    """
+    """The runs of one scenario."""
 
     root: Path
+    """``results/<scenario>``; made when something is written."""
     token: str | None = None
+    """From `claimed`: what is saved goes into just that folder, and nowhere if it has been moved since."""
 
     def claimed(self) -> Store:
         """The same store, once it is sure that the folder is hushnet's own.
@@ -162,12 +156,7 @@ class Store:
             folder.rmdir()
 
     def state(self, run_id: str) -> State:
-        """State of a run: absent, complete, or damaged if a file, or the graph that it names, is not what was written.
-
-        Parameters
-        ----------
-        run_id : str
-        """
+        """State of a run: absent, complete, or damaged if a file, or the graph that it names, is another."""
         found = run_folder.state(self._run(run_id))
         if found == "complete":
             graph = (self.manifest(run_id).get("topology") or {}).get("graph")
@@ -204,10 +193,6 @@ class Store:
 
     def save_graph(self, graph: Graph) -> str:
         """Keep a graph, once for all runs that use it; needs no lock.
-
-        Parameters
-        ----------
-        graph : Graph
 
         Returns
         -------

@@ -32,10 +32,6 @@ def source_hash(things: Iterable[Code]) -> str | None:
     those have imported and that belong to the user: of the same package, or not installed. Where there is no text, as
     in a notebook, the compiled functions of the thing itself count, but not what they call. Numbers and texts among a
     class's attributes, a function's defaults and what it has enclosed count as well, but no other objects there.
-
-    Parameters
-    ----------
-    things : iterable of type, callable or module
     """
     texts: set[bytes] = set()
     for family in map(_family, things):

@@ -391,7 +391,7 @@ class World:
         self.started[agents] = True
         start.put(self.state, agents)
         self.watchdog.poll(self.now)
-        for block in start.told.values():
+        for block in start.sent.values():
             self.transport.remember_starts(agents, self.state.agent[block].rows)
             if self.setting.network.start == "known":
                 self.transport.exchange_starts(agents)
@@ -399,9 +399,9 @@ class World:
 
     def starts_together(self, start: PublicStart) -> bool:
         """True if a start sends one vector of the same width from every agent, which the tables keep."""
-        told = [(self.layout.messages[kind].width, self.state.agent[block]) for kind, block in start.told.items()]
+        told = [(self.layout.messages[kind].width, self.state.agent[block]) for kind, block in start.sent.items()]
         fits = all(block.uniform and np.ndim(width) == 0 and width == block.width for width, block in told)
-        return start.finite and fits and all(map(self.transport.keeps_starts, start.told))
+        return start.finite and fits and all(map(self.transport.keeps_starts, start.sent))
 
     def check_finite(self, agent: Agent, me: Peer | None = None, told: Told = ()) -> None:
         """Raise a `Divergence` if a block that an agent owns is not finite; in a private run, if what it sends is not.

@@ -96,7 +96,7 @@ def test_a_start_that_is_not_finite_ends_the_run_as_ever():
         """Begins at infinity."""
 
         def public_start(self):
-            return PublicStart({"model": np.inf}, told={"model": "model"})
+            return PublicStart({"model": np.inf}, sent={"model": "model"})
 
     with pytest.raises(Divergence, match=r"agent .* at time 0: model became infinite after 0 updates"):
         run(random_setting(3, loss="logistic"), Endless, {"mu": 0.5})

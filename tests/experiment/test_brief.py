@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from hushnet.simulator.cli import main
 
-WORDS = ["run", "quickstart", "--quiet", "--set", "stop.time=4", "--set", "task.agents=30"]
+PNG = "style={formats: [png]}"
+WORDS = ["run", "quickstart", "--quiet", "--set", "stop.time=4", "--set", "task.agents=30", "--set", PNG]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,7 @@ def test_what_a_summary_leaves_out_is_there_where_it_is_asked_for(said, capsys, 
 
 
 def test_a_sweep_has_a_column_for_its_ends_and_its_middle(said, capsys, monkeypatch):
-    swept = ["--set", "sweep={network.loss: [0.0, 0.1, 0.2, 0.3, 0.4]}", "--out", "swept"]
+    swept = ["--set", "sweep={network.loss: [0.0, 0.1, 0.2, 0.3, 0.4]}", "--set", "figures=[]", "--out", "swept"]
     lines = [line.rstrip() for line in said(capsys, monkeypatch, "--seeds", "2", *swept) if line.strip()]
     assert max(map(len, lines)) <= 80
     head = next(line for line in lines if "accuracy by loss" in line)
@@ -58,7 +59,7 @@ def test_a_sweep_has_a_column_for_its_ends_and_its_middle(said, capsys, monkeypa
 def test_a_sweep_marks_a_claim_below_what_is_verified_without_colours(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
-    words = ["--quiet", "--seeds", "1", "--set", "stop.time=3", "--set", "task.agents=30"]
+    words = ["--quiet", "--seeds", "1", "--set", "stop.time=3", "--set", "task.agents=30", "--set", "figures=[]"]
     assert main(["run", "bellet2018-fig2a", *words, "--set", "sweep={network.loss: [0.0, 0.1]}"]) == 0
     rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("private, eps")]
     assert len(rows) == 3

@@ -21,10 +21,14 @@ BATCHES, PLANNED, ONE_BY_ONE = "batched (steps in batches)", "batched (planned s
 NOISY = {"mu": 0.5, "privacy": {"mechanism": "gaussian", "sensitivity": "clip", "clip": 1.0, "multiplier": 2.0}}
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize(
-    ("protocol", "engine"),
-    [(Noisy, PLANNED), (NoisyTogether, BATCHES), (NoisyPairs, PLANNED), (NoisyPairsTogether, BATCHES)],
+    ("protocol", "engine", "mechanism"),
+    [
+        *((NoisyTogether, BATCHES, mechanism) for mechanism in MECHANISMS),
+        (Noisy, PLANNED, "gamma"),
+        (NoisyPairs, PLANNED, "laplace"),
+        (NoisyPairsTogether, BATCHES, "gaussian"),
+    ],
 )
 def test_planned_steps_draw_the_noise_of_the_event_engine(protocol, engine, mechanism):
     """In exchanges, too, where an agent may answer several times between two ticks of its clock."""

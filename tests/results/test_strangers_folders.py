@@ -11,9 +11,13 @@ import subprocess
 import sys
 
 import pytest
+from hushnet.simulator.analysis.results import load_all
+from hushnet.simulator.bundle.archive import made_with, tables
+from hushnet.simulator.bundle.claims import claims
 from hushnet.simulator.cli import main
 from hushnet.simulator.storage.files import json_text
 
+from .conftest import written_to
 from .test_figures import OVER_TIME
 
 SECRET = "a secret of somebody else's\n"
@@ -33,18 +37,34 @@ def said(capsys, *command):
     return code, found.err + found.out
 
 
-def claimed(results, folder):
-    """The table of claims of a bundle, beside what else it has, unpacked."""
-    folder.mkdir(exist_ok=True)
-    from hushnet.simulator.analysis.results import load_all
-    from hushnet.simulator.bundle.archive import made_with, tables
-    from hushnet.simulator.bundle.claims import claims
-
+@pytest.fixture(scope="module")
+def claimed(tmp_path_factory):
+    """Results, and beside them the tables of their bundle, unpacked."""
+    root = tmp_path_factory.mktemp("claimed")
+    results, folder = written_to(root), root / "b"
+    folder.mkdir()
     collection = load_all(results)
     claims(collection, "c").to_csv(folder / "claims.csv", index=False)
     tables(results).to_csv(folder / "tables.csv", index=False)
     (folder / "made-with.json").write_text(json_text(made_with(collection)))
-    return folder / "claims.csv"
+    return results, folder
+
+
+@pytest.fixture
+def checked(claimed, tmp_path, capsys):
+    """A function that checks results against a copy of the bundle's tables, in which one file is another."""
+    results, folder = claimed
+    shutil.copytree(folder, tmp_path / "b")
+
+    def check(name, put):
+        path = tmp_path / "b" / name
+        path.unlink()
+        put(path)
+        code, text = said(capsys, "bundle", results, "--check", tmp_path / "b" / "claims.csv")
+        assert code == 2, text
+        assert f"{path}: " in text
+
+    return check
 
 
 @pytest.mark.parametrize(
@@ -66,27 +86,16 @@ def claimed(results, folder):
         ("claims.csv", b"\0" * 40),
     ],
 )
-def test_a_table_of_a_bundle_that_is_none_is_one_sentence(results, tmp_path, capsys, name, content):
-    table = claimed(results, tmp_path / "b")
-    (tmp_path / "b" / name).write_bytes(content)
-    code, text = said(capsys, "bundle", results, "--check", table)
-    assert code == 2, text
-    assert f"{tmp_path / 'b' / name}: " in text
+def test_a_table_of_a_bundle_that_is_none_is_one_sentence(checked, name, content):
+    checked(name, lambda path: path.write_bytes(content))
 
 
 @pytest.mark.parametrize("name", ["tables.csv", "made-with.json", "claims.csv"])
-@pytest.mark.parametrize("kind", ["pipe", "link to a device", "dangling link"])
-def test_what_is_no_file_in_a_bundle_is_not_waited_for(results, tmp_path, capsys, name, kind):
-    table = claimed(results, tmp_path / "b")
-    path = tmp_path / "b" / name
-    path.unlink()
-    if kind == "pipe":
-        os.mkfifo(path)
-    else:
-        path.symlink_to("/dev/zero" if kind.endswith("device") else tmp_path / "gone")
-    code, text = said(capsys, "bundle", results, "--check", table)
-    assert code == 2, text
-    assert str(path) in text
+@pytest.mark.parametrize(
+    "put", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), lambda path: path.symlink_to("gone")]
+)
+def test_what_is_no_file_in_a_bundle_is_not_waited_for(checked, name, put):
+    checked(name, put)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def weight(forget):
             label="largest weight",
             unit="kg",
             statistics=("mean", "worst"),
-            usual="worst",
+            default="worst",
             low=0.0,
             per_agent=lambda reading: np.abs(reading.models).max(axis=1),
             judge=True,
@@ -365,7 +365,7 @@ def dots(panels, collection, spec):
 def test_a_kind_of_figure_is_asked_for_checked_and_drawn(forget, tmp_path):
     forget(FIGURE_KINDS, "dots")
     kind = FigureKind(name="dots", about="a dot per protocol", numbers=ends, draw=dots, x=("protocol",))
-    kind = replace(kind, usual_x="protocol", shows="metric or target", seeds="seeds (rings)", asked_by=("dot",))
+    kind = replace(kind, default_x="protocol", shows="metric or target", seeds="seeds (rings)", asked_by=("dot",))
     register_figure(kind)
     result = run(scenario(figures=[{"kind": "dots", "y": "accuracy", "name": "end"}], seeds=2), out=tmp_path)
     assert {path.name for path in result.save_figures()} >= {"end.png", "end.csv"}

@@ -2,6 +2,7 @@
 
 import csv
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -89,49 +90,50 @@ def parent(text: str, line: Line) -> int:
     return next((other.number for other in lines_of(text) if other.path == above), first)
 
 
+def fields() -> Iterator[tuple[str, Line]]:
+    """Scenario and line of every field of either scenario; of a field of both, in the first."""
+    lines = {line.path: (source, line) for source in (REGULAR, CLASSIFICATION) for line in lines_of(source)}
+    yield from lines.values()
+
+
 def is_label(line: Line) -> bool:
     """Whether the key is a name that the user chose, so that no other spelling is wrong."""
     return line.path in ("protocols.local", "protocols.cd", "protocols.private", "sweep.network.loss")
 
 
 def misspelt_fields():
-    for source in (CLASSIFICATION, REGULAR):
-        for line in lines_of(source):
-            if is_label(line):
-                continue
-            *start, last = line.key
-            wrong = (
-                "".join([*start[:-1], last, start[-1]])
-                if len({last, *start[-1:]}) > 1 and len(line.key) > 2
-                else line.key + last
-            )
-            path = line.path[: -len(line.key)] + wrong
-            text = replaced(source, line.number, line.text.replace(f"{line.key}:", f"{wrong}:", 1))
-            says = [f"{path}: unknown field '{wrong}'; did you mean '{line.key}'?"]
-            yield Case(f"misspelt {line.path}", text, line.number, says)
+    for source, line in fields():
+        if is_label(line):
+            continue
+        *start, last = line.key
+        wrong = (
+            "".join([*start[:-1], last, start[-1]])
+            if len({last, *start[-1:]}) > 1 and len(line.key) > 2
+            else line.key + last
+        )
+        path = line.path[: -len(line.key)] + wrong
+        text = replaced(source, line.number, line.text.replace(f"{line.key}:", f"{wrong}:", 1))
+        says = [f"{path}: unknown field '{wrong}'; did you mean '{line.key}'?"]
+        yield Case(f"misspelt {line.path}", text, line.number, says)
 
 
 def values_of_another_type():
-    for source in (CLASSIFICATION, REGULAR):
-        for line in lines_of(source):
-            if line.value:
-                wrong = "[wrong, type]" if line.path == "protocols.cd.start" else "{wrong: type}"
-                text = replaced(source, line.number, line.text.replace(f": {line.value}", f": {wrong}", 1))
-                yield Case(f"mapping as {line.path}", text, line.number, [line.path])
-            else:
-                parts = without(source, line.number).splitlines()
-                parts.insert(line.number - 1, f"{line.text} oops")
-                yield Case(f"word as {line.path}", "\n".join(parts) + "\n", line.number, [line.path, "must be"])
+    for source, line in fields():
+        if line.value:
+            wrong = "[wrong, type]" if line.path == "protocols.cd.start" else "{wrong: type}"
+            text = replaced(source, line.number, line.text.replace(f": {line.value}", f": {wrong}", 1))
+            yield Case(f"mapping as {line.path}", text, line.number, [line.path])
+        else:
+            parts = without(source, line.number).splitlines()
+            parts.insert(line.number - 1, f"{line.text} oops")
+            yield Case(f"word as {line.path}", "\n".join(parts) + "\n", line.number, [line.path, "must be"])
 
 
 def missing_fields():
-    for source in (CLASSIFICATION, REGULAR):
-        for line in lines_of(source):
-            if line.path in REQUIRED:
-                yield Case(
-                    f"missing {line.path}", without(source, line.number), parent(source, line),
-                    [f"{line.path}: is missing"],
-                )  # fmt: skip
+    for source, line in fields():
+        if line.path in REQUIRED:
+            says = [f"{line.path}: is missing"]
+            yield Case(f"missing {line.path}", without(source, line.number), parent(source, line), says)
 
 
 def unknown_kinds():

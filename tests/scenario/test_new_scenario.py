@@ -9,7 +9,7 @@ from hushnet.agents.errors import InputError
 from hushnet.simulator.cli import main
 from hushnet.simulator.language.described import SECTIONS, kinds_in, protocols
 from hushnet.simulator.language.loading import load
-from hushnet.simulator.shell.new_scenario import USUAL, scenario_text, write_scenario
+from hushnet.simulator.shell.new_scenario import DEFAULTS, scenario_text, write_scenario
 
 KINDS = [(section, kind) for section in SECTIONS for kind in kinds_in(section)]
 UNFIT = {
@@ -107,7 +107,7 @@ def test_what_is_not_admissible_is_said_and_nothing_is_lost(tmp_path, capsys):
     assert main(["new", "scenario", "mine", "--dir", str(tmp_path)]) == 2
     assert (tmp_path / "mine.yaml").read_text() == "mine"
     # By default nobody attacks, the graph stays, and steps take no time.
-    assert {*USUAL, "attack", "changes", "compute"} == set(SECTIONS)
+    assert {*DEFAULTS, "attack", "changes", "compute"} == set(SECTIONS)
 
 
 TABLE = (

@@ -213,8 +213,8 @@ from hushnet.simulator.metrics import Metric
 def largest(reading):
     yield "worst", abs(reading.models).max()
 
-size = Metric(name="size", better="less", compute=largest, label="largest weight", statistics=("worst",), usual="worst",
-              quantity=lambda reading: Quantity("largest weight", "worst agent"))
+size = Metric(name="size", better="less", compute=largest, label="largest weight", statistics=("worst",),
+              default="worst", quantity=lambda reading: Quantity("largest weight", "worst agent"))
 """
 
 

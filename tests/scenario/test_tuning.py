@@ -144,7 +144,7 @@ def test_the_best_mean_is_chosen_and_reported_with(done):
 
 
 def test_tuning_at_each_point_may_choose_differently_and_says_where(tmp_path):
-    data = written(sweep={"task.dimension": [2, 6]}, tune={**TUNE, "at": "each point"})
+    data = written(sweep={"task.dimension": [2, 6]}, tune={**TUNE, "at": "every point"})
     collection = run(data, out=tmp_path)
     chosen = collection.index["tuning"]["chosen"]
     assert [(c["protocol"], c["grid"]) for c in chosen] == [
@@ -184,7 +184,6 @@ def test_a_best_value_at_an_end_and_broken_trials_are_warned_of(monkeypatch, tmp
     ("at", "chosen", "said"),
     [
         ("first", [0.1], "tuned at network.loss = 0.0, and used at every point by validation accuracy: cd.mu 0.1 of "),
-        ("first point", [0.1], "tuned at network.loss = 0.0, and used at every point by "),
         ("every point", [0.1, 1.0], "tuned at every point by validation accuracy: cd.mu 0.1 or 1.0 of 0.01, 0.1, 1.0"),
         ("worst", [0.01], "tuned for the worst of all points, and used at all of them by "),
     ],

@@ -28,7 +28,6 @@ def check_loss(mechanism: Noise, multiplier: float, sampling: float, dimension: 
 
     Parameters
     ----------
-    mechanism : Noise
     multiplier : float
         In (0, inf).
     sampling : float
@@ -41,7 +40,7 @@ def check_loss(mechanism: Noise, multiplier: float, sampling: float, dimension: 
     ------
     MechanismViolation
     """
-    losses = [mechanism.loss(multiplier, told) for told in sorted({0, dimension})]
+    losses = [mechanism.loss(multiplier, known) for known in sorted({0, dimension})]
     for loss in losses:
         _check_curve(mechanism, loss, multiplier)
         for share in {1.0, sampling}:

@@ -27,53 +27,6 @@ class Release:
     A release is an event, so two of them are equal only if they are the same object: sending the same release again
     reveals nothing new, whereas a second release with the same fields is a second draw of noise.
 
-    Parameters
-    ----------
-    agent : int
-        The agent whose data are released, ``>= 0``.
-    time : float
-        Simulation time.
-    mechanism : str
-        Name of a registered mechanism. ``public`` carries no private content; ``none`` carries private content without
-        noise.
-    norm : {"l1", "l2"} or None
-        Norm of the sensitivity, which is the mechanism's: None without noise.
-    sensitivity : float
-        What the noise was scaled for, ``>= 0``: the largest distance, in that norm, between the values that two
-        adjacent data sets give.
-    sensitivity_source : {"claimed", "clip", "data_check"} or None
-        Where that number comes from.
-    verified_sensitivity : float
-        The bound that can be proved, ``>= 0``; ``math.inf`` where nothing can.
-    scale : float
-        Standard deviation of Gaussian noise, b of Laplace noise with density exp(-abs(x)/b)/(2b), or b of gamma noise
-        with density proportional to exp(-norm(x)/b), ``>= 0``; of other noise as its mechanism says.
-    claimed_epsilon, claimed_delta : float
-        What the paper's own analysis says that this release costs; epsilon may be ``math.inf``, delta is in [0, 1).
-    recipients : int
-        Number of agents that the message is addressed to, ``>= 0``.
-    sampling : float
-        Probability, in (0, 1], with which a given record takes part in the released value.
-    unit : str
-        What is protected: ``record``, ``feature column``.
-    adjacency : str
-        When two data sets are neighbours: ``replace-one``, ``add-or-remove-one``.
-    reason : str
-        Why a message is public or unprotected, in words.
-    dimension : int
-        Number p of coordinates of every vector that noise is added to, ``>= 0``, of which one record changes at most
-        one; 0 where noise enters in another way, so that what changes with the data may depend on what is released.
-        Gamma noise reveals less in more dimensions.
-
-    Attributes
-    ----------
-    draws : int
-        How often noise was drawn for it, ``>= 0``; each draw costs as much as the first.
-    free : bool
-        Whether it has no private content and costs nothing.
-    noisy : bool
-        Whether it has noise.
-
     Raises
     ------
     ValueError
@@ -81,24 +34,48 @@ class Release:
     """
 
     agent: int
+    """The agent whose data are released, ``>= 0``."""
     time: float
+    """Simulation time."""
     mechanism: str
+    """Name of a registered mechanism. ``public`` carries no private content; ``none`` carries private content without
+    noise."""
     norm: Norm | None
+    """Norm of the sensitivity, which is the mechanism's: None without noise."""
     sensitivity: float
+    """What the noise was scaled for, ``>= 0``: the largest distance, in that norm, between the values that two adjacent
+    data sets give."""
     sensitivity_source: SensitivitySource | None
+    """Where that number comes from."""
     verified_sensitivity: float
+    """The bound that can be proved, ``>= 0``; ``math.inf`` where nothing can."""
     scale: float
+    """Standard deviation of Gaussian noise, b of Laplace noise with density exp(-abs(x)/b)/(2b), or b of gamma noise
+    with density proportional to exp(-norm(x)/b), ``>= 0``; of other noise as its mechanism says."""
     claimed_epsilon: float
     claimed_delta: float
+    """`claimed_epsilon` and `claimed_delta`: What the paper's own analysis says that this release costs; epsilon may be
+    ``math.inf``, delta is in [0, 1)."""
     recipients: int
+    """Number of agents that the message is addressed to, ``>= 0``."""
     sampling: float = 1.0
+    """Probability, in (0, 1], with which a given record takes part in the released value."""
     unit: str = "record"
+    """What is protected: ``record``, ``feature column``."""
     adjacency: str = "replace-one"
+    """When two data sets are neighbours: ``replace-one``, ``add-or-remove-one``."""
     reason: str = ""
+    """Why a message is public or unprotected, in words."""
     dimension: int = 0
+    """Number p of coordinates of every vector that noise is added to, ``>= 0``, of which one record changes at most
+    one; 0 where noise enters in another way, so that what changes with the data may depend on what is released. Gamma
+    noise reveals less in more dimensions."""
     draws: int = field(default=0, init=False, repr=False)
+    """How often noise was drawn for it, ``>= 0``; each draw costs as much as the first."""
     free: bool = field(init=False, repr=False)
+    """Whether it has no private content and costs nothing."""
     noisy: bool = field(init=False, repr=False)
+    """Whether it has noise."""
 
     def __post_init__(self) -> None:
         kind = mechanism_of(self.mechanism)

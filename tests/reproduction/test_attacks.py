@@ -31,6 +31,13 @@ def test_bounds_on_a_drawn_row_stay_below_what_is_verified(rows):
     assert (drawn_row(rows, rounds, scale, 0.01) > 1) == (rows == 2_000)
 
 
+def test_the_printed_noise_of_theorem_1_is_far_below_what_a_drawn_row_moves():
+    """sqrt(12 60,000 ln 100) / 20,000 against a shift of 2."""
+    scale = theorem_1_scale(20_000, 60_000, 1.0, 0.01)
+    assert scale == pytest.approx(0.0910456, abs=1e-7)
+    assert verified_epsilon(scale / 2, 60_000, 1 / 20_000, 0.01) == pytest.approx(1800, rel=0.02)
+
+
 def test_the_exact_bound_is_that_of_its_event():
     """Every round draws the only row, and noise is so small that one round tells for certain: e^-epsilon = Q(S)."""
     assert drawn_row(1, 1, 0.5, 0.0) > 6

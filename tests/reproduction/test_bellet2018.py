@@ -46,6 +46,12 @@ def test_1000_activations_move_31_200_vectors_and_the_start_is_counted_apart(fig
     assert [t["start_vectors"] for t in totals] == [2 * count for count in edges]
 
 
+def test_gossip_admm_reaches_its_accuracy_in_10_000_activations_and_80_000_vectors(tmp_path):
+    collection = run("bellet2018-fig1", overrides=("record.activations=10000", "figures=[]"), out=tmp_path)
+    assert final(collection, "admm", "accuracy") == pytest.approx(0.892, abs=0.012)
+    assert [m["totals"]["vectors"] for m in collection.manifests if m["protocol"] == "admm"] == [80_000] * 5
+
+
 def test_200_updates_an_agent_close_the_gap_to_the_exact_minimum(tmp_path):
     collection = run(
         "bellet2018-fig1",

@@ -114,9 +114,11 @@ def test_ten_lines_are_enough_for_every_paper(tmp_path):
 
 
 def test_a_page_has_the_trivial_predictions_of_its_seeds(pretended):
-    """A seed counts once, however many protocols ran with it: five values, t(.975, 4), not twenty-five."""
-    figure, place = pretended
-    runs = finished(figure, place)
+    """A seed counts once, however many protocols ran with it: five values, t(.975, 4), not twenty-five.
+
+    What a zero model comes to is its objective less the minimum, so not the objective.
+    """
+    runs = finished(*pretended)
     for manifest in runs.collection.manifests:
         manifest["baselines"] = {"accuracy": {"majority class": 0.9 + 0.01 * manifest["seed"], "guess": 2.0}}
     interval = number_text(measured("", [0.9 + 0.01 * seed for seed in range(5)]))
@@ -124,12 +126,7 @@ def test_a_page_has_the_trivial_predictions_of_its_seeds(pretended):
         f"Trivial predictions: majority class {interval} (accuracy), guess 2 (accuracy).",
         "Nobody beats a trivial prediction: guess, accuracy 2.",
     ]
-
-
-def test_what_a_zero_model_comes_to_is_called_a_gap(pretended):
-    """Its objective less the minimum, so not the objective."""
-    figure, place = pretended
-    runs = finished(figure, place)
+    runs = finished(*pretended)
     for manifest in runs.collection.manifests:
         manifest["baselines"] = {"objective": {"zero model": 684.0}}
     runs.collection.trace.loc[:, "metric"] = "objective"
@@ -226,8 +223,6 @@ def test_a_quick_page_says_so_and_gives_no_verdict():
 
 def test_more_seeds_are_those_that_would_decide_and_are_run_once(tmp_path, monkeypatch):
     """What is undecided below five seeds is run with five; the page is that of all runs then, and so is the next."""
-    from hushnet.simulator.reproduction import reproduce as module
-
     figure = tiny_figure("tiny-fig1", seeds=2)
     made = load("bellet2018-fig3", overrides=TINY).source.data
     monkeypatch.setattr(module, "load", lambda name, **how: load(made if name == "bellet2018-fig3" else name, **how))
@@ -343,8 +338,6 @@ def test_reproducing_runs_what_is_missing_and_writes_the_page(tmp_path):
 
 
 def test_two_processes_that_are_hired_once_run_all_figures_and_write_the_same_page(tmp_path, monkeypatch):
-    from hushnet.simulator.reproduction import reproduce as module
-
     other = tiny_figure("tiny-fig2", of="bellet2018-fig2a", quick=[*TINY, "figures=[]"])
     papers, hired, used = [tiny_paper(tiny_figure(), other)], [], []
 
@@ -369,8 +362,6 @@ def test_two_processes_that_are_hired_once_run_all_figures_and_write_the_same_pa
 
 
 def test_the_shell_takes_a_number_of_processes_or_auto(monkeypatch, capsys):
-    from hushnet.simulator.reproduction import reproduce as module
-
     asked = []
     monkeypatch.setattr(module, "reproduce", lambda *_, jobs, **__: asked.append(jobs) or [])
     for jobs in ("3", "auto"):
@@ -391,8 +382,6 @@ def test_one_figures_failure_stops_no_other_and_is_named_at_the_end(tmp_path):
 
 
 def test_an_unforeseen_error_in_one_figure_stops_no_other(tmp_path, monkeypatch):
-    from hushnet.simulator.reproduction import reproduce as module
-
     def fail(experiment, workers, on_run):
         raise KeyError("surprise")
 
@@ -416,19 +405,7 @@ def test_a_row_that_cannot_be_measured_says_what_is_missing(pretended):
     assert "| A. | not measured: no finished run of admm recorded accuracy |" in page(report)
 
 
-def test_full_runs_say_before_they_start_what_will_run(tmp_path, monkeypatch):
-    from hushnet.simulator.reproduction import reproduce as module
-
-    lines = []
-    monkeypatch.setattr(module, "perform", lambda experiment, **_: lines.append("running") or [])
-    reproduce([tiny_paper()], results=tmp_path, say=lines.append)
-    before = lines[: lines.index("running")]
-    assert before == ["tiny-fig1: 25 runs of bellet2018-fig3"]
-
-
 def test_long_runs_give_signs_of_life(tmp_path, monkeypatch):
-    from hushnet.simulator.reproduction import reproduce as module
-
     lines = []
     monkeypatch.setattr(module, "REPORT_INTERVAL", 0.0)
     monkeypatch.setattr(module, "perform", lambda *_, on_run, **__: on_run() or on_run() or [])
@@ -439,8 +416,10 @@ def test_long_runs_give_signs_of_life(tmp_path, monkeypatch):
 def test_values_are_found_along_an_axis():
     runs = Runs(pretended_collection(load("bellet2018-fig3")))
     assert list(runs.at(250, "cd", "accuracy", "activations")) == [number(1, seed, 2, {}) for seed in range(5)]
-    assert runs.first(number(1, 0, 3, {}), "cd", "accuracy", "vectors")[0] == 3000
-    assert np.isinf(runs.first(2.0, "cd", "accuracy", "vectors")).all()
+    for earlier, axis, place in ((0, "vectors", 3000), (1, "vectors", 2000), (1, "vectors_with_start", 2060)):
+        assert runs.first(number(1, 0, 3, {}), "cd", "accuracy", axis, earlier=earlier)[0] == place
+    assert runs.first(0.0, "cd", "accuracy", "vectors", earlier=1)[0] == 0
+    assert np.isinf(runs.first(2.0, "cd", "accuracy", "vectors", earlier=1)).all()
     assert runs.end(["cd", "local"], "accuracy", "activations") == 500
     assert (runs.of_size("small", "cd", "accuracy") > runs.of_size("large", "cd", "accuracy")).all()
     assert (runs.worst_lead("cd", "local", "accuracy", "activations") > 0).all()
@@ -527,16 +506,6 @@ def test_every_printed_statement_is_decided(paper, claim):
     found = judged(paper, claim)
     assert found.how
     assert found.verdict in ("holds", "does not hold", "refuted")
-
-
-def test_the_record_before_a_first_hit_is_known():
-    runs = Runs(pretended_collection(load("bellet2018-fig3")))
-    level = number(1, 0, 3, {})
-    assert runs.first(level, "cd", "accuracy", "vectors")[0] == 3000
-    assert runs.first(level, "cd", "accuracy", "vectors", earlier=1)[0] == 2000
-    assert runs.first(level, "cd", "accuracy", "vectors_with_start", earlier=1)[0] == 2060
-    assert runs.first(0.0, "cd", "accuracy", "vectors", earlier=1)[0] == 0
-    assert np.isinf(runs.first(2.0, "cd", "accuracy", "vectors", earlier=1)).all()
 
 
 def test_the_best_of_a_sweep_is_chosen_on_the_other_seeds():

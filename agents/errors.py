@@ -127,7 +127,6 @@ class LimitReached(HushnetError):
 
     Parameters
     ----------
-    message : str
     limit : str
         Which one, as the field of `hushnet.simulator.network.setting.Limits`.
     most : float

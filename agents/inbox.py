@@ -46,7 +46,6 @@ class Inbox:
 
     Parameters
     ----------
-    graph : Graph
     widths : mapping of str to Width
         Width of each message kind: one, or one per sender.
 

@@ -26,7 +26,6 @@ class NameOf(Generic[Thing]):
 
     Parameters
     ----------
-    registry : Registry
     wanted : callable, optional
         Whether a registered thing is admissible here; by default all are.
     """
@@ -60,7 +59,6 @@ class Bare:
 
     Parameters
     ----------
-    kind : str
     field : str
         The field of that kind that the number is.
     """
@@ -81,7 +79,6 @@ class KindOf(Registry[type[Parameters]]):
 
     Parameters
     ----------
-    what : str
     base : type, optional
         What all of them derive from.
     says : tuple of str

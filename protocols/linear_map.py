@@ -43,7 +43,6 @@ class SharedNoise:
 
     Parameters
     ----------
-    graph : Graph
     scales : (n,) float64
         Standard deviation that each agent asks for, >= 0; a pair has the larger one of its ends.
     width : int

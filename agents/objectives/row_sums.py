@@ -24,7 +24,6 @@ class RowSums:
 
     Parameters
     ----------
-    table : Table
     number : callable
         ``number(scores, labels)``: (k,) a number of each of k rows, row by row.
     model : Predictor, optional

@@ -145,11 +145,6 @@ class ConsensusAdmm(RoundsOfAdmm):
 class LocalProblem:
     """O(f, D_i) of (2), and what is known of it before a run.
 
-    Parameters
-    ----------
-    parameters : ProblemParameters
-    task : Task
-
     Attributes
     ----------
     weight, share : float
@@ -208,11 +203,6 @@ def linear_of(me: Any, penalty: float) -> NDArray[np.float64]:
 
 class Iteration:
     """The mathematics of a round, with or without noise.
-
-    Parameters
-    ----------
-    parameters : ConsensusParameters
-    problem : Problem
 
     Attributes
     ----------

@@ -162,9 +162,6 @@ class ScoreNoise(StepNoise):
 
     Parameters
     ----------
-    scores : ClippedScores
-    agents : int
-    printed : RangeNoise, optional
     terms : float
         Of `RangeNoise.release`.
     """

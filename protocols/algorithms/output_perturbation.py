@@ -51,7 +51,6 @@ class OutputNoise:
     privacy : Privacy
         An amount for one release. ``clip`` is the l2 norm that rows are clipped to, ``radius`` the l2 norm that they
         are checked against; with ``claimed``, ``lipschitz`` bounds an example's gradient.
-    task : Task
 
     Raises
     ------

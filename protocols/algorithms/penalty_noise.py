@@ -69,11 +69,6 @@ class PerturbedAdmmParameters(ConsensusParameters):
 class Costs:
     """Privacy costs of rounds, in epsilon: the condition under which they hold, and their dependence on alpha.
 
-    Parameters
-    ----------
-    parameters : PerturbedAdmmParameters
-    problem : Problem
-
     Attributes
     ----------
     iteration : Iteration

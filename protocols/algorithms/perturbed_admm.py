@@ -191,12 +191,7 @@ class PerturbedAdmm(RoundsOfAdmm):
 
 
 class RoundNoise(StepNoise):
-    """Noise of every round's objective, whose amount or price may grow from round to round.
-
-    Parameters
-    ----------
-    protocol : PerturbedAdmm
-    """
+    """Noise of every round's objective, whose amount or price may grow from round to round."""
 
     def __init__(self, protocol: PerturbedAdmm) -> None:
         self.protocol = protocol

@@ -124,8 +124,6 @@ class WarmStart:
 
     Parameters
     ----------
-    asked : PrivatePropagation
-    problem : Problem
     mu_c : (n,) float64
         mu c_i, as of the protocol.
     radius : float

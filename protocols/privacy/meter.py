@@ -11,12 +11,7 @@ from .filters import SLACK, filter_of, gaussian_cost
 
 
 class Meter:
-    """Running sums of one agent's claimed parameters, and whether one more charge fits a budget.
-
-    Parameters
-    ----------
-    budget : Budget
-    """
+    """Running sums of one agent's claimed parameters, and whether one more charge fits a budget."""
 
     __slots__ = ("budget", "cost", "drift", "limit", "logs", "others", "precision", "square", "total")
 

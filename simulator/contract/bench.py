@@ -90,9 +90,6 @@ class Bench:
 
     Parameters
     ----------
-    protocol : type of Protocol
-    parameters : ProtocolParameters
-    seed : int
     changed : int, optional
         An agent that has other data than in the reference run when everybody starts.
     prepared : bool

@@ -48,7 +48,6 @@ class Cut(BatchedEngine):
 
     Parameters
     ----------
-    widest : int, optional
     turned : bool
         Whether agents are in the opposite order.
     """

@@ -84,11 +84,6 @@ class Replayed:
 class Noted:
     """A run that was noted, to be led along again on other data.
 
-    Parameters
-    ----------
-    make : callable
-    setting : Setting
-
     Raises
     ------
     ContractViolation

@@ -119,10 +119,10 @@ def perform(
             if on_advice:
                 on_advice(sentence)
         keep_sources(experiment)
-        hired = workers or closing_at_end.enter_context(InProcess())
+        executors = workers or closing_at_end.enter_context(InProcess())
         try:
-            prove(experiment, queue, hired, on_check)
-            who = InProcess() if _is_short(experiment, queue) else hired
+            prove(experiment, queue, executors, on_check)
+            who = InProcess() if _is_short(experiment, queue) else executors
             work = who.work(experiment, queue, on_start=on_start, on_sample=on_sample)
             with closing(work):
                 for rank, outcome in work:
@@ -166,16 +166,6 @@ def _failure(experiment: Experiment, planned: PlannedRun, outcome: RunOutcome) -
     return FAILURES[outcome.status](sentence)
 
 
-def _there(queue: list[PlannedRun], outcomes: Mapping[int, RunOutcome]) -> list[tuple[int, int, str]]:
-    """The runs that are there, in the experiment's order: place, rank in the queue, run id."""
-    return sorted(
-        (place, rank, str(outcome.run_id))
-        for rank, outcome in outcomes.items()
-        if outcome.status != FAILED
-        for place in queue[rank].places
-    )
-
-
 def _index_of(store: Store) -> dict[str, Any]:
     """The index, if there is one that can be read; else nothing."""
     with suppress(InputError):
@@ -191,17 +181,16 @@ def _write_index(
     outcomes: Mapping[int, RunOutcome],
 ) -> None:
     """Index the runs that are there, in the experiment's order, whatever the order in which they ended."""
-    scenario = experiment.loaded.scenario
-    there = _there(queue, outcomes)
-    failed = sorted(
-        (place, rank) for rank, outcome in outcomes.items() if outcome.status == FAILED for place in queue[rank].places
-    )
     if not outcomes:
         return
+    scenario = experiment.loaded.scenario
+    ended = sorted((place, rank) for rank in outcomes for place in queue[rank].places)
+    there = [(place, str(outcomes[rank].run_id)) for place, rank in ended if outcomes[rank].status != FAILED]
+    failed = [(place, rank) for place, rank in ended if outcomes[rank].status == FAILED]
     store.write_index(
         scenario=scenario.scenario,
-        runs=[run_id for _, _, run_id in there],
-        grids=[runs[place].point.values for place, _, _ in there],
+        runs=[run_id for _, run_id in there],
+        grids=[runs[place].point.values for place, _ in there],
         **shown(scenario),
         tuning=experiment.loaded.tuning,
         failed=[

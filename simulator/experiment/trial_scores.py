@@ -41,18 +41,16 @@ class Trial:
         return sum(self.scores.values()) / len(self.scores)
 
 
-def exploded_runs(there: Collection | None, metric: str, statistic: str) -> set[RunKey]:
+def exploded_runs(there: Collection, metric: str, statistic: str) -> set[RunKey]:
     """Return runs of trials that were far worse meanwhile than at their start and at their end.
 
     Parameters
     ----------
-    there : Collection or None
+    there : Collection
         The trials' runs.
     metric, statistic : str
         What decides; where less of it is better, its curve is looked at beside the objective's gap.
     """
-    if there is None:
-        return set()
     trace = there.trace
     judged = (trace["metric"] == "objective") & (trace["statistic"] == "gap")
     if more_is_better(metric) is False:

@@ -107,7 +107,8 @@ def _decided(loaded: LoadedScenario, folder: Path) -> tuple[LoadedScenario, pd.D
     """The scenario with what was chosen for it, and a table of all that was tried."""
     assert loaded.scenario.tune is not None
     there = load_all(folder) if Store(folder).entries() else None
-    tried, exploded = without_exploded([*_tried(loaded, there)], _exploded(loaded, there))
+    wild: set[RunKey] = set() if there is None else exploded_runs(there, *_measure(loaded.scenario.tune, there))
+    tried, exploded = without_exploded([*_tried(loaded, there)], wild)
     more = _more_is_better(loaded.scenario.tune, there)
     best = _best_at_worst(tried, more, loaded) if loaded.scenario.tune.at == "worst" else _best(tried, more, loaded)
     places = sorted({trial.place for trial in best}) if loaded.scenario.tune.at == "every point" else [None]
@@ -285,11 +286,6 @@ def _tuned_at(tune: TuneParameters, loaded: LoadedScenario) -> str:
     if tune.at == "worst":
         return "for the worst of all points, and used at all of them"
     return f"at {', '.join(f'{name} = {value}' for name, value in grid.items())}, and used at every point"
-
-
-def _exploded(loaded: LoadedScenario, there: Collection | None) -> set[RunKey]:
-    tune = loaded.scenario.tune
-    return set() if there is None or tune is None else exploded_runs(there, *_measure(tune, there))
 
 
 def _note(tune: TuneParameters, drawn: bool) -> str:

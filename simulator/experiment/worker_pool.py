@@ -73,7 +73,7 @@ class AsNeeded(Workers):
         is_long = self._others is not None or MANY < many < math.inf
         waiting = deque(in_stacks(experiment, queue))
         while waiting:
-            if is_long and len(waiting) + len(waiting[0]) > 2 and (others := self._hired(experiment, queue)):
+            if is_long and len(waiting) + len(waiting[0]) > 2 and (others := self._start_others(experiment, queue)):
                 ranks = [rank for stack in waiting for rank in stack]
                 for rank, outcome in others.work(experiment, [queue[rank] for rank in ranks]):
                     yield ranks[rank], outcome
@@ -84,7 +84,7 @@ class AsNeeded(Workers):
                 yield ranks[rank], outcome
             is_long = (left.seconds() or (0.0, 0.0))[0] > WORTH
 
-    def _hired(self, experiment: Experiment, queue: Sequence[PlannedRun]) -> OwnProcesses | None:
+    def _start_others(self, experiment: Experiment, queue: Sequence[PlannedRun]) -> OwnProcesses | None:
         """Other processes, as many as processors and memory admit; None if that is one."""
         if self._others is None:
             scenarios = {planned.run.data_key[0]: planned.run.point.scenario for planned in queue}.values()

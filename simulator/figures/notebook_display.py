@@ -24,7 +24,6 @@ class Figures(list["Figure"]):
 
     Parameters
     ----------
-    collection : Collection
     only : sequence of str, optional
         Their names; all by default.
     style : mapping, optional

@@ -96,11 +96,6 @@ class Code:
 class Checker:
     """Checks one scenario, and points of its grid.
 
-    Parameters
-    ----------
-    code : Code
-    source : Source
-
     Attributes
     ----------
     scenario : Scenario

@@ -158,7 +158,7 @@ def named_kinds(wanted: Callable[[FigureKind], Any]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-register(
+for _kind in (
     FigureKind(
         name="curve",
         about="over time or cost",
@@ -167,9 +167,7 @@ register(
         x=AXES,
         columns=("x", *MEANS),
         asked_by=AXES,
-    )
-)
-register(
+    ),
     FigureKind(
         name="sweep",
         about="final values along a swept parameter",
@@ -182,9 +180,7 @@ register(
         shows="metric or target",
         baseline="may",
         wins=True,
-    )
-)
-register(
+    ),
     FigureKind(
         name="samples",
         about="final values by the size of the agents' data",
@@ -195,9 +191,7 @@ register(
         asked_by=("samples",),
         default_x="samples",
         shows="agents",
-    )
-)
-register(
+    ),
     FigureKind(
         name="bars",
         about="a bar per protocol",
@@ -211,9 +205,7 @@ register(
         baseline="may",
         wins=True,
         seeds="seeds (dots)",
-    )
-)
-register(
+    ),
     FigureKind(
         name="heat",
         about="a map over two swept parameters",
@@ -230,9 +222,7 @@ register(
         height=2.8,
         legend="none",
         clear="bold",
-    )
-)
-register(
+    ),
     FigureKind(
         name="frontier",
         about="accuracy against privacy or cost, one mark per protocol and grid point",
@@ -246,9 +236,7 @@ register(
         asked_by=EPSILONS,
         legend="protocols",
         by_promise=True,
-    )
-)
-register(
+    ),
     FigureKind(
         name="scatter",
         about="an agent's data against its gain",
@@ -260,9 +248,7 @@ register(
         default_x="samples",
         shows="agents",
         baseline="must",
-    )
-)
-register(
+    ),
     FigureKind(
         name="portrait",
         about="the graph of one run",
@@ -275,9 +261,7 @@ register(
         by_protocol=True,
         wide=True,
         height=3.3,
-    )
-)
-register(
+    ),
     FigureKind(
         name="timeline",
         about="its messages",
@@ -289,9 +273,7 @@ register(
         by_protocol=True,
         stacked=True,
         height=2.2,
-    )
-)
-register(
+    ),
     FigureKind(
         name="pairs",
         about="what each agent of one run could learn of each other one, as a map",
@@ -305,9 +287,7 @@ register(
         wide=True,
         height=3.0,
         legend="none",
-    )
-)
-register(
+    ),
     FigureKind(
         name="by_distance",
         about="the largest epsilon of agents against observers by their distance in the graph",
@@ -317,5 +297,6 @@ register(
         columns=("x", *MEANS),
         default_x="graph_distance",
         shows="observers",
-    )
-)
+    ),
+):
+    register(_kind)

@@ -80,7 +80,7 @@ def conserved(reading: Reading) -> Rows:
     yield from reading.world.protocol.conserved(reading.world.state).items()
 
 
-register(
+for _metric in (
     Metric(
         name="traffic",
         better=None,
@@ -96,9 +96,7 @@ register(
         default="sent",
         low=0.0,
         learning=False,
-    )
-)
-register(
+    ),
     Metric(
         name="age",
         better=None,
@@ -116,9 +114,7 @@ register(
         per_agent=mean_ages,
         unasked=True,
         learning=False,
-    )
-)
-register(
+    ),
     Metric(
         name="updates",
         better=None,
@@ -133,9 +129,7 @@ register(
         per_agent=lambda reading: reading.world.updates,
         unasked=True,
         learning=False,
-    )
-)
-register(
+    ),
     Metric(
         name="energy",
         better="less",
@@ -151,9 +145,7 @@ register(
         default="total",
         low=0.0,
         learning=False,
-    )
-)
-register(
+    ),
     Metric(
         name="conserved",
         better="less",
@@ -166,5 +158,6 @@ register(
         ),
         low=0.0,
         learning=False,
-    )
-)
+    ),
+):
+    register(_metric)

@@ -159,12 +159,10 @@ class Network:
 
     Parameters
     ----------
-    parameters : NetworkParameters
     ids : list of int or str
         The user's agent ids.
     numbers : (n,) uint64
         Their stable numbers (`stable_ids`).
-    draws : Draws
     base : Path or None
         Folder that file names are relative to.
     """

@@ -49,7 +49,6 @@ class MessageLog(Notebook):
         What `table` shows; None for a log that has no table.
     names : sequence of int or str
         The task's agents.
-    graph : Graph
     whole : bool
         Whether all messages and steps of the run are kept, for `notes`.
 

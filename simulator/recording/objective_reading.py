@@ -21,13 +21,7 @@ BELOW = 1e-9
 
 @final
 class ObjectiveReading:
-    """One objective in one run, read at one instant after another.
-
-    Parameters
-    ----------
-    objective : Objective
-    world : World
-    """
+    """One objective in one run, read at one instant after another."""
 
     def __init__(self, objective: Objective, world: World) -> None:
         self.objective, self.world = objective, world

@@ -50,12 +50,7 @@ class Series:
 
 
 class Grid:
-    """Axes and series of a collection.
-
-    Parameters
-    ----------
-    collection : Collection
-    """
+    """Axes and series of a collection."""
 
     def __init__(self, collection: Collection) -> None:
         self.protocols = list(collection.labels)

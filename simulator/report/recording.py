@@ -49,7 +49,6 @@ class RunRecord:
 
     Parameters
     ----------
-    collection : Collection
     pairs : sequence of Pair
         The metrics to keep.
     """

@@ -32,8 +32,8 @@ protocols:
 stop: {time: 8}
 record: {every: 2.0, metrics: [objective, accuracy, epsilon, traffic], objective_of: cd}
 seeds: 2
-figures:
-  - {y: accuracy, x: time}
+figures: [{y: accuracy, x: time}]
+style: {formats: [png]}
 """
 
 

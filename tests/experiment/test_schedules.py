@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hushnet.agents.errors import Stall
 from hushnet.simulator.analysis.results import load_all
-from hushnet.simulator.cli import main
 from hushnet.simulator.console.words import fates
 from hushnet.simulator.experiment import run
 
@@ -61,15 +60,6 @@ def test_a_stalled_run_says_so_and_keeps_what_was_recorded(scenario, tmp_path):
     assert np.isfinite(collection.trace.query("protocol == 'lossy'")["value"]).all()
     with pytest.raises(Stall):
         run(scenario, out=out, overrides=("network.loss=0.2", "stop={updates: 40}"))
-
-
-def test_the_shell_ends_a_stalled_run_with_exit_code_4(scenario, tmp_path, capsys):
-    arguments = ["run", str(scenario), "--set", "network.loss=0.3", "--set", "stop={time: 50}", "--quiet"]
-    assert main([*arguments, "--out", str(tmp_path / "out")]) == 4
-    complaint = capsys.readouterr().err
-    assert "protocol lossy, seed 0" in complaint
-    assert "can never begin" in complaint
-    assert "Traceback" not in complaint
 
 
 def test_the_summary_says_what_became_of_sessions_and_rounds():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from hushnet.protocols.privacy.budget import Budget, Privacy
@@ -154,14 +152,6 @@ def test_what_is_sent_without_reservation_is_charged_all_the_same() -> None:
     assert [ledger.commit(laplace_release()) for _ in range(3)] == [True] * 3
     assert not ledger.reserve(laplace_release())
     assert ledger.epsilon("basic_composition", 0.0)[0] == pytest.approx(0.3)
-
-
-def test_the_claimed_epsilon_stands_beside_an_infinite_verified_one() -> None:
-    ledger = Ledger(1, claimed_by="advanced_composition")
-    for _ in range(100):
-        ledger.commit(laplace_release(verified=math.inf))
-    assert ledger.epsilon("claimed", 1e-5)[0] == pytest.approx(5.298109661767, rel=1e-9)
-    assert ledger.verified(1e-5)[0] == math.inf
 
 
 def test_strict_makes_assumed_public_inputs_infinite_but_leaves_the_claim() -> None:

@@ -11,7 +11,7 @@ from hushnet.agents.tasks.task_names import is_stand_in
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.api import Result
 from hushnet.simulator.cli import main
-from hushnet.simulator.figures import drawings, redraw
+from hushnet.simulator.figures import drawings
 from hushnet.simulator.figures.figure_files import drawing, picture
 from hushnet.simulator.language.figure_style import FigureStyle
 from hushnet.simulator.language.loading import load
@@ -49,13 +49,6 @@ def drawn(root, spec, **style):
 
 def caption(found):
     return next(t for legend in found.figure.legends if (t := legend.get_title().get_text())).replace("\n", " ")
-
-
-def test_every_figure_is_a_png_a_pdf_and_an_svg_unless_it_is_asked_for_others(experiment):
-    root = experiment(figures=[OVER_TIME])
-    assert [path.suffix for path in redraw(root)] == [".png", ".pdf", ".svg", ".csv"]
-    assert [path.suffix for path in redraw(root, style=FigureStyle(formats=["svg"]))] == [".svg", ".csv"]
-    assert (root / "figures" / "accuracy.svg").read_text().startswith("<?xml")
 
 
 @pytest.mark.parametrize(

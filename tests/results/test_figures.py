@@ -104,19 +104,18 @@ def test_the_time_axis_has_the_unit_of_the_scenario(experiment):
 
 
 @pytest.mark.parametrize(
-    ("spec", "axis"),
+    ("spec", "axis", "started"),
     [
-        ({"x": "vectors"}, "x"),
-        ({"x": "messages", "x_label": "communications"}, "x"),
-        ({"x": "bytes"}, "x"),
-        ({"y": "vectors", "x": "time"}, "y"),
-        ({"y": "vectors_to_target", "x": "protocol"}, "y"),
-        ({"y": "messages_to_target", "x": "protocol", "y_label": "communications"}, "y"),
-        ({"kind": "frontier", "x": "vectors"}, "x"),
+        ({"x": "vectors"}, "x", True),
+        ({"x": "messages", "x_label": "communications"}, "x", True),
+        ({"x": "bytes"}, "x", False),
+        ({"y": "vectors", "x": "time"}, "y", True),
+        ({"y": "vectors_to_target", "x": "protocol"}, "y", True),
+        ({"y": "messages_to_target", "x": "protocol", "y_label": "communications"}, "y", False),
+        ({"kind": "frontier", "x": "vectors"}, "x", True),
     ],
     ids=str,
 )
-@pytest.mark.parametrize("started", [True, False])
 def test_an_axis_of_messages_says_that_start_vectors_are_not_counted_where_there_are_some(
     experiment, spec, axis, started
 ):

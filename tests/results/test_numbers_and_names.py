@@ -30,6 +30,7 @@ TINY = {
     "seeds": 2,
     "engine": "event",
     "figures": [{"y": "accuracy", "x": "time"}],
+    "style": {"formats": ["png"]},
 }
 
 

@@ -23,8 +23,8 @@ protocols:
   cd: {kind: coordinate_descent, mu: 0.5}
 stop: {time: 2}
 seeds: 2
-figures:
-  - {y: accuracy, x: time}
+figures: [{y: accuracy, x: time}]
+style: {formats: [png]}
 """
 
 USERS = {

@@ -20,6 +20,7 @@ stop: {time: 2}
 seeds: 2
 protocols: {cd: {kind: coordinate_descent, label: "ε → ∞, naïve –"}, local: {kind: local}}
 figures: [{y: accuracy, x: time}]
+style: {formats: [png]}
 """
 
 

@@ -11,6 +11,13 @@ from hushnet.simulator.metrics import METRICS
 from hushnet.simulator.shell.explain import explain, matches, topics
 
 
+def test_list_gives_every_kind_a_line(capsys):
+    assert main(["list"]) == 0
+    lines = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines() if line.strip()}
+    names = "local coordinate_descent movielens ring gilbert_elliott lognormal on_off poisson"
+    assert all(len(lines[name]) > 3 for name in names.split())
+
+
 def test_everything_that_is_listed_can_be_explained():
     known = topics()
     for name in catalog.names():

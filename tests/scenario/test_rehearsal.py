@@ -77,12 +77,13 @@ def test_what_only_the_data_tell_of_their_size_is_refused_before_the_first_run(t
     assert not list(out.glob("*/manifest.json"))
 
 
+PICTURES = "figures: [{y: age, x: time}, {y: accuracy, x: time}]\nstyle: {formats: [png]}"
+
+
 def test_a_figure_that_luck_left_empty_is_said_and_the_others_are_drawn(tmp_path, capsys):
     path = tmp_path / "s.yaml"
     lines = [DESCENT, "network: {latency: 50, start: zero}", "record: {every: 1, metrics: [age, accuracy]}"]
-    path.write_text(
-        "\n".join([BASE + lines[0], *lines[1:], "figures: [{y: age, x: time}, {y: accuracy, x: time}]", ""])
-    )
+    path.write_text("\n".join([BASE + lines[0], *lines[1:], PICTURES, ""]))
     assert main(["check", str(path)]) == 0
     assert main(["run", str(path), "--out", str(tmp_path / "out"), "--quiet"]) == 0
     said = capsys.readouterr().out

@@ -267,7 +267,6 @@ class WatchedStream(AgentStream):
     ----------
     stream : numpy.random.Generator
         Whose bits it draws: the same numbers as without it.
-    watcher : Watcher
     """
 
     __slots__ = ("watcher",)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ...agents.quantity import Quantity, epsilon_quantity
 from .metric import Metric, Reading, Rows, quantile, register
 
@@ -69,6 +72,14 @@ def _pairs(reading: Reading) -> Rows:
         yield from reading.world.learned(reading.world, reading.delta).summary(reading.world)
 
 
+def _of_agents(reading: Reading) -> NDArray[np.float64]:
+    """(n,) largest epsilon of each agent against the scenario's observers; NaN where there are none."""
+    world = reading.world
+    if world.learned is None:
+        return np.full(len(world.protected), np.nan)
+    return world.learned(world, reading.delta).of_agents()
+
+
 def _pair_quantity(reading: Reading) -> Quantity:
     world = reading.world
     inside = world.protected.nonzero()[0].tolist()
@@ -89,6 +100,7 @@ PAIRS = register(
         ),
         default="worst",
         low=0.0,
+        per_agent=_of_agents,
         learning=False,
     )
 )

@@ -105,19 +105,18 @@ class Deliveries:
             arrive), ``fate`` and ``read`` (the receiver's step that read it first; -1 for none).
         """
         made, read = self.made_by, self.read_by
-        people = np.array(names, dtype=object)
         numbers = np.append(self.number, -1)  # -1 stands for no step
         return pd.DataFrame(
             {
                 "order": self.order,
-                "sender": people[self.sender],
-                "receiver": people[self.receiver],
+                "sender": pd.Categorical.from_codes(self.sender, names),
+                "receiver": pd.Categorical.from_codes(self.receiver, names),
                 "step": numbers[made],
-                "kind": np.array(kinds, dtype=object)[self.kind],
+                "kind": pd.Categorical.from_codes(self.kind, kinds),
                 "release": np.append(releases, -1)[made],
                 "sent": self.sent,
                 "arrived": np.where(np.isfinite(self.arrived), self.arrived, math.nan),
-                "fate": np.array(FATES, dtype=object)[self.fate],
+                "fate": pd.Categorical.from_codes(self.fate, FATES),
                 "read": numbers[read],
             }
         )
@@ -198,19 +197,19 @@ def _told(world: World, agent: Ranks, at: Times) -> Any:
     Who has stepped by then, see the agents and times of steps, tells its last message, others what a start sends.
     """
     graph = world.setting.graph
-    begun = [kind in world.transport.start_kinds for kind in world.layout.messages]
     first = np.full(graph.agents, math.inf)
     np.minimum.at(first, agent, at)
-    opened = graph.opened[graph.reverse].tolist()
-    joins, leaves, _ = churn(world.setting, world.numbers.tolist())
-    rows: list[tuple[int, int, float]] = []
-    if world.setting.network.start == "known" and world.traffic.start_vectors:
-        for slot, (receiver, sender) in enumerate(zip(graph.tails.tolist(), graph.heads.tolist(), strict=True)):
-            time = max(joins[receiver], joins[sender])
-            if opened[slot] and time <= world.now and time < min(leaves[receiver], leaves[sender]):
-                spoke = first[sender] < time
-                rows += [(slot, kind, time) for kind, sent in enumerate(begun) if sent or spoke]
-    return np.array(rows, dtype=[("slot", np.int64), ("kind", np.int64), ("time", np.float64)])
+    joins, leaves = (np.array(one) for one in churn(world.setting, world.numbers.tolist())[:2])
+    time = np.maximum(joins[graph.tails], joins[graph.heads])
+    there = (
+        graph.opened[graph.reverse] & (time <= world.now) & (time < leaves[graph.tails]) & (time < leaves[graph.heads])
+    )
+    there &= world.setting.network.start == "known" and bool(world.traffic.start_vectors)
+    begun = np.array([kind in world.transport.start_kinds for kind in world.layout.messages], dtype=bool)
+    slots, kinds = np.nonzero(there[:, None] & (begun | (first[graph.heads] < time)[:, None]))
+    told = np.empty(len(slots), dtype=[("slot", np.int64), ("kind", np.int64), ("time", np.float64)])
+    told["slot"], told["kind"], told["time"] = slots, kinds, time[slots]
+    return told
 
 
 def _fates(times: Times, notes: Any, copies: Ranks, edges: int) -> tuple[Ranks, Times]:

@@ -128,15 +128,22 @@ class Learned:
             }
         )
 
+    def _limited(self) -> Array:
+        """(k, n) epsilons against observers other than everyone, if there are others; NaN elsewhere."""
+        limited = np.array([party.group != WORDS[EVERYONE] for party in self.parties])
+        return np.where((limited | (not limited.any()))[:, None], self.epsilons, math.nan)
+
+    def of_agents(self) -> Array:
+        """(n,) largest epsilon of each agent against observers, as of `summary`; NaN of whom nobody observes."""
+        return np.fmax.reduce(self._limited(), axis=0, initial=math.nan)
+
     def summary(self, world: World) -> Iterator[tuple[str, float]]:
         """Yield statistics over pairs of protected agents and observers, other than everyone if there are others.
 
         These are the largest epsilon, the middle one and the 0.9 quantile.
         Then the largest by the distance of observer and agent, ``distance 1`` and so on.
         """
-        limited = np.array([party.group != WORDS[EVERYONE] for party in self.parties])
-        values = np.where(world.protected, self.epsilons, math.nan)
-        values[~limited & limited.any()] = math.nan
+        values = np.where(world.protected, self._limited(), math.nan)
         there = np.sort(values[~np.isnan(values)])
         if not len(there):
             return

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ..storage.files import Frame
     from ..world.world import World
 
+SoFar = tuple["Deliveries | None", "ReleaseRecord", "Learned"]
+
 
 @final
 class Observing:
@@ -40,10 +42,11 @@ class Observing:
         self._linear: LinearMap | None = None
         self._values: dict[int, NDArray[np.float64]] = {}
         self._begun: dict[int, list[Release]] = {}
+        self._known: tuple[Any, SoFar] | None = None
 
     def __call__(self, world: World, delta: float) -> Learned:
         """Return what observers can have learned by now, at ``delta`` in [0, 1)."""
-        return learned(world, *self._so_far(world, delta), self.observers, self._started_with(world))
+        return self._so_far(world, delta)[2]
 
     def started(self, world: World, me: Peer) -> None:
         """Note what an agent has released by its start, which it has just made."""
@@ -63,9 +66,16 @@ class Observing:
             found[agent] = value
         return found
 
-    def _so_far(self, world: World, delta: float) -> tuple[Deliveries | None, ReleaseRecord]:
-        deliveries = None if self.log is None else deliveries_of(world, self.log)
-        return deliveries, release_record(world, deliveries, delta)
+    def _so_far(self, world: World, delta: float) -> SoFar:
+        """Deliveries, releases and what follows from them, computed once at a state of the run."""
+        world.transport.notes.keep()
+        state = world.now, world.transport.tables.counts.tobytes(), self.observers, delta
+        if self._known is None or self._known[0] != state:
+            deliveries = None if self.log is None else deliveries_of(world, self.log)
+            record = release_record(world, deliveries, delta)
+            found = learned(world, deliveries, record, self.observers, self._started_with(world))
+            self._known = state, (deliveries, record, found)
+        return self._known[1]
 
     def outcome(self, world: World, delta: float) -> tuple[dict[str, Frame], list[dict[str, Any]], list[str]]:
         """Return what a run keeps at its end.
@@ -85,8 +95,7 @@ class Observing:
         warnings : list of str
             Why bounds are larger than they would have to be.
         """
-        deliveries, record = self._so_far(world, delta)
-        found = learned(world, deliveries, record, self.observers, self._started_with(world))
+        deliveries, record, found = self._so_far(world, delta)
         tables, names = {"observers": found.table(world)}, [str(one) for one in world.setting.task.ids]
         if self.observers.record and deliveries is not None:
             kinds = list(world.layout.messages)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ..world.world import World
 
 Array = NDArray[np.float64]
+Ranks = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -121,16 +122,16 @@ class ReleaseRecord:
         return pd.DataFrame(
             {
                 "release": np.arange(len(charges)),
-                "agent": np.array([str(one) for one in world.setting.task.ids], dtype=object)[agent],
+                "agent": pd.Categorical.from_codes(agent, [str(one) for one in world.setting.task.ids]),
                 "step": step,
                 "time": np.append(deliveries.step_time, math.nan)[place],
-                "mechanism": [one.mechanism for one in charges],
+                "mechanism": pd.Categorical([one.mechanism for one in charges]),
                 "multiplier": [one.multiplier for one in charges],
                 "scale": [math.nan if one is None else one.scale for one in known],
                 "sensitivity": [math.nan if one is None else one.verified_sensitivity for one in known],
                 "sampling": [one.sampling for one in charges],
                 "dimension": [0 if one is None else one.dimension for one in known],
-                "parents": pd.Series(parents if parents is not None else [None] * len(charges), dtype=object),
+                "parents": _lists(*parents) if parents is not None else pd.Series([None] * len(charges), dtype=object),
             }
         )
 
@@ -150,33 +151,38 @@ class ReleaseRecord:
         places[deliveries.agent, deliveries.number + 1] = np.arange(len(deliveries.agent))
         return places
 
-    def _parents(self, deliveries: Deliveries) -> list[list[int]] | None:
-        """Releases that each release may depend on and that are not behind others; None if it is not known."""
+    def _parents(self, deliveries: Deliveries) -> tuple[Ranks, Ranks] | None:
+        """Releases that each release may depend on and that are not behind others; None if it is not known.
+
+        A step depends on its agent's step before and on the makers of what it reads, and so on the releases of these,
+        or where one of them has none, on what that one depends on.
+
+        Returns
+        -------
+        starts : (R + 1,) int64
+        parents : (K,) int64
+            Those of release r, sorted, from ``starts[r]`` to ``starts[r + 1]``.
+        """
         if not deliveries.in_steps:
             return None
-        firsts = self._firsts
-        found: list[list[int]] = [[] for _ in range(int(firsts[-1]))]
-        of_steps, read = self.of_steps(deliveries).tolist(), deliveries.read_by
-        order = np.argsort(read, kind="stable")
-        bounds = np.searchsorted(read[order], np.arange(len(of_steps) + 1)).tolist()
-        makers, senders = deliveries.made_by[order].tolist(), deliveries.sender[order].tolist()
-        begun: list[frozenset[int]] = []
-        for agent, first in enumerate(firsts[:-1].tolist()):
-            found[first : first + int(self.at_start[agent])] = [
-                [k - 1] if k > first else [] for k in range(first, first + int(self.at_start[agent]))
-            ]
-            begun.append(frozenset([first + int(self.at_start[agent]) - 1][: int(self.at_start[agent])]))
-        newest, sent = begun.copy(), list[frozenset[int]]()
-        for w, (agent, release) in enumerate(zip(deliveries.agent.tolist(), of_steps, strict=True)):
-            copies = range(bounds[w], bounds[w + 1])
-            behind = [begun[senders[k]] if makers[k] == AT_START else sent[makers[k]] for k in copies]
-            mine = newest[agent].union(*behind)
-            if release >= 0:
-                found[release] = sorted(mine)
-                mine = frozenset((release,))
-            newest[agent] = mine
-            sent.append(mine)
-        return found
+        firsts, of_steps = self._firsts, self.of_steps(deliveries)
+        steps = len(of_steps)
+        begun = np.where(self.at_start > 0, firsts[:-1] + self.at_start - 1, -1)
+        # Sources are the steps, and behind them the agents' starts.
+        released = np.concatenate([of_steps, begun])
+        own = self._places(deliveries)[deliveries.agent, deliveries.number]
+        before = np.where(own >= 0, own, steps + deliveries.agent)
+        reads = deliveries.read_by >= 0
+        made = np.where(deliveries.made_by == AT_START, steps + deliveries.sender, deliveries.made_by)
+        child = np.concatenate([np.arange(steps), deliveries.read_by[reads]])
+        source = np.concatenate([before, made[reads]])
+        depends = _through_silent(child, source, released, steps) @ np.array([firsts[-1], 1])
+        sizes = np.diff(firsts)
+        rank = np.arange(firsts[-1]) - np.repeat(firsts[:-1], sizes)
+        chain = np.flatnonzero((rank > 0) & (rank < np.repeat(self.at_start, sizes)))
+        count = int(firsts[-1])
+        keys = np.unique(np.concatenate([depends, chain * count + chain - 1]))
+        return np.searchsorted(keys, np.arange(count + 1) * count), keys % max(count, 1)
 
     @cached_property
     def _firsts(self) -> NDArray[np.int64]:
@@ -190,6 +196,45 @@ class ReleaseRecord:
             first = int(self._firsts[agent] + self.at_start[agent])
             found[places[agent, np.array(numbers, dtype=np.int64) + 1]] = np.arange(first, first + len(numbers))
         return found
+
+
+def _lists(starts: Ranks, values: Ranks) -> Any:
+    """Column of lists, the k-th from ``starts[k]`` to ``starts[k + 1]`` of the values."""
+    import pyarrow as pa
+
+    return pd.Series(pd.arrays.ArrowExtensionArray(pa.ListArray.from_arrays(pa.array(starts, pa.int32()), values)))
+
+
+def _through_silent(child: Ranks, source: Ranks, released: Ranks, steps: int) -> Ranks:
+    """Releases that each releasing step depends on, where steps without one stand for what they depend on.
+
+    Parameters
+    ----------
+    child, source : (K,) int64
+        Steps, and what each depends on directly: a step, or an agent's start after all steps.
+    released : (steps + n,) int64
+        Release of each step and start; -1 for none.
+    steps : int
+
+    Returns
+    -------
+    (P, 2) int64
+        Pairs of a release and one that it depends on.
+    """
+    order = np.argsort(child, kind="stable")
+    behind, bounds = source[order], np.searchsorted(child[order], np.arange(steps + 1))
+    known = released[child] >= 0
+    whose, at, found = released[child][known], source[known], [np.zeros((0, 2), dtype=np.int64)]
+    while len(at):
+        made = released[at]
+        found.append(np.stack([whose, made], axis=1)[made >= 0])
+        silent = (made < 0) & (at < steps)
+        whose, at = whose[silent], at[silent]
+        counts = bounds[at + 1] - bounds[at]
+        places = np.repeat(bounds[at] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        keys = np.unique(np.repeat(whose, counts) * len(released) + behind[places])
+        whose, at = np.divmod(keys, len(released))
+    return np.concatenate(found)
 
 
 def release_record(world: World, deliveries: Deliveries | None, delta: float) -> ReleaseRecord:

@@ -1,8 +1,8 @@
 """Cost of observers: `python -m tests.benchmarks.observers`.
 
-The first line is the processor time of the linear bound of 256 agents against each other, with 20 releases each; the
-second the processor time of a run of 1,000 agents whose releases and copies are recorded, in that of the same run
-without observers, best of some.
+The last line is the processor time of the linear bound of 256 agents against each other, with 20 releases each; the
+others are, by engine, the processor time of a run of 1,000 agents whose releases and copies are recorded, and of the
+same run without observers, by turns, best of some.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hushnet.simulator import run
 from tests.observers.noisy_averaging import averaging
 from tests.observers.worlds import found, ran
 
-REPEATS = 2
+REPEATS = 4
 SCENARIO = {
     "schema": 1,
     "scenario": "plain",
@@ -45,19 +45,24 @@ def of_bounds() -> float:
     return time.process_time() - began
 
 
-def of_record() -> tuple[float, float]:
+def of_record(engine: str) -> tuple[float, float]:
     """Processor time of a run without observers, and with everything recorded."""
-    watched = {**deepcopy(SCENARIO), "scenario": "recorded", "observers": {"against": ["everyone"], "record": True}}
+    plain = {**deepcopy(SCENARIO), "engine": engine}
+    watched = {**plain, "scenario": "recorded", "observers": {"against": ["everyone"], "record": True}}
     spent: dict[str, list[float]] = {"plain": [], "recorded": []}
     with TemporaryDirectory() as folder, chdir(folder):
         for seed in range(REPEATS):
-            for scenario in (SCENARIO, watched):
+            for scenario in (plain, watched):
                 (manifest,) = run({**scenario, "seeds": [seed]}).manifests
                 spent[scenario["scenario"]].append(manifest["timings"]["cpu_seconds"])
     return min(spent["plain"]), min(spent["recorded"])
 
 
 if __name__ == "__main__":
+    for engine in ("event", "batched"):
+        plain, recorded = of_record(engine)
+        print(
+            f"record of 1,000 agents, {engine} engine: {plain:.2f} s without, {recorded:.2f} s with "
+            f"({recorded / plain - 1:+.0%})"
+        )
     print(f"linear bound, 256 agents, 20 releases each: {of_bounds():.1f} s")
-    plain, recorded = of_record()
-    print(f"record of 1,000 agents: {plain:.2f} s without, {recorded:.2f} s with ({recorded / plain - 1:+.0%})")

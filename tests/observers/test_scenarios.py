@@ -45,6 +45,9 @@ def test_a_run_keeps_who_can_have_learned_what(tmp_path, monkeypatch):
     by_pair = pairs[pairs["against"] == "each other agent by itself"]
     assert len(by_pair) == 12 * 11
     assert stated["each other agent by itself"]["worst"] == by_pair["epsilon"].max() == pytest.approx(verified)
+    of_agents = result.agents.set_index("agent")["epsilon_observers"]
+    limited = pairs[pairs["against"] != "everyone on the wire"]
+    pd.testing.assert_series_equal(of_agents.sort_index(), limited.groupby("agent")["epsilon"].max(), check_names=False)
     farthest = by_pair.groupby("distance")["epsilon"].max()
     assert farthest.is_monotonic_decreasing
     assert farthest[4] == farthest[6] == 0.0  # in rounds, three messages do not go further

@@ -68,6 +68,7 @@ def ran(
     observer=None,
     features=None,
     compute=None,
+    changes=None,
     mistakes=None,
     **setting,
 ) -> World:
@@ -77,14 +78,16 @@ def ran(
     """
     network = NetworkParameters.model_validate(setting.pop("network", {}))
     made = small_setting(agents=len(graph), empty=False, network=network, time=time, **setting)
-    tails, heads = np.array(sorted(map(sorted, graph.edges)), dtype=np.int64).reshape(-1, 2).T
-    edges = Graph.from_edges(len(graph), tails, heads, np.ones(len(tails)))
+    listed = sorted(graph.edges) if graph.is_directed() else sorted(map(sorted, graph.edges))
+    tails, heads = np.array(listed, dtype=np.int64).reshape(-1, 2).T
+    build = Graph.from_directed_edges if graph.is_directed() else Graph.from_edges
+    edges = build(len(graph), tails, heads, np.ones(len(tails)))
     owners, rng = np.repeat(np.arange(len(graph)), 3), np.random.default_rng(7)  # equal data, and so equal noise
     drawn, labels = rng.uniform(-1, 1, (len(owners), 3)), rng.choice([-1.0, 1.0], len(owners))
     rows = Table.from_owners(drawn, labels, owners, len(graph))
     if features is not None:
         rows = Table.from_owners(features, np.ones(len(owners)), owners, len(graph))
-    given = {"clock": clock or made.clock, "compute": compute, "graph": edges, "draws": Draws(seed)}
+    given = {"clock": clock or made.clock, "compute": compute, "changes": changes, "graph": edges, "draws": Draws(seed)}
     made = replace(made, task=replace(made.task, train=rows), **given)
     log = observer or MessageLog(None, made.task.ids, edges, whole=True)
     recorded = {} if mistakes is None else {"every": 1.0, "recorder": Asks(mistakes)}

@@ -36,7 +36,8 @@ SOURCES = (
     "simulator/network/*.py",
     "simulator/rules/*.py",
     "simulator/tables/*.py",
-    *(f"simulator/engine/batched/{name}.py" for name in ("event_windows", "windows", "lossless_rounds", "step_plan")),
+    *(f"simulator/engine/batched/{name}.py" for name in ("event_queue", "event_windows", "windows")),
+    *(f"simulator/engine/batched/{name}.py" for name in ("lossless_rounds", "step_plan")),
 )
 """Files of which compiled functions are made, and all of whose constants they read."""
 FOLDER = "HUSHNET_CACHE_DIR"

@@ -104,12 +104,11 @@ class Graph:
         agents, edges = (
             np.cumsum([0, *counts]) for counts in zip(*((p.agents, len(p.heads)) for p in parts), strict=True)
         )
-        if any(part.directed for part in parts):
-            raise ValueError("directed graphs are not joined")
         offsets = [part.offsets[:-1] + edges[k] for k, part in enumerate(parts)]
         heads = [part.heads + agents[k] for k, part in enumerate(parts)]
         weights = [part.weights for part in parts]
-        return cls(np.concatenate([*offsets, edges[-1:]]), np.concatenate(heads), np.concatenate(weights))
+        open_ = np.concatenate([part.opened for part in parts]) if any(part.directed for part in parts) else None
+        return cls(np.concatenate([*offsets, edges[-1:]]), np.concatenate(heads), np.concatenate(weights), open_)
 
     @property
     def agents(self) -> int:

@@ -63,10 +63,14 @@ class StepTables:
         self, agents: NDArray[np.int64], ticks: NDArray[np.int64], now: NDArray[np.float64]
     ) -> NDArray[np.bool_]:
         """(R,) whether (B,) agents send over each of their edges, at steps of these ticks and times."""
-        if self.opening is None:
-            return np.concatenate([self.graph.opened[self.graph.edges_of(int(agent))] for agent in agents])
         steps = zip(agents.tolist(), ticks.tolist(), now.tolist(), strict=True)
-        return np.concatenate([self.opening(*step) for step in steps])
+        return np.concatenate([self.open_at(*step) for step in steps])
+
+    def open_at(self, agent: int, tick: int, now: float) -> NDArray[np.bool_]:
+        """(degree,) over which of its edges an agent sends at a step of a tick and time."""
+        if self.opening is None:
+            return self.graph.opened[self.graph.edges_of(agent)]
+        return self.opening(agent, tick, now)
 
     @cached_property
     def code(self) -> int:

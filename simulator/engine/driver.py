@@ -252,14 +252,14 @@ class At(simpy.Event):
     env : simpy.Environment
     time : float
         Not before ``env.now``; both are multiples of 2^-30, so the difference is exact.
-    priority : int
+    priority : float
         Its place among events of the same time (`hushnet.simulator.tables.effects`).
     """
 
-    def __init__(self, env: simpy.Environment, time: float, priority: int) -> None:
+    def __init__(self, env: simpy.Environment, time: float, priority: float) -> None:
         # As `simpy.Timeout` does, without a call of the parent's constructor: most events of a run are made here.
         self.env, self.callbacks, self._ok, self._value = env, [], True, None
-        env.schedule(self, priority, time - env.now)  # type: ignore[arg-type]  # any integer orders the heap
+        env.schedule(self, priority, time - env.now)  # type: ignore[arg-type]  # any number orders the heap
 
 
 def stall(world: World) -> Stall:

@@ -105,8 +105,10 @@ class BatchedEngine(Engine):
             return Exchanges(world)
         if world.in_rounds is None:
             return Broadcasts(world)
-        network = world.setting.network
-        calm = network.lossless and network.uplink is None and world.setting.always_up and world.observer is None
+        setting, network = world.setting, world.setting.network
+        calm = network.lossless and network.uplink is None and network.downlink is None and setting.always_up
+        calm = calm and not (setting.graph.directed or setting.changing or world.computing.takes_time)
+        calm = calm and world.observer is None
         if calm and world.in_rounds.patience is None and not repeats(world.in_rounds, unfailing=True):
             return LazyRounds(world)
         return EventfulRounds(world)
@@ -145,14 +147,6 @@ def engine_for(name: Name, world: World, *, debug: bool = False, short: bool = F
 
 def declined(world: World) -> str | None:
     """Reason why the batched engine cannot run a world, whatever the protocol; None if it can."""
-    if world.setting.graph.directed:
-        return "the graph is directed"
-    if world.setting.changing:
-        return "the graph changes"
-    if world.computing.takes_time:
-        return "steps take time"
-    if world.setting.network.downlink is not None:
-        return "transfers take turns on a shared downlink"
     try:
         forms_of(world.setting.network, world.clock)
     except InputError as error:

@@ -17,6 +17,7 @@ from ..network.latency import PER_LINK, delay_of
 from ..network.links import is_lost, lasting, state_of_link, under_way
 from ..network.randomness import Purpose, draw_one, fill_draws
 from ..tables.effects import (
+    ARRIVE,
     ARRIVED,
     DEPARTED,
     KIND,
@@ -24,6 +25,7 @@ from ..tables.effects import (
     NOTE,
     PLACE,
     RANK,
+    REACH,
     ROW,
     SIZE,
     TAKEN,
@@ -36,6 +38,7 @@ from ..tables.run import (
     DELAY_CODE,
     DELAY_FIRST,
     DELAY_SECOND,
+    DOWNLINK,
     FIRST_NOTED,
     LAST_NOTED_AT,
     LOSS_BAD,
@@ -161,14 +164,33 @@ def time_under_way(run: RunTables, edge: int, size: Any, u: float, v: float):
 
 
 @rule
-def turn_on_uplink(run: RunTables, sender: int, size: Any, now: float):
-    """Time until a copy has left its sender's uplink, on which copies take turns in the order of sending."""
-    rate = run.constants[UPLINK]
+def take_turn(rate: float, free: Any, agent: int, size: Any, now: float):
+    """Transfer a copy on an agent's link from now on, or once it is free; when that is done, and the link free again.
+
+    Transfers take turns there in the order in which they are asked for.
+    """
     if rate == math.inf:
-        return 0.0
-    left = max(now, run.agents.uplink_free[sender]) + lasting(size / rate)
-    run.agents.uplink_free[sender] = left
-    return left - now
+        return now
+    done = max(now, free[agent]) + lasting(size / rate)
+    free[agent] = done
+    return done
+
+
+@rule
+def end_of_way(run: RunTables):
+    """What happens after a copy's delay: it arrives, or reaches a downlink on which copies take turns."""
+    return ARRIVE if run.constants[DOWNLINK] == math.inf else REACH
+
+
+@rule
+def count_open(run: RunTables, first: int, last: int):
+    """Number of directed edges, of some in a row, over which messages go."""
+    if len(run.opened) == 0:
+        return last - first
+    count = 0
+    for edge in range(first, last):
+        count += run.opened[edge]
+    return count
 
 
 @rule
@@ -210,7 +232,7 @@ def fate_drawn(run: RunTables, sender: int, edge: int, uniforms: Any, size: Any,
     The delay of one that is lost is only drawn where somebody observes.
     """
     u, v, w = uniforms
-    turn = turn_on_uplink(run, sender, size, now)
+    turn = take_turn(run.constants[UPLINK], run.agents.uplink_free, sender, size, now) - now
     lost = is_lost(w, loss_chance(run, sender, edge, now))
     if lost and run.counts[OBSERVED] == 0:
         return math.inf
@@ -327,6 +349,8 @@ def note_step(run: RunTables, agent: int, now: float):
     ):
         k = write_note(run, now, 0.0, WOKE, agent, run.counts[ORDER], True)
         run.notes[k][TICK] = run.agents.ticks[agent]
+        if len(run.computing):
+            run.note_times[k][1], run.notes[k][SIZE] = now - run.computing.since[agent], run.computing.order[agent]
 
 
 @rule(inlined=False)

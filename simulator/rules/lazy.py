@@ -1,7 +1,8 @@
 """Lazy delivery, compiled: a message costs no event; whoever could have heard it looks when it next wakes.
 
 A message is a row of a pool (a *version*), shared by all links that it goes over. Its fate on a link is drawn when it
-is sent; a copy under way is a node (arrival, version) in a list per inbox slot, newest first. When the receiver wakes,
+is sent; a copy under way is a node (arrival, version) in a list per inbox slot, newest first. Where copies take turns
+on a downlink, it is there by when it reaches that, until its turn is known. When the receiver wakes,
 and at record instants, what has arrived by then is delivered (`hushnet.simulator.rules.delivery.deliver`) in the order
 of arrival and, at equal times, of sending. A version goes back to the pool when no node, slot or sender refers to it.
 
@@ -17,9 +18,9 @@ import math
 from typing import Any
 
 from ...agents.compilation import compiled, part
-from ..tables.run import RunTables
+from ..tables.run import DOWNLINK, RunTables
 from ..tables.tallies import FREE_NODES, ORDER
-from .delivery import copy_out, count_departure, deliver, drawn_copy, fate_drawn, set_latest, take_row
+from .delivery import copy_out, count_departure, deliver, drawn_copy, fate_drawn, set_latest, take_row, take_turn
 from .forms import rule
 
 EVER = 2**62
@@ -116,6 +117,33 @@ def deliver_pending(
 
 
 @part(_nrt=False)
+def take_turns(run: RunTables, agent: int, now: float, barrier: Any):  # pragma: no cover - compiled
+    """Let copies that have reached an agent's shared downlink by ``now`` take their turns, in the order of reaching it.
+
+    Those that reach it later have later turns; from then on, they arrive when their transfer is done.
+    """
+    if run.constants[DOWNLINK] == math.inf:
+        return
+    arrival, version, rank = run.nodes.arrival, run.nodes.version, run.nodes.rank
+    while True:
+        first = -1
+        for edge in range(run.offsets[agent], run.offsets[agent + 1]):
+            for slot in range(edge, len(run.slots), len(run.heads)):
+                node = run.slots.first_node[slot]
+                while node >= 0:
+                    reached = arrival[node] < now or (arrival[node] == now and rank[node] <= barrier)
+                    earlier = first < 0 or (arrival[node], rank[node]) < (arrival[first], rank[first])
+                    if version[node] < 0 and reached and earlier:
+                        first = node
+                    node = run.nodes.following[node]
+        if first < 0:
+            return
+        version[first] = -1 - version[first]
+        size, free = run.versions.bytes[version[first]], run.agents.downlink_free
+        arrival[first] = take_turn(run.constants[DOWNLINK], free, agent, size, arrival[first])
+
+
+@part(_nrt=False)
 def slots_with_copies(run: RunTables, first: int, last: int):  # pragma: no cover - compiled
     """Write into ``awaited`` the slots of some edges for which copies are under way; how many they are.
 
@@ -136,6 +164,7 @@ def deliver_all_pending(run: RunTables, now: float, barrier: Any):  # pragma: no
     edges, kinds = len(run.heads), kinds_of(run)
     for agent in range(len(run.offsets) - 1):
         since = up_since(run, agent, now)
+        take_turns(run, agent, now, barrier)
         for edge in range(run.offsets[agent], run.offsets[agent + 1]):
             for kind in range(kinds):
                 slot = kind * edges + edge
@@ -160,7 +189,7 @@ def send_copy(
     node = run.nodes.free[run.counts[FREE_NODES]]
     slot = kind * len(run.heads) + run.reverse[edge]
     run.nodes.arrival[node] = now + delay
-    run.nodes.version[node] = row
+    run.nodes.version[node] = row if run.constants[DOWNLINK] == math.inf else -1 - row
     run.nodes.rank[node] = order
     run.nodes.following[node] = run.slots.first_node[slot]
     run.slots.first_node[slot] = node
@@ -175,7 +204,8 @@ def send_copies(
     kept = 0
     sending = (run.versions.tick[row], run.versions.bytes[row], run.versions.sent_at[row], run.versions.order[row])
     for edge in edges:
-        kept += send_copy(run, sender, edge, kind, row, drawn_copy(run, drawn), sending)
+        if len(run.opened) == 0 or run.opened[edge]:
+            kept += send_copy(run, sender, edge, kind, row, drawn_copy(run, drawn), sending)
         drawn += 1
     run.versions.references[row] += kept
 
@@ -229,7 +259,7 @@ def tell_starts(run: RunTables, agents: Any, present: Any):  # pragma: no cover 
     before = run.counts[ORDER]
     for agent in agents:
         for edge in range(run.offsets[agent], run.offsets[agent + 1]):
-            if present[run.heads[edge]]:
+            if present[run.heads[edge]] and (len(run.opened) == 0 or run.opened[edge]):
                 run.counts[ORDER] += 1
                 tell(run, run.reverse[edge], run.latest[agent], run.counts[ORDER])
     return run.counts[ORDER] - before

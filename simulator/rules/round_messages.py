@@ -44,9 +44,9 @@ from ..tables.round_table import (
     VERSION,
     RoundTables,
 )
-from ..tables.run import RunTables
+from ..tables.run import DOWNLINK, RunTables
 from ..tables.tallies import ORDER
-from .delivery import count_message, depart, release_version, set_latest
+from .delivery import count_message, depart, end_of_way, release_version, set_latest, take_turn
 from .forms import rule, schedule
 
 EMPTY = KINDS - 1
@@ -88,7 +88,18 @@ def put_under_way(run: RunTables, tables: RoundTables, record: int, is_answer: b
     copy = tables.copies[place]
     copy[RECORD], copy[COPY_ORDER], copy[IS_ANSWER], copy[COPY_SIZE] = record, run.counts[ORDER], is_answer, size
     refer_to(tables, record)
-    schedule(tables, tables.now[0] + delay, ARRIVAL, ARRIVE, place, 0)
+    schedule(tables, tables.now[0] + delay, ARRIVAL, end_of_way(run), place, 0)
+
+
+@rule
+def reach(run: RunTables, tables: RoundTables, place: int):
+    """A copy reaches its receiver's downlink, and arrives when it has had its turn there."""
+    copy = tables.copies[place]
+    slot = tables.records[copy[RECORD]][ON_SLOT]
+    receiver = run.heads[slot] if copy[IS_ANSWER] else run.heads[run.reverse[slot]]
+    size, free = copy[COPY_SIZE], run.agents.downlink_free
+    time = take_turn(run.constants[DOWNLINK], free, receiver, size, tables.now[0])
+    schedule(tables, time, ARRIVAL, ARRIVE, place, 0)
 
 
 @rule

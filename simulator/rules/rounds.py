@@ -14,6 +14,7 @@ the asynchronous message of that tick. Messages of round 0 are what ``start`` se
 what may happen    what an agent does
 =================  ====================================================================================================
 down at the end    steps and sends as soon as it is up again
+takes time         its step is made once it was computed, with the messages that the round's end has shown
 falls silent       its last message says so and stands for all later rounds; silent from the start, it is not waited for
 lost, dropped      ``resend_after``: every copy is acknowledged (no numbers, header bytes, itself late or lost), and
                    what was not acknowledged in time is repeated, by a sender that is up; the same bytes, so free of
@@ -32,10 +33,11 @@ from __future__ import annotations
 
 import math
 
-from ..tables.effects import ENOUGH, FREE_COPIES, PATIENCE, REPEAT, ROUND_END, TIMER, WAKE
+from ..tables.effects import COMPUTED, ENOUGH, FREE_COPIES, PATIENCE, REPEAT, ROUND_END, TIMER, WAKE
 from ..tables.round_table import (
     ACKNOWLEDGED,
     BEGUN_WITHOUT,
+    COMPUTES,
     COPY_ORDER,
     COPY_SIZE,
     DONE,
@@ -63,6 +65,7 @@ from ..tables.round_table import (
 from ..tables.run import MOST_VECTORS, RunTables
 from ..tables.tallies import IN_FLIGHT, VECTORS
 from .clock_rules import end_clock, next_time
+from .compute_rules import begin_computing
 from .delivery import arrive
 from .forms import rule, schedule
 from .round_messages import acknowledge, hold, holds, newest, release, repeat, show_round
@@ -247,22 +250,43 @@ def on_repeat(run: RunTables, tables: RoundTables, record: int):
 
 
 @rule
-def on_round_end(run: RunTables, tables: RoundTables, agent: int):
-    """A round ends: whether the agent steps now, with its inbox as it is to be."""
+def goes_on(run: RunTables, tables: RoundTables, agent: int):
+    """True if an agent goes on with its round now; otherwise it does once it is up, or is gone for good."""
     if queue_while_down(tables, agent, agent):
         return False
     if tables.agents[agent][IS_GONE]:
         end_rounds(run, tables, agent)
         retire(run, tables, agent)
         return False
-    run.agents.ticks[agent] += 1
+    return True
+
+
+@rule
+def on_round_end(run: RunTables, tables: RoundTables, agent: int):
+    """A round ends: whether the agent steps now, and has not to compute before, with its inbox as it is to be."""
     tables.counts[SHOWN_MESSAGES] = 0
+    if not goes_on(run, tables, agent):
+        return False
+    run.agents.ticks[agent] += 1
     in_time = tables.agents[agent][IN_TIME] != 0
     for slot in range(run.offsets[agent], run.offsets[agent + 1]):
         number = run.agents.ticks[agent] if in_time else newest(tables, slot)
         last = tables.links[slot][LAST]
         show_round(run, tables, slot, min(number, last) if last >= 0 else number)
-    return True
+    time = begin_computing(run, agent, tables.now[0])
+    if time > 0.0:
+        tables.agents[agent][COMPUTES] = 1
+        schedule(tables, tables.now[0] + time, TIMER, COMPUTED, agent, 0)
+    return time == 0.0
+
+
+@rule
+def on_computed(run: RunTables, tables: RoundTables, agent: int):
+    """A step that takes time was computed: whether the agent makes it now."""
+    made = goes_on(run, tables, agent)
+    if made:
+        tables.agents[agent][COMPUTES] = 0
+    return made
 
 
 @rule
@@ -289,7 +313,8 @@ def on_available(run: RunTables, tables: RoundTables, agent: int, up: bool, gone
         while item >= 0:
             following = tables.queue[item]
             if item < len(tables.agents):
-                schedule(tables, tables.now[0], WAKE + agent, ROUND_END, item, 0)
+                what = COMPUTED if changed[COMPUTES] else ROUND_END
+                schedule(tables, tables.now[0], WAKE + agent, what, item, 0)
             else:
                 schedule(tables, tables.now[0], WAKE + agent, REPEAT, item - len(tables.agents), 0)
             item = following

@@ -38,7 +38,7 @@ import math
 from ..network.network import KINDS
 from ..tables.effects import ARRIVAL, ARRIVE, ENOUGH, FREE_COPIES, TIMER, WORN
 from ..tables.effects import PATIENCE as PATIENCE_OVER
-from ..tables.run import MOST_VECTORS, RunTables
+from ..tables.run import DOWNLINK, MOST_VECTORS, RunTables
 from ..tables.session_table import (
     AGAIN,
     ANSWER,
@@ -75,7 +75,7 @@ from ..tables.session_table import (
     SessionTables,
 )
 from ..tables.tallies import ORDER, VECTORS
-from .delivery import arrive, count_message, deliver, depart, release_version
+from .delivery import arrive, count_message, deliver, depart, end_of_way, release_version, take_turn
 from .forms import rule, schedule
 from .lazy import is_up
 
@@ -131,7 +131,17 @@ def put_under_way(run: RunTables, tables: SessionTables, kind: int, edge: int, t
     copy = tables.copies[place]
     copy[0], copy[1], copy[2], copy[3], copy[4] = kind, edge, tick, size, run.counts[ORDER]
     tables.copy_sent_at[place] = tables.times[NOW]
-    schedule(tables, arrival, ARRIVAL, ARRIVE, place, 0)
+    schedule(tables, arrival, ARRIVAL, end_of_way(run), place, 0)
+
+
+@rule
+def reach_callee(run: RunTables, tables: SessionTables, place: int):
+    """A copy reaches its receiver's downlink, and arrives when it has had its turn there."""
+    copy = tables.copies[place]
+    link = copy[1] if copy[0] == REQUEST else run.reverse[copy[1]]
+    receiver, free = run.heads[link], run.agents.downlink_free
+    time = take_turn(run.constants[DOWNLINK], free, receiver, copy[3], tables.times[NOW])
+    schedule(tables, time, ARRIVAL, ARRIVE, place, 0)
 
 
 @rule

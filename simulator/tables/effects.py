@@ -10,9 +10,9 @@ EFFECTS, FREE_COPIES, ENOUGH, WORN, SHARED = range(5)
 """Places in ``counts`` of all such tables: entries in the buffer; free places of copies under way; whether the vectors
 asked for were sent, or a message was repeated more often than there are draws for it. Other places follow."""
 
-ARRIVE, ROUND_END, PATIENCE, REPEAT, UP, DOWN, GONE = range(7)
+ARRIVE, ROUND_END, PATIENCE, REPEAT, UP, DOWN, GONE, REACH, COMPUTED = range(9)
 """What happens: a copy arrives, an agent's round ends, its patience is over, a message is to be repeated; an agent
-comes up, goes down, or goes down for good."""
+comes up, goes down, or goes down for good; a copy reaches a downlink that transfers share; a step has been computed."""
 
 PRIORITY, WHAT, SUBJECT, SERIAL, EFFECT_COLUMNS = range(5)
 """Columns of ``effects``, beside the time that each is ``due``."""

@@ -38,9 +38,10 @@ RESEND_AFTER, LONGEST_WAIT, HEADER, DURATIONS = range(4)
 """Places in `RoundTables.constants`: time until a message is repeated, and until an agent loses patience (both infinite
 if never); bytes of a message without numbers."""
 
-IS_UP, IS_GONE, WAITS, WAIT_NUMBER, IN_TIME, ENDED, QUEUE_FIRST, QUEUE_LAST, AGENT_COLUMNS = range(9)
+IS_UP, IS_GONE, WAITS, WAIT_NUMBER, IN_TIME, ENDED, COMPUTES, QUEUE_FIRST, QUEUE_LAST, AGENT_COLUMNS = range(10)
 """Columns of `RoundTables.agents`: up, down for good, waiting, how often it has waited; whether the round that it is in
-began with all that it waited for; whether it makes no further round; what waits until it is up, in order."""
+began with all that it waited for; whether it makes no further round; whether it computes
+its step; what waits until it is up, in order."""
 
 SHOWN, LAST, FIRST_HELD, SAYING, LINK_COLUMNS = range(5)
 """Columns of `RoundTables.links`, by the receiver's slot: newest round that the inbox has shown, the neighbour's last

@@ -8,7 +8,7 @@ to each array at every access.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, final
 
@@ -37,6 +37,8 @@ from .effects import NOTE_COLUMNS
     LOSS_BAD,
     BANDWIDTH,
     UPLINK,
+    DOWNLINK,
+    CHANGING,
     MOST_ACTIVATIONS,
     MOST_VECTORS,
     MOST_UPDATES,
@@ -50,14 +52,15 @@ from .effects import NOTE_COLUMNS
     LAST_NOTED_AT,
     LOST_DELAY,
     CONSTANTS,
-) = range(23)
+) = range(25)
 """Places in `RunTables.constants`: code and two parameters of the delay; loss probability, or the mean durations and
 loss probabilities of a link's states (0 if it has none); bytes per time unit (or infinite) of links, and of each
-agent's uplink; limits of activations, vectors (infinite: none) and an agent's updates (-1: none); events up to which
-windows may go on before somebody looks at the run's limits; whether steps are planned, so that rows that nothing refers
-to are kept until those that read them are made, and vectors are not copied into the inbox; the clocks' code and jitter,
-and whether their first phase is random; activations between two records (0: none); first and last time of steps, and
-of copies under way, that are noted; the delay that was drawn for the last copy that was lost."""
+agent's uplink and downlink; whether the graph changes; limits of activations, vectors (infinite: none) and an agent's
+updates (-1: none); events up to which windows may go on before somebody looks at the run's limits; whether steps are
+planned, so that rows that nothing refers to are kept until those that read them are made, and vectors are not copied
+into the inbox; the clocks' code and jitter, and whether their first phase is random; activations between two records
+(0: none); first and last time of steps, and of copies under way, that are noted; the delay that was drawn for the last
+copy that was lost."""
 
 _WHOLE, _REAL, _BOOL = np.int64, np.float64, np.bool_
 VERSION = np.dtype(
@@ -75,7 +78,8 @@ VERSION = np.dtype(
 COPY = np.dtype(
     [("arrival", _REAL), ("version", _WHOLE), ("following", _WHOLE), ("rank", _WHOLE), ("free", _WHOLE)],
 )
-"""A copy under way: when it arrives, its version, the copy to its slot that was sent before it (-1: none), and its
+"""A copy under way: when it arrives, its version (-1 - version until its turn on a shared downlink is known, and it
+arrives there), the copy to its slot that was sent before it (-1: none), and its
 order of sending; ``free`` as of versions."""
 SLOT = np.dtype(
     [
@@ -99,6 +103,7 @@ AGENT = np.dtype(
         ("gone_from", _REAL),
         ("interval", _REAL),
         ("uplink_free", _REAL),
+        ("downlink_free", _REAL),
         ("numbers", np.uint64),
         ("was_up", _BOOL),
         ("silent", _BOOL),
@@ -109,12 +114,17 @@ AGENT = np.dtype(
 )
 """An agent: its last tick, completed steps and charged messages; the last version without noise that it was charged for
 (-1: none); when it joins and leaves, and from when on it is down for good; its clock's mean interval; from when on its
-uplink is free; its stable number; whether it was up before the first of its changes, takes no further step, has a
-process of its own for the end of its clock, and is one whose steps and copies are noted."""
+uplink and downlink are free; its stable number; whether it was up before the first of its changes, takes no further
+step, has a process of its own for the end of its clock, and is one whose steps and copies are noted."""
 DUE = np.dtype([("time", _REAL), ("rank", _WHOLE), ("load", _WHOLE)])
 """Something to come (`hushnet.simulator.rules.heap`): when, its rank then (of a wake-up, the agent), and what."""
 LINK = np.dtype([("period", _WHOLE), ("good", _WHOLE), ("until", _REAL)])
 """The state of a link that is good and bad in turn: its period (0: not begun), whether it is good, and until when."""
+COMPUTING = np.dtype(
+    [("begun", _WHOLE), ("order", _WHOLE), ("since", _REAL), ("until", _REAL), ("spent", _REAL)],
+)
+"""An agent's steps that take time: how many have begun; messages of the run before the last one, its begin and its end;
+and the time that those before it took."""
 NOTHING_HEARD = np.array([(-1, -1, -np.inf, -1, -2)], dtype=SLOT)
 
 
@@ -157,6 +167,16 @@ class RunTables(NamedTuple):
     note_times : (L, 2) float64
     notes : (L, NOTE_COLUMNS) int64
         See `hushnet.simulator.tables.effects`.
+    opened : (E,) bool
+        Over which directed edges messages go, at present where the graph changes; empty where over all.
+    withheld : (kinds n,) bool
+        By kind, agents whose last message nobody was sent, because all edges were closed.
+    computing : (n,) COMPUTING
+        Empty, as the following ones, where no step takes time.
+    step_times, step_offsets
+        Times of each agent's successive steps, repeated after the last one.
+    held : (kinds E,) int64
+        By slot, the version that was known when the step began that its agent is computing (-1: none).
     """
 
     counts: Any
@@ -184,6 +204,12 @@ class RunTables(NamedTuple):
     latest: Any
     note_times: Any
     notes: Any
+    opened: Any
+    withheld: Any
+    computing: Any
+    step_times: Any
+    step_offsets: Any
+    held: Any
 
 
 LINE = 64
@@ -259,7 +285,12 @@ class TableInbox(Inbox):
 
 
 def make_run_tables(
-    graph: Graph, layout: Layout, inbox: TableInbox, network: Network, forms: CompiledDistributions | None
+    graph: Graph,
+    layout: Layout,
+    inbox: TableInbox,
+    network: Network,
+    forms: CompiledDistributions | None,
+    changing: bool,
 ) -> RunTables:
     """The tables of a run, of agents that have sent and heard nothing yet.
 
@@ -268,19 +299,20 @@ def make_run_tables(
     graph, layout, inbox, network
     forms : CompiledDistributions or None
         Of the network; none where every delay and loss is asked of it.
+    changing : bool
+        Whether the graph changes.
     """
     agents, edges, kinds = graph.agents, len(graph.heads), len(layout.messages)
     widths = [int(np.max(spec.width, initial=1)) for spec in layout.messages.values()]
     degree = int(np.max(np.diff(graph.offsets), initial=0))
     most, rows, nodes, width = degree * kinds, 4 * agents + 64, edges + 64, max(widths, default=1)
-    bandwidth = network.parameters.bandwidth
-    constants = np.zeros(CONSTANTS)
-    constants[BANDWIDTH] = bandwidth or math.inf
-    constants[UPLINK] = network.parameters.uplink or math.inf
+    given, constants = network.parameters, np.zeros(CONSTANTS)
+    rates = given.bandwidth, given.uplink, given.downlink
+    constants[[BANDWIDTH, UPLINK, DOWNLINK]] = [rate or math.inf for rate in rates]
+    constants[CHANGING] = changing
     if forms is not None:
         constants[[DELAY_CODE, DELAY_FIRST, DELAY_SECOND]] = forms.distribution
-        constants[[MEAN_GOOD, MEAN_BAD, LOSS_GOOD, LOSS_BAD]] = forms.bursts
-        constants[LOSS_CHANCE] = forms.chance
+        constants[[MEAN_GOOD, MEAN_BAD, LOSS_GOOD, LOSS_BAD, LOSS_CHANCE]] = *forms.bursts, forms.chance
     constants[MOST_UPDATES] = -1.0
     constants[[MOST_ACTIVATIONS, MOST_VECTORS]] = math.inf
     fixed = network.link_delays(graph.tails, graph.heads)
@@ -310,6 +342,12 @@ def make_run_tables(
         latest=np.full(agents * max(1, kinds), -1),
         note_times=np.zeros((0, 2)),
         notes=np.zeros((0, NOTE_COLUMNS), dtype=np.int64),
+        opened=graph.opened.copy() if graph.directed or changing else np.empty(0, dtype=np.bool_),
+        withheld=np.zeros(agents * kinds, dtype=np.bool_),
+        computing=zeros(0, COMPUTING),
+        step_times=np.empty(0),
+        step_offsets=np.empty(0, dtype=np.int64),
+        held=np.empty(0, dtype=np.int64),
     )
     run.versions.free[:], run.nodes.free[:] = np.arange(rows), np.arange(nodes)
     run.wakes.time[:] = math.inf
@@ -336,10 +374,22 @@ def with_limits(
     run.constants[[CLOCK_CODE, JITTER, RANDOM_PHASE]] = clock.code, clock.jitter, clock.random_phase
     run.agents.interval[:] = clock.means
     if clock.code == RECORDED:
-        times = [np.array(own, dtype=np.float64) for own in clock.times]
-        offsets = np.cumsum([0, *(len(own) for own in times)])
-        return run._replace(recorded=np.concatenate(times), recorded_offsets=offsets.astype(np.int64))
+        times, offsets = _in_a_row(clock.times)
+        return run._replace(recorded=times, recorded_offsets=offsets)
     return run
+
+
+def with_step_times(run: RunTables, times: Sequence[Sequence[float]], *, holds: bool) -> RunTables:
+    """The tables of a run whose steps take these times, by agent; each may hold what its agent knew at its begin."""
+    own, (flat, offsets) = zeros(len(times), COMPUTING), _in_a_row(times)
+    held = np.full(len(run.slots) if holds else 0, -1)
+    return run._replace(computing=own, step_times=flat, step_offsets=offsets, held=held)
+
+
+def _in_a_row(times: Sequence[Any]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The times of all agents, one agent's after the other's, and where each begins."""
+    rows = [np.array(own, dtype=np.float64) for own in times]
+    return np.concatenate(rows), np.cumsum([0, *map(len, rows)]).astype(np.int64)
 
 
 def with_copies(run: RunTables, inbox: TableInbox) -> RunTables:

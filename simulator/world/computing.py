@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..network.compute import StepTimes
 from ..network.setting import Setting
+from ..tables.run import RunTables, with_step_times
 
 
 @final
 class Computing:
-    """Agents' steps that take time.
+    """Agents' steps that take time; `hushnet.simulator.rules.compute_rules` begins them.
 
     Parameters
     ----------
@@ -37,24 +38,22 @@ class Computing:
         self.takes_time, self.power = False, 0.0
         if self.times is not None:
             self.takes_time, self.power = self.times.any, self.times.power
-        self._begun = [0] * len(numbers)
-        self._order = [0] * len(numbers)
-        self._spent, self._since, self._until = np.zeros((3, len(numbers)))
+        self._agents, self._table = len(numbers), None
 
-    def begin(self, agent: int, now: float, order: int) -> float:
-        """Begin a step, where some take time, after so many messages of the run; its time, in time units."""
-        assert self.times is not None
-        time = self.times.of(agent, self._begun[agent])
-        self._begun[agent] += 1
-        self._order[agent] = order
-        self._spent[agent] += self._until[agent] - self._since[agent]
-        self._since[agent], self._until[agent] = now, now + time
-        return time
+    def kept_in(self, run: RunTables, *, holds: bool) -> RunTables:
+        """The tables of a run, in which its steps are kept from now on; see `with_step_times`."""
+        if self.times is None or not self.takes_time:
+            return run
+        run = with_step_times(run, self.times.times, holds=holds)
+        self._table: Any = run.computing
+        return run
 
     def begun(self, agent: int) -> tuple[float, int]:
         """When an agent's last step began, and how many messages were sent before; only where steps take time."""
-        return float(self._since[agent]), self._order[agent]
+        return float(self._table.since[agent]), int(self._table.order[agent])
 
     def spent(self, now: float) -> NDArray[np.float64]:
         """(n,) time units that each agent has computed until now."""
-        return self._spent + np.minimum(self._until, now) - self._since
+        if self._table is None:
+            return np.zeros(self._agents)
+        return self._table.spent + np.minimum(self._table.until, now) - self._table.since

@@ -1,10 +1,14 @@
-"""Check that a protocol and its schedule fit a directed graph, or one that changes."""
+"""Directed graphs and those that change: what fits them, and over which edges agents send."""
 
 from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ...agents.errors import InputError
 from ...protocols.base import Traits
 from ...protocols.schedule import RoundsSchedule
+from ..network.graph_changes import Opening
 from ..network.setting import Setting
 from ..tables.round_table import repeats
 
@@ -38,3 +42,10 @@ def check_directed(setting: Setting, traits: Traits, kind: str, rounds: RoundsSc
             "schedule: {kind: rounds, patience: 3} or schedule: async",
             field=("topology",),
         )
+
+
+def opening_of(setting: Setting, numbers: NDArray[np.uint64]) -> Opening | None:
+    """Over which edges agents, with these (n,) stable numbers, send at a step; None where the graph does not change."""
+    if setting.changes is None:
+        return None
+    return setting.changes.build(setting.graph, setting.task.ids, numbers, setting.draws, setting.base)

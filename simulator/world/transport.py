@@ -57,6 +57,8 @@ class Transport:
         Of the network and the clocks; none where rules run as plain Python, which asks both for every single draw.
     now : callable
         The time of the wake-up that is being run; ``env.now`` lags behind within a window.
+    changing : bool
+        Whether the graph changes.
 
     Attributes
     ----------
@@ -83,6 +85,7 @@ class Transport:
         *,
         forms: CompiledDistributions | None,
         now: Callable[[], float],
+        changing: bool = False,
     ) -> None:
         if len(layout.messages) >= KINDS:
             raise ValueError(f"a protocol has fewer than {KINDS} kinds of messages, got {len(layout.messages)}")
@@ -91,14 +94,12 @@ class Transport:
         self._traffic = Traffic()
         self._ranks = {kind: rank for rank, kind in enumerate(layout.messages)}
         self._last_sent: dict[int, LastSent] = {}
-        self.withheld: set[tuple[int, str]] = set()
-        """Agents and kinds whose last message was sent to nobody, because all edges were closed then."""
         self._current, self._forms = now, forms
         self._plain = PlainTables()
         self.start_kinds: set[str] = set()
         self._told: dict[tuple[int, int], tuple[Sent, int]] = {}
         self._telling: list[tuple[int, int]] = []
-        self.tables = make_run_tables(graph, layout, self.inbox, network, forms)
+        self.tables = make_run_tables(graph, layout, self.inbox, network, forms, changing)
         self.notes = Notes(self)
 
     @property
@@ -141,8 +142,12 @@ class Transport:
         """Keep the last message of each kind and address, the newest at the end, for neighbours that join."""
         last = self._last_sent.setdefault(agent.index, {})
         last.pop((sent.kind, sent.to), None)
-        self.withheld.discard((agent.index, sent.kind))
+        self.withhold(agent, sent.kind, withheld=False)
         last[sent.kind, sent.to] = (sent, self.now, tick)
+
+    def withhold(self, agent: Agent, kind: str, *, withheld: bool = True) -> None:
+        """Note that an agent's last message of a kind was sent to nobody, because all edges were closed."""
+        self.tables.withheld[self._ranks[kind] * self.graph.agents + agent.index] = withheld
 
     def remember_start(self, agent: Agent, messages: Sequence[Sent]) -> None:
         """Keep what an agent has said at its start, as `remember` does.
@@ -207,16 +212,17 @@ class Transport:
             vectors = np.zeros((agents, width))
             return vectors, self._fill_in(vectors, kind, range(agents))
         # What planned steps say to all neighbours is only in the tables.
-        rows = self.tables.latest[self._ranks[kind] * agents :][:agents]
+        own = slice(self._ranks[kind] * agents, (self._ranks[kind] + 1) * agents)
+        rows, withheld = self.tables.latest[own], self.tables.withheld[own]
         vectors = self.tables.pool[np.maximum(rows, 0), :width]
-        return vectors, (rows >= 0) | self._fill_in(vectors, kind, np.flatnonzero(rows < 0).tolist())
+        return vectors, ((rows >= 0) & ~withheld) | self._fill_in(vectors, kind, np.flatnonzero(rows < 0).tolist())
 
     def _fill_in(self, vectors: NDArray[np.float64], kind: str, agents: Iterable[int]) -> NDArray[np.bool_]:
         """Put the last message to everybody of some agents into their rows; (n,) whose rows were set."""
-        known = np.zeros(len(vectors), dtype=bool)
+        known, withheld = np.zeros(len(vectors), dtype=bool), self.tables.withheld[self._ranks[kind] * len(vectors) :]
         for agent in agents:
             entry = self._last_sent.get(agent, {}).get((kind, None))
-            if entry is not None and (agent, kind) not in self.withheld:
+            if entry is not None and not withheld[agent]:
                 vectors[agent], known[agent] = entry[0].vector, True
         return known
 

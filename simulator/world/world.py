@@ -38,7 +38,7 @@ from ..tables import tallies
 from ..tables.round_table import RoundTables
 from ..tables.session_table import SessionTables
 from .computing import Computing
-from .directed import check_directed
+from .directed import check_directed, opening_of
 from .notes import Notebook
 from .step_form import Rewind, StepForm
 from .stop_condition import Reactions, StopCondition
@@ -174,9 +174,12 @@ class World:
         self.watchdog = Watchdog(setting.limits, task.ids, lambda: self.events)
         self.agents = Agents(graph.agents, self._come)
         parts = graph, self.layout, self.network, self.ledger, self.agents
-        self.transport = Transport(*parts, forms=forms_or_none(setting.network, self.clock), now=lambda: self.now)
+        forms, changing = forms_or_none(setting.network, self.clock), setting.changing
+        self.transport = Transport(*parts, forms=forms, now=lambda: self.now, changing=changing)
         self.inbox = self.transport.inbox
         self.stop_condition = StopCondition(self.env, setting.stop, self.transport.tables.counts, graph.agents)
+        self.step_tables.opening = opening_of(setting, self.numbers)
+        self.transport.tables = self.computing.kept_in(self.transport.tables, holds=not (self.in_rounds or exchange))
         self.rounds: RoundTables | None = None
         self.sessions: SessionTables | None = None
         if self.in_rounds:
@@ -296,7 +299,7 @@ class World:
         return lambda updates: wake_up_ranks(self.clock, self.setting.task.agents, updates)
 
     def act(self, phase: Phase, agent: Agent, *given: Any) -> Peer:
-        """Let an agent make a step; what it gives out is still to be sent.
+        """Let an agent make a step; its record, with all that it gives out, which is still to be sent.
 
         Parameters
         ----------
@@ -304,11 +307,6 @@ class World:
         agent : Agent
         *given
             See `hushnet.protocols.steps.single_steps.SingleSteps.make`.
-
-        Returns
-        -------
-        Peer
-            Its record, with all that it gives out.
         """
         agent.reactions += phase in ("react", "respond", "complete")
         return self._made(phase, agent, self._begin(phase, agent), *given)

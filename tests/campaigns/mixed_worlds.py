@@ -168,24 +168,10 @@ def examine(case: Case, setting: Setting, record: dict[str, Any]) -> tuple[str, 
     seen = history_of(case, setting, "event", record=record, observe=True, watch=False)
     other = history_of(case, setting, "auto", record=record, observe=False, watch=False)
     wrong = [*counted(seen), *checked_ends(seen), *differences(seen, other)]
-    reason = other.engine.split(",")[0] if not other.engine.startswith("event") else f"event, {_why(setting)}"
     if not other.engine.startswith("event"):
         observed = history_of(case, setting, "auto", record=record, observe=True, watch=False)
         wrong += [*differences(seen, observed), *counted(observed), *checked_ends(observed)]
-    elif _why(setting) == "no reason":
-        reason = other.engine
-    return reason, [f"{what} ({case.kind}, {other.engine})" for what in wrong]
-
-
-def _why(setting: Setting) -> str:
-    """What of a setting the batched engine has no form for."""
-    reasons = {
-        "directed graph": setting.graph.directed,
-        "changing graph": setting.changing,
-        "time of steps": setting.compute is not None,
-        "shared downlink": setting.network.downlink is not None,
-    }
-    return next((name for name, holds in reasons.items() if holds), "no reason")
+    return other.engine, [f"{what} ({case.kind}, {other.engine})" for what in wrong]
 
 
 def counted(history: History) -> list[str]:

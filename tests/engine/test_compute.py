@@ -11,13 +11,14 @@ from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.protocols.base import Traits
 from hushnet.simulator.contract.bench import small_task
-from hushnet.simulator.engine.selection import BatchedEngine, engine_for
 from hushnet.simulator.metrics import METRICS, Reading
 from hushnet.simulator.network.clocks import Periodic, Poisson, Times
 from hushnet.simulator.network.compute import COMPUTE_TIMES
+from hushnet.simulator.network.graph_changes import GRAPH_CHANGES
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.randomness import Draws
 from hushnet.simulator.network.setting import Stop
+from hushnet.simulator.network.topology import TOPOLOGIES
 from scipy import stats
 
 from ..campaigns.mixed_worlds import examine, mixed_setting
@@ -208,34 +209,42 @@ def test_times_of_steps_follow_rows_width_and_speed(tmp_path):
             compute("trace", path="steps.csv").build(task, numbers, Draws(1), tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("fields", "says"),
-    [({"compute": compute(value=0.5)}, "steps take time"), ({"downlink": 9.0}, "transfers take turns")],
-)
-def test_the_batched_engine_says_why_it_declines(fields, says):
-    world = world_of(Stamp, **fields)
-    assert says in engine_for("auto", world).why
-    with pytest.raises(InputError, match=f"{says}.*use engine: auto"):
-        BatchedEngine().prepare(world)
+ALIKE = [
+    ("gossip_learning", {}, "complete"),
+    ("decentralised_sgd", {}, "ring"),
+    ("decentralised_sgd", {"schedule": {"kind": "rounds", "resend_after": 1.5}}, "ring"),
+    ("edge_consensus_admm", {}, "ring"),
+    ("ad_psgd", {}, "ring"),
+    ("stochastic_gradient_push", {"schedule": "async"}, "exponential"),
+    ("stochastic_gradient_push", {"schedule": {"kind": "rounds", "patience": 0.75}}, "exponential"),
+    ("epidemic_learning", {"schedule": "async"}, "directed_ring"),
+]
 
 
-@pytest.mark.parametrize(
-    ("kind", "fields"),
-    [
-        ("gossip_learning", {}),
-        ("decentralised_sgd", {}),
-        ("decentralised_sgd", {"schedule": {"kind": "rounds", "resend_after": 1.5}}),
-        ("edge_consensus_admm", {}),
-        ("ad_psgd", {}),
-    ],
-)
-def test_copies_take_turns_on_an_uplink_alike_on_both_engines(kind, fields, tmp_path):
-    """Event by event, in broadcasts, rounds that wait or repeat, and pairs; counted anew from the history."""
-    case = Case(kind, fields)
-    setting = mixed_setting(case, np.random.default_rng(5), tmp_path)
-    network = {"uplink": 90.0, **LATE, "loss": 0.2 if fields else 0.0}
-    plain = {"compute": None, "changes": None, "adversaries": None, "stop": Stop(time=15.0)}
-    setting = replace(setting, **plain, network=NetworkParameters.model_validate(network))
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize(("kind", "fields", "graph"), ALIKE)
+def test_steps_links_and_graphs_are_alike_on_both_engines(kind, fields, graph, ties, tmp_path):
+    """Event by event, also where clocks, ends of steps, copies and absences meet; counted anew from the history."""
+    case, rng = Case(kind, fields), np.random.default_rng(5)
+    setting = mixed_setting(case, rng, tmp_path)
+    agents, shared = range(setting.task.agents), {"uplink": 90.0, "downlink": 70.0, **LATE}
+    fixed = {"compute": compute(value=0.4), "adversaries": None, "changes": None, "stop": Stop(time=15.0)}
+    made = TOPOLOGIES[graph].model_validate({"kind": graph})
+    if made.kind == "complete":
+        made = made.model_copy(
+            update={"changes": GRAPH_CHANGES["sample"].model_validate({"kind": "sample", "peers": 2})}
+        )
+    fixed |= {"graph": made.build(setting.task, rng=rng, base=None), "changes": made.changes}
+    if ties:
+        rows = [f"{agent},{time}" for agent in agents for time in (0.5, 0.25, 1.0)]
+        (tmp_path / "steps.csv").write_text("\n".join(["agent,duration", *rows]) + "\n")
+        rows = [f"{agent},{5 * k},{5 * k + 2 + agent % 2}" for agent in agents for k in range(4)]
+        (tmp_path / "up.csv").write_text("\n".join(["agent,up_from,up_to", *rows]) + "\n")
+        shared = {"uplink": 64.0, "downlink": 64.0, "latency": {"kind": "constant", "value": 0.5}}
+        fixed |= {"compute": compute("trace", path="steps.csv"), "availability": Trace(kind="trace", path="up.csv")}
+        fixed["clock"] = Periodic(kind="periodic", phase="common", period=0.5)
+    network = {"loss": 0.2 if fields and "ring" in graph else 0.0, **shared}
+    setting = replace(setting, **fixed, network=NetworkParameters.model_validate(network))
     assert examine(case, setting, EVERY[0]) == ("batched (steps in batches)", [])
 
 

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hushnet.protocols.algorithms.collaborative_admm import CollaborativeAdmm
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.dual_averaging import DualAveraging
 from hushnet.protocols.algorithms.edge_consensus_admm import EdgeConsensusAdmm
+from hushnet.protocols.algorithms.epidemic_learning import EpidemicLearning
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation
 from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
 from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging
+from hushnet.protocols.algorithms.stochastic_gradient_push import StochasticGradientPush
 from hushnet.protocols.steps import (
     batched,
 )
 from hushnet.simulator.contract.bench import protocol_parameters
 from hushnet.simulator.engine.batched.planned_batches import StepsInBatches
 from hushnet.simulator.engine.batched.side_by_side import Apart, run_side_by_side
+from hushnet.simulator.network.compute import COMPUTE_TIMES
+from hushnet.simulator.network.graph_changes import GRAPH_CHANGES
+from hushnet.simulator.network.topology import TOPOLOGIES
 from hushnet.simulator.recording.recorder import Recorder
 
 from ..protocols.random_worlds import assert_same, random_setting
@@ -34,12 +40,24 @@ CASES = [
     (CollaborativeAdmm, {"local_steps": 2}),
     (EdgeConsensusAdmm, {}),
     (PerturbedAdmm, {"noise": {"alpha": 3.0}, "loss_weight": 0.1}),
+    (StochasticGradientPush, {"schedule": "async"}),
+    (EpidemicLearning, {"schedule": {"kind": "rounds", "patience": 0.5}}),
 ]
 
 
 def side_by_side(worlds):
     """Run worlds together."""
     run_side_by_side([driver_of(world) for world in worlds])
+
+
+def slow_and_directed(setting, *, changing):
+    """A setting with a directed graph, which may change, steps that take time and a shared downlink."""
+    topology = TOPOLOGIES["exponential"].model_validate({"kind": "exponential"})
+    graph = topology.build(setting.task, rng=np.random.default_rng(0), base=None)
+    changes = GRAPH_CHANGES["in_turn"].model_validate({"kind": "in_turn"}) if changing else None
+    network = setting.network.model_copy(update={"downlink": 200.0})
+    slow = COMPUTE_TIMES["constant"].model_validate({"kind": "constant", "value": 0.3})
+    return replace(setting, graph=graph, changes=changes, network=network, compute=slow)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -50,6 +68,8 @@ def test_runs_side_by_side_are_those_that_they_are_alone(protocol, fields, seed,
     settings = [random_setting(10 * seed + k, **world)() for k in range(4)]
     start = {"start": settings[0].network.start}
     settings = [replace(one, network=one.network.model_copy(update=start)) for one in settings]
+    if protocol.traits.directed:
+        settings = [slow_and_directed(one, changing=bool(k % 2)) for k, one in enumerate(settings)]
 
     def made():
         recorders = [Recorder(("objective", "traffic"), protocol="p", seed=k) for k in range(4)]

@@ -12,7 +12,7 @@ from hushnet.protocols.algorithms.decentralised_sgd import DecentralisedSGD
 from hushnet.protocols.algorithms.epidemic_learning import EpidemicLearning
 from hushnet.protocols.algorithms.stochastic_gradient_push import StochasticGradientPush
 from hushnet.simulator.contract.bench import protocol_parameters, small_setting, small_task
-from hushnet.simulator.engine.selection import BatchedEngine, EventEngine, engine_for
+from hushnet.simulator.engine.selection import engine_for
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.randomness import Draws
 from hushnet.simulator.network.setting import Stop
@@ -194,9 +194,8 @@ def test_lossless_rounds_are_algorithm_1_on_graphs_in_turn(kind, protocol, loop,
     graph, opened = opening_of(kind, seed=world.setting.draws.seed)
     if opened is None:
         opened = lambda agent, tick, now: graph.opened[graph.edges_of(agent)]  # noqa: E731
-    else:
-        assert "because the graph" in engine_for("auto", world).why
-    drive(prepared(world, EventEngine()))
+    drive(prepared(world, engine_for("auto", world)))
+    assert world.engine.startswith("batched")
     assert world.traffic.conserved
     matrices = [sent_to(graph, opened, tick) for tick in range(int(world.updates.max()))]
     models = world.state.agent["model"].rows
@@ -211,8 +210,6 @@ def test_what_cannot_run_on_a_graph_that_changes_refuses_it():
     for protocol, fields in ((DecentralisedSGD, {}), (AdPsgd, {"schedule": "exchange"})):
         with pytest.raises(InputError, match=r"a graph that changes, and the protocol .* needs all edges open"):
             world_of("sample", protocol=protocol, **fields)
-    with pytest.raises(InputError, match="the graph changes; use engine: auto"):
-        BatchedEngine().prepare(world_of("sample"))
     with pytest.raises(InputError, match="needs kind: complete"):
         graph_of("regular", "ring")
     with pytest.raises(InputError, match="must be below the number of agents, 8"):

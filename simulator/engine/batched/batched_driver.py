@@ -25,7 +25,7 @@ from ....agents.errors import StepFailure
 from ...rules import lazy
 from ...rules.lazy import EVER
 from ...tables import tallies
-from ...tables.effects import AVAILABILITY, WAKE
+from ...tables.effects import AVAILABILITY, TIMER, WAKE
 from ...tables.run import EVENTS_BEFORE_POLL, RECORD_EVERY
 from ...world.step_form import StepForm
 from ...world.stop_condition import TIME_UP
@@ -182,7 +182,7 @@ class BatchedDriver(Driver):
         self.transport.notes.tell()
         if final:
             self.transport.notes.keep()
-        if final:
+            windows.count_last_ticks(run, self.world.now)
             self._charge(final=True)
             self.world.ledger.settle = None
             for agent in self.world.agents.made.values():
@@ -224,9 +224,22 @@ class BatchedDriver(Driver):
             self.end_as_before()
         elif why == windows.LOOK:
             self.look()
+        elif why == windows.OPENS:
+            self._open_edges(index)
+        elif why == windows.AWAY:
+            assert self.presence is not None
+            self.transport.tables = self.presence.draw(self.presence.drawn, run)
         elif why == windows.IDLE:
             return Pause.DONE
         return Pause.WAIT if why == windows.REACHED else Pause.GO_ON
+
+    def _open_edges(self, index: int) -> None:
+        """Open the edges over which an agent sends at its next step, which is now."""
+        run = self.transport.tables
+        edges = slice(int(run.offsets[index]), int(run.offsets[index + 1]))
+        tick = int(run.counts[tallies.ASKED_TICK])
+        run.opened[edges] = self.world.step_tables.open_at(index, tick, self.world.now)
+        run.counts[tallies.OPENED] = index + 1
 
     @abstractmethod
     def deliver_pending(self, now: float, barrier: int) -> None:
@@ -310,7 +323,7 @@ class WakeWindows(BatchedDriver):
     @override
     def next_event(self) -> tuple[float, int] | None:
         run = self.transport.plain
-        return (run.wakes.time[0], WAKE + run.wakes.rank[0]) if run.counts[tallies.HEAP] else None
+        return (run.wakes.time[0], max(TIMER, WAKE + run.wakes.rank[0])) if run.counts[tallies.HEAP] else None
 
     @override
     def window(self, limit: float, forced: bool) -> Pause:

@@ -1,56 +1,51 @@
 """Compiled windows of events: arrivals, timers, absences and wake-ups, in SimPy's own order.
 
-The queue of a window has what rules asked for, ordered by time, priority and the order in which it was asked for. A
-window takes the next event off it and calls the rule of its kind: for rounds (`hushnet.simulator.rules.rounds`) and for
-pairwise exchange (`hushnet.simulator.rules.sessions`), whose halves are planned.
+A window takes the next event off its queue and calls the rule of its kind: for rounds
+(`hushnet.simulator.rules.rounds`) and for pairwise exchange (`hushnet.simulator.rules.sessions`), whose halves are
+planned.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from ....agents.compilation import compiled, part
 from ....protocols.steps.kernels import rank_of
 from ...network.randomness import Purpose, draw_one
 from ...rules.clock_rules import count_step, used_up
+from ...rules.compute_rules import begin_computing
 from ...rules.delivery import note_step, take_row
-from ...rules.forms import rule
 from ...rules.heap import pop, push
 from ...rules.lazy import is_up
-from ...rules.round_messages import finish_saying, say
+from ...rules.round_messages import finish_saying, reach, say
 from ...rules.rounds import (
     after_step,
     counts_as_event,
     on_arrival,
     on_available,
+    on_computed,
     on_patience,
     on_repeat,
     on_round_end,
     start_rounds,
 )
-from ...rules.sessions import busy, carry_on, follow_up, free_edges, look_after, tail_of, take_copy
+from ...rules.sessions import busy, carry_on, follow_up, free_edges, look_after, reach_callee, tail_of, take_copy
 from ...tables.effects import (
     ARRIVAL,
     ARRIVE,
-    AVAILABILITY,
-    EFFECTS,
+    COMPUTED,
     ENOUGH,
     FREE_COPIES,
     GONE,
     PATIENCE,
-    PRIORITY,
+    REACH,
     REPEAT,
     ROUND_END,
-    SERIAL,
-    SUBJECT,
     TIMER,
     TOLD,
     UP,
     WAKE,
-    WHAT,
     WORN,
 )
 from ...tables.round_table import (
@@ -60,7 +55,7 @@ from ...tables.round_table import (
     STEPPING,
     RoundTables,
 )
-from ...tables.run import DUE, RunTables, extended, zeros
+from ...tables.run import CHANGING, RunTables
 from ...tables.session_table import (
     COMPLETING,
     EDGE,
@@ -76,107 +71,39 @@ from ...tables.session_table import (
     TICK,
     SessionTables,
 )
-from ...tables.tallies import FREE_ROWS, HEAP, NOTES, OBSERVED, UNFINISHED, WAKES
+from ...tables.tallies import ASKED_TICK, FREE_ROWS, HEAP, NOTES, OBSERVED, OPENED, UNFINISHED, WAKES
+from .event_queue import (
+    ON_HEAP,
+    EventQueue,
+    add,
+    capacity_left,
+    make_late,
+    subject_of,
+    take_effects,
+    what_of,
+)
 from .step_plan import UNMADE, StepPlan, add_half, fits, has_to_end
 from .windows import (
+    AWAY,
     COUNTED,
+    END_OF_STEP,
     ENDS,
     FINISHED,
     FULL,
     IDLE,
     LOOK,
+    OPENS,
     REACHED,
+    agent_on_top,
     clock_over,
     draw_nothing,
     is_counted,
     is_event,
+    made_at,
     plan_step,
     put_back,
     send_said,
 )
-
-ON_HEAP, NUMBER, PLACES = range(3)
-"""Places in `EventQueue.size`: events on the heap, and events so far."""
-
-
-class EventQueue(NamedTuple):
-    """Event queue of a window: a heap of events, ordered by time, priority and number.
-
-    Attributes
-    ----------
-    heap : (H,) DUE
-        Ranks are priority and number; loads say what happens, to whom, and which time.
-    size : (PLACES,) int64
-    """
-
-    heap: Any
-    size: Any
-
-
-def empty_queue() -> EventQueue:
-    """Nothing, and no room for anything."""
-    return EventQueue(zeros(0, DUE), np.zeros(PLACES, dtype=np.int64))
-
-
-def with_capacity(queue: EventQueue, events: int) -> EventQueue:
-    """The queue, with room for so many more events."""
-    if capacity_left(queue) >= events:
-        return queue
-    return queue._replace(heap=extended(queue.heap, len(queue.heap) + events))
-
-
-@rule
-def capacity_left(queue: EventQueue):
-    """Number of events that still fit into the queue."""
-    return len(queue.heap) - queue.size[ON_HEAP]
-
-
-@rule
-def add(queue: EventQueue, time: float, priority: int, what: int, subject: int, serial: int):
-    """Add an event; there must be room for it."""
-    queue.size[NUMBER] += 1
-    key = (priority << 40) | queue.size[NUMBER]
-    push(queue.heap, queue.size, ON_HEAP, time, key, (serial << 33) | (subject << 3) | what)
-
-
-@rule
-def take_effects(tables: RoundTables | SessionTables, queue: EventQueue):
-    """Put what rules asked for in the queue; there must be room for it."""
-    for k in range(tables.counts[EFFECTS]):
-        effect = tables.effects[k]
-        add(queue, tables.due[k], effect[PRIORITY], effect[WHAT], effect[SUBJECT], effect[SERIAL])
-    tables.counts[EFFECTS] = 0
-
-
-@compiled(_nrt=False)
-def add_changes(queue: EventQueue, times: Any, whats: Any, agents: Any):  # pragma: no cover - compiled
-    """Add changes of availability, which are in order; there must be room for them."""
-    for k in range(len(times)):
-        add(queue, times[k], AVAILABILITY, whats[k], agents[k], 0)
-
-
-@rule
-def subject_of(load: int):
-    """Index of what an event is about: an agent, a directed edge, a copy or a record."""
-    return (load >> 3) & ((1 << 30) - 1)
-
-
-@compiled(_nrt=False)
-def keep_events(queue: EventQueue, kept: Any):  # pragma: no cover - compiled
-    """Drop events, by their (H,) places on the heap, that are not kept."""
-    heap, size = queue.heap, queue.size[ON_HEAP]
-    queue.size[ON_HEAP] = 0
-    for k in range(size):  # what is put back never goes beyond the next one to be read
-        if kept[k]:
-            push(heap, queue.size, ON_HEAP, heap.time[k], heap.rank[k], heap.load[k])
-
-
-def first(queue: EventQueue) -> tuple[float, int] | None:
-    """Time and priority of the next event; None if there is none."""
-    if queue.size[ON_HEAP] == 0:
-        return None
-    return float(queue.heap.time[0]), int(queue.heap.rank[0]) >> 40
-
 
 STALL, SENT_ENOUGH, WORN_OUT = range(100, 103)
 """Further reasons for the end of a window: nobody can ever go on; the vectors asked for were sent; a message was
@@ -204,7 +131,8 @@ def say_to_all(
 ):  # pragma: no cover - compiled
     """Send a message of a round over some of an agent's edges, each copy of which makes its own draws."""
     for edge in edges:
-        say(run, tables, agent, edge, kind, row)
+        if len(run.opened) == 0 or run.opened[edge]:
+            say(run, tables, agent, edge, kind, row)
 
 
 @part(_nrt=False)
@@ -262,28 +190,35 @@ def run_round_events(
         if now >= limit and not forced:
             return REACHED, agent, now
         load = queue.heap.load[0]
-        what, subject, serial = load & 7, subject_of(load), load >> 33
+        what, subject, serial = what_of(load), subject_of(load), load >> 33
         counted = counts_as_event(run, tables, what, subject, serial)
         if counted and used_up(run):
             return LOOK, agent, now
+        steps = what in (ROUND_END, COMPUTED)
+        if steps and run.constants[CHANGING] != 0.0 and run.counts[OPENED] != subject + 1:
+            run.counts[ASKED_TICK] = run.agents.ticks[subject] + (what == ROUND_END)
+            return OPENS, subject, now
         run.counts[WAKES] += counted
         forced = False
         pop(queue.heap, queue.size, ON_HEAP)
         tables.now[0] = now
         if what == ARRIVE:
             on_arrival(run, tables, subject)
+        elif what == REACH:
+            reach(run, tables, subject)
         elif what == REPEAT:
             on_repeat(run, tables, subject)
         elif what == PATIENCE:
             on_patience(run, tables, subject, serial)
-        elif what != ROUND_END:
+        elif not steps:
             on_available(run, tables, subject, what == UP, what == GONE)
-        elif on_round_end(run, tables, subject):
+        elif on_round_end(run, tables, subject) if what == ROUND_END else on_computed(run, tables, subject):
             counts[STEPPING], run.counts[UNFINISHED] = subject, 1
             said = plan_and_say(run, tables, subject, plan, ports, rows)
             if said & UNMADE == 0 and has_to_end(plan):
                 return ENDS, subject, now
             due = is_counted(said) and count_step(run, subject)
+        run.counts[OPENED] = 0
 
 
 @compiled(_nrt=False)
@@ -305,7 +240,7 @@ check."""
 @part(_nrt=False)
 def is_over(tables: SessionTables, load: int):  # pragma: no cover - compiled
     """True if an event is a timer of a session that has been closed since it was set."""
-    return load & 7 == PATIENCE and tables.sessions[subject_of(load), TICK] != load >> 33
+    return what_of(load) == PATIENCE and tables.sessions[subject_of(load), TICK] != load >> 33
 
 
 @part(_nrt=False)
@@ -321,13 +256,33 @@ def upcoming(run: RunTables, tables: SessionTables, queue: EventQueue):  # pragm
 
 
 @part(_nrt=False)
-def wake_up(run: RunTables, tables: SessionTables, weights: Any):  # pragma: no cover - compiled
-    """A tick of the clock on top of the heap: its agent calls somebody, if it can."""
+def wake_up(run: RunTables, tables: SessionTables, queue: EventQueue):  # pragma: no cover - compiled
+    """A tick of the clock on top of the heap: whether its agent calls somebody now, and has not to compute before."""
     agent, now = run.wakes.rank[0], tables.times[NOW]
-    run.agents.ticks[agent] += 1
+    run.agents.ticks[agent] = run.wakes.load[0]
     run.counts[UNFINISHED] = 1
-    tables.times[LATE] = now
-    if run.agents.silent[agent] or not is_up(run, agent, now, True) or not free_edges(run, tables, agent):
+    if run.agents.silent[agent] or not is_up(run, agent, now, True):
+        return False
+    duration = begin_computing(run, agent, now)
+    if duration > 0.0:
+        add(queue, now + duration, TIMER, COMPUTED, agent, 0)
+        pop(run.wakes, run.counts, HEAP)
+        run.counts[UNFINISHED] = 0
+    return duration == 0.0
+
+
+@part(_nrt=False)
+def end_computing(run: RunTables, agent: int, now: float):  # pragma: no cover - compiled
+    """Put an agent that has computed on top of the heap, from where it is put back on its clock."""
+    push(run.wakes, run.counts, HEAP, now, END_OF_STEP, agent)
+    run.counts[UNFINISHED] = 1
+
+
+@part(_nrt=False)
+def call(run: RunTables, tables: SessionTables, agent: int, weights: Any):  # pragma: no cover - compiled
+    """Let an agent call a neighbour, if it can."""
+    now = tables.times[NOW]
+    if not free_edges(run, tables, agent):
         return
     first, last = run.offsets[agent], run.offsets[agent + 1]
     uniform = draw_one(run.key[0], run.key[1], run.agents.numbers[agent], 0, run.agents.ticks[agent], PARTNER, 0)[0]
@@ -358,7 +313,7 @@ def plan_half(run: RunTables, tables: SessionTables, plan: StepPlan, kinds: int)
 def settle_clocks(run: RunTables, tables: SessionTables):  # pragma: no cover - compiled
     """Put the agent that was woken back on its clock, and count one that will never step again; see `end_clock`."""
     if run.counts[UNFINISHED]:
-        agent = run.wakes.rank[0]
+        agent = agent_on_top(run)
         run.counts[UNFINISHED] = 0
         if not put_back(run):
             tables.over[agent] = True
@@ -410,7 +365,13 @@ def run_exchanges(
             return IDLE, -1
         if now >= limit and not forced:
             return REACHED, -1
-        counted = what == TIMER or (what == WAKE and is_event(run, run.wakes.rank[0], now))
+        load = queue.heap.load[0] if what != WAKE else 0
+        computed = what == TIMER and what_of(load) == COMPUTED
+        made = made_at(run, subject_of(load), now) if computed else 0.0
+        if made == math.inf:
+            tables.times[NOW] = now
+            return AWAY, -1
+        counted = (what == TIMER and not computed) or (what == WAKE and is_event(run, run.wakes.rank[0], now))
         if counted and used_up(run):
             tables.times[NOW] = now
             return LOOK, -1
@@ -418,11 +379,23 @@ def run_exchanges(
         forced = False
         tables.times[NOW] = now
         if what == WAKE:
-            wake_up(run, tables, weights)
+            tables.times[LATE] = now
+            if wake_up(run, tables, queue):
+                call(run, tables, run.wakes.rank[0], weights)
         else:
-            subject = subject_of(queue.heap.load[0])
+            subject = subject_of(load)
             pop(queue.heap, queue.size, ON_HEAP)
-            if what == ARRIVAL:
+            if computed:
+                tables.times[LATE] = now
+                if made > now:
+                    make_late(queue, made, subject)
+                else:
+                    end_computing(run, subject, now)
+                    if made == now:
+                        call(run, tables, subject, weights)
+            elif what_of(load) == REACH:
+                reach_callee(run, tables, subject)
+            elif what == ARRIVAL:
                 take_copy(run, tables, subject)
                 follow_up(run, tables)
             else:
@@ -430,4 +403,4 @@ def run_exchanges(
                 look_after(run, tables, subject)
             take_effects(tables, queue)
         if counts[PHASE] == REQUESTING and run.counts[OBSERVED] == TOLD:
-            return CALL, run.wakes.rank[0]
+            return CALL, agent_on_top(run)

@@ -23,8 +23,8 @@ from ...tables.round_table import EMPTY, RoundTables
 from ...tables.session_table import REFUSED_KIND, SessionTables, with_more_copies
 from ...world.world import World
 from ..driver import stall
+from . import event_queue, windows
 from . import event_windows as events
-from . import windows
 from .batched_driver import BatchedDriver, Pause, WakeWindows
 from .changes import AHEAD, AvailabilityArrays, Changes, ToldChanges
 
@@ -49,7 +49,7 @@ class Exchanges(BatchedDriver):
         super().__init__(world)
         given = world.protocol.partner_weights()
         weights = np.ascontiguousarray(given, dtype=np.float64) if len(given) else NO_WEIGHTS
-        self.queue = events.empty_queue()
+        self.queue = event_queue.empty_queue()
         self._call: tuple[Any, ...] = self.planned.plan, self.planned.kinds, weights
 
     @property
@@ -109,17 +109,17 @@ class Exchanges(BatchedDriver):
         self.transport.notes.grow(events.CAPACITY)
         if self.sessions.counts[FREE_COPIES] == 0:
             self.world.sessions = with_more_copies(self.sessions)
-        if events.capacity_left(self.queue) < len(self.sessions.due):
+        if event_queue.capacity_left(self.queue) < len(self.sessions.due):
             self._grow_queue()
 
     def _grow_queue(self) -> None:
         """Forget timers of sessions that are closed, and see to it that half of the queue is free."""
-        loads = self.queue.heap.load[: self.queue.size[events.ON_HEAP]]
-        kept, timers = np.ones(len(loads), dtype=bool), loads & 7 == PATIENCE
-        edges, ticks = events.subject_of(loads[timers]), loads[timers] >> 33
+        loads = self.queue.heap.load[: self.queue.size[event_queue.ON_HEAP]]
+        kept, timers = np.ones(len(loads), dtype=bool), event_queue.what_of(loads) == PATIENCE
+        edges, ticks = event_queue.subject_of(loads[timers]), loads[timers] >> 33
         kept[timers] = self.sessions.sessions[edges, sessions.TICK] == ticks
-        events.keep_events(self.queue, kept)
-        self.queue = events.with_capacity(self.queue, max(len(self.queue.heap) // 2, 8 * len(self.sessions.due)))
+        event_queue.keep_events(self.queue, kept)
+        self.queue = event_queue.with_capacity(self.queue, max(len(self.queue.heap) // 2, 8 * len(self.sessions.due)))
 
 
 @final
@@ -144,7 +144,7 @@ class EventfulRounds(WakeWindows):
         world.rounds = rounds.round_tables(world.setting, world.layout, world.network, world.in_rounds)
         self._capacity = rounds.capacity_for(world.setting.graph, world.layout)
         self._changes: Changes | None = None
-        self.queue = events.empty_queue()
+        self.queue = event_queue.empty_queue()
 
     @property
     def tables(self) -> RoundTables:
@@ -168,7 +168,7 @@ class EventfulRounds(WakeWindows):
         for agent in np.flatnonzero(self._changes.gone).tolist():
             self.tables.agents[agent, rounds.IS_GONE] = 1
             self.transport.tables.agents.silent[agent] = True
-        self.queue = events.with_capacity(self.queue, len(self.tables.agents) + self._capacity)
+        self.queue = event_queue.with_capacity(self.queue, len(self.tables.agents) + self._capacity)
         events.start_all(self.transport.tables, self.tables, self.queue)
         self.world.stop_condition.check()
         return ()
@@ -178,14 +178,14 @@ class EventfulRounds(WakeWindows):
         assert self._changes is not None
         ahead = AHEAD
         while True:
-            first, known = events.first(self.queue), self._changes.known_until
+            first, known = event_queue.first(self.queue), self._changes.known_until
             if known == math.inf or (first is not None and first[0] <= known):
                 return first
             # Where nothing else happens, there may be no change for long.
             needed = known + ahead if first is None else first[0]
             changes = self._changes.draw(needed, needed + AHEAD)
-            self.queue = events.with_capacity(self.queue, len(changes[0]) + self._capacity)
-            events.add_changes(self.queue, *changes)
+            self.queue = event_queue.with_capacity(self.queue, len(changes[0]) + self._capacity)
+            event_queue.add_changes(self.queue, *changes)
             ahead *= 2
 
     @override
@@ -216,7 +216,7 @@ class EventfulRounds(WakeWindows):
         self.world.rounds = rounds.with_capacity(self.tables, self._capacity)
         self.transport.grow(len(self.rows) + 2, 0)
         self.transport.notes.grow(self._capacity)
-        self.queue = events.with_capacity(self.queue, self._capacity)
+        self.queue = event_queue.with_capacity(self.queue, self._capacity)
 
     @override
     def deliver_pending(self, now: float, barrier: int) -> None:

@@ -77,7 +77,7 @@ def hold(
     rounds.missing[agent, parity] = rounds.expected[agent]
     rounds.latest[agent, parity] = 0.0
     rounds.begun[agent] = number + 1
-    push(run.wakes, run.counts, HEAP, next_time(run, agent, number, latest), agent, 0)
+    push(run.wakes, run.counts, HEAP, next_time(run, agent, number, latest), agent, number)
 
 
 @part(_nrt=False)

@@ -299,8 +299,18 @@ class JoinedTables(StepTables):
 
     @override
     def shard(self, agent: int) -> Shard:
+        part, own = self._part_of(agent)
+        return part.shard(own)
+
+    @override
+    def open_at(self, agent: int, tick: int, now: float) -> NDArray[np.bool_]:
+        part, own = self._part_of(agent)
+        return part.open_at(own, tick, now)
+
+    def _part_of(self, agent: int) -> tuple[StepTables, int]:
+        """The run of an agent, and which it is there."""
         rank = int(np.searchsorted(self._firsts, agent, side="right")) - 1
-        return self._parts[rank].shard(agent - int(self._firsts[rank]))
+        return self._parts[rank], agent - int(self._firsts[rank])
 
 
 def _joined_names(parts: Sequence[Names]) -> Names:

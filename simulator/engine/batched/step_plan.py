@@ -12,7 +12,7 @@ import numpy as np
 
 from ....agents.compilation import compiled, part
 from ...rules.clock_rules import is_news
-from ...rules.delivery import hold_version
+from ...rules.delivery import count_open, hold_version
 from ...rules.lazy import kinds_of
 from ...tables.run import RunTables
 from ...tables.session_table import REQUESTING
@@ -39,6 +39,7 @@ _FIELDS = np.dtype(
         ("edge", np.int64),
         ("heard", np.int64),
         ("wrote", np.int64),
+        ("reached", np.int64),
         ("now", np.float64),
     ],
     align=True,
@@ -46,7 +47,7 @@ _FIELDS = np.dtype(
 STEP = np.dtype((np.record, _FIELDS))
 """A step: of whom; which half of an exchange it is (0: none); at which tick of the agent's clock, and after how many
 halves at that tick; after how many steps of the agent; which one of all it is; where its reads begin; of a half, over
-which edge, which version it has heard, and which one it writes (-1: none); and when.
+which edge, which version it has heard, and which one it writes (-1: none); over how many open edges it sends; and when.
 
 Records, for fields are read by their names where nothing is compiled, too.
 """
@@ -64,6 +65,8 @@ class StepPlan(NamedTuple):
         versions that it writes, port after port.
     news : (K,) bool
         Of versions that were heard, whether the agent's step before knew another one; empty unless `seen` is kept.
+    closed : (K,) bool
+        Of versions that are written, whether nobody is sent them; empty where all edges are open.
     seen : (kinds E,) int64
         By slot, the order of sending of what the agent's last step knew, -1 for none; empty where no protocol asks.
     period, phase : (ports, n) int64
@@ -80,6 +83,7 @@ class StepPlan(NamedTuple):
     steps: Any
     reads: Any
     news: Any
+    closed: Any
     seen: Any
     period: Any
     phase: Any
@@ -88,13 +92,17 @@ class StepPlan(NamedTuple):
     affordable: Any
 
 
-def empty_plan(agents: int, ports: int, steps: int, reads: int, slots: int = 0) -> StepPlan:
-    """A plan with room for so many steps, reads and slots; every step sends, and none is the last."""
+def empty_plan(agents: int, ports: int, steps: int, reads: int, slots: int = 0, *, closes: bool = False) -> StepPlan:
+    """A plan with room for so many steps, reads and slots; every step sends, and none is the last.
+
+    Edges may be closed if it ``closes``.
+    """
     return StepPlan(
         counts=np.zeros(COUNTS, dtype=np.int64),
         steps=np.zeros(steps, dtype=STEP),
         reads=np.zeros(reads, dtype=np.int64),
         news=np.zeros(reads if slots else 0, dtype=np.bool_),
+        closed=np.zeros(reads if closes else 0, dtype=np.bool_),
         seen=np.full(slots, -1),
         period=np.ones((ports, agents), dtype=np.int64),
         phase=np.zeros((ports, agents), dtype=np.int64),
@@ -120,11 +128,12 @@ def begin_step(run: RunTables, plan: StepPlan, agent: int, now: float, kinds: in
     step.agent, step.tick, step.updates, step.now = agent, run.agents.ticks[agent], run.agents.updates[agent], now
     step.number, step.first = counts[TOTAL], place
     step.phase, step.reactions, step.edge, step.heard, step.wrote = 0, 0, -1, -1, -1
-    edges = len(run.heads)
+    edges, first, last = len(run.heads), run.offsets[agent], run.offsets[agent + 1]
+    step.reached = count_open(run, first, last)
     for kind in range(kinds):
-        for edge in range(run.offsets[agent], run.offsets[agent + 1]):
+        for edge in range(first, last):
             slot = kind * edges + edge
-            row = plan.reads[place] = run.slots.known[slot]
+            row = plan.reads[place] = run.held[slot] if len(run.held) else run.slots.known[slot]
             if len(plan.seen):
                 order = run.versions.order[row] if row >= 0 else -1
                 plan.news[place], plan.seen[slot] = order != plan.seen[slot], order
@@ -133,9 +142,32 @@ def begin_step(run: RunTables, plan: StepPlan, agent: int, now: float, kinds: in
 
 
 @part(_nrt=False)
-def add_step(run: RunTables, plan: StepPlan, agent: int, now: float, rows: Any):  # pragma: no cover - compiled
+def edges_of_row(run: RunTables, agent: int, apart: Any, rank: int):  # pragma: no cover - compiled
+    """First and last of an agent's directed edges to which a version goes that a step writes: apart, one for each."""
+    first, last = run.offsets[agent], run.offsets[agent + 1]
+    return (first + rank, first + rank + 1) if apart else (first, last)
+
+
+@part(_nrt=False)
+def mark_closed(run: RunTables, plan: StepPlan, agent: int, place: int, ports: Any):  # pragma: no cover - compiled
+    """Mark from a place on which of the versions that a step writes nobody is sent."""
+    degree = run.offsets[agent + 1] - run.offsets[agent]
+    for port in range(len(ports)):
+        apart = ports[port, ADDRESSED] != 0
+        for rank in range(degree if apart else 1):
+            begin, end = edges_of_row(run, agent, apart, rank)
+            plan.closed[place] = count_open(run, begin, end) == 0
+            place += 1
+
+
+@part(_nrt=False)
+def add_step(
+    run: RunTables, plan: StepPlan, agent: int, now: float, rows: Any, ports: Any
+):  # pragma: no cover - compiled
     """Plan a step of an agent, which reads what it knows and writes into some versions; there must be room."""
     place = begin_step(run, plan, agent, now, kinds_of(run))
+    if len(plan.closed):
+        mark_closed(run, plan, agent, place, ports)
     for k in range(len(rows)):
         plan.reads[place] = rows[k]
         place += 1
@@ -154,7 +186,9 @@ def add_half(
         halves[0], halves[1] = run.agents.ticks[agent], 0
     if phase != REQUESTING:
         halves[1] += 1
-    step.phase, step.reactions, step.edge, step.heard, step.wrote = phase, halves[1], edge, heard, wrote
+    # One that calls at the end of a step that takes time may have answered others since its begin.
+    reactions = 0 if phase == REQUESTING else halves[1]
+    step.phase, step.reactions, step.edge, step.heard, step.wrote = phase, reactions, edge, heard, wrote
     plan.counts[STEPS] += 1
     plan.counts[READS] = place
 
@@ -246,6 +280,6 @@ def charge_plain(run: RunTables, plan: StepPlan, ports: Any, kinds: int, plain: 
         for port in range(len(ports)):
             said = is_due(plan, port, agent, step.updates)
             for _ in range(degree if ports[port, ADDRESSED] else 1):
-                row = plan.reads[place]
+                row, sent = plan.reads[place], said and (len(plan.closed) == 0 or not plan.closed[place])
                 place += 1
-                due = due and not (said and charge_news(run, agent, row, ports[port, WIDTH]))
+                due = due and not (sent and charge_news(run, agent, row, ports[port, WIDTH]))

@@ -22,42 +22,18 @@ from ....agents.availability import Timeline
 from ....agents.inbox import Message
 from ....protocols.base import Sent
 from ...network.network import KINDS
-from ...network.randomness import BEYOND, quantise
 from ...rules.clock_rules import count_step
-from ...rules.delivery import count_message, deliver, depart, release_version
+from ...rules.compute_rules import begin_computing
+from ...rules.delivery import count_message, deliver, depart, end_of_way, release_version, take_turn
 from ...rules.forms import PlainRules
-from ...tables.effects import ARRIVAL, ARRIVE, AVAILABILITY, TIMER, WAKE
-from ...tables.run import LOST_DELAY, PlainTables
-from ...tables.tallies import ORDER
+from ...tables.effects import ARRIVAL, ARRIVE, AVAILABILITY, REACH, RECORD, TIMER, WAKE
+from ...tables.run import DOWNLINK, LOST_DELAY, UPLINK, PlainTables
 from ...world.step_form import StepForm
 from ...world.world import World
 from ..driver import At, Driver
 
 RESERVED = 64
 """Events whose notes fit in before it is looked again whether there is room."""
-
-
-class Turns:
-    """Transfers of each agent that take turns on a link of its own, in the order in which they are asked for.
-
-    Parameters
-    ----------
-    rate : float or None
-        Bytes per time unit; unlimited if None.
-    agents : int
-        Number of agents.
-    """
-
-    def __init__(self, rate: float | None, agents: int) -> None:
-        self.rate, self.unlimited = rate, rate is None
-        self._free_from = [0.0] * agents
-
-    def take(self, agent: int, size: float, now: float) -> float:
-        """Transfer so many bytes from now on; when that is done, a multiple of 2^-30 time units."""
-        if self.rate is None:
-            return now
-        self._free_from[agent] = max(now, self._free_from[agent]) + quantise(min(size / self.rate, BEYOND))
-        return self._free_from[agent]
 
 
 class RuleEvent(At):
@@ -71,14 +47,7 @@ class RuleEvent(At):
         What is called with the event; one list serves all events of a driver.
     what, subject, serial : int
         What happens, to whom, and the how-manieth of its kind; see `hushnet.simulator.tables.effects`.
-
-    Attributes
-    ----------
-    transfer : (int, int)
-        Receiver and bytes of a copy that takes turns with others.
     """
-
-    transfer: tuple[int, int]
 
     def __init__(
         self,
@@ -132,16 +101,10 @@ class EventDriver(Driver):
         self.plain = PlainRules(fate=self.fate, copy_out=_copy_out, schedule=self.schedule, **functions)
         self.views = PlainTables()
         self._count_step = self.plain(count_step)
-        self._happen, self._reach = [self.happen], [self._reach_downlink]
+        self._begin, self._take_turn = self.plain(begin_computing), self.plain(take_turn)
+        self._happen = [self.happen]
         self._computing: dict[int, simpy.Process] = {}
         self._turns: dict[int, simpy.Event] = {}
-        given = world.setting.network
-        self._uplink, self._downlink = (Turns(rate, len(world.agents)) for rate in (given.uplink, given.downlink))
-        self._departing = 0, 0
-        setting, self._opening = world.setting, None
-        if setting.changes is not None:
-            given = setting.graph, setting.task.ids, world.numbers, setting.draws, setting.base
-            self._opening = world.step_tables.opening = setting.changes.build(*given)
         self.transport.set_limits(world.setting.stop, record=world.recorded_steps, compiled=False)
 
     @override
@@ -190,16 +153,9 @@ class EventDriver(Driver):
         if agent.index in self._computing:
             yield self._computing[agent.index]
 
-    def time_of_step(self, agent: Agent) -> float:
-        """Begin a step; the time that it takes, in time units."""
-        computing = self.world.computing
-        if not computing.takes_time:
-            return 0.0
-        return computing.begin(agent.index, self.env.now, int(self.transport.tables.counts[ORDER]))
-
     def _begin_step(self, agent: Agent) -> None:
         """Let an awake agent step at once, or begin a step that takes time."""
-        time = self.time_of_step(agent)
+        time = self._begin(self.transport.plain, agent.index, self.env.now)
         if time:
             heard = self.heard(agent)
             self._computing[agent.index] = self.env.process(self._compute(agent, time, heard))
@@ -210,20 +166,17 @@ class EventDriver(Driver):
         self, agent: Agent, time: float, heard: Callable[[], AbstractContextManager[None]]
     ) -> Generator[simpy.Event, Any, None]:
         """The process of a step that takes time, which is made at its end with what was heard at its begin."""
-        yield from self.computed(agent, time)
+        yield At(self.env, self.env.now + time, TIMER)
+        while not (agent.up or agent.gone):
+            turned = self._turns[agent.index] = self.env.event()
+            yield turned
+            yield At(self.env, self.env.now, TIMER + (agent.index + 1) / RECORD)  # after other timers, by agent
         del self._computing[agent.index]
         if self.is_awake(agent):
             reactions, agent.reactions = agent.reactions, 0  # its random streams are those of its begin
             with heard():
                 self.wake(agent)
             agent.reactions = reactions
-
-    def computed(self, agent: Agent, time: float) -> Generator[simpy.Event, Any, None]:
-        """Wait until an agent has computed for so long, and beyond that until it is up, or gone for good."""
-        yield At(self.env, self.env.now + time, TIMER)
-        while not (agent.up or agent.gone):
-            turned = self._turns[agent.index] = self.env.event()
-            yield turned
 
     @override
     def turn(self, agent: Agent) -> None:
@@ -263,10 +216,7 @@ class EventDriver(Driver):
 
     def opened(self, agent: Agent) -> NDArray[np.bool_]:
         """(degree,) over which of its edges an agent sends now."""
-        if self._opening is None:
-            graph = self.world.setting.graph
-            return graph.opened[graph.edges_of(agent.index)]
-        return self._opening(agent.index, agent.tick, self.env.now)
+        return self.world.step_tables.open_at(agent.index, agent.tick, self.env.now)
 
     def is_up(self, _run: Any, agent: int, _time: float, _after: bool) -> bool:
         """True if an agent is present and up at this instant, in place of `hushnet.simulator.rules.lazy.is_up`."""
@@ -279,8 +229,7 @@ class EventDriver(Driver):
         if drawn is None:
             drawn = self.world.network.delay_and_loss(sender, run.heads[edge], tick, transmission, now, size)
         delay, lost = drawn
-        self._departing = int(run.heads[edge]), int(size)
-        delay += self._uplink.take(sender, size, now) - now
+        delay += self._take_turn(run.constants[UPLINK], run.agents.uplink_free, sender, size, now) - now
         if lost:
             run.constants[LOST_DELAY] = delay
             return math.inf
@@ -296,16 +245,7 @@ class EventDriver(Driver):
 
     def schedule(self, _: Any, time: float, priority: int, what: int, subject: int, serial: int) -> None:
         """Schedule what a rule asks for as an event of SimPy, at its time and priority."""
-        if what != ARRIVE or self._downlink.unlimited:
-            RuleEvent(self.env, time, priority, self._happen, what, subject, serial)
-        else:
-            RuleEvent(self.env, time, priority, self._reach, what, subject, serial).transfer = self._departing
-
-    def _reach_downlink(self, asked: RuleEvent) -> None:
-        """A copy reaches its receiver's downlink, and waits for its turn there."""
-        receiver, size = asked.transfer
-        time = self._downlink.take(receiver, size, self.env.now)
-        RuleEvent(self.env, time, ARRIVAL, self._happen, asked.what, asked.subject, asked.serial)
+        RuleEvent(self.env, time, priority, self._happen, what, subject, serial)
 
     def happen(self, asked: RuleEvent) -> None:
         """Let happen what a rule has asked for, at that time; by default nothing."""
@@ -335,8 +275,8 @@ class EventBroadcasts(EventDriver):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        rules = count_message, deliver, depart, release_version
-        self._count, self._deliver, self._depart, self._release = map(self.plain, rules)
+        rules = count_message, deliver, depart, end_of_way, release_version
+        self._count, self._deliver, self._depart, self._end_of_way, self._release = map(self.plain, rules)
         self._kinds = list(world.layout.messages)
         self._keeps, self._reacts = world.traits.inbox == "every", world.traits.trigger == "message"
         self._most, self._reserved = int(world.setting.graph.degrees.max(initial=0)) + 1, 0
@@ -356,7 +296,7 @@ class EventBroadcasts(EventDriver):
                 transport.remember(agent, sent, agent.tick)
                 self._send_copies(agent, sent, edges)
             else:
-                transport.withheld.add((agent.index, sent.kind))
+                transport.withhold(agent, sent.kind)
 
     def _send_copies(self, agent: Agent, sent: Sent, edges: NDArray[np.int64]) -> None:
         """Send a copy over each of some edges; with draws of its own where one was sent at the same tick."""
@@ -375,7 +315,7 @@ class EventBroadcasts(EventDriver):
                 if delay < math.inf:
                     run.versions.references[row] += 1
                     slot = rank * len(run.heads) + run.reverse[edge]
-                    self.schedule(None, now + delay, ARRIVAL, ARRIVE, slot, row)
+                    self.schedule(None, now + delay, ARRIVAL, self._end_of_way(run), slot, row)
             self._release(run, row)
             self._end_notes()
 
@@ -409,9 +349,14 @@ class EventBroadcasts(EventDriver):
 
     @override
     def happen(self, asked: RuleEvent) -> None:
-        """A copy arrives: a version, at a slot of its receiver."""
+        """A copy arrives, or reaches a shared downlink: a version, at a slot of its receiver."""
         slot, row, world = asked.subject, asked.serial, self.world
         agent = world.agents[int(world.setting.graph.tails[slot % len(world.setting.graph.heads)])]
+        if asked.what == REACH:
+            run, now = self.transport.plain, self.env.now
+            turn = run.constants[DOWNLINK], run.agents.downlink_free, agent.index, run.versions.bytes[row], now
+            self.schedule(None, self._take_turn(*turn), ARRIVAL, ARRIVE, slot, row)
+            return
         up = self.is_up(None, agent.index, self.env.now, True)
         reacts = up and self._reacts and not agent.silent
         message = self._message(slot, row) if reacts or (up and self._keeps) else None

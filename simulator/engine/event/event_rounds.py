@@ -18,19 +18,20 @@ from ....agents.availability import Timeline
 from ....agents.inbox import Message
 from ....protocols.base import Sent
 from ...network.randomness import check_transmission
-from ...rules.round_messages import say_all
+from ...rules.round_messages import reach, say_all
 from ...rules.rounds import (
     after_step,
     counts_as_event,
     on_arrival,
     on_available,
+    on_computed,
     on_patience,
     on_repeat,
     on_round_end,
     start_rounds,
 )
 from ...tables import tallies
-from ...tables.effects import ARRIVE, ENOUGH, FREE_COPIES, PATIENCE, REPEAT, WORN
+from ...tables.effects import ARRIVE, ENOUGH, FREE_COPIES, PATIENCE, REACH, REPEAT, ROUND_END, WORN
 from ...tables.round_table import (
     DONE,
     EMPTY,
@@ -65,7 +66,6 @@ class EventRounds(EventDriver):
         assert world.in_rounds is not None
         world.rounds = round_tables(world.setting, world.layout, world.network, world.in_rounds)
         self._capacity = capacity_for(world.setting.graph, world.layout)
-        self._round_ends = [world.env.event() for _ in world.agents]
 
     @property
     def _rounds(self) -> RoundTables:
@@ -91,24 +91,12 @@ class EventRounds(EventDriver):
 
     @override
     def steps(self, agent: Agent) -> Generator[simpy.Event, Any, None]:
-        """A round ends, the agent steps, perhaps for a while, and waits for its neighbours."""
+        """The first round begins; what follows are events that rules ask for."""
         self._change(start_rounds, agent.index)
-        while True:
-            yield self._round_ends[agent.index]
-            self._round_ends[agent.index] = self.world.env.event()
-            if self._change(on_round_end, agent.index):
-                if self.world.traits.inbox == "every":
-                    self.world.inbox.pending[agent.index] += self._shown(agent)
-                time = self.time_of_step(agent)
-                if time:
-                    yield from self.computed(agent, time)
-                if not agent.gone:
-                    self._step(agent)
-                self._change(after_step, agent.index)
+        yield from ()
 
     @override
     def turn(self, agent: Agent) -> None:
-        super().turn(agent)
         self._change(on_available, agent.index, agent.up, agent.gone)
 
     @override
@@ -121,14 +109,25 @@ class EventRounds(EventDriver):
         if self.plain(counts_as_event)(run, tables, what, subject, serial):
             self.world.watchdog.check(self.world.now)
             run.counts[tallies.WAKES] += 1
-        if what == REPEAT:
+        if what == REACH:
+            self._change(reach, subject)
+        elif what == REPEAT:
             self._change(on_repeat, subject)
         elif what == PATIENCE:
             self._change(on_patience, subject, serial)
         else:
-            self._round_ends[subject].succeed()
+            self._go_on(self.world.agents[subject], on_round_end if what == ROUND_END else on_computed)
 
     # A step.
+
+    def _go_on(self, agent: Agent, rule: Any) -> None:
+        """A round ends, or a step was computed; the agent steps if it has not to wait, and waits for its neighbours."""
+        made = self._change(rule, agent.index)
+        if rule is on_round_end and self.world.traits.inbox == "every":
+            self.world.inbox.pending[agent.index] += self._shown(agent)
+        if made:
+            self._step(agent)
+            self._change(after_step, agent.index)
 
     def _step(self, agent: Agent) -> None:
         run, updates = self.transport.tables, agent.updates
@@ -175,7 +174,7 @@ class EventRounds(EventDriver):
                 said.append((kind, row, len(edges), len(edges) + len(over)))
                 edges += over
             else:
-                self.transport.withheld.add((agent.index, sent.kind))
+                self.transport.withhold(agent, sent.kind)
         self.transport.tables.agents.silent[agent.index] = agent.silent
         self._change(say_all, agent.index, said, edges)
 

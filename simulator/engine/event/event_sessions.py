@@ -13,10 +13,10 @@ from typing_extensions import override
 
 from ....agents.agent import Agent
 from ...network.randomness import check_transmission
-from ...rules.sessions import busy, carry_on, follow_up, free_edges, look_after, take_copy
+from ...rules.sessions import busy, carry_on, follow_up, free_edges, look_after, reach_callee, take_copy
 from ...tables import session_table as columns
 from ...tables import tallies
-from ...tables.effects import ARRIVE, ENOUGH, FREE_COPIES, WORN
+from ...tables.effects import ARRIVE, ENOUGH, FREE_COPIES, REACH, WORN
 from ...tables.session_table import COMPLETING, REFUSED_KIND, REQUESTING, RESPONDING, SessionTables, with_more_copies
 from ...world.world import World
 from .event_driver import EventDriver, RuleEvent
@@ -36,8 +36,10 @@ class EventSessions(EventDriver):
     def __init__(self, world: World) -> None:
         super().__init__(world, is_up=self.is_up, gone=self._gone)
         self._done = [world.env.event() for _ in world.agents]
-        rules = busy, carry_on, follow_up, free_edges, look_after, take_copy
-        self._busy, self._carry_on, self._follow_up, self._free_edges, self._repeat, self._take = map(self.plain, rules)
+        rules = busy, carry_on, follow_up, free_edges, look_after, reach_callee, take_copy
+        self._busy, self._carry_on, self._follow_up, self._free_edges, self._repeat, self._reach, self._take = map(
+            self.plain, rules
+        )
 
     @property
     def tables(self) -> SessionTables:
@@ -90,6 +92,8 @@ class EventSessions(EventDriver):
         """A copy arrives, or a caller's patience is over."""
         if asked.what == ARRIVE:
             self._arrive(asked.subject)
+        elif asked.what == REACH:
+            self._change(self._reach, asked.subject)
         elif self.tables.sessions[asked.subject, columns.TICK] == asked.serial:
             self.world.watchdog.count(self.world.now)
             self._change(self._repeat, asked.subject)

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import os
 import sys
 import sysconfig
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
+from math import inf
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from .errors import INTERRUPTED, words_of
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import INTERRUPTED, InputError, words_of
 
 HOUSE = tuple(f"{Path(__file__).parents[1] / storey}{os.sep}" for storey in ("agents", "protocols", "simulator"))
 LIBRARIES = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 """Folders of code that is no author's own."""
+COMPILED = (".pyx", ".pxi", ".pxd")
+"""Ends of files of code that libraries were compiled from."""
 INSTALLED = {"site-packages", "dist-packages"}
 """Names of folders with libraries, of whatever environment."""
 
@@ -39,7 +47,9 @@ def place_of(function: Callable[..., Any]) -> str:
 
 def is_authors(file: str) -> bool:
     """True if a file of code is a user's own, and belongs neither to this package nor to a library."""
-    return not file.startswith((*HOUSE, *LIBRARIES, "<")) and not INSTALLED & set(Path(file).parts)
+    return not (file.startswith((*HOUSE, *LIBRARIES, "<")) or file.endswith(COMPILED)) and not INSTALLED & set(
+        Path(file).parts
+    )
 
 
 def author_place(error: BaseException) -> str:
@@ -112,3 +122,111 @@ def complain_plainly() -> None:
 
     sys.unraisablehook = lambda met: tell(met.exc_value, "that nobody can catch")
     threading.excepthook = lambda met: tell(met.exc_value, "in a thread of its own")
+
+
+def check_call(function: Callable[..., Any], name: str, wanted: Sequence[str]) -> None:
+    """Refuse an author's function that cannot be called with positional arguments of these names.
+
+    Raises
+    ------
+    InputError
+        With its line, if it has one.
+    """
+    try:
+        taken = inspect.signature(function)
+    except ValueError:  # some of those in C tell nothing
+        return
+    try:
+        taken.bind(*wanted)
+    except TypeError:
+        where = f"{place_of(function)}: " if hasattr(function, "__code__") else ""
+        shown = str(taken).partition(" ->")[0]
+        raise InputError(f"{where}{name} takes {shown}; admissible: ({', '.join(wanted)})") from None
+
+
+def check_overrides(kind: type) -> None:
+    """Refuse an author's class with a method that cannot be called as the one that it replaces, or that it lacks.
+
+    Raises
+    ------
+    InputError
+        With the line of the method, and how it is called.
+    """
+    own = [one for one in kind.__mro__ if any(is_authors(code.co_filename) for code in _codes(one))]
+    for one in own:
+        above = kind.__mro__[kind.__mro__.index(one) + 1 :]
+        for name, theirs in dict(vars(one)).items():
+            ours = next((vars(base)[name] for base in above if name in vars(base) and base not in own), None)
+            if ours is not None and not (name.startswith("_") and name != "__init__"):
+                _check_override(f"{kind.__name__}.{name}", ours, theirs)
+    if missing := sorted(getattr(kind, "__abstractmethods__", ())):
+        raise InputError(f"{class_place(kind)}: {kind.__name__} is abstract; it has yet to define {', '.join(missing)}")
+
+
+def _codes(kind: type) -> list[CodeType]:
+    values = (getattr(value, "fget", value) for value in dict(vars(kind)).values())
+    codes = (getattr(getattr(value, "__func__", value), "__code__", None) for value in values)
+    return [code for code in codes if isinstance(code, CodeType)]
+
+
+def _check_override(name: str, ours: Any, theirs: Any) -> None:
+    """Refuse what does not fit in place of a method or a property of ours."""
+    if isinstance(ours, property | cached_property):
+        if inspect.isfunction(theirs):
+            raise InputError(f"{place_of(theirs)}: {name} is a property; write @property above it")
+        return
+    ours = getattr(ours, "__func__", ours)
+    if not inspect.isfunction(ours):
+        return
+    plain = getattr(theirs, "__func__", theirs)
+    if not callable(plain):
+        raise InputError(f"{name} is {type(theirs).__name__}; it must be a function")
+    if not inspect.isfunction(plain):
+        return
+    wanted = inspect.signature(ours).parameters
+    given = [one for one in wanted.values() if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    given = given[isinstance(theirs, staticmethod) and not isinstance(ours, staticmethod) :]
+    placed = [one.name for one in given if one.kind is one.POSITIONAL_OR_KEYWORD and one.default is one.empty]
+    named = [one.name for one in given if one.kind is one.KEYWORD_ONLY]
+    try:
+        inspect.signature(plain).bind(*placed, **dict.fromkeys(named))
+    except TypeError:
+        admissible = str(inspect.signature(ours)).partition(" ->")[0]
+        taken = str(inspect.signature(plain)).partition(" ->")[0]
+        raise InputError(f"{place_of(plain)}: {name} takes {taken}; admissible: {admissible}") from None
+
+
+def returned_numbers(
+    value: Any, shape: tuple[int, ...], function: Callable[..., Any], low: float = -inf, high: float = inf
+) -> NDArray[np.float64]:
+    """Return numbers that an author's function has given, if they have a shape and are in [low, high].
+
+    Raises
+    ------
+    InputError
+        With the function's line, if they are something else.
+    """
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        numbers = np.empty(())
+    if numbers.shape != shape:
+        given = f"{type(value).__name__} of shape {np.shape(value)}" if np.ndim(value) else type(value).__name__
+        raise InputError(f"{place_of(function)}: must return numbers of shape {shape}, not {given}")
+    if len(wrong := numbers[~((numbers >= low) & (numbers <= high))]):  # nor NaN
+        raise InputError(f"{place_of(function)}: must return numbers in [{low:g}, {high:g}], not {wrong.flat[0]:g}")
+    return numbers
+
+
+def returned(value: Any, wanted: Any, function: Callable[..., Any]) -> Any:
+    """Return what an author's function has given, if it is of a type.
+
+    Raises
+    ------
+    InputError
+        With the function's line, if it is something else.
+    """
+    if not isinstance(value, wanted):
+        names = " or ".join(one.__name__ for one in (wanted if isinstance(wanted, tuple) else (wanted,)))
+        raise InputError(f"{place_of(function)}: must return {names}, not {type(value).__name__}")
+    return value

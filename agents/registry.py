@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
+from .authors import check_overrides
 from .errors import InputError
 from .suggestions import listed, suggestion
 
@@ -20,6 +21,10 @@ class Unregistered(InputError, KeyError):
     """A name that nothing is registered by."""
 
     __str__ = Exception.__str__
+
+
+class Taken(InputError, ValueError):
+    """A name that something else is registered by."""
 
 
 class Registry(Mapping[str, Thing], Generic[Thing]):
@@ -53,10 +58,13 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         ------
         ValueError
             If the name is taken by something of another file.
+        InputError
+            If its class lacks a method, or has one that cannot be called as it is.
         """
+        check_overrides(thing if isinstance(thing, type) else type(thing))
         origin = _origin(thing if maker is None else maker)
         if name in self._known and self._origins[name] != origin:
-            raise ValueError(f"the name {name!r} is taken by another {self.what}; choose a new one.")
+            raise Taken(f"the name {name!r} is taken by another {self.what}; choose a new one.")
         self._known[name], self._origins[name] = thing, origin
         self.edition += 1
         return thing

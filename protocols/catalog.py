@@ -8,16 +8,21 @@ import inspect
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from ..agents.authors import check_overrides
 from ..agents.errors import INTERRUPTED, HushnetError, InputError, words_of
 from ..agents.suggestions import listed, suggestion
 from .base import Protocol, ProtocolParameters
+from .privacy.budget import PrintedNoise, Privacy
+from .traits import Traits
 from .user_files import is_file, load_object
 
 GROUP = "hushnet.protocols"
 """Entry point group of installed plug-ins: ``my_protocol = "my_package.module:MyProtocol"``."""
 
+NOISES = (Privacy, PrintedNoise)
+"""Classes of the parameter ``privacy``."""
 PROTOCOLS: dict[str, str] = {
     "ad_psgd": ".ad_psgd:AdPsgd",
     "choco_sgd": ".choco_sgd:ChocoSGD",
@@ -139,7 +144,23 @@ def _checked(found: Any, kind: str) -> type[Protocol]:
         raise InputError(f"{kind} is not a subclass of hushnet.protocols.base.Protocol")
     if not (isinstance(found.Parameters, type) and issubclass(found.Parameters, ProtocolParameters)):
         raise InputError(f"{kind} has Parameters that are not a subclass of hushnet.protocols.base.ProtocolParameters")
+    if not isinstance(found.traits, Traits):
+        raise InputError(f"{kind} has traits that are {type(found.traits).__name__}; they must be Traits(...)")
+    privacy = found.Parameters.model_fields.get("privacy")
+    wrong = [] if privacy is None else [one for one in _classes(privacy.annotation) if not issubclass(one, NOISES)]
+    if wrong:
+        raise InputError(
+            f"{kind}: the parameter privacy is {wrong[0].__name__}; it must be Privacy | None, or be renamed"
+        )
     missing = sorted(found.__abstractmethods__) + ([] if found.has_start() else ["start"])
     if missing:
         raise InputError(f"{kind} is abstract; it has yet to define {', '.join(missing)}")
+    check_overrides(found)
     return found
+
+
+def _classes(annotation: Any) -> list[type]:
+    """Classes of an annotation such as ``Privacy | None``, but for None."""
+    inner = get_args(annotation)
+    found = [one for part in inner for one in _classes(part)] if inner else [annotation]
+    return [one for one in found if isinstance(one, type) and one is not type(None)]

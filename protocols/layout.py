@@ -12,6 +12,7 @@ from ..agents.authors import place_of
 from ..agents.blocks import State, Width, whole_widths
 from ..agents.errors import InputError
 from ..agents.graph import Graph
+from ..agents.suggestions import listed
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,23 @@ class Layout:
     messages: Mapping[str, MessageKind] = field(default_factory=dict)
     roles: Sequence[str] | None = None
 
+    def check(self) -> None:
+        """Refuse names that steps cannot write as ``me.name``, and kinds of messages that mirror no block of agents.
+
+        Raises
+        ------
+        ValueError
+        """
+        for name in (*self.agent, *self.edge, *self.messages):
+            if not (isinstance(name, str) and name.isidentifier()):
+                raise ValueError(f"{name!r} cannot be read as me.{name}: a name has letters, digits and underscores")
+        for name, kind in self.messages.items():
+            if not isinstance(kind, MessageKind):
+                raise ValueError(f"messages[{name!r}] must be a MessageKind, not {type(kind).__name__}")
+            if kind.mirrors is not None and kind.mirrors not in self.agent:
+                blocks = listed(self.agent) or "none"
+                raise ValueError(f"messages[{name!r}] mirrors {kind.mirrors!r}; blocks of agents are: {blocks}")
+
 
 def laid_out(layout_of: Callable[[], Any], graph: Graph) -> tuple[Layout, State]:
     """Blocks of a layout on a graph.
@@ -89,12 +107,13 @@ def laid_out(layout_of: Callable[[], Any], graph: Graph) -> tuple[Layout, State]
     Raises
     ------
     InputError
-        If it gives no layout, or a width that is none; with the line where it begins.
+        If it gives no layout, or one with a width or a name that is none; with the line where it begins.
     """
     layout = layout_of()
     try:
         if not isinstance(layout, Layout):
             raise ValueError(f"must return a Layout, not {type(layout).__name__}")
+        layout.check()
         return layout, State(graph.agents, len(graph.heads), layout.agent, layout.edge)
     except ValueError as error:
         raise InputError(f"{place_of(layout_of)}: {error}") from error

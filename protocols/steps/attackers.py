@@ -8,6 +8,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ...agents.authors import returned_numbers
 from ..attacks import Attack
 
 Array = NDArray[np.float64]
@@ -64,7 +65,9 @@ class Attackers:
             owner = place if owners is None else int(owners[place])
             receiver = 0 if to is None else int(to[place]) + 1
             rng = self._stream(int(senders[place]), float(times[owner]), channel + receiver)
-            out[place] = self.attack.message(messages[place], heard(owner), rng)
+            made = self.attack.message
+            given = made(messages[place], heard(owner), rng)
+            out[place] = returned_numbers(given, out[place].shape, made)
         return out
 
     def _heard(self, me: Any, kind: str, width: int) -> Callable[[int], Array]:

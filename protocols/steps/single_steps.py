@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from ...agents.authors import author_place, place_of
+from ...agents.authors import author_place, class_place, place_of
 from ...agents.errors import INTERRUPTED, HushnetError, InputError, Objection, StepFailure, Undeclared, words_of
 from .batch_record import Batch
 from .declarations import Every
@@ -23,6 +24,7 @@ RELEASING = ("step", "request", "respond")
 NOTHING: Mapping[str, str] = {}
 REQUEST, RESPOND = {MESSAGE: "request"}, {MESSAGE: "reply"}
 READ_ONLY = "what is no block, or of a part of a batch, is there to be read: assign what changes, as in me.x = me.x + 1"
+RETURNED = "a step returns True if it is an agent's last, or nothing; assign what changes, and me.message to send"
 UNSENT = "it sends exactly one message, and has not assigned me.message"
 
 
@@ -133,6 +135,8 @@ class SingleSteps:
         me.source_.look()
         try:
             over = self.alone(me, function, *given) if phase in self._batched else function(me, *given)
+            if np.ndim(over):
+                raise TypeError(f"{place_of(function)} returns {type(over).__name__}: {RETURNED}")
         except (HushnetError, Objection, *INTERRUPTED):
             raise
         except BaseException as error:  # a class of an author's own may derive from it
@@ -240,7 +244,7 @@ def bound(protocol: Any, name: str) -> Callable[..., Any] | None:
 
 
 def check_form(kind: type) -> None:
-    """Refuse a protocol that is written with views.
+    """Refuse a protocol that is written with views, or whose only step has a name that is nearly one.
 
     Raises
     ------
@@ -254,6 +258,12 @@ def check_form(kind: type) -> None:
                 "react(me, message), request(me, partner), respond and complete(me, partner, heard); "
                 "see docs/howto-steps"
             )
+    if all(function_in(kind, name) is None for name in (*PHASES, "step", "react")):
+        for name in vars(kind):
+            if meant := difflib.get_close_matches(name, (*PHASES, "step", "react"), 1, 0.75):
+                raise InputError(
+                    f"{class_place(kind)}: {kind.__name__} has no {meant[0]}; did you mean {name} to be it?"
+                )
 
 
 def check_arguments(name: str, function: Callable[..., Any]) -> None:

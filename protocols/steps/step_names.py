@@ -154,7 +154,7 @@ class Names:
         self.heard_kinds = self.kinds[: min(in_sessions, default=len(self.kinds))]
         self.heard = {f"{what}_{kind}": (what, kind) for what in HEARD for kind in self.kinds if several}
         self.heard |= {what: (what, kind) for what in HEARD for kind in self.heard_kinds[:1]}
-        self._check(type(protocol).__name__)
+        self._check(f"{place_of(type(protocol).layout)}: {type(protocol).__name__}:")
 
     def _check(self, name: str) -> None:
         sources = {
@@ -167,9 +167,9 @@ class Names:
         for what, names in sources.items():
             for one in names:
                 if one in seen:
-                    raise TypeError(f"{name}: me.{one} {what}, and something that {seen[one]}; rename one of them")
+                    raise TypeError(f"{name} me.{one} {what}, and something that {seen[one]}; rename one of them")
                 if one.startswith("_") or one.endswith("_"):
-                    raise TypeError(f"{name}: {one!r} {what}; names neither begin nor end with an underscore")
+                    raise TypeError(f"{name} {one!r} {what}; names neither begin nor end with an underscore")
                 seen[one] = what
         self.parameters = {one: value for one, value in self.parameters.items() if one not in seen}
         self.all = [*(one for one in seen if one not in ACTIONS), *self.parameters]

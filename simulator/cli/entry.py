@@ -153,9 +153,13 @@ def _complain(message: str, code: int) -> int:
 
 
 def _unforeseen(error: Exception, given: Sequence[str]) -> int:
-    """The last resort: one sentence about an error that nobody foresaw, and its details in a file of its own."""
+    """One sentence about an error in an author's code; else one that nobody foresaw, with its details in a file."""
     if os.environ.get(DEBUG):
         raise error
+    from ...agents.errors import InputError, words_of
+
+    if where := author_place(error):
+        return _complain(f"{where}: {type(error).__name__}: {words_of(error)}", InputError.exit_code)
     if not _may_start_threads():
         return _no_thread()
     from importlib.metadata import version

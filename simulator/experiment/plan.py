@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...agents.authors import returned
 from ...agents.errors import InputError
 from ...agents.graph import Graph
 from ...agents.input_files import at_home, read_within
@@ -225,7 +226,8 @@ class Experiment:
                 self._built.popitem()
             self.check_memory(scenario)
             with read_within(scenario.limits.seconds):
-                task = scenario.task.build(rng=draws.generator("data"), data_dir=self.data_dir, base=base)
+                made = scenario.task.build
+                task = returned(made(rng=draws.generator("data"), data_dir=self.data_dir, base=base), Task, made)
             task = scenario.task.with_model(task, rng=draws.generator("model"))
             if scenario.validation is not None:
                 task = validation_part(task, scenario.validation, rng=draws.generator("validation"))

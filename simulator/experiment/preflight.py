@@ -21,6 +21,7 @@ from ..language.fitting import check_protocol
 from ..language.loading import GridPoint, locate, locate_at
 from ..limits.limit_objectives import check_measured, check_objectives, side_by_side
 from ..network.churn import churn
+from ..network.clocks import clock_of
 from ..network.network import Network
 from ..network.randomness import stable_ids
 from ..observers import parties_of
@@ -162,7 +163,7 @@ def _checks(experiment: Experiment, run: Run, words: _Words, but: frozenset[str]
 
     yield (
         ("clock", words(scenario.clock)),
-        lambda: scenario.clock.build(task.ids, stable_ids(task.ids), setting.draws, base),
+        lambda: clock_of(scenario.clock, task.ids, stable_ids(task.ids), setting.draws, base),
     )
     yield ("network", words(scenario.network)), network
     absences = lambda: churn(setting, stable_ids(task.ids).tolist())  # noqa: E731

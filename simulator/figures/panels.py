@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...agents.authors import returned
 from ...agents.errors import InputError
 from ..analysis.results import Collection
 from ..language.figure_kinds import FigureKind
@@ -81,7 +82,8 @@ def draw(collection: Collection, spec: Spec, plots: Sequence[Plot]) -> Figure:
     for axes, _ in panels:
         axes.set_axisbelow(True)
     shown = select(collection, spec.get("at") or {})
-    entries = kind.function("draw")(panels, shown, spec)
+    draw = kind.function("draw")
+    entries = returned(draw(panels, shown, spec), Mapping, draw)
     for place, (axes, plot) in enumerate(panels):
         outer = by_metric or place % columns == 0, place + columns >= len(plots)
         _label_axes(axes, shown, spec, left=outer[0], bottom=outer[1])

@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError, create_model
 
-from ...agents.authors import author_place, class_place
+from ...agents.authors import author_place, check_call, class_place
 from ...agents.errors import INTERRUPTED, InputError, words_of
 from ...agents.models import TorchModel
 from ...agents.models.torch_model import NETS
@@ -89,6 +89,7 @@ class Code:
             found = found.compute
         if not callable(found):
             raise InputError(f"{name} is no function and no metric that computes something")
+        check_call(found, name, ("snapshot",))
         show_function(name, found)
         return found
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ...agents.authors import check_call
+from ...agents.errors import InputError
 from ...agents.registry import Registry
 from ..metrics.costs import COSTS, TO_TARGET
 from ..metrics.epsilon import EPSILONS, PAIRS
@@ -134,6 +136,12 @@ FIGURE_KINDS: Registry[FigureKind] = Registry("figure kind")
 
 def register(kind: FigureKind) -> FigureKind:
     """Make a kind of figure known by its name; see `hushnet.agents.registry.Registry.add`."""
+    for name, wanted in (("numbers", ("collection", "spec")), ("draw", ("panels", "collection", "spec"))):
+        function = getattr(kind, name)
+        if not (isinstance(function, str) or callable(function)):
+            raise InputError(f"the figure {kind.name!r}: {name} must be a function, not {type(function).__name__}")
+        if callable(function):
+            check_call(function, f"{name} of the figure {kind.name!r}", wanted)
     return FIGURE_KINDS.add(kind.name, kind, maker=None if isinstance(kind.numbers, str) else kind.numbers)
 
 

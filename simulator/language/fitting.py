@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...agents.authors import returned
 from ...agents.errors import InputError, words_of
 from ...agents.models import MODELS, LinearModel
 from ...agents.optimisation.solvers import check_minimised
 from ...agents.suggestions import listed
 from ...agents.tasks import TaskKind
+from ...agents.tasks.outline import Outline
 from ...protocols.base import Context, Protocol, ProtocolParameters
 from ...protocols.schedule_selection import exchange_of, rounds_of
 from ..metrics import METRICS
@@ -26,7 +28,7 @@ def check_fit(scenario: Scenario) -> None:
     InputError
         With the field to change.
     """
-    outline = scenario.task.outline()
+    outline = returned(scenario.task.outline(), Outline, scenario.task.outline)
     check_minimised(outline.loss)
     scenario.topology.check_task(outline)
     if outline.agents is not None:

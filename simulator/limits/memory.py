@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from ...agents.authors import returned
 from ...agents.blocks import Width
 from ...agents.errors import INTERRUPTED, InputError, OutOfResources
 from ...agents.tasks import TaskKind
@@ -54,8 +55,9 @@ def expected_bytes(scenario: Scenario, files: Files | None = None, resolve: Reso
     InputError, OutOfResources
         If a file cannot be looked at, or there is no such protocol.
     """
-    extent = scenario.task.extent(files)
-    edges = scenario.topology.expected_edges(extent, files)
+    extent = returned(scenario.task.extent(files), Extent, scenario.task.extent)
+    counted = scenario.topology.expected_edges
+    edges = returned(counted(extent, files), (int, float, np.number), counted)
     making = scenario.topology.making(extent, edges)
     sizes = Sizes(extent.agents, _parameters_of(scenario.task, extent))
     layouts = [expected_layout(resolve(given.kind), given, sizes) for given in scenario.protocols.values()]

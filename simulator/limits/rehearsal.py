@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ...agents.authors import class_place
+from ...agents.authors import class_place, place_of
 from ...agents.errors import InputError
-from ...protocols.base import Protocol, ProtocolParameters
+from ...protocols.base import Layout, Protocol, ProtocolParameters
 from ...protocols.steps.single_steps import PHASES
 from ..language.figure_kinds import FIGURE_KINDS
 from ..language.figure_parameters import BIN, Figure
@@ -59,8 +59,8 @@ def recorded(protocol: type[Protocol], parameters: ProtocolParameters, metrics: 
     return found
 
 
-def check_exchanges(loaded: LoadedScenario) -> None:
-    """Refuse protocols whose messages or functions do not fit their exchange, as far as is known before there are data.
+def check_layouts(loaded: LoadedScenario) -> None:
+    """Refuse protocols whose blocks, messages or functions do not fit, as far as is known before there are data.
 
     Raises
     ------
@@ -73,6 +73,8 @@ def check_exchanges(loaded: LoadedScenario) -> None:
         halves = [name for name in PHASES if getattr(protocol, name) is not None]
         layout = early_layout(protocol, given, Sizes(AGENTS, DIMENSION))
         with _at(("protocols", key)):
+            if layout is not None:
+                check_layout(protocol, layout)
             if traits.exchange == "pairwise" and layout is not None:
                 check_exchange(protocol, traits, layout)
             elif traits.exchange != "pairwise" and halves and protocol.step is None:
@@ -80,6 +82,14 @@ def check_exchanges(loaded: LoadedScenario) -> None:
                     f"{class_place(protocol)}: {protocol.__name__} has {halves[0]} and no step, which nobody would "
                     'call; set traits = Traits(exchange="pairwise")'
                 )
+
+
+def check_layout(protocol: type[Protocol], layout: Layout) -> None:
+    """Refuse a layout with names that are none, with the line where the protocol makes it."""
+    try:
+        layout.check()
+    except ValueError as error:
+        raise InputError(f"{place_of(protocol.layout)}: {error}") from error
 
 
 def rehearse(loaded: LoadedScenario) -> None:
@@ -91,7 +101,7 @@ def rehearse(loaded: LoadedScenario) -> None:
         With the figure's or the target's field.
     """
     scenario = loaded.scenario
-    check_exchanges(loaded)
+    check_layouts(loaded)
     of_one_run = {name for name, kind in FIGURE_KINDS.items() if kind.shows in ("messages", "observers")} | {"portrait"}
     known = _recorded_by(loaded)
     figures = [

@@ -29,7 +29,7 @@ def own_metric(
     Raises
     ------
     ValueError
-        If ``better`` is something else.
+        If there is no label, or ``better`` is something else.
 
     Examples
     --------
@@ -37,6 +37,8 @@ def own_metric(
     ... def spread(snapshot):
     ...     return float(snapshot.models.std())
     """
+    if not (isinstance(label, str) and label):
+        raise ValueError('a label is text: write @own_metric("label", unit="", better="less")')
     if better not in ("more", "less", None):
         raise ValueError(f"better = {better!r}: must be 'more', 'less' or None")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ...agents.authors import place_of, returned
 from ...agents.availability import Availability, Timeline
 from ...agents.errors import InputError
 from .randomness import Purpose, quantise
@@ -72,4 +73,9 @@ def churn(setting: Setting, numbers: Sequence[int]) -> tuple[list[float], list[f
         round_time=quantise,
         base=setting.base,
     )
+    if len(returned(timelines, Sequence, availability.timelines)) != len(numbers):
+        raise InputError(
+            f"{place_of(availability.timelines)}: must return a timeline for each of {len(numbers)} agents, "
+            f"not {len(timelines)}"
+        )
     return joins, leaves, timelines

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from typing_extensions import override
 
+from ...agents.authors import place_of, returned
 from ...agents.compilation import compiled, part
 from ...agents.errors import InputError
 from ...agents.input_files import beside, read_lines, read_values, shown
@@ -143,6 +144,8 @@ class RecordedClock(Clock):
     has_intervals: ClassVar[bool] = False
 
     def __init__(self, times: Sequence[Sequence[float]]) -> None:
+        if any(len(own) and (own[0] < 0 or np.any(np.diff(own) < 0)) for own in times):
+            raise ValueError("the times of an agent's wake-ups must be from 0 and rising")
         self.times = times
 
     @override
@@ -154,6 +157,22 @@ class RecordedClock(Clock):
     @override
     def form(self) -> ClockForm:
         return ClockForm(RECORDED, times=self.times)
+
+
+def clock_of(
+    model: ClockModel, ids: Sequence[int | str], numbers: NDArray[np.uint64], draws: Draws, base: Path | None
+) -> Clock:
+    """Return the clock that a kind of clocks builds (`ClockModel.build`), if it is one of these agents.
+
+    Raises
+    ------
+    InputError
+        With the author's line, if it is none, or has given wake-ups for another number of agents.
+    """
+    clock: Clock = returned(model.build(ids, numbers, draws, base), Clock, model.build)
+    if isinstance(clock, RecordedClock) and len(clock.times) != len(ids):
+        raise InputError(f"{place_of(model.build)}: must have wake-ups of {len(ids)} agents, not of {len(clock.times)}")
+    return clock
 
 
 def wake_up_ranks(clock: Clock, agents: int, updates: int) -> NDArray[np.int64]:

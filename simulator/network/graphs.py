@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
+from ...agents.authors import place_of, returned
 from ...agents.errors import InputError
 from ...agents.graph import Graph, one_way
 from ...agents.kinds import KindOf
@@ -108,8 +109,8 @@ class Topology(Parameters, ABC):
             If an agent is isolated or the graph is disconnected, and this is not allowed.
         """
         self.check_size(task.agents)
-        edges = self.edges(task, rng=rng, base=base)
-        built = edges if isinstance(edges, Graph) else _packed(edges)
+        made: Any = self.edges(task, rng=rng, base=base)
+        built = made if isinstance(made, Graph) else _packed(made, self.edges)
         if built.agents != task.agents:
             raise InputError(f"makes {built.agents} agents where the task has {task.agents}", field=("topology",))
         self._check(built, task)
@@ -149,7 +150,12 @@ def pairs_of(agents: int) -> float:
     return agents * (agents - 1) / 2
 
 
-def _packed(graph: nx.Graph) -> Graph:
+def _packed(graph: Any, made_by: Callable[..., Any]) -> Graph:
+    import networkx
+
+    graph = returned(graph, networkx.Graph, made_by)
+    if set(graph) != set(range(len(graph))):
+        raise InputError(f"{place_of(made_by)}: must return a graph over 0..n-1, not over {list(graph)[:3]!r} ...")
     edges = [(u, v, w) for u, v, w in graph.edges(data="weight", default=1.0) if w != 0]
     tails, heads, weights = zip(*edges, strict=True) if edges else ((), (), ())
     make = Graph.from_directed_edges if graph.is_directed() else Graph.from_edges

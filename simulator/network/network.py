@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from typing_extensions import override
 
+from ...agents.authors import returned, returned_numbers
 from ...agents.compilation import compiled, form_of, part
 from ...agents.kinds import Bare, KindOf
 from ...agents.parameters import Interval, NotNegative, Parameters, Positive
@@ -178,7 +179,7 @@ class Network:
         self.parameters, self.numbers, self.draws = parameters, numbers, draws
         self._fixed = parameters.latency.links(ids, base)
         self._read = parameters.latency.read(ids, base)
-        self._loss_probabilities = parameters.loss.begin(numbers, draws)
+        self._loss_probabilities = returned(parameters.loss.begin(numbers, draws), Callable, parameters.loss.begin)
         # Copies whose delay and loss are drawn by distributions that compile: each message takes one call.
         distribution = None if self._fixed is not None else form_of(parameters.latency, "distribution")
         self._distribution, self._chance = distribution, form_of(parameters.loss, "chance")
@@ -237,7 +238,8 @@ class Network:
                 *self.draws.key, *ends, tick & 0xFFFFFFFF, transmission, *self._distribution, own, self._chance
             )
         uniforms = self.draws.messages(int(self.numbers[sender]), self.numbers[receivers], tick, transmission)
-        chances = self._loss_probabilities(sender, receivers, now)
+        begun, chances = self.parameters.loss.begin, self._loss_probabilities(sender, receivers, now)
+        chances = returned_numbers(chances, (len(receivers),), begun, 0.0, 1.0)
         return _settled(uniforms, self._delays(sender, receivers, uniforms, now), own, chances)
 
     def delay_and_loss(
@@ -260,7 +262,8 @@ class Network:
         if self._read is not None:
             return self._read.draw(sender, receivers, uniforms, now)
         if self._fixed is None:
-            return self.parameters.latency.delays(uniforms)
+            made = self.parameters.latency.delays
+            return returned_numbers(made(uniforms), (len(receivers),), made, 0.0)
         return self._fixed.of(np.full(len(receivers), sender), receivers)
 
 

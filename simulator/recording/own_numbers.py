@@ -24,13 +24,15 @@ def number_of(value: Any, metric: str, statistic: str, made_by: Callable[..., An
     Raises
     ------
     TypeError
-        If it is no number.
+        If it is no number, or the statistic's name no text.
 
     Examples
     --------
     >>> number_of(2, "norm", "mean", len)
     2.0
     """
+    if not isinstance(statistic, str):
+        raise TypeError(f"{_place(made_by)}metric {metric!r}: {statistic!r} names a statistic; a name is text")
     if not isinstance(value, str | bytes):
         try:
             return float(value)

@@ -27,7 +27,7 @@ from ...protocols.schedule_selection import exchange_of, rounds_of
 from ...protocols.steps.attackers import Attackers
 from ...protocols.steps.peer import PeerSource
 from ..network.churn import check_rounds
-from ..network.clocks import wake_up_ranks
+from ..network.clocks import clock_of, wake_up_ranks
 from ..network.distributions import forms_or_none
 from ..network.network import Network
 from ..network.randomness import QUANTUM, Purpose, stable_ids
@@ -128,7 +128,7 @@ class World:
         self.record_time, self.record_activations = every, activations
         self.env, task, graph = simpy.Environment(), setting.task, setting.graph
         self.numbers = stable_ids(task.ids)
-        self.clock = setting.clock.build(task.ids, self.numbers, setting.draws, setting.base)
+        self.clock = clock_of(setting.clock, task.ids, self.numbers, setting.draws, setting.base)
         self.network = Network(setting.network, task.ids, self.numbers, setting.draws, setting.base)
         self.network.check_links(graph.tails, graph.heads)
         self.computing = Computing(setting, self.numbers)

@@ -175,7 +175,7 @@ def _check_override(name: str, ours: Any, theirs: Any) -> None:
         if inspect.isfunction(theirs):
             raise InputError(f"{place_of(theirs)}: {name} is a property; write @property above it")
         return
-    ours = getattr(ours, "__func__", ours)
+    no_self, ours = isinstance(ours, staticmethod), getattr(ours, "__func__", ours)
     if not inspect.isfunction(ours):
         return
     plain = getattr(theirs, "__func__", theirs)
@@ -185,9 +185,11 @@ def _check_override(name: str, ours: Any, theirs: Any) -> None:
         return
     wanted = inspect.signature(ours).parameters
     given = [one for one in wanted.values() if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
-    given = given[isinstance(theirs, staticmethod) and not isinstance(ours, staticmethod) :]
+    given = given[isinstance(theirs, staticmethod) and not no_self :]
     placed = [one.name for one in given if one.kind is one.POSITIONAL_OR_KEYWORD and one.default is one.empty]
     named = [one.name for one in given if one.kind is one.KEYWORD_ONLY]
+    if no_self and len(inspect.signature(plain).parameters) > len(wanted):
+        placed.insert(0, "self")  # a step is a function or a method
     try:
         inspect.signature(plain).bind(*placed, **dict.fromkeys(named))
     except TypeError:

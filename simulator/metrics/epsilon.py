@@ -96,7 +96,7 @@ PAIRS = register(
         label="\N{GREEK SMALL LETTER EPSILON} against observers",
         definition=(
             r"{math}`\max_{i,o} \varepsilon_{io}(\delta)`, what is proved of all that observer o of the scenario "
-            "has received of agent i's releases (`worst`); by observer, its name."
+            "has received of agent i's releases (`worst`), at a time fixed in advance; of an agent, the largest."
         ),
         default="worst",
         low=0.0,

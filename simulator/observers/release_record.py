@@ -92,7 +92,7 @@ class ReleaseRecord:
         return min(self._known[key], whole)
 
     def table(self, world: World, deliveries: Deliveries, starts: Mapping[int, Sequence[Release]] = {}) -> Frame:
-        """Return the releases as a table.
+        """Return the releases as a table, all of which the ledger has charged.
 
         Parameters
         ----------

@@ -83,6 +83,7 @@ class NoiseColumns:
         Its growth from stage to stage, if it never ends; `draws` are then the stages that were drawn, one by one.
     draws : (n, K) int64
         How often steps have drawn noise for what they then sent.
+    degrees : (n,) int64
     """
 
     noisy: bool
@@ -92,6 +93,7 @@ class NoiseColumns:
     scales: NDArray[np.float64]
     growth: NDArray[np.float64] | None
     draws: NDArray[np.int64]
+    degrees: NDArray[np.int64]
 
     @classmethod
     def joined(cls, parts: Sequence[NoiseColumns]) -> NoiseColumns:
@@ -101,10 +103,10 @@ class NoiseColumns:
         """
         whole = cls()
         whole.noisy, whole.mechanism = parts[0].noisy, parts[0].mechanism
-        for name in ("plain_bits", "undrawn_bits", "scales", "draws"):
+        for name in ("plain_bits", "undrawn_bits", "scales", "draws", "degrees"):
             joined = np.concatenate([getattr(part, name) for part in parts])
             setattr(whole, name, joined)
-            ends = np.cumsum([len(part.draws) for part in parts])
+            ends = np.cumsum([len(part.degrees) for part in parts])
             for part, own in zip(parts, np.split(joined, ends[:-1]), strict=True):
                 setattr(part, name, own)
         growth = [part.growth for part in parts if part.growth is not None]
@@ -123,11 +125,11 @@ class NoiseColumns:
             return self.scales[agents, np.minimum(updates, self.scales.shape[1] - 1)]
         return grown(self.scales[agents, 0], self.growth[agents], updates)
 
-    def count(self, steps: Any, drawn: NDArray[np.int64] | None) -> None:
-        """Count the noise that steps, by their agent, updates and number of those that each reaches, have drawn."""
+    def count(self, agents: NDArray[np.int64], updates: NDArray[np.int64], drawn: NDArray[np.int64] | None) -> None:
+        """Count the noise that steps have drawn for what somebody hears."""
         if drawn is None:
             return
-        agents, updates, heard = steps["agent"], steps["updates"], drawn * (steps["reached"] > 0)
+        heard = drawn * (self.degrees[agents] > 0)
         if self.growth is not None and (self.draws[agents, 0] != updates)[heard > 0].any():
             raise ValueError("its noise grows from step to step, and one of its steps has drawn none")
         self.draws[agents, np.minimum(updates, self.scales.shape[1] - 1)] += heard
@@ -182,6 +184,7 @@ class StepCharges(NoiseColumns):
                 raise NotPlanned("some of its noise has the scale 0")
             self._try_release()
         self.draws = np.zeros(self.scales.shape, dtype=np.int64)
+        self.degrees = protocol.problem.graph.degrees
         self._settled = self.draws.copy()
         self._afforded: dict[Any, int] = {}
 

@@ -142,12 +142,17 @@ class Transport:
         """Keep the last message of each kind and address, the newest at the end, for neighbours that join."""
         last = self._last_sent.setdefault(agent.index, {})
         last.pop((sent.kind, sent.to), None)
-        self.withhold(agent, sent.kind, withheld=False)
+        self.tables.withheld[self._ranks[sent.kind] * self.graph.agents + agent.index] = False
         last[sent.kind, sent.to] = (sent, self.now, tick)
 
-    def withhold(self, agent: Agent, kind: str, *, withheld: bool = True) -> None:
-        """Note that an agent's last message of a kind was sent to nobody, because all edges were closed."""
-        self.tables.withheld[self._ranks[kind] * self.graph.agents + agent.index] = withheld
+    def withhold(self, agent: Agent, sent: Sent) -> None:
+        """Note that an agent's message was sent to nobody, because all edges were closed.
+
+        Its noise is charged: what it has hidden may go on in later messages.
+        """
+        if sent.release.noisy and self.graph.degrees[agent.index] > 0:
+            self.ledger.commit(sent.release, sent.vector)
+        self.tables.withheld[self._ranks[sent.kind] * self.graph.agents + agent.index] = True
 
     def remember_start(self, agent: Agent, messages: Sequence[Sent]) -> None:
         """Keep what an agent has said at its start, as `remember` does.

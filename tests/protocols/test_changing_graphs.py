@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.protocols.algorithms.ad_psgd import AdPsgd
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.decentralised_sgd import DecentralisedSGD
 from hushnet.protocols.algorithms.epidemic_learning import EpidemicLearning
 from hushnet.protocols.algorithms.stochastic_gradient_push import StochasticGradientPush
@@ -144,6 +145,7 @@ def world_of(kind, *, protocol=EpidemicLearning, rounds=9, network=None, base=No
         base=base,
     )
     given = {"step_size": ALPHA, "mu": MU, "schedule": "rounds", **fields}
+    given = {name: value for name, value in given.items() if value is not None}
     return World(setting, protocol, protocol_parameters(protocol, given))
 
 
@@ -216,3 +218,25 @@ def test_what_cannot_run_on_a_graph_that_changes_refuses_it():
         graph_of("regular", peers=8)
     with pytest.raises(InputError, match="needs an undirected graph"):
         graph_of("matchings", "directed_ring")
+
+
+class OnChangingGraphs(CoordinateDescent):
+    """What a step adds stays in the model that later messages carry."""
+
+    @classmethod
+    def traits_for(cls, parameters):
+        return dataclasses.replace(super().traits_for(parameters), changing=True)
+
+
+@pytest.mark.parametrize("engine", ["event", "batched"])
+@pytest.mark.parametrize("budget", [{}, {"updates": 4}])
+def test_noise_of_a_step_that_reaches_nobody_is_charged(engine, budget, tmp_path):
+    (tmp_path / "times.csv").write_text("source,target,from,until\n0,1,3,9\n")
+    privacy = {"mechanism": "gaussian", "multiplier": 2.0, "clip": 1.0, "delta": 1e-5, **budget}
+    fields = {"schedule": "async", "mu": 0.5, "privacy": privacy, "step_size": None}
+    world = world_of("times", protocol=OnChangingGraphs, base=tmp_path, rounds=6, **fields)
+    drive(prepared(world, engine_for(engine, world)))
+    assert world.engine.startswith(engine)
+    steps = world.updates.tolist()
+    assert [world.ledger.releases(agent) for agent in range(1, AGENTS)] == steps[1:]  # agent 0 has no data
+    assert min(steps) == (4 if budget else 6)

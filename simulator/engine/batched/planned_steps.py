@@ -170,7 +170,7 @@ class StepMaker(ABC):
             drawn = source.drawn
             if drawn is not None and self.limited and (drawn > 1).any():
                 self._contradicted("it draws noise more than once in a step, and its budget counts draws")
-            charges.count(source.steps, drawn)
+            charges.count(source.agents, source.steps["updates"], drawn)
             self._plain[places] = charges.plain(source.agents, drawn)
         if source.follows is not None:
             self._plain[places] &= source.follows == 0
@@ -218,8 +218,6 @@ class PlannedSteps(StepMaker):
         reads = int(steps * (1.25 * per_edge * mean + each)) + 4 * self.most_reads + 64
         slots = len(graph.heads) * self.kinds if protocol.asks_what_is_new else 0
         closes = bool(len(world.transport.tables.opened))
-        if closes and self.charges.noisy and (world.ledger.limited or self.charges.growth is not None):
-            raise NotPlanned("its noise is counted by steps, and edges may be closed, so that some send nothing")
         self.plan = empty_plan(agents, each, steps, reads, slots, closes=closes)
         self._writes = int(steps * np.where(apart, mean, 1.0).sum())
         if not self.pairs:

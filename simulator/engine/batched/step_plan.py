@@ -39,7 +39,6 @@ _FIELDS = np.dtype(
         ("edge", np.int64),
         ("heard", np.int64),
         ("wrote", np.int64),
-        ("reached", np.int64),
         ("now", np.float64),
     ],
     align=True,
@@ -47,7 +46,7 @@ _FIELDS = np.dtype(
 STEP = np.dtype((np.record, _FIELDS))
 """A step: of whom; which half of an exchange it is (0: none); at which tick of the agent's clock, and after how many
 halves at that tick; after how many steps of the agent; which one of all it is; where its reads begin; of a half, over
-which edge, which version it has heard, and which one it writes (-1: none); over how many open edges it sends; and when.
+which edge, which version it has heard, and which one it writes (-1: none); and when.
 
 Records, for fields are read by their names where nothing is compiled, too.
 """
@@ -129,7 +128,6 @@ def begin_step(run: RunTables, plan: StepPlan, agent: int, now: float, kinds: in
     step.number, step.first = counts[TOTAL], place
     step.phase, step.reactions, step.edge, step.heard, step.wrote = 0, 0, -1, -1, -1
     edges, first, last = len(run.heads), run.offsets[agent], run.offsets[agent + 1]
-    step.reached = count_open(run, first, last)
     for kind in range(kinds):
         for edge in range(first, last):
             slot = kind * edges + edge

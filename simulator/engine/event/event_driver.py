@@ -296,7 +296,7 @@ class EventBroadcasts(EventDriver):
                 transport.remember(agent, sent, agent.tick)
                 self._send_copies(agent, sent, edges)
             else:
-                transport.withhold(agent, sent.kind)
+                transport.withhold(agent, sent)
 
     def _send_copies(self, agent: Agent, sent: Sent, edges: NDArray[np.int64]) -> None:
         """Send a copy over each of some edges; with draws of its own where one was sent at the same tick."""

@@ -174,7 +174,7 @@ class EventRounds(EventDriver):
                 said.append((kind, row, len(edges), len(edges) + len(over)))
                 edges += over
             else:
-                self.transport.withhold(agent, sent.kind)
+                self.transport.withhold(agent, sent)
         self.transport.tables.agents.silent[agent.index] = agent.silent
         self._change(say_all, agent.index, said, edges)
 

@@ -22,7 +22,6 @@ from hushnet.simulator.rules.round_messages import release
 from hushnet.simulator.tables.effects import ARRIVAL
 from hushnet.simulator.tables.session_table import AGAIN, ANSWER, ASKED
 from hushnet.simulator.tables.tallies import DELIVERED, LOST, OVERTAKEN
-from hushnet.simulator.world.computing import Computing
 from hushnet.simulator.world.stop_condition import StopCondition
 from hushnet.simulator.world.transport import Transport
 from hushnet.simulator.world.world import World
@@ -296,7 +295,7 @@ def test_a_world_that_mixes_everything_is_the_same_on_both_engines_and_counts_ri
 
 
 def links_take_no_turns(patch):
-    patch.setattr(event_driver.Turns, "take", lambda self, agent, size, now: now)
+    patch.setattr(event_driver, "take_turn", lambda rate, free, agent, size, now: now)
 
 
 def all_edges_are_open(patch):
@@ -306,7 +305,7 @@ def all_edges_are_open(patch):
 
 
 def steps_take_no_time(patch):
-    patch.setattr(Computing, "begin", lambda self, agent, now, order: 0.0)
+    patch.setattr(event_driver, "begin_computing", lambda run, agent, now: 0.0)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...protocols.privacy.composition import gaussian_mu
-from .reproduction_runs import Runs, Series
 
 SIDE, NEIGHBOURS = 8, 4
 """Agents on a side of the grid, and neighbours of each."""
@@ -45,23 +44,6 @@ def stop_after() -> int:
 def spectral_gap() -> float:
     """Gap of the gossip matrix: 1 less its second eigenvalue."""
     return 1.0 - float(np.linalg.eigvalsh(_weights(_grid()))[-2])
-
-
-def at_epsilon(runs: Runs, key: str, metric: str, level: float) -> Series:
-    """A metric at an epsilon of the worst pair, between the two points of the sweep around it, by seed; else NaN.
-
-    Epsilons are on a logarithmic axis.
-    """
-    points = [{"epsilon": value} for value in runs.values("epsilon")]
-    spent = [runs.final(key, "epsilon_observers", "worst", at=point) for point in points]
-    measured = [runs.final(key, metric, at=point) for point in points]
-    found = measured[0].astype(np.float64)
-    for seed in found.index:
-        places, values = (np.array([one[seed] for one in column]) for column in (spent, measured))
-        order = np.argsort(places)
-        places, values = np.log(places[order]), values[order]
-        found[seed] = np.interp(math.log(level) * (1 + 1e-9), places, values, left=math.nan, right=math.nan)
-    return found
 
 
 def _grid() -> nx.Graph:

@@ -7,9 +7,9 @@ import math
 import networkx as nx
 import numpy as np
 
-from .cyffers2022_problems import at_epsilon, mu_of
+from .cyffers2022_problems import mu_of
 
-__all__ = ["at_epsilon", "mu_of", "printed"]
+__all__ = ["mu_of", "printed"]
 
 AGENTS, REACH = 16, 2
 

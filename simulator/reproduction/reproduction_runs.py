@@ -128,6 +128,20 @@ class Runs:
 
         return self.along(key, metric, x, met)
 
+    def at_epsilon(self, key: str, metric: str, level: float) -> Series:
+        """A metric at an epsilon of the worst pair, between the two swept points around it (log axis); else NaN."""
+        points: list[Point] = [{"epsilon": value} for value in self.values("epsilon")]
+        worst, own = ("epsilon_observers", "worst"), (metric, None)
+        columns = [[self.final(key, *one, at=point) for point in points] for one in (worst, own)]
+        found: dict[Any, float] = {}
+        for seed in columns[0][0].index:
+            spent, measured = (np.array([one[seed] for one in column]) for column in columns)
+            order = np.argsort(spent)
+            place = math.log(level) * (1 + 1e-9)
+            outside = {"left": math.nan, "right": math.nan}
+            found[seed] = float(np.interp(place, np.log(spent[order]), measured[order], **outside))
+        return _by_seed(found)
+
     def end(self, keys: Sequence[str], metric: str, x: str) -> float:
         """The last place on the axis x that every run of these protocols reached."""
         found = [places for key in keys for places, _ in self.curve(key, metric, x).values()]

@@ -183,6 +183,12 @@ def end_of_way(run: RunTables):
 
 
 @rule
+def is_open(run: RunTables, edge: int):
+    """True if messages go over a directed edge."""
+    return len(run.opened) == 0 or run.opened[edge]
+
+
+@rule
 def count_open(run: RunTables, first: int, last: int):
     """Number of directed edges, of some in a row, over which messages go."""
     if len(run.opened) == 0:

@@ -20,7 +20,17 @@ from typing import Any
 from ...agents.compilation import compiled, part
 from ..tables.run import DOWNLINK, RunTables
 from ..tables.tallies import FREE_NODES, ORDER
-from .delivery import copy_out, count_departure, deliver, drawn_copy, fate_drawn, set_latest, take_row, take_turn
+from .delivery import (
+    copy_out,
+    count_departure,
+    deliver,
+    drawn_copy,
+    fate_drawn,
+    is_open,
+    set_latest,
+    take_row,
+    take_turn,
+)
 from .forms import rule
 
 EVER = 2**62
@@ -204,7 +214,7 @@ def send_copies(
     kept = 0
     sending = (run.versions.tick[row], run.versions.bytes[row], run.versions.sent_at[row], run.versions.order[row])
     for edge in edges:
-        if len(run.opened) == 0 or run.opened[edge]:
+        if is_open(run, edge):
             kept += send_copy(run, sender, edge, kind, row, drawn_copy(run, drawn), sending)
         drawn += 1
     run.versions.references[row] += kept
@@ -259,7 +269,7 @@ def tell_starts(run: RunTables, agents: Any, present: Any):  # pragma: no cover 
     before = run.counts[ORDER]
     for agent in agents:
         for edge in range(run.offsets[agent], run.offsets[agent + 1]):
-            if present[run.heads[edge]] and (len(run.opened) == 0 or run.opened[edge]):
+            if present[run.heads[edge]] and is_open(run, edge):
                 run.counts[ORDER] += 1
                 tell(run, run.reverse[edge], run.latest[agent], run.counts[ORDER])
     return run.counts[ORDER] - before

@@ -15,7 +15,7 @@ from ....protocols.steps.kernels import rank_of
 from ...network.randomness import Purpose, draw_one
 from ...rules.clock_rules import count_step, used_up
 from ...rules.compute_rules import begin_computing
-from ...rules.delivery import note_step, take_row
+from ...rules.delivery import is_open, note_step, take_row
 from ...rules.heap import pop, push
 from ...rules.lazy import is_up
 from ...rules.round_messages import finish_saying, reach, say
@@ -131,7 +131,7 @@ def say_to_all(
 ):  # pragma: no cover - compiled
     """Send a message of a round over some of an agent's edges, each copy of which makes its own draws."""
     for edge in edges:
-        if len(run.opened) == 0 or run.opened[edge]:
+        if is_open(run, edge):
             say(run, tables, agent, edge, kind, row)
 
 

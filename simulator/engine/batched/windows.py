@@ -106,9 +106,9 @@ def agent_on_top(run: RunTables):  # pragma: no cover - compiled
 
 @part(_nrt=False)
 def tick_after_step(run: RunTables, agent: int, now: float):  # pragma: no cover - compiled
-    """Tick of a clock, and its time, which is the first since its agent has begun a step that it ends now.
+    """Next tick of an agent's clock, and its time, after a step that took time and ends now.
 
-    Those before found it computing, and are only counted. The time is infinite if there is none.
+    Ticks since its begin found the agent computing, and are only counted. The time is infinite if there is none.
     """
     tick, time = run.agents.ticks[agent] + 1, run.computing.since[agent]
     time = next_time(run, agent, tick, time)

@@ -34,6 +34,7 @@ PUBLIC: dict[str, dict[str, str]] = {
         "hushnet.protocols.privacy.accounting": "verified claimed Charge basic_composition_bound "
         "advanced_composition_bound gaussian_bound",
         "hushnet.protocols.privacy.ledger": "Ledger",
+        "hushnet.simulator.observers.printed_bounds": "",
     },
     "Registering kinds": {
         "hushnet.agents.registry": "Registry",

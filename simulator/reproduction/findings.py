@@ -19,7 +19,9 @@ from jinja2 import StrictUndefined, TemplateSyntaxError, UndefinedError
 from jinja2.sandbox import SandboxedEnvironment
 
 from ...agents.errors import InputError
+from ...protocols.privacy.composition import gaussian_mu
 from ..audit.verdicts import ROUNDING
+from ..observers import printed_bounds
 from .judge import EXACT, Finding, Number, measured
 from .papers import Claim, NumberSpec, Paper
 from .reproduction_runs import Runs
@@ -32,6 +34,8 @@ COMMON: dict[str, Any] = {
     "listed": lambda values: ", ".join(value if isinstance(value, str) else f"{value:g}" for value in values),
     "infinity": math.inf,
     "log": math.log,
+    "gaussian_mu": gaussian_mu,
+    **{name: getattr(printed_bounds, name) for name in printed_bounds.__all__},
 }
 """Names that every expression may use; beside them, those of the module of a paper's problems."""
 
@@ -146,6 +150,8 @@ def _numbers(paper: Paper, spec: NumberSpec, names: Mapping[str, Any], runs: Run
 def _number(spec: NumberSpec, name: str, value: Any, asked: dict[str, Any], names: Mapping[str, Any]) -> Number:
     if spec.claimed is not None:
         claimed = float(evaluate(spec.claimed, names))
+        if isinstance(value, pd.Series):
+            return measured(name, value, high=claimed, claimed=True)
         above = value > claimed * (1 + ROUNDING)
         bound = float(evaluate(spec.at_least, names)) if above else 0.0
         return Number(name, float(value), high=claimed, claimed=True, at_least=bound)

@@ -13,7 +13,8 @@ A verdict is given once it is the same however the undecided numbers come out. W
 ways, each reading has numbers, and where they decide differently the claim *depends on the reading*.
 
 A claim of privacy is *proved* where everything that is verified lies within what is claimed, *refuted* where a lower
-bound lies above (`hushnet.simulator.audit.verdicts`), and *not proved* in between.
+bound lies above (`hushnet.simulator.audit.verdicts`), and *not proved* in between; one of a mean over runs goes by the
+interval of what is verified.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ FEWEST = 5
 MOST = 1000
 """Seeds beyond which more of them are not called a way to decide."""
 
-EXACT = 1e-12
+EXACT = 1e-9
 """Half-widths that are smaller, relative to their number, are rounding."""
 
 
@@ -95,7 +96,7 @@ class Number:
     @property
     def verdict(self) -> Verdict:
         """Whether the number is where it is asked to be."""
-        if self.claimed:
+        if self.claimed and self.seeds == 0:
             word = promised(self.high, self.value, lower=self.at_least)
             assert word != "no claim", "only finite claims are decided"
             return word
@@ -107,8 +108,9 @@ class Number:
         if self.seeds < FEWEST or math.isnan(least):
             return "undecided"
         if self.low < least and most < self.high:
-            return "holds"
-        return "does not hold" if most <= self.low or least >= self.high else "undecided"
+            return "proved" if self.claimed else "holds"
+        outside = "not proved" if self.claimed else "does not hold"
+        return outside if most <= self.low or least >= self.high else "undecided"
 
     @property
     def needed(self) -> int | None:

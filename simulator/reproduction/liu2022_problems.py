@@ -74,7 +74,7 @@ def bound_7(runs: Runs, key: str, rounds: int) -> Any:
     given = runs.given(key)
     t = np.arange(1, max(int(rounds), 1) + 1, dtype=np.float64)
     total, gap = t * (t + 1) / 2, 1 - second_value(runs)
-    scale = theorem_1_scale(*_noise(runs, key)) if given.get("privacy") else 0.0
+    scale = 2 * runs.ledgers(key)[0]["multiplier"].max() if given.get("privacy") else 0.0
     m = int(runs.manifests(key)[0]["task"]["dimension"])
     each = 0.5 + 2 / gap + m * scale**2 / 2 + 2 * math.sqrt(m) * scale / gap
     return np.cumsum(t**2 / (given["mu"] * total + given["gamma"])) * each / total
@@ -102,13 +102,7 @@ def slope(runs: Runs, key: str) -> Any:
 
 def hinged(runs: Runs, key: str) -> float:
     """Lower bound on the epsilon of a node alone, with the noise and the constants of a private protocol's runs."""
-    rows, rounds, epsilon, delta = _noise(runs, key)
-    given, scale = runs.given(key), theorem_1_scale(rows, rounds, epsilon, delta)
-    return hinged_row(rows, rounds, scale, delta, mu=given["mu"], gamma=given["gamma"])
-
-
-def _noise(runs: Runs, key: str) -> tuple[int, int, float, float]:
-    """Rows, rounds, epsilon and delta that theorem 1's noise of a protocol is for."""
-    privacy = runs.given(key, "privacy")
-    rows = int(runs.collection.agents["samples"].max())
-    return rows, privacy["updates"], privacy["budget"]["epsilon"], privacy["budget"]["delta"]
+    given, charge = runs.given(key), runs.ledgers(key)[0].iloc[0]
+    rows, delta = round(1 / charge["sampling"]), given["privacy"]["budget"]["delta"]
+    scale = 2 * charge["multiplier"]
+    return hinged_row(rows, int(charge["count"]), scale, delta, mu=given["mu"], gamma=given["gamma"])

@@ -138,7 +138,7 @@ def overview(reports: Iterable[Report]) -> str:
 
 
 def moved(reports: Iterable[Iterable[Report]]) -> str:
-    """The deciding rows that are measured with the shipped seeds and with others, and whose verdicts differ."""
+    """The deciding rows whose numbers are others with other seeds, and those of them whose verdicts are others."""
     both = [
         (f"{report.paper.authors}, {row.claim.says}", row.verdict, again.verdict)
         for report, other in reports
@@ -146,7 +146,7 @@ def moved(reports: Iterable[Iterable[Report]]) -> str:
         for row, again in zip(at.rows, with_others.rows, strict=True)
         if row.finding
         and again.finding
-        and any(number.seeds for number in row.finding.numbers)
+        and [*map(number_text, row.finding.numbers)] != [*map(number_text, again.finding.numbers)]
         and report.deciding[row.claim.says][0] == at.figure.name
     ]
     changed = [row for row in both if row[1] != row[2]]

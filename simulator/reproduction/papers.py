@@ -131,18 +131,11 @@ class Paper(Parameters):
         return [claim for claim in self.claims if not claim.on]
 
 
-ORDER = (
-    *("bellet2018", "vanhaesebrouck2017", "zhang2018", "liu2022", "hu2019"),
-    *("cyffers2022", "cyffers2024", "allouah2024"),
-)
-"""Papers in the order of their pages."""
-
-
 @cache
 def papers() -> tuple[Paper, ...]:
-    """All papers, in the order of their pages."""
-    folder = next(iter(shipped().values())).parent
-    return tuple(read_paper(folder / "papers" / f"{name}.yaml") for name in ORDER)
+    """All papers, by year and name: every file ``<name><year>.yaml`` beside the scenarios."""
+    files = (next(iter(shipped().values())).parent / "papers").glob("*[0-9].yaml")
+    return tuple(read_paper(path) for path in sorted(files, key=lambda path: (path.stem[-4:], path.stem)))
 
 
 def read_paper(path: Path) -> Paper:

@@ -11,12 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 
 from ...agents.errors import InputError
 from ..analysis.aggregate import ALIASES, curves, final_values, resolve
 from ..analysis.results import Collection
+from ..analysis.targets import reached
 from ..audit.verdicts import ROUNDING
 from ..metrics import more_is_better
 from ..storage.files import Frame
@@ -43,10 +45,6 @@ class Runs:
     """Protocols that were asked about since it was emptied."""
     on_the_way: bool = False
     """Whether a value on the way was asked for since it was False."""
-
-    def seeds(self) -> int:
-        """Number of seeds."""
-        return len({manifest["seed"] for manifest in self.collection.manifests})
 
     def values(self, path: str) -> list[Any]:
         """Values of a swept parameter, sorted.
@@ -102,7 +100,8 @@ class Runs:
         """Last value of every run that was recorded up to a place on the axis x, one for all or one by seed."""
 
         def last(seed: int, places: Any, values: Any) -> float:
-            known = np.searchsorted(places, _of(place, seed) * (1 + ROUNDING), side="right") - 1
+            own = place[seed] if isinstance(place, pd.Series) else place
+            known = np.searchsorted(places, own * (1 + ROUNDING), side="right") - 1
             return values[known] if known >= 0 else np.nan
 
         return self.along(key, metric, x, last)
@@ -116,17 +115,11 @@ class Runs:
 
         return self.along(first, metric, x, least)
 
-    def first(self, level: float | Series, key: str, metric: str, x: str, *, earlier: int = 0) -> Series:
-        """Where on the axis x every run is first recorded to meet a level (one, or one per seed); infinite if never.
-
-        With ``earlier``, the place of a record so many before that one, as far as there are any.
-        """
-
-        def met(seed: int, places: Any, values: Any) -> float:
-            enough = values >= _of(level, seed)
-            return places[max(np.argmax(enough) - earlier, 0)] if enough.any() else np.inf
-
-        return self.along(key, metric, x, met)
+    def first(self, target: Mapping[str, Any], key: str, x: str, *, before: bool = False) -> Series:
+        """Where on the axis x every run first meets a target, see `reached`, or the place of the record before."""
+        self.on_the_way = True
+        rows = reached(self.collection, target, x)
+        return self._chosen(rows, key, target["metric"], None).set_index("seed")["after" if before else "value"]
 
     def at_epsilon(self, key: str, metric: str, level: float) -> Series:
         """A metric at an epsilon of the worst pair, between the two swept points around it (log axis); else NaN."""
@@ -224,19 +217,27 @@ class Runs:
         return chosen
 
     def ledgers(self, key: str) -> list[Frame]:
-        """What each of a protocol's runs that reached their end released, counted by agent and charge.
+        """What each of a protocol's runs at the point that reached their end released, counted by agent and charge.
 
         Raises
         ------
         InputError
             If the runs are nowhere on disk, or a file of one is damaged.
         """
-        if self.collection.root is None:
-            raise InputError("ledgers are known of runs on disk alone")
+        asked, complete = self.manifests(key), self.collection.complete
         named = zip(self.collection.runs, self.collection.manifests, strict=True)
-        store = Store(self.collection.root)
-        complete = [run for run, m in named if m["protocol"] == key and run in self.collection.complete]
-        return [store.load(run).ledger for run in complete]
+        return [self._store.load(run).ledger for run, m in named if run in complete and m in asked]
+
+    def graph(self, key: str) -> nx.Graph:
+        """The graph of a protocol's runs, without its weights; errors as of `ledgers`."""
+        edges = self._store.load_graph(self.manifests(key)[0]["topology"]["graph"])
+        return nx.from_pandas_edgelist(edges, "tail", "head")
+
+    @property
+    def _store(self) -> Store:
+        if self.collection.root is None:
+            raise InputError("ledgers and graphs are known of runs on disk alone")
+        return Store(self.collection.root)
 
     def _best(self, key: str, metric: str, path: str) -> tuple[Any, dict[Any, Any]]:
         values, sign = self.values(path), self._sign(metric, key)
@@ -270,10 +271,6 @@ def jackknife(statistic: Callable[[Any], float], values: Any) -> Series:
     n, whole = len(values), statistic(values)
     left = {seed: statistic(values.drop(index=seed)) for seed in values.index} if n > 1 else {}
     return _by_seed({seed: n * whole - (n - 1) * without for seed, without in left.items()} or {0: whole})
-
-
-def _of(one: float | Series, seed: int) -> Any:
-    return one[seed] if isinstance(one, pd.Series) else one
 
 
 def _by_seed(found: dict[Any, float]) -> Series:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
+from ..analysis.targets import reached
 from .reproduction_runs import Runs, jackknife
 
 
@@ -15,15 +15,12 @@ def linear_fit(runs: Runs, key: str, level_of: str, axis: str) -> Any:
 
     The level is 90 % of the final accuracy of another protocol. By seed, as the jackknife's pseudo-values.
     """
-    sizes, met = runs.values("task.agents"), {}
-    for agents in sizes:
-        runs.point["task.agents"] = agents
-        met[agents] = runs.first(0.9 * runs.final(level_of, "accuracy"), key, "accuracy", axis)
-    runs.point.pop("task.agents")
+    places = reached(runs.collection, {"metric": "accuracy", "share": 0.9, "of": level_of}, axis)
+    table = places[places["protocol"] == key].pivot(index="seed", columns="task.agents", values="value")
 
     def fit(rows: Any) -> float:
         needed = rows.mean().to_numpy()
         known = np.isfinite(needed).all() and np.ptp(needed) > 0
-        return float(np.corrcoef(sizes, needed)[0, 1] ** 2) if known else np.nan
+        return float(np.corrcoef(table.columns, needed)[0, 1] ** 2) if known else np.nan
 
-    return jackknife(fit, pd.DataFrame(met))
+    return jackknife(fit, table)

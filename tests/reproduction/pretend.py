@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 from hushnet.simulator.analysis.results import Collection, RunResult
@@ -24,7 +25,7 @@ STATISTICS = {
 
 
 class PretendedRuns(Runs):
-    """Runs of a collection that is nowhere on disk: every ledger has one release of every agent."""
+    """Runs of a collection that is nowhere on disk: ledgers have one release of every agent, graphs are rings."""
 
     def ledgers(self, key):
         ledger = pd.DataFrame(
@@ -40,7 +41,10 @@ class PretendedRuns(Runs):
                 "count": 1,
             }
         )
-        return [ledger] * self.seeds()
+        return [ledger] * len({manifest["seed"] for manifest in self.collection.manifests})
+
+    def graph(self, key):
+        return nx.cycle_graph(20)
 
 
 def number(rank, seed, step, point):
@@ -109,6 +113,7 @@ def _manifest(point, key):
             "edges": 30,
             "agents": 20,
             "components": 1,
+            "spectral_gap": (2 - 2**0.5) / 5,
             "degree": {"min": 3, "mean": 3.0, "max": 3},
             "weight": {"min": 1.0, "mean": 1.0, "max": 1.0},
         },

@@ -61,7 +61,7 @@ def test_an_attack_on_a_corner_of_the_cube_passes_the_claim():
 
 def test_proposition_1_is_not_exceeded_and_remark_4_fails_for_large_epsilons():
     assert all(0.5 < shrinking(agents) <= 1 + 1e-12 for agents in (2, 5, 20))
-    bellet = papers()[0]
+    bellet = next(paper for paper in papers() if paper.name == "bellet2018")
     found = judged(bellet, next(claim for claim in bellet.statements if claim.stands == "Remark 4"))
     small, medium, large, many = (number.value for number in found.numbers)
     assert small < 1

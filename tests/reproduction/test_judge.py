@@ -11,7 +11,7 @@ from hushnet.agents.errors import InputError
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.reproduction.findings import judged
 from hushnet.simulator.reproduction.judge import FEWEST, MOST, Finding, Number, measured
-from hushnet.simulator.reproduction.pages import Report, Section, page, row_of
+from hushnet.simulator.reproduction.pages import Report, Section, number_text, page, row_of
 from hushnet.simulator.reproduction.papers import Claim, Paper, PaperFigure, read_paper
 from hushnet.simulator.reproduction.reproduction_runs import Runs, jackknife
 from scipy.stats import t as student
@@ -132,6 +132,15 @@ def test_a_claim_of_privacy_is_proved_refuted_or_neither():
     assert Finding((proved, proved)).verdict == "proved"
     assert Finding((proved, open_)).verdict == "not proved"
     assert Finding((proved, open_, refuted)).said == "refuted (1 of 3 proved)"
+
+
+@pytest.mark.parametrize(
+    ("value", "half_width", "seeds", "word"),
+    [(0.8, 0.1, 5, "proved"), (0.8, 0.1, 4, "undecided"), (0.8, 0.3, 5, "undecided"), (1.2, 0.1, 5, "not proved")],
+)
+def test_a_claim_about_a_mean_over_runs_goes_by_its_interval(value, half_width, seeds, word):
+    number = Number("mu^2", value, half_width, seeds, high=1.0, claimed=True)
+    assert (number.verdict, number_text(number)) == (word, f"{value:.2f} ± {half_width:.2f}")
 
 
 def test_the_jackknife_of_a_mean_is_the_values_themselves():

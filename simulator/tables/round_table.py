@@ -16,7 +16,7 @@ from ..network.network import Network
 from ..network.randomness import QUANTUM, lasting
 from ..network.setting import Setting, Stop
 from .effects import EFFECT_COLUMNS, FREE_COPIES, SHARED
-from .run import extended
+from .making import extended
 
 (
     FREE_RECORDS,

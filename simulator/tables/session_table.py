@@ -15,7 +15,7 @@ from ...protocols.steps.single_steps import PHASES
 from ..network.network import Network
 from ..network.randomness import QUANTUM, lasting
 from .effects import EFFECT_COLUMNS, FREE_COPIES, SHARED
-from .run import extended
+from .making import extended
 
 REQUEST, REPLY, REFUSAL = range(3)
 """Kinds of copies."""

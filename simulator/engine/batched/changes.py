@@ -16,7 +16,8 @@ from ....agents.compilation import form_of
 from ...network.randomness import Draws
 from ...rules.clock_rules import begin_changes, draw_changes
 from ...tables.effects import DOWN, GONE, UP
-from ...tables.run import DUE, RunTables, zeros
+from ...tables.making import zeros
+from ...tables.run import DUE, RunTables
 
 OFTEN = 4096
 """Changes between two looks at what they take."""

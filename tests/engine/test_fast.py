@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Literal
 
-import numpy as np
 import pytest
 from hushnet.agents.availability import OnOff
-from hushnet.agents.errors import Divergence
-from hushnet.agents.losses import LOSSES
-from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from hushnet.protocols.steps import received
-from hushnet.simulator.contract.bench import small_task
-from hushnet.simulator.world.world import World
 
 from ..protocols.worlds import setting_of
-from .driving import build_world, drive, fast_world
+from .driving import drive, fast_world
 from .helpers import Collect, Stamp
 
 
@@ -51,29 +44,6 @@ def plain_setting(task=None):
     return setting_of(task=task, availability=away, latency={"kind": "exponential", "mean": 0.5}, loss=0.2, seed=5)
 
 
-def descent(**fields):
-    return CoordinateDescentParameters.model_validate({"kind": "coordinate_descent", "mu": 0.1, **fields})
-
-
-def test_a_run_that_diverges_says_the_same_on_both_engines():
-    task = small_task(6, empty=False)
-    task = dataclasses.replace(task, loss=LOSSES["squared"], regularisation=np.full(6, 1.0))
-    parameters = descent(radius=1.0, smoothness="public", start="constant", start_value=1.0, mu=1e9)
-    parameters = parameters.model_copy(
-        update={"radius": 1e-300, "start_value": 1e308}
-    )  # beyond what a scenario may say
-    said = []
-    for engine in (World, fast_world):
-        world = engine(plain_setting(task), CoordinateDescent, parameters)
-        world.protocol.smoothness[:] = 0.0
-        with pytest.raises(Divergence) as error:
-            drive(world)
-        # What overflows first, a sum or a difference, is up to the order of summation.
-        text = str(error.value).replace("infinite", "not a number")
-        said.append((text, world.activations, world.traffic, [agent.updates for agent in world.agents]))
-    assert said[0] == said[1]
-
-
 @pytest.mark.parametrize(
     ("traits", "what"),
     [(Traits(inbox="every"), "reads every message"), (Traits(trigger="message"), "reacts to single messages")],
@@ -88,15 +58,3 @@ def test_steps_that_are_not_planned_because_of_single_messages_are_remarked(trai
     assert world.engine == f"event, because Nosy {what} that it is sent"
     assert not fast_world(plain_setting(), Collect, Stamp.Parameters()).warnings
     assert drive(world).activations > 20
-
-
-BY_NUMBERS = "Stamp decides by numbers what a step sends"
-
-
-def test_the_engine_can_be_chosen():
-    setting = plain_setting()
-    assert build_world("event", setting, Stamp, Stamp.Parameters()).engine == "event, as asked"
-    assert build_world("auto", setting, Stamp, Stamp.Parameters()).engine == f"event, because {BY_NUMBERS}"
-    assert build_world("auto", setting, CoordinateDescent, descent()).engine == "batched (steps in batches)"
-    assert build_world("auto", setting, Mix, MixParameters()).engine == "batched (planned steps)"
-    assert build_world("batched", setting, Stamp, Stamp.Parameters()).engine == f"event, because {BY_NUMBERS}"

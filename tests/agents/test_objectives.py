@@ -22,7 +22,6 @@ from hushnet.agents.objectives.objectives import (
 )
 from hushnet.agents.objectives.pooled_objective import PooledObjective
 from hushnet.agents.objectives.propagation_objective import Propagation
-from hushnet.agents.objectives.row_sums import RowSums
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.task import Task
 from hushnet.simulator.contract.bench import small_graph, small_task
@@ -42,24 +41,6 @@ def a_task(features, labels, owners, agents, regularisation, loss="logistic") ->
 @pytest.fixture
 def golden_task() -> Task:
     return a_task(GOLDEN["X"], GOLDEN["Y"], GOLDEN["own"], 12, GOLDEN["lam"])
-
-
-@pytest.mark.parametrize("changed", [0, 1, 4, 5, 9, 12])
-def test_sums_over_rows_of_changed_agents_are_those_over_all(changed):
-    """In every bit, whoever has no rows, and with as many agents changed as are looked at one by one or not."""
-    rng = np.random.default_rng(3)
-    owners = np.sort(rng.integers(0, 10, 400))  # two of twelve have no rows
-    table = Table.from_owners(rng.normal(size=(400, 7)), np.sign(rng.normal(size=400)), owners, 12)
-    loss, models = LOSSES["logistic"], rng.normal(size=(12, 7))
-    seen: list[int] = []
-    sums = RowSums(table, lambda scores, labels: seen.append(len(scores)) or loss.value(scores, labels))
-    expected = lambda: table.sums(loss.value(row_scores(table, models), table.labels))  # noqa: E731
-    assert sums.at(models).tobytes() == expected().tobytes()
-    models = models.copy()
-    models[rng.permutation(12)[:changed]] += 1.0
-    assert sums.at(models).tobytes() == expected().tobytes()
-    assert sum(seen[1:]) < 400 if changed <= 6 else seen == [400, 400]
-    assert sums.at(models).tobytes() == expected().tobytes()
 
 
 def golden_objective(task: Task, mu: float) -> GraphRegularised:
@@ -183,21 +164,6 @@ def test_agents_without_data_or_neighbours_have_their_place_in_the_minimiser(nam
     rng = np.random.default_rng(5)
     for size in (1e-4, 1e-2, 1.0):
         assert objective.value(models + size * rng.standard_normal((6, 3))) > minimum
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_local_models_have_no_gradient_left_with_fewer_and_with_more_rows_than_coordinates(name):
-    rng = np.random.default_rng(6)
-    owners = np.repeat([0, 1, 2], [4, 12, 60])
-    features, labels = rng.uniform(-3, 3, (76, 12)), rng.choice([-1.0, 1.0], size=76)
-    task = a_task(features, labels, owners, 3, 1 / np.array([4.0, 12.0, 60.0]), name)
-    models = local_models(task)
-    for agent in range(3):
-        gradient = local_gradient(models[agent], task.train.shard(agent), task.loss, task.regularisation[agent])
-        assert np.linalg.norm(gradient) <= 1e-10
-    least, minimum = LocalOnly(task).minimise()
-    assert np.array_equal(least, models)
-    assert minimum == LocalOnly(task).value(models)
 
 
 def test_rows_in_very_different_units_do_not_stop_the_minimiser():

@@ -22,6 +22,7 @@ from hushnet.agents.objectives.objectives import (
 )
 from hushnet.agents.objectives.pooled_objective import PooledObjective
 from hushnet.agents.objectives.propagation_objective import Propagation
+from hushnet.agents.objectives.row_sums import RowSums
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.task import Task
 from hushnet.simulator.contract.bench import small_graph, small_task
@@ -41,6 +42,24 @@ def a_task(features, labels, owners, agents, regularisation, loss="logistic") ->
 @pytest.fixture
 def golden_task() -> Task:
     return a_task(GOLDEN["X"], GOLDEN["Y"], GOLDEN["own"], 12, GOLDEN["lam"])
+
+
+@pytest.mark.parametrize("changed", [0, 1, 4, 5, 9, 12])
+def test_sums_over_rows_of_changed_agents_are_those_over_all(changed):
+    """In every bit, whoever has no rows, and with as many agents changed as are looked at one by one or not."""
+    rng = np.random.default_rng(3)
+    owners = np.sort(rng.integers(0, 10, 400))  # two of twelve have no rows
+    table = Table.from_owners(rng.normal(size=(400, 7)), np.sign(rng.normal(size=400)), owners, 12)
+    loss, models = LOSSES["logistic"], rng.normal(size=(12, 7))
+    seen: list[int] = []
+    sums = RowSums(table, lambda scores, labels: seen.append(len(scores)) or loss.value(scores, labels))
+    expected = lambda: table.sums(loss.value(row_scores(table, models), table.labels))  # noqa: E731
+    assert sums.at(models).tobytes() == expected().tobytes()
+    models = models.copy()
+    models[rng.permutation(12)[:changed]] += 1.0
+    assert sums.at(models).tobytes() == expected().tobytes()
+    assert sum(seen[1:]) < 400 if changed <= 6 else seen == [400, 400]
+    assert sums.at(models).tobytes() == expected().tobytes()
 
 
 def golden_objective(task: Task, mu: float) -> GraphRegularised:

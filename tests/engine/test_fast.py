@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Literal
 
+import numpy as np
 import pytest
 from hushnet.agents.availability import OnOff
+from hushnet.agents.errors import Divergence
+from hushnet.agents.losses import LOSSES
+from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
 from hushnet.protocols.steps import received
+from hushnet.simulator.contract.bench import small_task
+from hushnet.simulator.world.world import World
 
 from ..protocols.worlds import setting_of
 from .driving import drive, fast_world
@@ -42,6 +49,29 @@ class Mix(Protocol):
 def plain_setting(task=None):
     away = OnOff(kind="on_off", online=0.7, mean_down=2.0)
     return setting_of(task=task, availability=away, latency={"kind": "exponential", "mean": 0.5}, loss=0.2, seed=5)
+
+
+def descent(**fields):
+    return CoordinateDescentParameters.model_validate({"kind": "coordinate_descent", "mu": 0.1, **fields})
+
+
+def test_a_run_that_diverges_says_the_same_on_both_engines():
+    task = small_task(6, empty=False)
+    task = dataclasses.replace(task, loss=LOSSES["squared"], regularisation=np.full(6, 1.0))
+    parameters = descent(radius=1.0, smoothness="public", start="constant", start_value=1.0, mu=1e9)
+    parameters = parameters.model_copy(
+        update={"radius": 1e-300, "start_value": 1e308}
+    )  # beyond what a scenario may say
+    said = []
+    for engine in (World, fast_world):
+        world = engine(plain_setting(task), CoordinateDescent, parameters)
+        world.protocol.smoothness[:] = 0.0
+        with pytest.raises(Divergence) as error:
+            drive(world)
+        # What overflows first, a sum or a difference, is up to the order of summation.
+        text = str(error.value).replace("infinite", "not a number")
+        said.append((text, world.activations, world.traffic, [agent.updates for agent in world.agents]))
+    assert said[0] == said[1]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.experiment import run
 from hushnet.simulator.figures import redraw
-from hushnet.simulator.language.loading import load
+from hushnet.simulator.language.loading import load, opening_comment, shipped
 
 SMALL = ("seeds=1", "task.agents=7", "topology.k=3")
 TINY = {
@@ -49,6 +49,18 @@ def folders(tmp_path_factory):
         return ran[name]
 
     return folder
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_a_comparison_checks_and_says_what_it_shows_what_to_expect_and_how_long_it_takes(name):
+    loaded = load(name)
+    assert len(loaded.points) > len(load(name, quick=True).points) > 1
+    text = shipped()[name].read_text(encoding="utf-8")
+    opening = text.partition("schema:")[0]
+    assert opening_comment(shipped()[name])
+    assert "# What to expect: " in opening
+    assert "# Run time on 2 cores (--jobs 2): " in opening
+    assert "--quick" in opening
 
 
 @pytest.mark.parametrize("name", TINY)

@@ -93,6 +93,26 @@ def test_the_manifest_states_claimed_and_verified_epsilon_and_what_is_assumed(sc
     assert manifests["private"]["topology"]["components"] == 1
 
 
+def test_a_users_own_metric_is_a_function(scenario, tmp_path):
+    collection = run(
+        scenario,
+        out=tmp_path / "out",
+        seeds=1,
+        metrics={"spread": lambda s: {"max": float(np.ptp(s.models)), "mean": float(np.abs(s.models).mean())}},
+    )
+    spread = collection.trace.query("metric == 'spread'")
+    assert set(spread["statistic"]) == {"max", "mean"}
+    (scenario.parent / "mine.py").write_text("def norm(snapshot):\n    return float((snapshot.models ** 2).sum())\n")
+    collection = run(
+        scenario,
+        out=tmp_path / "file",
+        seeds=1,
+        overrides=("record.metrics=['./mine.py:norm']", "figures=[]"),
+        trust_code=True,
+    )
+    assert set(collection.trace["metric"]) == {"./mine.py:norm"}
+
+
 class TroubleParameters(ProtocolParameters):
     growth: float = 0.0
     at: int = 3

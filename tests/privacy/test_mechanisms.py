@@ -11,8 +11,9 @@ from typing import Any
 import hushnet.protocols
 import numpy as np
 import pytest
-from hushnet.protocols.privacy import Charge
-from hushnet.protocols.privacy.mechanisms import Release, draw_noise, noises
+from hushnet.protocols.privacy import Charge, Privacy
+from hushnet.protocols.privacy.mechanisms import Release, draw_noise, mechanism_of, noises
+from pydantic import ValidationError
 from scipy import stats
 
 
@@ -122,6 +123,13 @@ def test_an_unknown_mechanism_is_refused_in_one_sentence_that_names_those_there_
     ):
         with pytest.raises(ValueError, match="there is no mechanism"):
             build()
+
+
+def test_a_misspelt_mechanism_is_told_which_was_meant() -> None:
+    with pytest.raises(ValueError, match="did you mean 'gaussian'"):
+        mechanism_of("Gaussian")
+    with pytest.raises(ValidationError, match=r"did you mean 'laplace'.* admissible: gamma, gaussian, laplace"):
+        Privacy(mechanism="laplac", multiplier=1.0, clip=1.0)
 
 
 def test_charges_are_hashed_sorted_and_pickled_by_their_values() -> None:

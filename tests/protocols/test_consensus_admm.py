@@ -5,9 +5,14 @@ Golden values: a hand-checkable path of three agents (two implementations agree 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 from hushnet.agents.graph import Graph
 from hushnet.agents.losses import local_gradient
+from hushnet.agents.objectives.consensus_objective import ConsensusObjective
+from hushnet.agents.objectives.objectives import local_losses
 from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm, ConsensusAdmmParameters
 from hushnet.simulator.contract.bench import small_task
@@ -31,6 +36,19 @@ def world_of(task: Task, graph: Graph, spec: ConsensusAdmmParameters, *, rounds:
 
 def models_of(world: World) -> np.ndarray:
     return world.protocol.models(world.state)
+
+
+def test_the_objective_is_the_sum_of_the_agents_own_and_its_gradient_that_of_its_value():
+    task = small_task()
+    objective = ConsensusObjective(task, 3.0, 0.7)
+    rng = np.random.default_rng(0)
+    models, direction = rng.normal(size=(2, task.agents, task.dimension))
+    expected = 3.0 * local_losses(replace(task, regularisation=np.zeros(6)), models).sum()
+    expected += 0.7 / 6 * 0.5 * (models**2).sum()
+    assert objective.value(models) == pytest.approx(expected, rel=1e-13)
+    ends = [objective.value(models + sign * 1e-5 * direction) for sign in (1, -1)]
+    assert (ends[0] - ends[1]) / 2e-5 == pytest.approx(np.vdot(objective.gradient(models), direction), rel=1e-7)
+    assert objective.fingerprint != ConsensusObjective(task, 3.0, 0.8).fingerprint
 
 
 def test_a_round_meets_the_optimality_condition_12_and_the_dual_variables_add_up_to_0():

@@ -84,6 +84,16 @@ def test_confidence_is_the_number_of_rows_or_its_share_or_a_list():
     assert caught.value.field == ("confidence",)
 
 
+def test_an_agent_falls_silent_before_noise_once_its_budget_is_spent():
+    spec = parameters(privacy=private())
+    world = world_of(small_task(empty=False), spec, time=50.0)
+    vars(world.protocol)["limit"] = 1000
+    world.ledger._updates = math.inf
+    drive(world)
+    assert max(agent.updates for agent in world.agents) == 3
+    assert (world.ledger.epsilon("claimed", 1e-3) <= 1.0 + 1e-6).all()
+
+
 def test_the_noise_of_one_update_has_the_scale_of_theorem_1():
     """Laplace scale 2 C / (eps m), times alpha mu c_i on the model; 40,000 draws, false alarm below 1e-6 at seed 7."""
     p = 40_000

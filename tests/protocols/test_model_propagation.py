@@ -58,6 +58,18 @@ def test_the_minimiser_on_a_path_is_the_golden_one():
     assert value == path_objective().value(models)
 
 
+def test_the_gradient_is_the_derivative_of_the_value_and_vanishes_at_the_minimiser():
+    objective = path_objective()
+    point = np.array([[0.3], [-0.4], [2.0]])
+    gradient = objective.gradient(point)
+    for agent in range(3):
+        step = np.zeros((3, 1))
+        step[agent] = 1e-6
+        slope = (objective.value(point + step) - objective.value(point - step)) / 2e-6
+        assert gradient[agent, 0] == pytest.approx(slope, abs=1e-8)
+    assert np.abs(objective.gradient(objective.minimise()[0])).max() < 1e-15
+
+
 @pytest.mark.parametrize("alpha", [0.2, 0.9, 0.99])
 def test_the_closed_form_is_the_fixed_point_of_both_iterations(alpha):
     """Equation (5) of the paper in its own letters, and (16) of Bellet et al. 2018; to 1e-12."""

@@ -8,16 +8,36 @@ import numpy as np
 import pytest
 from hushnet.agents.errors import StepFailure
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
-from hushnet.protocols.steps import batched, local_gradient, perturbed
-from hushnet.simulator.contract import check_contract
+from hushnet.protocols.steps import batched, local_gradient, perturbed, post_processed
+from hushnet.simulator.contract import check_contract, check_replay
 from hushnet.simulator.contract.bench import protocol_parameters, run_small
 from hushnet.simulator.contract.violation import ContractViolation
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 
-from .random_worlds import check_engines_agree, random_setting
+from .noisy_steps import MECHANISMS, Noisy, NoisyPairs, NoisyPairsTogether, NoisyParameters, NoisyTogether
+from .random_worlds import check_engines_agree, joining, random_setting
 
 BATCHES, PLANNED, ONE_BY_ONE = "batched (steps in batches)", "batched (planned steps)", "event, "
 NOISY = {"mu": 0.5, "privacy": {"mechanism": "gaussian", "sensitivity": "clip", "clip": 1.0, "multiplier": 2.0}}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "engine", "mechanism"),
+    [
+        *((NoisyTogether, BATCHES, mechanism) for mechanism in MECHANISMS),
+        (Noisy, PLANNED, "gamma"),
+        (NoisyPairs, PLANNED, "laplace"),
+        (NoisyPairsTogether, BATCHES, "gaussian"),
+    ],
+)
+def test_planned_steps_draw_the_noise_of_the_event_engine(protocol, engine, mechanism):
+    """In exchanges, too, where an agent may answer several times between two ticks of its clock."""
+    make = random_setting(0, loss="logistic")
+    for arranged in (make, joining(make)):
+        world = check_engines_agree(arranged, protocol, NoisyParameters(mechanism=mechanism), engine=engine)
+        charged = world.ledger.to_frame()
+        assert set(charged["mechanism"]) == {mechanism}
+        assert charged["count"].sum() > 10
 
 
 class Tells(CoordinateDescent):
@@ -143,3 +163,18 @@ def test_a_release_of_another_scale_than_its_noise_is_a_violation():
         run_small(SaysHalf, protocol_parameters(SaysHalf, NOISY), engine=BatchedEngine())
     with pytest.raises(ContractViolation, match=r"and its release says \S+; planned steps draw the first"):
         check_contract(SaysHalf, NOISY)
+
+
+class CallsDataPostProcessing(CoordinateDescent):
+    """Tells an exact gradient's model as if it followed from what was told before."""
+
+    @staticmethod
+    def step(me):
+        me.model -= 0.1 * local_gradient(me, me.model)
+        post_processed(me)
+        me.message = me.model
+
+
+def test_the_replay_finds_data_that_a_step_calls_post_processing():
+    with pytest.raises(ContractViolation, match="as public"):
+        check_replay(CallsDataPostProcessing, protocol_parameters(CallsDataPostProcessing, NOISY))

@@ -19,7 +19,7 @@ from ..network.setting import Stop
 from ..rules import delivery, lazy
 from ..rules import lazy as starts
 from ..tables import tallies
-from ..tables.making import TableInbox, make_run_tables, with_capacity, with_copies, with_limits
+from ..tables.allocation import TableInbox, make_run_tables, with_capacity, with_copies, with_limits
 from ..tables.run import PLANNED, PlainTables, RunTables
 from .notes import Notes
 

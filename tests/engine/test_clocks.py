@@ -18,7 +18,7 @@ from hushnet.simulator.network.clocks import (
 from hushnet.simulator.network.randomness import QUANTUM, Draws, stable_ids
 from hushnet.simulator.network.rates import LognormalRates, StragglerRates, UniformRates
 from hushnet.simulator.rules.heap import pop, push, replace_top
-from hushnet.simulator.tables.making import zeros
+from hushnet.simulator.tables.allocation import zeros
 from hushnet.simulator.tables.run import DUE
 from pydantic import TypeAdapter
 from scipy import stats

@@ -1,8 +1,8 @@
 """Contract tests for protocols, shipped so that authors of plug-ins can call them.
 
->>> from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
+>>> from hushnet.protocols.algorithms.baselines import Local
 >>> from hushnet.simulator.contract import check_contract
->>> check_contract(CoordinateDescent, {"mu": 0.5})
+>>> check_contract(Local, {})
 ()
 """
 

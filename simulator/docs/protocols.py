@@ -65,7 +65,7 @@ def pages(drawn: Mapping[str, list[Path]]) -> dict[str, str]:
         table(("kind", "what it is", "systems"), rows),
         "```{toctree}\n:hidden:\n\n" + "\n".join(f"protocol-{name}" for name in kinds) + "\n```\n",
     ]
-    made = {f"protocol-{name}": _page(name, kind, drawn) for name, kind in kinds.items()}
+    made = {f"protocol-{name}": page(name, kind, drawn) for name, kind in kinds.items()}
     return {"protocols": "\n".join(overview)} | made
 
 
@@ -78,7 +78,8 @@ def _systems(name: str) -> list[str]:
     return [system.number for system in present() if name in system.kinds]
 
 
-def _page(name: str, kind: type[Protocol], drawn: Mapping[str, list[Path]]) -> str:
+def page(name: str, kind: type[Protocol], drawn: Mapping[str, list[Path]]) -> str:
+    """The page of a protocol, with the pictures that scenarios have of it."""
     experiment, run = example(name)
     world = experiment.world(run)
     text = [

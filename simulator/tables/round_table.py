@@ -15,8 +15,8 @@ from ...protocols.schedule import RoundsSchedule
 from ..network.network import Network
 from ..network.randomness import QUANTUM, lasting
 from ..network.setting import Setting, Stop
+from .allocation import extended
 from .effects import EFFECT_COLUMNS, FREE_COPIES, SHARED
-from .run import extended
 
 (
     FREE_RECORDS,

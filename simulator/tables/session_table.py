@@ -14,8 +14,8 @@ from ...protocols.schedule import ExchangeSchedule
 from ...protocols.steps.single_steps import PHASES
 from ..network.network import Network
 from ..network.randomness import QUANTUM, lasting
+from .allocation import extended
 from .effects import EFFECT_COLUMNS, FREE_COPIES, SHARED
-from .run import extended
 
 REQUEST, REPLY, REFUSAL = range(3)
 """Kinds of copies."""

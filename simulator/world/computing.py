@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from ..network.compute import StepTimes
 from ..network.setting import Setting
-from ..tables.run import RunTables, with_step_times
+from ..tables.allocation import with_step_times
+from ..tables.run import RunTables
 
 
 @final

@@ -19,16 +19,8 @@ from ..network.setting import Stop
 from ..rules import delivery, lazy
 from ..rules import lazy as starts
 from ..tables import tallies
-from ..tables.run import (
-    PLANNED,
-    PlainTables,
-    RunTables,
-    TableInbox,
-    make_run_tables,
-    with_capacity,
-    with_copies,
-    with_limits,
-)
+from ..tables.allocation import TableInbox, make_run_tables, with_capacity, with_copies, with_limits
+from ..tables.run import PLANNED, PlainTables, RunTables
 from .notes import Notes
 
 LastSent = dict[tuple[str, tuple[int, ...] | None], tuple[Sent, float, int]]

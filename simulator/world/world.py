@@ -6,12 +6,10 @@ the same whoever makes agents step.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Literal, final
-from weakref import WeakValueDictionary
+from typing import Any, Literal
 
 import numpy as np
 import simpy
@@ -37,6 +35,7 @@ from ..tables import session_table as sessions
 from ..tables import tallies
 from ..tables.round_table import RoundTables
 from ..tables.session_table import SessionTables
+from .agent_records import Peers, finite, first_bad
 from .computing import Computing
 from .directed import check_directed, opening_of
 from .notes import Notebook
@@ -46,8 +45,6 @@ from .transport import Traffic, Transport
 from .watchdog import Watchdog
 from .watchers import Observer, Phase, Sampler, Watch
 
-SHORT = 4096
-"""Numbers whose product with themselves BLAS makes without threads, which cost more than they save."""
 Told = Sequence[tuple[str, NDArray[np.float64]]]
 
 
@@ -424,53 +421,6 @@ class World:
             if not finite(vector):
                 raise Divergence(
                     f"{self.setting.task.called(agent.index)} at time {self.now:.6g}: "
-                    f"{name} became {_first_bad(vector)} after {agent.updates} updates; "
+                    f"{name} became {first_bad(vector)} after {agent.updates} updates; "
                     "check the data for extreme values or take smaller steps"
                 )
-
-
-def finite(values: NDArray[np.float64] | list[NDArray[np.float64]]) -> bool:
-    """True if all numbers are finite; a finite sum of them, or of their squares, proves it unless it overflows."""
-    if isinstance(values, list):  # edges of one agent that differ in width
-        return all(map(finite, values))
-    flat = values if values.ndim == 1 else values.reshape(-1)
-    total = flat.dot(flat) if len(flat) <= SHORT else flat.sum()
-    return math.isfinite(total) or bool(np.isfinite(values).all())
-
-
-def _first_bad(vector: NDArray[np.float64]) -> str:
-    bad = float(vector[~np.isfinite(vector)][0])
-    return "not a number" if math.isnan(bad) else "infinite"
-
-
-@final
-class Peers:
-    """Records with which the agents make their steps, by the agent's index.
-
-    Parameters
-    ----------
-    agents : int
-        Number of agents.
-    make : callable
-        ``make(agent)`` gives an agent's record.
-    """
-
-    def __init__(self, agents: int, make: Callable[[int], Peer]) -> None:
-        self._agents, self._make = agents, make
-        self._peers: MutableMapping[int, Peer] = {}
-
-    def __len__(self) -> int:
-        return self._agents
-
-    def __getitem__(self, agent: int) -> Peer:
-        """The record of an agent; the same one as long as it is kept."""
-        peer = self._peers.get(agent)
-        if peer is None:
-            if not 0 <= agent < self._agents:
-                raise IndexError(f"agent {agent} of {self._agents}")
-            peer = self._peers[agent] = self._make(agent)
-        return peer
-
-    def keep_weakly(self) -> None:
-        """Keep a record only as long as somebody else has it: no step is made by it, and it holds nothing."""
-        self._peers = WeakValueDictionary(self._peers)

@@ -185,21 +185,6 @@ def test_agents_without_data_or_neighbours_have_their_place_in_the_minimiser(nam
         assert objective.value(models + size * rng.standard_normal((6, 3))) > minimum
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_local_models_have_no_gradient_left_with_fewer_and_with_more_rows_than_coordinates(name):
-    rng = np.random.default_rng(6)
-    owners = np.repeat([0, 1, 2], [4, 12, 60])
-    features, labels = rng.uniform(-3, 3, (76, 12)), rng.choice([-1.0, 1.0], size=76)
-    task = a_task(features, labels, owners, 3, 1 / np.array([4.0, 12.0, 60.0]), name)
-    models = local_models(task)
-    for agent in range(3):
-        gradient = local_gradient(models[agent], task.train.shard(agent), task.loss, task.regularisation[agent])
-        assert np.linalg.norm(gradient) <= 1e-10
-    least, minimum = LocalOnly(task).minimise()
-    assert np.array_equal(least, models)
-    assert minimum == LocalOnly(task).value(models)
-
-
 def test_rows_in_very_different_units_do_not_stop_the_minimiser():
     rng = np.random.default_rng(7)
     features = rng.standard_normal((90, 4)) * np.array([1.0, 1e3, 1e-3, 10.0])

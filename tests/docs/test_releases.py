@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from hushnet.protocols import catalog
@@ -40,40 +39,14 @@ def test_a_protocol_is_described_by_what_it_sends_and_not_by_what_it_declares():
     assert seen.charged[0] == 0 < seen.charged[-1]
 
 
-@pytest.fixture(scope="module")
-def pages():
-    return protocols.pages({"shelf": [Path("shelf-objective-vs-time.png")]})
-
-
 @pytest.mark.parametrize("name", catalog.names())
-def test_a_page_has_every_kind_of_message_that_its_protocol_was_seen_to_send(name, pages):
-    experiment, run = protocols.example(name)
-    revealed = re.search(r"## What it reveals\n(.*?)\n## ", pages[f"protocol-{name}"], re.DOTALL)[1]
-    seen = releases.observed(experiment, run)
+def test_a_page_has_every_kind_of_message_that_its_protocol_was_seen_to_send(name):
+    page = protocols.page(name, catalog.resolve(name), {})
+    revealed = re.search(r"## What it reveals\n(.*?)\n## ", page, re.DOTALL)[1]
+    seen = releases.observed(*protocols.example(name))
     for row in seen.rows:
         assert f"| {row.moment} | " in revealed
         assert row.released.split(":")[0].split(",")[0] in revealed
     if not seen.rows:
         assert "nothing left an agent" in revealed
     assert seen == releases.observed(*protocols.example(name)), "differs from run to run"
-
-
-SHELF = (
-    *("ad_psgd", "choco_sgd", "dada", "decentralised_sgd", "divshare", "dual_averaging", "epidemic_learning", "extra"),
-    *("federated_averaging", "gossip_learning", "gradient_tracking", "nids", "push_sum_dual_averaging"),
-    *("random_walk_sgd", "stochastic_gradient_push"),
-)
-
-
-@pytest.mark.parametrize("name", SHELF)
-def test_a_page_of_the_shelf_says_when_to_use_it_and_what_breaks_it(name, pages):
-    assert re.search(r"Use it .*What\s+breaks\s+it:\s", pages[f"protocol-{name}"], re.DOTALL)
-    shown = "pictures/shelf-objective-vs-time.png" in pages[f"protocol-{name}"]
-    assert shown == (name not in ("dada", "federated_averaging", "push_sum_dual_averaging"))
-
-
-def test_private_protocols_are_shown_with_the_noise_that_was_drawn(pages):
-    for name in ("coordinate_descent", "dual_averaging", "feature_sharing", "local_dp", "push_sum_dual_averaging"):
-        revealed = pages[f"protocol-{name}"].split("## What it reveals")[1].split("\n## ")[0]
-        assert "gaussian noise" in revealed
-        assert "data without noise" in revealed

@@ -116,12 +116,6 @@ def test_every_day_has_its_share_of_up_time_from_the_start(period, online, sprea
         assert up == pytest.approx(4 * online * period, abs=10 * QUANTUM)
 
 
-def test_a_diurnal_agent_repeats_every_period():
-    for timeline in timelines(Diurnal(kind="diurnal", period=6.0, online=0.25), 10):
-        risings = [time for time, up in until(timeline, 60.0) if up and time > 0]
-        assert set(np.diff(risings).tolist()) == {6.0}
-
-
 def test_one_time_zone_has_one_phase_and_the_globe_has_all():
     """Seed 44, 3,000 agents; KS test of the phases, false-alarm probability 1e-4."""
     together = Diurnal(kind="diurnal", period=6.0, online=0.5, spread=0.0)

@@ -8,7 +8,6 @@ import math
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always, Diurnal, OnOff
-from hushnet.simulator.engine.batched import changes
 from hushnet.simulator.engine.batched.changes import DrawnChanges, ToldChanges, changes_of
 from hushnet.simulator.network.randomness import Draws, Purpose, quantise
 from hushnet.simulator.tables.effects import DOWN, GONE, UP
@@ -87,28 +86,3 @@ def test_changes_at_one_instant_come_in_the_order_of_agents():
         (3.5, UP, 0),
         (5.0, GONE, 0),
     ]
-
-
-@pytest.mark.parametrize("compiled", [True, False])
-def test_many_changes_are_drawn_as_far_as_is_needed_and_looked_at_in_between(compiled, monkeypatch):
-    monkeypatch.setattr(changes, "OFTEN", 64)
-    monkeypatch.setattr(changes, "MANY", 100)
-    monkeypatch.setattr(changes, "MANY_EACH", 1)
-    numbers, looks = numbers_of(20), []
-    kind = KINDS[0]
-    source = (
-        DrawnChanges(kind.form, DRAWS, numbers, lambda: looks.append(1))
-        if compiled
-        else ToldChanges(told_by(kind, numbers), lambda: looks.append(1))
-    )
-    first = source.draw(0.0, 100.0)
-    assert len(first.times) == 128
-    assert len(looks) == 2
-    assert first.times[-1] <= source.known_until < 100.0
-    known = source.known_until
-    further = source.draw(30.0, 30.0)
-    assert known < further.times[0]
-    assert source.known_until == 30.0
-    assert len(looks) > len(further.times) // 64
-    whole = DrawnChanges(kind.form, DRAWS, numbers, pass_by).draw(30.0, 30.0)
-    assert np.array_equal(np.append(first.times, further.times), whole.times)

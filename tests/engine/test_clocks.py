@@ -18,7 +18,8 @@ from hushnet.simulator.network.clocks import (
 from hushnet.simulator.network.randomness import QUANTUM, Draws, stable_ids
 from hushnet.simulator.network.rates import LognormalRates, StragglerRates, UniformRates
 from hushnet.simulator.rules.heap import pop, push, replace_top
-from hushnet.simulator.tables.run import DUE, zeros
+from hushnet.simulator.tables.allocation import zeros
+from hushnet.simulator.tables.run import DUE
 from pydantic import TypeAdapter
 from scipy import stats
 
@@ -44,17 +45,6 @@ def test_poisson_intervals_are_exponential_and_uncorrelated():
     lengths = intervals(Poisson(kind="poisson", rate=2.5), 40, 500, seed=21)
     assert stats.kstest(lengths.ravel(), "expon", args=(0, 1 / 2.5)).pvalue > 1e-4
     assert stats.pearsonr(lengths[:, :-1].ravel(), lengths[:, 1:].ravel()).pvalue > 1e-4
-
-
-def test_poisson_counts_per_unit_time_are_neither_clustered_nor_regular():
-    """Seed 22; index of dispersion, two-sided chi-square, false-alarm probability 1e-4."""
-    agents, horizon = 20, 400
-    every = times(Poisson(kind="poisson"), agents, 600, seed=22)
-    assert (every[:, -1] > horizon).all()
-    counts = np.concatenate([np.histogram(own, bins=np.arange(horizon + 1))[0] for own in every])
-    statistic = np.sum((counts - counts.mean()) ** 2) / counts.mean()
-    law = stats.chi2(len(counts) - 1)
-    assert law.ppf(5e-5) < statistic < law.isf(5e-5)
 
 
 def test_every_wake_up_is_later_by_a_multiple_of_the_quantum():

@@ -6,22 +6,16 @@ import dataclasses
 from functools import partial
 from typing import Literal
 
-import numpy as np
 import pytest
 from hushnet.agents.errors import LimitReached
-from hushnet.agents.graph import Graph
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
-from hushnet.simulator.contract import ContractViolation, check_contract, checks, small_settings, small_worlds
-from hushnet.simulator.contract.bench import protocol_parameters, run_small, small_setting, small_task
-from hushnet.simulator.network.clocks import Periodic
+from hushnet.simulator.contract import ContractViolation, checks, small_settings
+from hushnet.simulator.contract.bench import protocol_parameters, small_setting
 from hushnet.simulator.network.network import NetworkParameters
-from hushnet.simulator.network.setting import Limits, Stop
+from hushnet.simulator.network.setting import Limits
 from hushnet.simulator.recording.recorder import Recorder
-from hushnet.simulator.world.world import World
 
 from .driving import build_world, drive
-from .exchange import Gossip
-from .helpers import Echo, Stamp
 
 
 class RallyParameters(ProtocolParameters):
@@ -110,46 +104,9 @@ def test_a_storm_with_delays_ends_once_it_is_larger_than_the_run_may_be():
     assert world.reactions.at_once < 501
 
 
-def test_a_chain_that_ends_is_admissible_however_long():
-    setting = dataclasses.replace(small_setting(time=0.5), limits=Limits())
-    world = World(setting, Rally, RallyParameters(strokes=5_900))
-    drive(world)
-    assert world.ended == "the time was up"
-    assert world.activations > 1
-    assert world.reactions.total == 5_900 * world.activations
-
-
-@pytest.mark.parametrize("protocol", [Stamp, Gossip])
-def test_many_who_wake_at_one_instant_are_no_chain(protocol):
-    """870 events at every instant, where one reaction would be too many."""
-    complete = Graph.from_matrix(1.0 - np.eye(30))
-    setting = dataclasses.replace(
-        small_setting(),
-        task=small_task(30),
-        graph=complete,
-        clock=Periodic(kind="periodic", phase="common"),
-        stop=Stop(time=1.0),
-        limits=Limits(at_once=1, at_once_each=1, reactions=1),
-    )
-    world = drive(World(setting, protocol, protocol.Parameters()))
-    assert world.activations >= 15
-
-
-def test_reactions_that_say_nothing_are_not_counted():
-    """Everybody hears everybody else's answers, which nobody answers."""
-    setting = dataclasses.replace(small_setting(), clock=Periodic(kind="periodic", phase="common"))
-    world = World(setting, Echo, Echo.Parameters())
-    drive(world)
-    heard = world.traffic.links.delivered
-    assert world.reactions.at_once == 14
-    assert world.reactions.total == 8 * 14 < heard
-
-
 def test_the_contract_counts_an_endless_instant_as_a_refusal(monkeypatch):
-    monkeypatch.setattr(checks, "run_small", partial(run_small, time=1.0))
-    monkeypatch.setattr(small_worlds, "TIME", 1.0)
     monkeypatch.setattr(small_settings, "Limits", partial(Limits, at_once_each=50))
-    refused = check_contract(Rally, {})
+    refused = checks.check_networks(Rally, Rally.Parameters(), small=partial(small_setting, time=1.0))
     assert len(refused) == 1
     assert refused[0].startswith("under Constant(kind='constant', value=0.0): agents ")
     assert "reactions to messages that send 'ball' at one instant" in refused[0]

@@ -17,7 +17,7 @@ from hushnet.simulator.contract.bench import small_task
 from hushnet.simulator.world.world import World
 
 from ..protocols.worlds import setting_of
-from .driving import build_world, drive, fast_world
+from .driving import drive, fast_world
 from .helpers import Collect, Stamp
 
 
@@ -88,15 +88,3 @@ def test_steps_that_are_not_planned_because_of_single_messages_are_remarked(trai
     assert world.engine == f"event, because Nosy {what} that it is sent"
     assert not fast_world(plain_setting(), Collect, Stamp.Parameters()).warnings
     assert drive(world).activations > 20
-
-
-BY_NUMBERS = "Stamp decides by numbers what a step sends"
-
-
-def test_the_engine_can_be_chosen():
-    setting = plain_setting()
-    assert build_world("event", setting, Stamp, Stamp.Parameters()).engine == "event, as asked"
-    assert build_world("auto", setting, Stamp, Stamp.Parameters()).engine == f"event, because {BY_NUMBERS}"
-    assert build_world("auto", setting, CoordinateDescent, descent()).engine == "batched (steps in batches)"
-    assert build_world("auto", setting, Mix, MixParameters()).engine == "batched (planned steps)"
-    assert build_world("batched", setting, Stamp, Stamp.Parameters()).engine == f"event, because {BY_NUMBERS}"

@@ -15,7 +15,7 @@ from hushnet.protocols.algorithms.model_propagation import ModelPropagation
 from hushnet.protocols.steps import Constants
 from hushnet.simulator.contract.bench import protocol_parameters, run_small, small_setting
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine, declined
-from hushnet.simulator.network.clocks import Clock, Poisson, PoissonClock
+from hushnet.simulator.network.clocks import Clock, PoissonClock
 from hushnet.simulator.network.latency import Exponential, Latency
 from hushnet.simulator.network.network import Bernoulli, LossModel, NetworkParameters
 from hushnet.simulator.network.randomness import quantise
@@ -196,16 +196,3 @@ def test_what_has_no_compiled_form_runs_on_the_event_engine_and_says_why(fields,
     for make in (fast_world, lambda *parts: build_world("batched", *parts)):
         with pytest.raises(InputError, match=why):
             make(setting, Stamp, Stamp.Parameters())
-
-
-def test_shipped_kinds_have_the_forms_that_they_had():
-    for fields in (
-        {"latency": {"kind": "gamma", "mean": 1.0}},
-        {"loss": {"kind": "gilbert_elliott", "mean_good": 1, "mean_bad": 1}},
-        {"latency": {"kind": "uniform", "high": 1.0}, "loss": 0.1},
-    ):
-        setting = small_setting(network=NetworkParameters.model_validate(fields))
-        assert declined(World(setting, Stamp, Stamp.Parameters())) is None
-    assert (
-        Poisson(kind="poisson").build([1], np.zeros(1, dtype=np.uint64), small_setting().draws, None).form is not None
-    )

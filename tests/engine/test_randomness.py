@@ -10,11 +10,9 @@ import itertools
 
 import numpy as np
 import pytest
-from hushnet.agents import streams
 from hushnet.agents.compilation import compiled
 from hushnet.agents.errors import InputError
 from hushnet.agents.parameters import LONGEST
-from hushnet.protocols.steps.kernels import fill_normal
 from hushnet.simulator.network.randomness import (
     BEYOND,
     QUANTUM,
@@ -31,8 +29,6 @@ from hushnet.simulator.network.randomness import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-
-from .helpers import world_of
 
 ONES = 0xFFFFFFFF
 
@@ -171,16 +167,3 @@ def test_a_hash_collision_of_different_names_is_refused():
             return
         seen[number] = f"agent-{k}"
     pytest.fail("no collision among the names tried")
-
-
-@pytest.mark.parametrize("purpose", ["noise", "sampling"])
-def test_compiled_streams_begin_where_those_of_a_step_do(purpose):
-    world = world_of(agents=4, seed=2**63 + 9)
-    one = streams.generator(purpose)
-    for agent, tick, reactions in itertools.product(range(4), (-1, 0, 1, 2**33), (0, 1, 5)):
-        world.agents[agent].reactions = reactions
-        me = world.peers[agent]
-        me.open_({}, 3, tick, 0.5, acts=True)
-        places, out = streams.beginnings(2**63 + 9, [tick + 1], [world.numbers[agent]], [reactions]), np.empty((1, 9))
-        fill_normal(one, places, np.ones(1), np.ones(1, dtype=np.bool_), out)
-        assert me.stream(purpose).standard_normal(9).tolist() == out[0].tolist()

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hushnet.agents.availability import Always, Diurnal, OnOff, Trace, Window
 from hushnet.agents.errors import Divergence
 from hushnet.agents.graph import Graph
-from hushnet.agents.losses import LOSSES
-from hushnet.agents.tables import Table
-from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.simulator.contract.bench import small_task
-from hushnet.simulator.network.clocks import Periodic, Recorded
+from hushnet.simulator.network.clocks import Periodic
 from hushnet.simulator.network.setting import Stop
 
 from .driving import drive
 from .helpers import EventLog, run, world_of
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "linear_12_agents.npz"
 TOGETHER = Periodic(kind="periodic", phase="common")
 CHURN = OnOff(kind="on_off", online=0.6, mean_down=1.5)
 
@@ -66,105 +61,16 @@ def test_arrivals_come_before_going_down_and_wake_ups_after(tmp_path):
 # Presence
 
 
-def test_joining_agents_and_their_neighbours_exchange_their_newest_reliably():
-    """Everybody but the early ones joins at 3.5 under total loss, so only the reliable exchange can be read."""
-    availability = Always(kind="always", joins=Window(share=0.5, between=[3.5, 3.5]))
-    world, log = run(
-        clock=TOGETHER, loss={"kind": "gilbert_elliott", "mean_good": 1.0, "mean_bad": 1.0, "loss_good": 1.0},
-        availability=availability, stop=Stop(time=6.0),
-    )  # fmt: skip
-    graph = world.setting.graph
-    late = {a for a in range(6) if min(time for time, agent, _ in log.wakes() if agent == a) > 3.5}
-    assert 0 < len(late) < 6
-    for _, now, agent, _, heard, _ in log.of("woke"):
-        for neighbour, version in zip(graph.neighbours(agent).tolist(), heard, strict=True):
-            if agent in late:
-                assert version == (-1 if neighbour in late else 2)
-            else:
-                assert version == (-2 if neighbour in late and now < 3.5 else -1)
-    assert world.traffic.start_vectors == len(graph.heads)
-    assert world.traffic.links.delivered == 0
-
-
 # Luck
 
 
-NETWORK = {"latency": {"kind": "lognormal", "mean": 1.5, "sigma": 1.0}, "loss": 0.2}
-
-
-def test_protocols_meet_the_same_wake_ups_delays_and_losses():
-    _, stamps = run(availability=CHURN, **NETWORK)
-    _, models = run(CoordinateDescent, descent(mu=0.5), availability=CHURN, **NETWORK)
-    assert stamps.wakes() == models.wakes()
-    assert stamps.delays() == models.delays()
-    assert stamps.losses() == models.losses()
-
-
-def test_luck_belongs_to_the_users_ids():
-    """The same four people in another order, and a stranger between them, meet the same wake-ups and delays."""
-
-    def of(names):
-        task = dataclasses.replace(small_task(len(names), empty=False), ids=names)
-        complete = Graph.from_matrix(np.ones((len(names), len(names))))
-        _, log = run(task=task, graph=complete, agents=len(names), latency={"kind": "exponential", "mean": 1.0})
-        wakes = {(time, names[agent], tick) for time, agent, tick in log.wakes()}
-        return wakes, {(names[s], names[r], tick): delay for (s, r, tick), delay in log.delays().items()}
-
-    wakes, delays = of(["ada", "bob", "cyd"])
-    more_wakes, more_delays = of(["cyd", "eve", "ada", "bob"])
-    assert wakes < more_wakes
-    assert delays.items() < more_delays.items()
-
-
 # Zero latency
-
-
-@pytest.mark.parametrize(("mu", "objective"), [("0.04", None), ("4", 40.2839595719)])
-def test_coordinate_descent_reproduces_the_golden_trace(mu, objective):
-    """tests/golden/README.md, keys cd_mu*: an independent implementation's models before and after each of 200
-    activations at zero latency in the recorded order, and the objective that it ends with at mu = 4."""
-    golden = np.load(GOLDEN)
-    train = Table.from_owners(golden["X"], golden["Y"], golden["own"], 12)
-    task = Task("golden", list(range(12)), train, train, LOSSES["logistic"], golden["lam"], "accuracy")
-    models = []
-
-    class Copies:
-        def sample(self, world, *, final):
-            if not final:
-                models.append(world.protocol.models(world.state).copy())
-
-    world, log = run(
-        CoordinateDescent,
-        descent(mu=float(mu), confidence="relative", start="local"),
-        task=task,
-        graph=Graph.from_matrix(golden["W"]),
-        clock=Recorded(kind="recorded", order=golden["order"].tolist()),
-        stop=Stop(activations=200),
-        recorder=Copies(),
-        activations=1,
-    )
-    assert [agent for _, agent, _ in log.wakes()] == golden["order"].tolist()
-    assert np.allclose(models, golden[f"cd_mu{mu}"], rtol=0, atol=1e-8)
-    if objective is not None:
-        assert world.protocol.objective().value(models[-1]) == pytest.approx(objective, abs=1e-9)
 
 
 # Start
 
 
 # Stop
-
-
-def test_a_run_ends_when_everybody_has_left():
-    availability = Always(kind="always", leaves=Window(share=1.0, between=[2.0, 6.0]))
-    for stop, ended in (
-        (Stop(activations=10**6), "every agent has finished"),
-        (Stop(updates=10**6), "every agent has made its updates"),
-    ):
-        world, log = run(availability=availability, stop=stop)
-        assert 2 <= world.now <= 6
-        assert max(time for time, *_ in log.wakes()) <= world.now
-        assert world.ended == ended
 
 
 # Traffic

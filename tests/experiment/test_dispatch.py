@@ -132,16 +132,6 @@ def test_processes_that_die_while_they_start_are_started_again(experiment, tmp_p
     assert not (customs / "deaths").read_text()
 
 
-def test_a_users_class_and_metric_travel_with_the_experiment(tmp_path):
-    space: dict[str, Any] = {"__name__": "nowhere_to_be_imported"}
-    exec((write(tmp_path).parent / "own.py").read_text(), space)
-    loaded = load(tmp_path / "small.yaml", overrides=["protocols.own.kind=mine"], extra={"mine": space["Own"]})
-    metrics = {"norm": lambda snapshot: float((snapshot.models**2).sum())}
-    experiment = Experiment(loaded, tmp_path / "out", metrics=metrics)
-    assert perform(experiment, workers=Shuffled(np.random.default_rng(3))) == []
-    assert Path(tmp_path / "out/dataset/trace.parquet").is_file()
-
-
 def test_a_run_that_nobody_waits_for_any_more_is_given_up(experiment, tmp_path, monkeypatch):
     monkeypatch.setattr(remote, "CHECK_INTERVAL", 0.0)
     made = remote.run_stack

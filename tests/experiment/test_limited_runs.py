@@ -82,15 +82,6 @@ def test_a_run_that_reaches_a_limit_is_kept_as_limited_and_made_again_once_it_is
     assert when(tmp_path) == before
 
 
-def test_what_runs_have_until_a_limit_is_what_they_have_without_one(shell):
-    _, _, stopped = shell("limits.events=90")
-    _, _, whole = shell()
-    part = stopped.trace[stopped.trace["protocol"] == "cd"]
-    keys = ["run", "time", "metric", "statistic", "value"]
-    both = part[keys].merge(whole.trace[keys], how="left", indicator=True)
-    assert (both["_merge"] == "both").all()
-
-
 def test_limited_runs_are_in_no_mean_figure_comparison_or_page(shell, tmp_path):
     code, said, stopped = shell("limits.events=90", "figures=[{y: accuracy, x: time}]")
     assert code == 5

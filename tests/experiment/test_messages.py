@@ -80,19 +80,20 @@ PRIVATE = {
 }
 
 
-@pytest.mark.parametrize("engine", ["event", "batched"])
-def test_noise_and_rows_that_steps_draw_are_those_of_numpys_streams(engine, tmp_path):
+def test_noise_and_rows_that_steps_draw_are_those_of_numpys_streams(tmp_path):
     """Noise is NumPy's Laplace noise at the scale that the ledger has, rows NumPy's choice, each at the step's tick."""
-    found = log_of(tmp_path, engine, {"kind": "coordinate_descent", "mu": 0.5, "privacy": PRIVATE}, "draws", draws=True)
-    (made,) = load_all(tmp_path / engine).runs
-    stored = Store(tmp_path / engine).load(made)
+    found = log_of(
+        tmp_path, "batched", {"kind": "coordinate_descent", "mu": 0.5, "privacy": PRIVATE}, "draws", draws=True
+    )
+    (made,) = load_all(tmp_path / "batched").runs
+    stored = Store(tmp_path / "batched").load(made)
     rows = stored.agents.set_index("agent")["samples"]
     scale = stored.ledger.set_index("agent")["multiplier"] * 2 * PRIVATE["clip"] / rows
     assert set(found["what"]) == {"noise"}
     for (agent, tick), drawn in found.groupby(["agent", "tick"]):
         stream = Draws(7).generator("noise", tick + 1, int(agent), 0)
         assert list(drawn["value"]) == pytest.approx(list(stream.laplace(0.0, scale[agent], 3))), (agent, tick)
-    found = log_of(tmp_path / "rows", engine, {"kind": "dual_averaging", "mu": 0.5, "batch": 2}, "draws", draws=True)
+    found = log_of(tmp_path / "rows", "batched", {"kind": "dual_averaging", "mu": 0.5, "batch": 2}, "draws", draws=True)
     assert set(found["what"]) == {"rows"}
     for (agent, tick), drawn in found.groupby(["agent", "tick"]):
         stream = Draws(7).generator("sampling", tick + 1, int(agent), 0)

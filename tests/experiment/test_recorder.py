@@ -90,15 +90,6 @@ def test_samples_are_taken_at_their_instants_and_once_at_the_end():
     assert counts[-1] == world.activations
 
 
-def test_the_trace_has_the_tidy_columns():
-    trace, _, _ = trace_of(["objective", "accuracy"], every=4.0)
-    assert trace.columns.tolist() == [
-        "protocol", "seed", "time", "activations", "messages", "vectors", "bytes", "metric", "statistic", "value",
-    ]  # fmt: skip
-    assert set(trace["protocol"]) == {"cd"}
-    assert set(trace["seed"]) == {4}
-
-
 def test_the_statistics_in_a_trace_are_those_that_are_known_before_it():
     recorder = Recorder(tuple(name for name in recordable() if name not in ("rmse", "mse")))
     drive(world_of(recorder, every=4.0))
@@ -107,15 +98,6 @@ def test_the_statistics_in_a_trace_are_those_that_are_known_before_it():
     binned = {name for name in found["accuracy"] if name.startswith(BIN)}
     assert binned
     assert found | {"accuracy": found["accuracy"] - binned} == {name: set(statistics()[name]) for name in found}
-
-
-def test_objective_and_gap_are_those_of_the_protocols_objective():
-    trace, world, _ = trace_of(["objective"], every=4.0)
-    objective = world.protocol.objective()
-    last = trace.groupby("statistic")["value"].last()
-    value = objective.value(world.protocol.models(world.state))
-    assert last["value"] == value
-    assert last["gap"] == pytest.approx(value - objective.minimise()[1], abs=1e-9)
 
 
 def test_epsilon_is_claimed_always_and_verified_at_few_instants():
@@ -151,32 +133,6 @@ def test_what_is_exchanged_in_pairs_has_no_age():
     assert world.updates.sum() > 0
     assert set(recorder.trace()["metric"]) == {"updates"}
     assert recorder.agents(world)["age"].isna().all()
-
-
-def test_final_rows_per_agent_have_their_columns():
-    _, world, recorder = trace_of(["updates"], every=4.0)
-    rows = recorder.agents(world)
-    assert rows.columns.tolist() == [
-        "protocol", "seed", "agent", "samples", "degree", "accuracy", "epsilon_claimed", "epsilon_verified",
-        "age", "updates",
-    ]  # fmt: skip
-    assert rows["updates"].sum() == world.activations
-    assert (rows["epsilon_verified"] <= rows["epsilon_claimed"] + 1e-9).all()
-
-
-def test_what_a_protocol_conserves_is_recorded_by_name():
-    class Keeping(CoordinateDescent):
-        def conserved(self, state):
-            return {"sum of models": float(np.abs(state.agent["model"].rows.sum(axis=0)).max())}
-
-    recorder = Recorder(["conserved"])
-    before = world_of(recorder, every=4.0)
-    world = World(before.setting, Keeping, before.protocol.parameters, recorder=recorder, every=4.0)
-    drive(world)
-    trace = recorder.trace()
-    assert set(trace.statistic) == {"sum of models"}
-    assert trace.value.iloc[0] == 0.0
-    assert trace.value.iloc[-1] == np.abs(world.state.agent["model"].rows.sum(axis=0)).max() > 0
 
 
 def test_the_other_measure_is_refused_in_a_sentence():

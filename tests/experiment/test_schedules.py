@@ -35,15 +35,6 @@ def scenario(tmp_path):
     return path
 
 
-def test_a_scenario_runs_a_protocol_in_rounds_beside_its_asynchronous_form(scenario, tmp_path):
-    collection = run(scenario, out=tmp_path / "out")
-    manifests = {manifest["protocol"]: manifest for manifest in collection.manifests}
-    assert {manifest["status"] for manifest in manifests.values()} == {"complete"}
-    assert manifests["barrier"]["totals"]["time"] > manifests["gossip"]["totals"]["time"] > 0
-    final = collection.trace.query("metric == 'objective' and statistic == 'value'").groupby("protocol")["value"].last()
-    assert final["barrier"] == final["lossy"] != final["gossip"]
-
-
 def test_a_stalled_run_says_so_and_keeps_what_was_recorded(scenario, tmp_path):
     out = tmp_path / "out"
     with pytest.raises(Stall, match=r"^barrier: protocol lossy, seed 0: agent \d at time .*: round \d can never begin"):

@@ -13,7 +13,6 @@ from hushnet.protocols.noise import GradientNoise
 from hushnet.protocols.privacy.budget import Privacy
 from hushnet.protocols.steps import average, batched, local_gradient, perturbed
 from hushnet.simulator.experiment import Experiment, perform, worker_pool
-from hushnet.simulator.experiment.processes import OwnProcesses
 from hushnet.simulator.language.loading import load
 
 NOISE = {"mechanism": "gaussian", "target": {"verified": 3.0, "delta": 0.001}, "updates": 5, "clip": 0.2}
@@ -92,12 +91,6 @@ def test_runs_made_side_by_side_are_kept_as_they_are_alone(tmp_path, stacks, alo
     assert stacks.count(6) >= 4  # both points and all seeds of a protocol
 
 
-def test_any_processes_come_to_the_same(tmp_path, alone, monkeypatch):
-    monkeypatch.setattr(importlib.import_module("hushnet.simulator.experiment.perform"), "FEW", 0)
-    with OwnProcesses(2) as workers:
-        assert performed(tmp_path, workers) == alone
-
-
 def test_a_run_that_fails_is_the_only_one_that_does(tmp_path, stacks, alone):
     scenario = {**SCENARIO, "limits": {"events": 170}}
     failures = perform(Experiment(load(scenario), tmp_path))
@@ -143,6 +136,8 @@ EXPLODING = {
         "local": {"kind": "local"},
     },
     "availability": {"kind": "always", "joins": {"share": 0.5, "between": [2, 6]}},
+    "sweep": {"network.loss": [0.1]},
+    "seeds": 2,
     "record": {"every": 0.2, "metrics": ["objective", "accuracy", "training_loss", "test_loss", "distance", "updates"]},
 }
 

@@ -84,20 +84,6 @@ class Printing(Mean):
         me.message = me.model
 
 
-def identity(**fields):
-    experiment = Experiment(load({**SCENARIO, **fields}))
-    return experiment.run_id(next(experiment.runs()))
-
-
-def test_the_form_that_is_asked_for_is_part_of_a_runs_id(monkeypatch):
-    usual = identity()
-    assert identity() == usual
-    names = {usual, identity(debug=True), identity(engine="event"), identity(engine="batched")}
-    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
-    names.add(identity())
-    assert len(names) == 5
-
-
 def test_what_is_asked_for_follows_from_engine_debug_and_numba(monkeypatch):
     found = [asked_form(*one, debug=False) for one in (("auto",), ("batched",), ("event",))]
     assert found == ["planned", "planned", "one by one"]

@@ -143,33 +143,6 @@ def test_equal_gamma_releases_follow_the_optimal_composition_of_kairouz_oh_viswa
     assert (count - 2 * level) * epsilon * (1 - 1e-9) <= value <= (count - 2 * level) * epsilon * (1 + 1e-4)
 
 
-def test_a_single_gamma_release_has_the_curve_of_randomised_response() -> None:
-    # (e^1 - e^x) / (e^1 + 1) = .1
-    expected = math.log(math.e - 0.1 * (math.e + 1))
-    assert verified({gamma_charge(1.0): 1}, 0.1) == pytest.approx(expected, rel=EXACT)
-    assert verified({gamma_charge(1.0): 1}, 0.9) == 0.0
-    assert verified({gamma_charge(1e-3): 1}, 1e-5) == pytest.approx(1000, rel=1e-7)
-
-
-def test_different_gamma_releases_are_composed_from_above() -> None:
-    # Four releases by enumeration of their 16 outcomes: delta(x) = sum of p (1 - exp(x - loss)) over losses above x.
-    epsilons, delta, x = np.array([0.31, 0.72, 1.137, 0.4437]), 0.0, 0.9
-    for outcome in range(16):
-        signs = np.array([1 if outcome >> k & 1 else -1 for k in range(4)])
-        loss = signs @ epsilons
-        delta += float(np.prod(1 / (1 + np.exp(-signs * epsilons)))) * max(0.0, 1 - math.exp(x - loss))
-    assert x * (1 - 1e-9) <= verified({gamma_charge(1 / eps): 1 for eps in epsilons}, delta) <= x * (1 + 1e-3)
-
-
-def test_a_claim_on_gamma_releases_adds_their_epsilons_up() -> None:
-    histogram = {gamma_charge(10.0): 3, gamma_charge(4.0): 2}
-    assert (
-        claimed(histogram, 0.0, "basic_composition")
-        == basic_composition_bound(histogram, 0.0)
-        == pytest.approx(0.8, rel=EXACT)
-    )
-
-
 def test_poisson_subsampled_gaussian_releases_are_amplified() -> None:
     # q = .01, multiplier 1, 1000 releases: established with two accountants
     assert verified({gaussian_charge(1.0, 0.01): 1000}, 1e-5) == pytest.approx(1.8282, abs=1e-3)
@@ -217,15 +190,6 @@ def test_the_grid_of_scales_only_ever_adds_to_epsilon(monkeypatch: pytest.Monkey
     monkeypatch.setattr(loss_distribution, "EXACT_SCALES", 1000)
     exact = loss_distribution.composed_epsilon(parts, 1e-5)
     assert exact < on_grid < coarse < 1.015 * exact
-
-
-@pytest.mark.parametrize("step", [loss_distribution.FINE_STEP, loss_distribution.COARSE_STEP])
-def test_rounding_to_the_grid_lowers_multipliers_by_at_most_one_percent(step: float) -> None:
-    for multiplier in [*np.geomspace(1e-3, 1e3, 997), *(math.exp(cell * step) for cell in range(-50, 50))]:
-        (((_, rounded, *_), _),) = loss_distribution._rounded(
-            [(loss_distribution.Part("laplace", float(multiplier)), 1)], step
-        )
-        assert multiplier / 1.0101 < rounded <= multiplier
 
 
 def test_an_unprotected_release_makes_everything_infinite() -> None:

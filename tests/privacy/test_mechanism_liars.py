@@ -215,7 +215,7 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize("places", [PLACES[::3], pytest.param(PLACES, marks=pytest.mark.slow)], ids=["some", "all"])
+@pytest.mark.parametrize("places", [PLACES[::6], pytest.param(PLACES, marks=pytest.mark.slow)], ids=["some", "all"])
 @pytest.mark.parametrize("mechanism", HONEST, ids=lambda one: one.name)
 def test_honest_mechanisms_pass_at_every_scale_multiplier_sampling_and_dimension(
     mechanism: Noise, places: list[Use]

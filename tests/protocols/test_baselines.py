@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hushnet.agents.graph import Graph
-from hushnet.agents.objectives.objectives import local_gradients, local_models
+from hushnet.agents.objectives.objectives import local_gradients
 from hushnet.agents.tasks.linear_classification import LinearClassification
-from hushnet.protocols.algorithms.baselines import Consensus, Local
+from hushnet.protocols.algorithms.baselines import Consensus
 from hushnet.protocols.base import Problem
 from hushnet.simulator.contract import protocol_parameters
 from hushnet.simulator.contract.bench import run_small, small_task
@@ -19,11 +19,6 @@ def models_of(protocol, fields=None):
     world = run_small(protocol, protocol_parameters(protocol, fields or {}), time=1.0)
     assert world.traffic.messages == 0
     return world, world.protocol.models(world.state)
-
-
-def test_local_models_are_exact_minimisers():
-    _, models = models_of(Local)
-    np.testing.assert_array_equal(models, local_models(TASK))
 
 
 def test_the_consensus_model_is_common_and_stationary_for_the_sum_over_all_rows():

@@ -99,36 +99,8 @@ class Naive:
         return np.array([self.primal[i, i] for i in range(self.task.agents)])
 
 
-class Calls(EveryActivation):
-    """Also who called whom."""
-
-    def __init__(self):
-        super().__init__()
-        self.pairs = []
-
-    def sent(self, world, message, delay, lost):
-        if message.kind == "request":
-            self.pairs.append((message.sender, message.receiver))
-
-
 def squared_task() -> Task:
     return Task(**{**small_task().__dict__, "loss": LOSSES["squared"]})
-
-
-@pytest.mark.parametrize("objective", ["vanhaesebrouck", "bellet"])
-def test_gossip_is_the_printed_algorithm_of_section_4_2(objective):
-    calls = Calls()
-    spec = parameters(objective=objective, mu=0.3, rho=0.4)
-    world = world_of(spec, task=squared_task(), recorder=calls, activations=1, stop=Stop(activations=150))
-    world.observer = calls
-    naive = Naive(world)
-    drive(world)
-    np.testing.assert_array_equal(calls.models[0], naive.models)
-    for (caller, callee), models in zip(calls.pairs, calls.models[1:], strict=True):
-        naive.minimise(caller)
-        naive.minimise(callee)
-        naive.settle(caller, callee)
-        np.testing.assert_allclose(models, naive.models, atol=1e-12)
 
 
 class Rounds(Watcher):

@@ -10,10 +10,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hushnet.agents.graph import Graph
-from hushnet.agents.losses import LOSSES, local_gradient
+from hushnet.agents.losses import local_gradient
 from hushnet.agents.objectives.consensus_objective import ConsensusObjective
 from hushnet.agents.objectives.objectives import local_losses
-from hushnet.agents.tables import Table
 from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm, ConsensusAdmmParameters
 from hushnet.simulator.contract.bench import small_task
@@ -23,32 +22,6 @@ from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive
 from .worlds import setting_of
-
-ROWS = [
-    [[0.6, 0.8], [1, 0], [0, -1]],
-    [[-0.6, 0.8], [0.8, 0.6], [0.28, 0.96]],
-    [[0, 1], [-1, 0], [0.96, -0.28]],
-]
-LABELS = [[1, -1, 1], [-1, 1, 1], [1, 1, -1]]
-GOLDEN = {"loss_weight": 2.0, "rho": 0.5}
-PRIVATE_PENALTIES = {"penalty": [0.55, 0.65, 0.6], "penalty_growth": [1.01, 1.03, 1.1]}
-PATH = Graph.from_edges(3, np.array([0, 1]), np.array([1, 2]), np.ones(2))
-OPTIMUM = np.array([-0.218729635593, 0.50042845378])
-
-
-def golden_task() -> Task:
-    owners = np.repeat(np.arange(3), 3)
-    train = Table.from_owners(np.array(ROWS, dtype=float).reshape(9, 2), np.ravel(LABELS).astype(float), owners, 3)
-    return Task(
-        name="path of three",
-        ids=[0, 1, 2],
-        train=train,
-        test=train,
-        loss=LOSSES["logistic"],
-        regularisation=np.zeros(3),
-        metric="accuracy",
-        bounds={"l2": 1.0},
-    )
 
 
 def parameters(**fields) -> ConsensusAdmmParameters:
@@ -63,38 +36,6 @@ def world_of(task: Task, graph: Graph, spec: ConsensusAdmmParameters, *, rounds:
 
 def models_of(world: World) -> np.ndarray:
     return world.protocol.models(world.state)
-
-
-@pytest.mark.parametrize(
-    ("rounds", "models", "loss"),
-    [
-        (
-            1,
-            [[-0.0872184703, -0.0387639127], [0.1888885189, 0.07935497393], [-0.3813588333, 0.26523858]],
-            0.616101234716,
-        ),
-        (
-            2,
-            [[0.04028000074, 0.007555785617], [0.02260033515, 0.1719427093], [-0.2663480285, 0.329980759]],
-            0.637312722579,
-        ),
-    ],
-)
-def test_two_rounds_on_a_path_of_three_give_the_golden_models_and_losses(rounds, models, loss):
-    task = golden_task()
-    world = world_of(task, PATH, parameters(**GOLDEN, **PRIVATE_PENALTIES), rounds=rounds)
-    assert [agent.updates for agent in world.agents] == [rounds] * 3
-    np.testing.assert_allclose(models_of(world), models, atol=1e-8)
-    assert local_losses(task, models_of(world)).mean() == pytest.approx(loss, abs=1e-8)
-
-
-def test_the_objective_under_consensus_is_minimal_where_the_golden_optimum_is():
-    objective = ConsensusObjective(golden_task(), 2.0, 0.5)
-    models, value = objective.minimise()
-    np.testing.assert_allclose(models, np.tile(OPTIMUM, (3, 1)), atol=1e-8)
-    assert value == pytest.approx(3.98150825078, abs=1e-8)
-    assert objective.value(models) == pytest.approx(value, rel=1e-13)
-    np.testing.assert_allclose(objective.gradient(models).sum(axis=0), 0.0, atol=1e-9)
 
 
 def test_the_objective_is_the_sum_of_the_agents_own_and_its_gradient_that_of_its_value():

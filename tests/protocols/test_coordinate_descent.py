@@ -10,7 +10,6 @@ from hushnet.agents.errors import InputError
 from hushnet.agents.losses import LOSSES, public_smoothness, spectral_smoothness
 from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent, CoordinateDescentParameters
-from hushnet.protocols.privacy.composition import advanced_composition
 from hushnet.simulator.contract.bench import small_task
 from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.world.world import World
@@ -144,23 +143,6 @@ def test_private_step_sizes_come_from_a_public_bound_unless_asked_otherwise():
     assert not any("step sizes" in item for item in world.assumed_public)
     leaky = world_of(task, parameters(privacy=private(), smoothness="data"))
     assert any("step sizes" in item for item in leaky.assumed_public)
-
-
-def test_strict_makes_a_run_with_leaking_step_sizes_unverified():
-    spec = parameters(privacy=private(strict=True), smoothness="data")
-    world = world_of(small_task(empty=False), spec, time=20.0)
-    drive(world)
-    assert np.isinf(world.ledger.epsilon("verified", 1e-3)).all()
-    assert np.isfinite(world.ledger.epsilon("claimed", 1e-3)).all()
-
-
-@pytest.mark.parametrize("allocation", ["proposition2", "late"])
-def test_allocation_spends_the_budget_in_the_stated_order(allocation):
-    world = world_of(small_task(empty=False), parameters(mu=5.0, privacy=private(allocation=allocation, updates=5)))
-    epsilons = world.protocol.noise.plans[0].epsilons
-    rising = np.diff(epsilons) > 0
-    assert rising.all() if allocation == "late" else not rising.any()
-    assert advanced_composition(epsilons, 1e-3) == pytest.approx(1.0, rel=1e-9)
 
 
 def test_shares_grow_by_the_contraction_of_a_round_of_all_over_the_agents_that_have_data():

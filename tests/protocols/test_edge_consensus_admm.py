@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tasks.task import Task
-from hushnet.protocols.algorithms.consensus_admm import ConsensusAdmm
 from hushnet.protocols.algorithms.edge_consensus_admm import EdgeConsensusAdmm
 from hushnet.simulator.contract import protocol_parameters
-from hushnet.simulator.contract.bench import Bench, small_task
-from hushnet.simulator.network.clocks import Periodic
+from hushnet.simulator.contract.bench import small_task
 from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.world.world import World
 
@@ -72,22 +70,3 @@ def test_sessions_that_take_no_time_are_the_randomised_admm_of_the_docstring():
         for i, j in ((caller, callee), (callee, caller)):
             dual[i, j] = dual[i, j] + 0.4 * (models[i] - middle)
         np.testing.assert_allclose(expected, models, atol=1e-10)
-
-
-def test_if_all_edges_met_at_once_it_would_be_the_round_of_the_parent():
-    bench = Bench(EdgeConsensusAdmm, protocol_parameters(EdgeConsensusAdmm, FIELDS))
-    graph = bench.graph
-    fields = {"loss_weight": 2.0, "rho": 0.5, "penalty": 0.4, "dual_step": 0.4}
-    for rounds in range(1, 6):
-        for i, me in enumerate(bench.peers):
-            bench.take("request", i, 0)
-            me.offered = me.model
-        offered = bench.state.agent["model"].rows.copy()
-        for i in range(len(bench.peers)):
-            for rank, j in enumerate(graph.neighbours(i).tolist()):
-                bench.take("complete", i, rank, offered[j])
-        parent = world_of(
-            ConsensusAdmm, task=bench.task, fields=fields, stop=Stop(time=rounds), clock=Periodic(kind="periodic")
-        )
-        drive(parent)
-        np.testing.assert_allclose(bench.state.agent["model"].rows, models_of(parent), atol=1e-9)

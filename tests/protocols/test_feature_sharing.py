@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.agents.losses import LOSSES
-from hushnet.agents.tasks.partition import ByColumns, partitioned
 from hushnet.agents.tasks.task import Task
-from hushnet.protocols.algorithms.feature_noise import range_root
 from hushnet.protocols.algorithms.feature_sgd import FeatureSgd
 from hushnet.protocols.privacy.composition import gaussian
 from hushnet.protocols.steps import clipped
 from hushnet.simulator.contract import bench
-from hushnet.simulator.recording.recorder import Recorder
 from scipy.optimize import minimize
 
 from ..engine.driving import drive
-from .columns import ISOTROPIC, mean_test_loss, split_task, value, world_of
+from .columns import ISOTROPIC, split_task, world_of
 
 
 def printed_loop(task: Task, epochs: int, rho: float, order: str) -> list[np.ndarray]:
@@ -61,15 +56,6 @@ def test_rounds_are_the_printed_algorithm(order, rounds):
         np.testing.assert_allclose(model, expected, atol=1e-6)
 
 
-def test_one_party_in_both_orders_is_the_same_algorithm():
-    ends = []
-    for order in ("jacobi", "gauss_seidel"):
-        world = world_of(split_task([4]), 20, order=order)
-        drive(world)
-        ends.append(world.protocol.models(world.state))
-    assert np.array_equal(*ends)
-
-
 @pytest.mark.parametrize("loss", ["logistic", "smoothed_hinge"])
 def test_its_fixed_point_is_the_optimum_and_y_is_the_slope_after_every_round(loss):
     task = split_task(loss=loss)
@@ -80,21 +66,6 @@ def test_its_fixed_point_is_the_optimum_and_y_is_the_slope_after_every_round(los
     np.testing.assert_allclose(world.protocol.models(world.state)[0], best[0], atol=1e-6)
     assert objective.value(world.protocol.models(world.state)) == pytest.approx(minimum, abs=1e-9)
     assert max(world.recorder.residuals[1:]) < 1e-8
-
-
-def test_the_printed_noise_lies_in_the_range_of_the_columns_with_its_covariance():
-    """D xi is scale times a projection: 4000 draws, entries of the covariance within 6 standard errors, seed 5."""
-    rng = np.random.default_rng(5)
-    columns = rng.normal(size=(9, 4))
-    columns[:, 3] = columns[:, 0] + columns[:, 1]
-    root = range_root(columns)
-    assert root.shape == (4, 3)
-    np.testing.assert_allclose(root @ root.T, np.linalg.pinv(columns.T @ columns), atol=1e-10)
-    noise = columns @ root @ rng.normal(size=(3, 4000))
-    outside = np.eye(9) - columns @ np.linalg.pinv(columns)
-    assert np.abs(outside @ noise).max() < 1e-10
-    projection = np.eye(9) - outside
-    assert np.abs(noise @ noise.T / 4000 - projection).max() < 6 * math.sqrt(2 / 4000)
 
 
 def test_the_printed_noise_is_claimed_and_proves_nothing():
@@ -142,30 +113,3 @@ def test_gradient_steps_over_all_rows_are_gradient_descent():
         slopes = LOSSES["logistic"].slope(task.train.features @ model, task.train.labels)
         model -= 0.5 / 40 * (slopes @ task.train.features + 2.0 * model)
     np.testing.assert_allclose(world.protocol.models(world.state)[0], model, atol=1e-14)
-
-
-def test_the_first_epoch_of_two_parties_gives_the_golden_values():
-    """tests/golden/tiny.json, hu2019."""
-    golden = json.loads((Path(__file__).parents[1] / "golden" / "tiny.json").read_text())["hu2019"]
-    rows = np.hstack([golden["D1"], golden["D2"]])
-    data = rows, np.array(golden["Y"], dtype=float)
-    split = ByColumns(by="columns", parts=[2, 1])
-    rng = np.random.default_rng(0)
-    task = partitioned(data, data, split, name="golden", loss="logistic", bounds={}, notes={}, rng=rng)
-    world = world_of(task, 2, rho=1.0, ridge=0.1)
-    drive(world)
-    tolerance = golden["tolerance"]
-    np.testing.assert_allclose(world.protocol.models(world.state)[0], [*golden["x1"], *golden["x2"]], atol=tolerance)
-    for name in ("z", "y"):
-        np.testing.assert_allclose(world.state.agent[name][0], golden[name], atol=tolerance)
-    assert value(task, np.zeros(3), 0.1) == pytest.approx(golden["objective"], abs=tolerance)
-
-
-def test_the_test_loss_is_recorded_for_the_assembled_model():
-    task = split_task()
-    world = world_of(task, 20)
-    world.recorder = Recorder(("test_loss", "accuracy"))
-    drive(world)
-    trace = world.recorder.trace()
-    last = trace[(trace["metric"] == "test_loss") & (trace["statistic"] == "mean")]["value"].iloc[-1]
-    assert last == pytest.approx(mean_test_loss(task, world.protocol.models(world.state)[0]), rel=1e-12)

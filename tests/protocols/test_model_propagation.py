@@ -17,7 +17,6 @@ from hushnet.agents.tables import Table
 from hushnet.agents.tasks.task import Task
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation, ModelPropagationParameters
 from hushnet.simulator.contract.bench import run_small, small_graph, small_task
-from hushnet.simulator.network.clocks import Recorded
 from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.world.world import World
 
@@ -39,32 +38,9 @@ def golden_task() -> Task:
     return Task("golden", list(range(12)), train, train, LOSSES["logistic"], GOLDEN["lam"], "accuracy")
 
 
-def mean_task(values: list[list[float]]) -> Task:
-    """Agents whose solitary models are the means of these values."""
-    owners = np.repeat(np.arange(len(values)), [len(own) for own in values])
-    labels = np.concatenate(values)
-    table = Table.from_owners(np.ones((len(labels), 1)), labels, owners, len(values))
-    return Task("means", list(range(len(values))), table, table, LOSSES["squared"], np.zeros(len(values)), "mse")
-
-
 def world_of(task, graph, spec, *, protocol=ModelPropagation, clock=None, recorder=None, **stop):
     setting = setting_of(task=task, graph=graph, clock=clock, stop=Stop(**stop), seed=7)
     return World(setting, protocol, spec, recorder=recorder, activations=1 if recorder else None)
-
-
-def models_of(world: World) -> np.ndarray:
-    return world.protocol.models(world.state)
-
-
-class Copies:
-    """Own models after every step."""
-
-    def __init__(self):
-        self.models = []
-
-    def sample(self, world, *, final):
-        if not final:
-            self.models.append(models_of(world).copy())
 
 
 # The objective
@@ -108,52 +84,6 @@ def test_the_closed_form_is_the_fixed_point_of_both_iterations(alpha):
 
 
 # The golden instance of 12 agents
-
-
-class Called(ModelPropagation):
-    """Calls the neighbours of the golden trace."""
-
-    def prepare(self):
-        super().prepare()
-        self.calls = []
-
-    def partner(self, me, uniform):
-        return int(np.searchsorted(me.neighbours, GOLDEN["neighbour"][len(self.calls)]))
-
-    def request(self, me, partner):
-        self.steps.alone(me, super().request, partner)
-        self.calls.append(partner)
-
-
-def test_the_closed_form_reproduces_the_golden_models():
-    world = world_of(golden_task(), Graph.from_matrix(GOLDEN["W"]), parameters(alpha=0.9, closed_form=True), time=1.0)
-    drive(world)
-    np.testing.assert_allclose(models_of(world), GOLDEN["mp_closed_a0.9"], atol=1e-8)
-    assert world.traffic.messages == world.traffic.start_vectors == 0
-
-
-def test_gossip_reproduces_the_golden_trace():
-    """tests/golden/README.md, mp_async_a0.9: 200 sessions in the recorded order, solitary models known at the start."""
-    clock = Recorded(kind="recorded", order=GOLDEN["order"].tolist())
-    graph, copies = Graph.from_matrix(GOLDEN["W"]), Copies()
-    world = world_of(
-        golden_task(), graph, parameters(alpha=0.9), protocol=Called, clock=clock, recorder=copies, activations=200
-    )
-    drive(world)
-    np.testing.assert_allclose(copies.models, GOLDEN["mp_async_a0.9"], atol=1e-8)
-    assert world.traffic.vectors == 2 * 200
-    assert world.traffic.start_vectors == len(graph.heads)
-
-
-def test_broadcasts_on_a_path_reproduce_bellets_update():
-    """tests/golden/tiny.json: (16) applied in the order 1, 2, 3, 2, 1 from the solitary models (1, 0, -1)."""
-    task = mean_task([[1.0, 1.0], [0.0], [-1.0]])
-    graph = Graph.from_edges(3, np.array([0, 1]), np.array([1, 2]), np.array([1.0, 2.0]))
-    clock = Recorded(kind="recorded", order=[0, 1, 2, 1, 0])
-    spec = parameters(alpha=0.5, confidence=[1.0, 0.5, 0.25], schedule="async")
-    world = world_of(task, graph, spec, clock=clock, activations=5)
-    drive(world)
-    np.testing.assert_allclose(models_of(world)[:, 0], PATH["after_12321"], atol=PATH["tolerance"])
 
 
 # Properties

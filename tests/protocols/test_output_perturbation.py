@@ -126,30 +126,6 @@ def test_a_minimiser_that_is_missed_makes_its_release_unverified(monkeypatch):
     assert "was not reached" in missed.reason
 
 
-def test_with_lambda_of_one_over_m_the_sensitivity_does_not_depend_on_m():
-    task = small_task(empty=False)
-    noise = OutputNoise(privacy(sensitivity="claimed", clip=None), task)
-    assert [noise.sensitivities(agent)[0] for agent in range(6)] == pytest.approx([1.0] * 6)
-    assert [noise.sensitivities(agent)[1] for agent in range(6)] == pytest.approx([math.sqrt(3)] * 6)
-
-
-def test_gamma_noise_on_a_local_model_has_the_norm_of_its_law():
-    """Norm Gamma(p, sensitivity / epsilon): mean p s / eps, over 2000 draws; 5 standard errors, false alarm < 1e-6."""
-    task = small_task(empty=False)
-    noise, exact = OutputNoise(privacy(), task), local_models(dataclasses.replace(task, train=clipped_table(task)))
-    scale = noise.sensitivities(2)[1] / 0.5
-    norms = []
-    for seed in range(2000):
-        draws = Draws(seed)
-        problem = Problem(task, small_graph(), stream=lambda purpose, agent, d=draws: d.generator(purpose, agent))
-        norms.append(np.linalg.norm(noise.model(problem, 2, noise.clipped(task.shard(2))) - exact[2]))
-    assert abs(np.mean(norms) - 3 * scale) < 5 * scale * math.sqrt(3 / 2000)
-
-
-def clipped_table(task: Task) -> Table:
-    return Table(clip_rows(task.train.features, 1.0), task.train.labels, task.train.offsets)
-
-
 # Warm start
 
 

@@ -156,32 +156,3 @@ def test_the_noise_that_leads_to_a_model_is_gamma_noise_of_the_round():
         old = new
     assert stats.kstest(norms, stats.gamma(3).cdf).pvalue > 1e-6
     assert stats.kstest(cosines, stats.uniform(-1, 2).cdf).pvalue > 1e-6
-
-
-def test_dual_variables_are_made_of_sent_models_and_nothing_else():
-    task, spec = task_of([3] * 5, 2), parameters()
-    worlds = [world_of(task, spec, rounds=rounds) for rounds in (1, 2, 3, 4)]
-    dual = np.zeros((5, 2))
-    for world in worlds[:3]:
-        sent = models_of(world)
-        dual += 0.25 * (2 * sent - np.roll(sent, 1, axis=0) - np.roll(sent, -1, axis=0))
-    np.testing.assert_allclose([worlds[3].state.agent["dual"][i] for i in range(5)], dual, atol=1e-12)
-
-
-@pytest.mark.parametrize(("growth", "noise_growth"), [(1.0, 1.0), (1.1, 1.05)])
-def test_calibrated_noise_reaches_its_target_from_below_for_agents_of_every_size(growth, noise_growth):
-    noise = {"target": {"verified": 2.0, "delta": 1e-3}, "updates": 4, "growth": noise_growth}
-    task = task_of([20, 35, 60, 60, 90], 2)
-    world = world_of(task, parameters(loss_weight=2.0, penalty_growth=growth, noise=noise), rounds=8)
-    assert [world.ledger.releases(agent) for agent in range(5)] == [4] * 5
-    verified = world.ledger.epsilon("verified", 1e-3)
-    assert (verified <= 2.0).all()
-    assert verified == pytest.approx(2.0, rel=1e-3)
-    assert world.protocol.privacy.reported_delta == 1e-3
-
-
-@pytest.mark.parametrize("changes", [{"bounds": {}}, {"loss": LOSSES["squared"]}])
-def test_nothing_is_verified_without_a_public_bound_on_rows_and_slopes(changes):
-    world = world_of(task_of([3] * 5, 2, **changes), parameters(loss_weight=0.5), rounds=1)
-    assert np.isinf(world.ledger.epsilon("verified", 1e-5)).all()
-    assert np.isfinite(world.ledger.epsilon("claimed", 1e-5)).all()

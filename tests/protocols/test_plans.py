@@ -7,9 +7,8 @@ import re
 import numpy as np
 import pytest
 from hushnet.agents.errors import Divergence, InputError, StepFailure
-from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
-from hushnet.protocols.steps import Every, average, batched, local_gradient, perturbed
+from hushnet.protocols.steps import Every, average, batched, local_gradient
 from hushnet.simulator.engine.selection import EventEngine
 from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
@@ -151,51 +150,6 @@ def test_a_step_that_fails_in_the_middle_of_a_plan_ends_the_run_there(kind, engi
     assert_same(planned, event)
     assert (planned.now, planned.events) == (event.now, event.events)
     assert event.updates[2] == 5 or pairs
-
-
-class PrivateDives(CoordinateDescent):
-    """A private model that is infinite for a while, or tells so."""
-
-    told = False
-
-    @staticmethod
-    @batched
-    def step(me):
-        noisy = perturbed(me, local_gradient(me, np.zeros_like(me.model)))
-        odd = (me.agent % 2 == 1) & (me.updates == 2)
-        me.model = np.where(odd, np.inf, 0.1 * noisy)
-        me.message = np.where(np.isfinite(me.model), me.model, 0.0)
-
-
-class PrivateTells(PrivateDives):
-    """Tells the infinite model."""
-
-    @staticmethod
-    @batched
-    def step(me):
-        noisy = perturbed(me, local_gradient(me, np.zeros_like(me.model)))
-        me.model = np.where((me.agent % 2 == 1) & (me.updates == 2), np.inf, 0.1 * noisy)
-        me.message = me.model
-
-
-PRIVATE = {"mechanism": "gaussian", "sensitivity": "clip", "clip": 1.0, "multiplier": 2.0}
-
-
-@pytest.mark.parametrize("kind", [PrivateDives, PrivateTells])
-def test_a_private_run_ends_by_what_is_told_and_by_nothing_else(kind):
-    spec = kind.Parameters.model_validate({"kind": "coordinate_descent", "mu": 0.5, "privacy": PRIVATE})
-    make = random_setting(2, loss="logistic", easy=True)
-    if kind is PrivateDives:
-        check_engines_agree(make, kind, spec)
-        return
-    event, planned = prepared(World(make(), kind, spec), EventEngine()), fast_world(make(), kind, spec)
-    said = []
-    for world in (event, planned):
-        with pytest.raises(Divergence) as error:
-            drive(world)
-        said.append(str(error.value))
-    assert said[0] == said[1]
-    assert_same(planned, event)
 
 
 class Quiet(Alone):

@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hushnet.agents.errors import InputError
 from hushnet.simulator.analysis.aggregate import curves, mean_interval, resolve
 from hushnet.simulator.analysis.results import Collection, load_all
 from hushnet.simulator.figures import draw, plots
@@ -67,21 +66,6 @@ def test_a_name_stands_for_a_recorded_metric_and_statistic(asked, meant):
 
 def test_epsilon_is_the_claimed_one_where_no_other_was_recorded():
     assert resolve(collection_of([("epsilon_claimed", "worst")]), "epsilon") == ("epsilon_claimed", "worst")
-
-
-@pytest.mark.parametrize(
-    ("asked", "says"),
-    [
-        (("acuracy", None), r"y 'acuracy' was not recorded.*; it must be one of accuracy.*did you mean accuracy\?"),
-        (
-            ("accuracy", "worst"),
-            r"statistic 'worst' of accuracy was not recorded.*; it must be one of mean, worst_decile",
-        ),
-    ],
-)
-def test_what_was_not_recorded_is_refused_with_what_was(asked, says):
-    with pytest.raises(InputError, match=says):
-        resolve(collection_of(RECORDED), *asked)
 
 
 def test_updates_are_activations_by_agent_unless_they_were_recorded():

@@ -66,8 +66,13 @@ def test_a_figure_is_as_wide_as_it_is_asked_to_be_and_nothing_is_cut_off(experim
         assert image.width == pytest.approx(300 * inches, abs=1)
 
 
-@pytest.mark.parametrize("legend", ["below", "above", "right", "inside", "none"])
-@pytest.mark.parametrize("spec", [OVER_TIME, {**ALONG, "facet": "protocol", "title": "A title"}], ids=["one", "panels"])
+PANELS = {**ALONG, "facet": "protocol", "title": "A title"}
+
+
+@pytest.mark.parametrize(
+    ("legend", "spec"),
+    [("below", OVER_TIME), ("above", PANELS), ("right", PANELS), ("inside", OVER_TIME), ("none", PANELS)],
+)
 def test_wherever_the_legend_is_nothing_covers_anything_and_marks_are_explained(experiment, legend, spec):
     root = experiment(swept() if spec is not OVER_TIME else None)
     found = drawn(root, spec, legend=legend, width=17 if legend == "right" else None)
@@ -168,10 +173,9 @@ def test_stand_ins_say_so_on_every_figure(experiment):
     for run in runs:
         run.manifest["task"] = {"name": "synthetic stand-in for gisette"}
     root = experiment(runs)
-    for spec in (OVER_TIME, {**OVER_TIME, "x": "protocol"}, {**OVER_TIME, "kind": "frontier", "x": "vectors"}):
-        for legend in ("below", "right", "none"):
-            found = drawn(root, spec, legend=legend, width=18)
-            assert caption(found).startswith("synthetic stand-in for gisette ")
+    bars, frontier = {**OVER_TIME, "x": "protocol"}, {**OVER_TIME, "kind": "frontier", "x": "vectors"}
+    for spec, legend in ((OVER_TIME, "below"), (bars, "right"), (frontier, "none")):
+        assert caption(drawn(root, spec, legend=legend, width=18)).startswith("synthetic stand-in for gisette ")
     assert is_stand_in("synthetic stand-in for MovieLens")
     assert not is_stand_in("UCI Adult")
 

@@ -90,9 +90,13 @@ def test_a_table_of_a_bundle_that_is_none_is_one_sentence(checked, name, content
     checked(name, lambda path: path.write_bytes(content))
 
 
-@pytest.mark.parametrize("name", ["tables.csv", "made-with.json", "claims.csv"])
 @pytest.mark.parametrize(
-    "put", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), lambda path: path.symlink_to("gone")]
+    ("name", "put"),
+    [
+        ("tables.csv", os.mkfifo),
+        ("made-with.json", lambda path: path.symlink_to("/dev/zero")),
+        ("claims.csv", lambda path: path.symlink_to("gone")),
+    ],
 )
 def test_what_is_no_file_in_a_bundle_is_not_waited_for(checked, name, put):
     checked(name, put)
@@ -102,14 +106,10 @@ def test_what_is_no_file_in_a_bundle_is_not_waited_for(checked, name, put):
     ("command", "name"),
     [
         ("plot", "figures/1-accuracy-vs-time.csv"),
-        ("plot", "figures"),
         ("report", "report.html"),
-        ("compare", "compare/differences.csv"),
         ("compare", "compare"),
         ("plot", "index.json"),
-        ("compare", "0000000000000000"),
         ("compare", "0000000000000000/trace.parquet"),
-        ("report", "0000000000000001/manifest.json"),
     ],
 )
 def test_nothing_is_read_or_written_behind_a_link(results, tmp_path, capsys, command, name):

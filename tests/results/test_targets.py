@@ -10,14 +10,14 @@ import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator.analysis.aggregate import mean_interval
 from hushnet.simulator.analysis.results import Collection, load_all
-from hushnet.simulator.analysis.summary import print_summary, summarise
+from hushnet.simulator.analysis.summary import print_summary
 from hushnet.simulator.analysis.targets import area, describe, levels, reached
 from hushnet.simulator.experiment import run
 from hushnet.simulator.metrics import more_is_better
 from rich.console import Console
 from scipy import stats
 
-from .synthetic import FALSE, LABELS, PUBLIC, SPEED, accuracy, make_run
+from .synthetic import FALSE, PUBLIC, make_run
 
 COUNTS = ("activations", "messages", "vectors", "bytes")
 
@@ -41,14 +41,6 @@ def collection_of(
 
 def values(frame):
     return list(frame["value"])
-
-
-def test_the_first_record_with_a_tenth_of_the_gap_left_is_where_it_was_reached(experiment):
-    frame = reached(load_all(experiment()), None, "time")
-    assert list(frame.columns) == ["run", "protocol", "seed", "value", "after"]
-    for row in frame.to_dict("records"):
-        speed = SPEED[row["protocol"]]
-        assert row["value"] == (math.ceil(math.log(10) / speed) if speed else math.inf)
 
 
 def test_the_place_may_be_read_on_any_axis(experiment):
@@ -190,21 +182,6 @@ def test_missing_runs_do_not_count_and_infinite_ones_do():
     np.testing.assert_array_equal(mean, [2.0, math.inf, math.nan])
     assert half[0] == pytest.approx(stats.t.ppf(0.975, 1))
     assert np.isnan(half[1:]).all()
-
-
-def test_a_row_per_protocol_holds_final_means_and_both_epsilons(experiment):
-    frame = summarise(load_all(experiment())).set_index("protocol")
-    assert list(frame.index) == list(LABELS)
-    finals = [accuracy("cd", seed)[-1] for seed in range(3)]
-    assert frame.loc["cd", "accuracy"] == pytest.approx(np.mean(finals), rel=1e-14)
-    half = stats.t.ppf(0.975, 2) * np.std(finals, ddof=1) / math.sqrt(3)
-    assert frame.loc["cd", "accuracy half_width"] == pytest.approx(half, rel=1e-12)
-    assert frame.loc["cd", "objective gap"] == pytest.approx(np.mean([1, 1.1, 1.2]) * math.exp(-10))
-    assert frame.loc["cd", "vectors"] == 410
-    assert tuple(frame.loc["cd_eps", ["epsilon_claimed", "epsilon_verified", "delta"]]) == (0.15, 37.2, 0.0067)
-    assert list(frame["flagged"]) == [False, False, True]
-    assert list(frame["n"]) == [3, 3, 3]
-    assert np.isnan(frame.loc["cd", "epsilon_claimed"])
 
 
 def test_a_claim_below_what_was_verified_is_loud(experiment):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import permutations
-
 import numpy as np
 import pytest
 from hushnet.simulator.analysis.results import load_all
@@ -65,7 +63,7 @@ def test_who_is_ahead_of_everybody_wins(tmp_path):
 def test_the_order_of_the_protocols_decides_nothing(seeds, tmp_path):
     worth = noisy(lambda p, _: {"local": 0.5, "cd": 0.512, "cd-private": 0.53}[p])
     said = []
-    for labels in permutations(("local", "cd", "cd-private")):
+    for labels in (("local", "cd", "cd-private"), ("cd-private", "local", "cd"), ("cd", "cd-private", "local")):
         (place,) = accuracy(results(tmp_path, worth, seeds=seeds, labels=labels)).places
         duels = {frozenset((d.one, d.other)): (d.ahead, d.cause, d.n, round(d.p, 10)) for d in place.duels}
         said.append((place.winner, frozenset(place.leaders), duels, place.means))

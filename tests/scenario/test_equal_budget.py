@@ -2,7 +2,6 @@
 
 import copy
 
-import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.protocols.privacy.budget import Total
@@ -63,24 +62,6 @@ def test_dual_and_penalty_perturbation_are_tuned_at_an_equal_epsilon(budget, whi
         "dvp": {"noise.updates", "penalty"},
         "pp": {"noise.updates", "penalty_growth"},
     }
-
-
-def test_penalty_noise_of_a_claim_is_theorem_4_1_solved_for_alpha(tmp_path):
-    """P = sum_t C (1.4 c_1 + alpha q_2^(t-1)) / (eta q_1^(t-1) V B), c_1 = 1/4, with B = 20, V = 2, C = 5."""
-    data = written(None, claimed=5.0, alpha=None, growth=1.03)
-    del data["tune"]
-    collection = run(data, out=tmp_path)
-    rounds = np.arange(10)
-    each = 5.0 / (0.5 * 1.05**rounds * 2 * 20)
-    alpha = (5.0 - np.sum(1.4 * 0.25 * each)) / np.sum(each * 1.03**rounds)
-    claims = [m["privacy"]["claimed"] for m in collection.manifests if m["protocol"] == "pp"]
-    assert claims == pytest.approx([5.0, 5.0])
-    assert alpha > 0
-    by_hand = written(None, alpha=float(alpha), growth=1.03)
-    del by_hand["tune"]
-    other = run(by_hand, out=tmp_path / "by_hand")
-    verified = [[m["privacy"]["verified"] for m in c.manifests if m["protocol"] == "pp"] for c in (collection, other)]
-    assert verified[0] == pytest.approx(verified[1], rel=1e-9)
 
 
 def test_gradient_noise_follows_from_a_claimed_or_a_verified_total():

@@ -9,8 +9,6 @@ import pytest
 from hushnet.agents.blocks import Block
 from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
-from hushnet.agents.losses import LOSSES
-from hushnet.agents.tasks.outline import Outline
 from hushnet.protocols.base import Layout, MessageKind
 from hushnet.simulator.api import run
 from hushnet.simulator.language.schema import scenario_schema
@@ -143,13 +141,6 @@ def test_a_width_that_is_no_whole_number_is_refused(width):
         Block(2, width)
     with pytest.raises(ValueError, match="a width must be an integer from 0"):
         Layout(agent={"model": 2}, messages={"model": MessageKind(width)})
-
-
-def test_an_unknown_loss_is_named_with_the_known_ones():
-    with pytest.raises(InputError, match=r"^unknown loss 'logistc'; did you mean 'logistic'\? admissible: logistic, "):
-        Outline("own", "logistc").loss  # noqa: B018
-    assert "logistc" not in LOSSES
-    assert LOSSES.get("logistc") is None
 
 
 def test_the_schema_promises_what_engines_keep():

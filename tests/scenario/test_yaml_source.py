@@ -54,7 +54,7 @@ def test_setting_a_value_makes_the_mappings_on_the_way_and_changes_nothing_else(
     "text",
     [
         "[" * 1_000_000, "{" * 1_000_000, "- " * 500_000, "? " * 500_000, "&a [" * 200_000, "*a " * 300_000,
-        "a: [" + "1," * 490_000 + "]", "- 1\n" * 250_000, "a: {" + " " * 900_000, 'a: "' + "\\n" * 450_000,
+        "a: {" + " " * 900_000, 'a: "' + "\\n" * 450_000,
         "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n",
     ],
     ids=lambda text: text[:12].strip(),
@@ -89,7 +89,7 @@ plain = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.dictionaries(st.text(string.ascii_letters, min_size=1), plain, min_size=1))
 def test_every_json_text_is_read_as_json(data):
     assert read_text(json.dumps(data, ensure_ascii=False), "x").data == data

@@ -15,8 +15,9 @@ from ....agents.availability import ALWAYS, Absences, Availability, Timeline
 from ....agents.compilation import form_of
 from ...network.randomness import Draws
 from ...rules.clock_rules import begin_changes, draw_changes
+from ...tables.allocation import zeros
 from ...tables.effects import DOWN, GONE, UP
-from ...tables.run import DUE, RunTables, zeros
+from ...tables.run import DUE, RunTables
 
 OFTEN = 4096
 """Changes between two looks at what they take."""

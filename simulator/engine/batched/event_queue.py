@@ -12,9 +12,10 @@ import numpy as np
 from ....agents.compilation import compiled, part
 from ...rules.forms import rule
 from ...rules.heap import push
+from ...tables.allocation import extended, zeros
 from ...tables.effects import AVAILABILITY, COMPUTED, EFFECTS, PRIORITY, SERIAL, SUBJECT, TIMER, WHAT
 from ...tables.round_table import RoundTables
-from ...tables.run import DUE, extended, zeros
+from ...tables.run import DUE
 from ...tables.session_table import SessionTables
 
 ON_HEAP, NUMBER, PLACES = range(3)

@@ -18,7 +18,8 @@ from ....protocols.steps.single_steps import UNSENT, contradiction, failure_of, 
 from ....protocols.steps.step_charges import NotPlanned
 from ....protocols.steps.step_names import MESSAGE
 from ...tables.session_table import COMPLETING, REQUESTING
-from ...world.world import World, finite
+from ...world.agent_records import finite
+from ...world.world import World
 from .planned_steps import SENT, Array, PlannedSteps, Ranks, StepMaker, StepsInTurn
 from .step_plan import find_levels
 

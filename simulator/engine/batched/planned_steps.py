@@ -24,8 +24,9 @@ from ....protocols.steps.step_names import MESSAGE, Names
 from ....protocols.steps.step_tables import StepTables
 from ...tables.session_table import COMPLETING, REQUESTING, RESPONDING
 from ...tables.tallies import FREE_ROWS
+from ...world.agent_records import finite
 from ...world.step_form import Rewind
-from ...world.world import World, finite
+from ...world.world import World
 from .plan_source import PlanSource
 from .step_plan import (
     ADDRESSED,

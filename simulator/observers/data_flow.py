@@ -34,14 +34,13 @@ def releases_heard(deliveries: Deliveries, record: ReleaseRecord, parties: Seque
     list of (n,) int32
         Zeros where a party has heard nothing that may depend on an agent's data.
     """
-    agents = len(record.charges)
+    agents = len(record.everyone)
     hearing = _parties_of(parties)
     known = [np.zeros(agents, dtype=np.int32) for _ in parties]
-    starts, own = _own_counts(record)
     state = np.zeros((agents, agents), dtype=np.int32)
-    state[np.diag_indices(agents)] = starts
+    state[np.diag_indices(agents)] = record.at_start
     if deliveries.in_steps:
-        _by_steps(deliveries, own, state, hearing, known)
+        _by_steps(deliveries, record, state, hearing, known)
     else:
         _by_arrivals(deliveries, state, hearing, known)
     return known
@@ -56,22 +55,16 @@ def _parties_of(parties: Sequence[NDArray[np.bool_]]) -> dict[int, list[int]]:
     return found
 
 
-def _own_counts(record: ReleaseRecord) -> tuple[NDArray[np.int64], list[dict[int, int]]]:
-    """Return the releases of each agent at its start, and after each step that draws one."""
-    after = [record.after_steps(agent)[1:] for agent in range(len(record.charges))]
-    own = [dict(zip(numbers, counts, strict=True)) for numbers, counts in zip(record.steps, after, strict=True)]
-    return record.at_start, own
-
-
 def _by_steps(
     deliveries: Deliveries,
-    own: list[dict[int, int]],
+    record: ReleaseRecord,
     state: Counts,
     hearing: dict[int, list[int]],
     known: list[Counts],
 ) -> None:
     """Follow steps in their order; what a step has sent is let go of once nobody is left who will read or hear it."""
     read, made = deliveries.read_by, deliveries.made_by
+    own = record.of_steps(deliveries) + 1 - record.firsts[deliveries.agent]  # releases after each step that draws one
     order = np.argsort(read, kind="stable")
     bounds = np.searchsorted(read[order], np.arange(len(deliveries.agent) + 1))
     wanted = np.flatnonzero(made >= 0)
@@ -86,7 +79,7 @@ def _by_steps(
             for party in who:
                 np.maximum(known[party], starts[deliveries.sender[copy]], out=known[party])
     sent: dict[int, Counts] = {}
-    for w, (agent, number) in enumerate(zip(deliveries.agent.tolist(), deliveries.number.tolist(), strict=True)):
+    for w, agent in enumerate(deliveries.agent.tolist()):
         mine = state[agent]
         for copy in order[bounds[w] : bounds[w + 1]].tolist():
             maker = int(made[copy])
@@ -95,7 +88,7 @@ def _by_steps(
                 left[maker] -= 1
                 if not left[maker]:
                     del sent[maker]
-        mine[agent] = max(mine[agent], own[agent].get(number, 0))
+        mine[agent] = max(mine[agent], own[w])
         for party in heard_of.get(w, ()):
             np.maximum(known[party], mine, out=known[party])
         if left[w]:
@@ -105,7 +98,8 @@ def _by_steps(
 def _by_arrivals(deliveries: Deliveries, state: Counts, hearing: dict[int, list[int]], known: list[Counts]) -> None:
     """Follow messages in their order, where an arrival may be answered at once."""
     landed = np.flatnonzero(deliveries.heard)
-    places = np.concatenate([deliveries.sent_place, deliveries.arrived_place[landed]])
+    _, sent, arrived = deliveries.places
+    places = np.concatenate([sent, arrived[landed]])
     copies = np.concatenate([np.arange(len(deliveries.sent)), landed])
     leaving = np.arange(len(places)) < len(deliveries.sent)
     under_way: dict[int, Counts] = {}

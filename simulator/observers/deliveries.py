@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER_WAY
 from ..network.churn import churn
+from ..rules.copy_paths import find, first_reads
 from ..tables import effects as columns
 from ..tables.effects import ARRIVED, DEPARTED, WOKE
 from ..tables.round_table import durations
@@ -44,17 +46,14 @@ class Deliveries:
         (exchanges in pairs, reactions) every arrival counts as read at once.
     agent, tick, number : (W,) int64
         Of each step: whose, at which tick of its clock, and which of the agent's steps it is, from 0.
-    step_time : (W,) float64
-    step_place : (W,) int64
-        Place among all events.
-    read_place : (W,) int64
-        Place of what it reads: that of its begin, where steps take time.
+    step_time, read_time : (W,) float64
+        When it ends and sends, and when it begins and reads, which is earlier where steps take time.
+    step_order, read_order : (W,) int64
+        The order of the last message that was sent before either.
     sender, receiver, slot, kind, sent_tick, order : (C,) int64
         Of each copy; the slot is the receiver's directed edge to the sender, the kind a rank.
     sent, arrived : (C,) float64
         Times; infinite for what never arrived.
-    sent_place, arrived_place : (C,) int64
-        Places among all events; -1 for what never arrived.
     fate : (C,) int64
         Rank among `FATES`.
     made_by, read_by : (C,) int64
@@ -66,8 +65,9 @@ class Deliveries:
     tick: Ranks
     number: Ranks
     step_time: Times
-    step_place: Ranks
-    read_place: Ranks
+    read_time: Times
+    step_order: Ranks
+    read_order: Ranks
     sender: Ranks
     receiver: Ranks
     slot: Ranks
@@ -76,8 +76,6 @@ class Deliveries:
     order: Ranks
     sent: Times
     arrived: Times
-    sent_place: Ranks
-    arrived_place: Ranks
     fate: Ranks
     made_by: Ranks
     read_by: Ranks
@@ -86,6 +84,21 @@ class Deliveries:
     def heard(self) -> NDArray[np.bool_]:
         """(C,) which copies reached their receiver while it was up."""
         return self.fate <= FATES.index(OVERTAKEN)
+
+    @cached_property
+    def places(self) -> tuple[Ranks, Ranks, Ranks]:
+        """Places among all events of (W,) reading steps, (C,) departures and (C,) arrivals, -1 for what never arrived.
+
+        Events are in order of time; at one instant, by the order of messages.
+        """
+        steps, count = len(self.agent), len(self.sent)
+        instants = np.concatenate([self.step_time, self.read_time, self.sent, self.arrived])
+        arrives = np.where(self.order < 0, self.order, self.order + ARRIVES)
+        ranks = np.concatenate([self.step_order + STEPS, self.read_order + STEPS, self.order, arrives])
+        places = np.empty(len(instants), dtype=np.int64)
+        places[np.lexsort((ranks, instants))] = np.arange(len(instants))
+        _, read, sent, arrived = np.split(places, np.cumsum([steps, steps, count]))
+        return read, sent, np.where(np.isfinite(self.arrived), arrived, -1)
 
     def table(self, names: list[str], kinds: list[str], releases: Ranks) -> Frame:
         """Return the copies as a table.
@@ -105,15 +118,15 @@ class Deliveries:
             arrive), ``fate`` and ``read`` (the receiver's step that read it first; -1 for none).
         """
         made, read = self.made_by, self.read_by
-        numbers = np.append(self.number, -1)  # -1 stands for no step
+        numbers = np.append(self.number, -1).astype(np.int32)  # -1 stands for no step
         return pd.DataFrame(
             {
-                "order": self.order,
+                "order": self.order.astype(np.int32),
                 "sender": pd.Categorical.from_codes(self.sender, names),
                 "receiver": pd.Categorical.from_codes(self.receiver, names),
                 "step": numbers[made],
                 "kind": pd.Categorical.from_codes(self.kind, kinds),
-                "release": np.append(releases, -1)[made],
+                "release": np.append(releases, -1).astype(np.int32)[made],
                 "sent": self.sent,
                 "arrived": np.where(np.isfinite(self.arrived), self.arrived, math.nan),
                 "fate": pd.Categorical.from_codes(self.fate, FATES),
@@ -136,33 +149,30 @@ def deliveries_of(world: World, log: MessageLog) -> Deliveries:
     times, notes, _ = log.notes()
     graph, kinds = world.setting.graph, len(world.layout.messages)
     what = notes[:, columns.NOTE]
-    public = np.array([kind.public for kind in world.layout.messages.values()] + [True], dtype=bool)
-    content = (what == DEPARTED) & (notes[:, columns.KIND] >= 0) & (notes[:, columns.KIND] < kinds)
-    content &= ~public[np.clip(notes[:, columns.KIND], 0, kinds)]
-    steps, copies = np.flatnonzero(what == WOKE), np.flatnonzero(content)
-    told = _told(world, notes[steps, columns.PLACE], times[steps, 0])
-    slot = np.concatenate([told["slot"], notes[copies, columns.PLACE]])
-    order = np.concatenate([np.full(len(told), -1), notes[copies, columns.RANK]])
-    sent = np.concatenate([told["time"], times[copies, 0]])
-    fate, arrived = _fates(times, notes, copies, len(graph.heads))
-    fate, arrived = np.concatenate([np.zeros(len(told), np.int64), fate]), np.concatenate([told["time"], arrived])
-    count, landed = len(slot), np.isfinite(arrived)
-    # All events in order of time; at one instant, by the order of messages.
-    took = times[steps, 1]
-    before = np.where(took > 0, notes[steps, columns.SIZE], notes[steps, columns.RANK])
-    instants = np.concatenate([times[steps, 0], times[steps, 0] - took, sent, arrived])
-    arrives = np.where(order < 0, order, order + ARRIVES)
-    ranks = np.concatenate([notes[steps, columns.RANK] + STEPS, before + STEPS, order, arrives])
-    places = np.empty(len(instants), dtype=np.int64)
-    places[np.lexsort((ranks, instants))] = np.arange(len(instants))
-    step_places, read_places, sent_places, arrived_places = np.split(places, np.cumsum([len(steps)] * 2 + [count]))
-    by_place = np.argsort(step_places)
-    steps, step_place, read_place = steps[by_place], step_places[by_place], read_places[by_place]
-    agent, tick = notes[steps, columns.PLACE], notes[steps, columns.TICK]
+    content = np.array([not kind.public for kind in world.layout.messages.values()] + [False], dtype=bool)
+    steps, copies, landed = (np.flatnonzero(what == one) for one in (WOKE, DEPARTED, ARRIVED))
+    steps = steps[np.lexsort((notes[steps, columns.RANK], times[steps, 0]))]
+    kind = notes[copies, columns.KIND]
+    copies = copies[content[np.where((kind < 0) | (kind > kinds), kinds, kind)]]
+    copies = copies[np.argsort(notes[copies, columns.RANK], kind="stable")]
+    agent, tick, step_order = (notes[steps, column] for column in (columns.PLACE, columns.TICK, columns.RANK))
+    step_time, took = times[steps].T
+    told, (sent_slot, sent_order, sent_tick) = (
+        _told(world, agent, step_time),
+        (notes[copies, column] for column in (columns.PLACE, columns.RANK, columns.TICK)),
+    )
+    # What became of copies, and when.
+    places = find(sent_slot, sent_order, len(graph.heads), notes[landed, columns.PLACE], notes[landed, columns.RANK])
+    landed, places = landed[places >= 0], places[places >= 0]  # others have no content
+    up, newest = notes[landed, columns.TAKEN] != 0, notes[landed, columns.NEWEST] != 0
+    fate = np.where(notes[copies, columns.TAKEN] != 0, FATES.index(UNDER_WAY), FATES.index(LOST))
+    arrived = np.full(len(copies), math.inf)
+    fate[places] = np.where(up, np.where(newest, FATES.index(DELIVERED), FATES.index(OVERTAKEN)), FATES.index(DROPPED))
+    arrived[places] = times[landed, 0]
+    slot = np.concatenate([told["slot"], sent_slot])
     sender = graph.heads[slot]
-    sent_tick = np.concatenate([np.full(len(told), -1), notes[copies, columns.TICK]])
-    of_told = _steps_before(agent, times[steps, 0], sender[: len(told)], told["time"])
-    of_sent = _steps_at(agent, tick, sender[len(told) :], sent_tick[len(told) :])
+    of_told = _steps_before(agent, step_time, sender[: len(told)], told["time"])
+    of_sent = find(agent, tick, graph.agents, sender[len(told) :], sent_tick)
     in_steps = world.sessions is None and world.traits.trigger != "message"
     assert not in_steps or (of_sent >= 0).all(), "a message was sent by no step"
     found = Deliveries(
@@ -170,22 +180,21 @@ def deliveries_of(world: World, log: MessageLog) -> Deliveries:
         agent=agent,
         tick=tick,
         number=_numbers(agent, graph.agents),
-        step_time=times[steps, 0],
-        step_place=step_place,
-        read_place=read_place,
+        step_time=step_time,
+        read_time=step_time - took,
+        step_order=step_order,
+        read_order=np.where(took > 0, notes[steps, columns.SIZE], step_order),
         sender=sender,
         receiver=graph.tails[slot],
         slot=slot,
         kind=np.concatenate([told["kind"], notes[copies, columns.KIND]]),
-        sent_tick=sent_tick,
-        order=order,
-        sent=sent,
-        arrived=arrived,
-        sent_place=sent_places,
-        arrived_place=np.where(landed, arrived_places, -1),
-        fate=fate,
+        sent_tick=np.concatenate([np.full(len(told), -1), sent_tick]),
+        order=np.concatenate([np.full(len(told), -1), sent_order]),
+        sent=np.concatenate([told["time"], times[copies, 0]]),
+        arrived=np.concatenate([told["time"], arrived]),
+        fate=np.concatenate([np.zeros(len(told), np.int64), fate]),
         made_by=np.concatenate([of_told, of_sent]),
-        read_by=np.full(count, NOBODY),
+        read_by=np.full(len(slot), NOBODY),
     )
     found.read_by[:] = _reads(world, found)
     return found
@@ -212,21 +221,6 @@ def _told(world: World, agent: Ranks, at: Times) -> Any:
     return told
 
 
-def _fates(times: Times, notes: Any, copies: Ranks, edges: int) -> tuple[Ranks, Times]:
-    """Return what became of copies that were sent, and when they arrived."""
-    landings = np.flatnonzero(notes[:, columns.NOTE] == ARRIVED)
-    keys = notes[copies, columns.RANK] * edges + notes[copies, columns.PLACE]
-    wanted = notes[landings, columns.RANK] * edges + notes[landings, columns.PLACE]
-    places = pd.Index(keys).get_indexer(wanted)
-    landings, places = landings[places >= 0], places[places >= 0]  # others have no content
-    up, newest = notes[landings, columns.TAKEN] != 0, notes[landings, columns.NEWEST] != 0
-    fate = np.where(notes[copies, columns.TAKEN] != 0, FATES.index(UNDER_WAY), FATES.index(LOST))
-    arrived = np.full(len(copies), math.inf)
-    fate[places] = np.where(up, np.where(newest, FATES.index(DELIVERED), FATES.index(OVERTAKEN)), FATES.index(DROPPED))
-    arrived[places] = times[landings, 0]
-    return fate, arrived
-
-
 def _numbers(agent: Ranks, agents: int) -> Ranks:
     """(W,) which of its agent's steps each is, from 0."""
     order = np.argsort(agent, kind="stable")
@@ -234,12 +228,6 @@ def _numbers(agent: Ranks, agents: int) -> Ranks:
     numbers = np.empty(len(agent), dtype=np.int64)
     numbers[order] = np.arange(len(agent)) - firsts[agent[order]]
     return numbers
-
-
-def _steps_at(agent: Ranks, tick: Ranks, whose: Ranks, when: Ranks) -> Ranks:
-    """Step of an agent at a tick of its clock, for each of some; `AT_START` where there is none."""
-    ticks = int(max(tick.max(initial=0), when.max(initial=0))) + 2
-    return pd.Index(agent * ticks + tick).get_indexer(whose * ticks + when)
 
 
 def _steps_before(agent: Ranks, at: Times, whose: Ranks, when: Times) -> Ranks:
@@ -257,7 +245,7 @@ def _reads(world: World, all_of: Deliveries) -> Ranks:
     if world.in_rounds is None:
         return _reads_of_newest(world, all_of)
     if world.in_rounds.patience is None:
-        read = _steps_at(all_of.agent, all_of.tick, all_of.receiver, all_of.sent_tick + 1)
+        read = find(all_of.agent, all_of.tick, len(world.started), all_of.receiver, all_of.sent_tick + 1)
         useful = all_of.fate == FATES.index(DELIVERED)
         return np.where(useful, read, NOBODY)
     silent = world.transport.tables.agents.silent != 0
@@ -265,31 +253,22 @@ def _reads(world: World, all_of: Deliveries) -> Ranks:
     return _reads_with_patience(all_of, patience, world.setting.graph, silent)
 
 
-def _next_steps(all_of: Deliveries, copies: Ranks) -> Ranks:
-    """First step of the receiver after the arrival of each of some copies; `NOBODY` where there is none."""
-    events = 2 * (len(all_of.step_place) + len(all_of.sent)) + 1
-    keys = all_of.agent * events + all_of.read_place
-    order = np.argsort(keys)
-    places = np.searchsorted(keys[order], all_of.receiver[copies] * events + all_of.arrived_place[copies])
-    found = np.append(order, NOBODY)[places]
-    return np.where(np.append(all_of.agent, NOBODY)[found] == all_of.receiver[copies], found, NOBODY)
-
-
 def _reads_of_newest(world: World, all_of: Deliveries) -> Ranks:
     """(C,) step that reads each copy, where an agent has the newest of each neighbour, or every one until it steps."""
+    graph, kinds = world.setting.graph, len(world.layout.messages)
     every = world.traits.inbox == "every" or not all_of.in_steps
-    useful = np.flatnonzero(all_of.heard if every else all_of.fate == FATES.index(DELIVERED))
-    read = np.full(len(all_of.sent), NOBODY)
-    read[useful] = _next_steps(all_of, useful)
-    if every:
-        return read
-    # Of copies that the same step would read on a channel, it reads the one that was sent last.
-    useful = useful[read[useful] >= 0]
-    newest = useful[np.lexsort((all_of.order[useful], all_of.kind[useful], all_of.slot[useful], read[useful]))]
-    channel = np.stack([read[newest], all_of.slot[newest], all_of.kind[newest]])
-    last = np.append((channel[:, 1:] != channel[:, :-1]).any(axis=0), True) if len(newest) else np.zeros(0, bool)
-    read[newest[~last]] = NOBODY
-    return read
+    return first_reads(
+        all_of.slot * kinds + all_of.kind,
+        all_of.receiver,
+        all_of.order,
+        all_of.arrived,
+        all_of.heard if every else all_of.fate == FATES.index(DELIVERED),
+        0 if every else kinds * len(graph.heads),
+        all_of.agent,
+        all_of.read_time,
+        all_of.read_order,
+        graph.agents,
+    )
 
 
 @dataclass(frozen=True)
@@ -314,6 +293,7 @@ def _reads_with_patience(all_of: Deliveries, patience: float, graph: Any, silent
     held, newest = _held_rounds(all_of, len(graph.heads))
     ended = silent[graph.heads].tolist()
     last = [number if end else math.inf for number, end in zip(newest, ended, strict=True)]
+    places, _, _ = all_of.places
     read, shown = np.full(len(all_of.sent), NOBODY), [-1] * len(held)  # round 0 are starts
     before = np.zeros(graph.agents)
 
@@ -329,7 +309,7 @@ def _reads_with_patience(all_of: Deliveries, patience: float, graph: Any, silent
         number, edges, due = int(all_of.tick[w]), graph.edges_of(agent), float(before[agent]) + patience
         in_time = all(is_in_time(slot, number, due) for slot in range(edges.start, edges.stop))
         for slot in range(edges.start, edges.stop):
-            there = [one for one, kept in held[slot].items() if kept.place < all_of.read_place[w]]
+            there = [one for one, kept in held[slot].items() if kept.place < places[w]]
             show = max((one for one in there if not in_time or one <= number), default=-1)
             if show > shown[slot]:
                 read[held[slot][show].copies], shown[slot] = w, show
@@ -344,11 +324,12 @@ def _held_rounds(all_of: Deliveries, slots: int) -> tuple[list[dict[int, _Round]
     for copy, (slot, tick) in enumerate(zip(all_of.slot.tolist(), all_of.sent_tick.tolist(), strict=True)):
         sent[slot].setdefault(tick + 1, []).append(copy)
     held: list[dict[int, _Round]] = [{} for _ in range(slots)]
+    _, _, places = all_of.places
     for slot, rounds in enumerate(sent):
         for number, copies in rounds.items():
             taken = np.array([copy for copy in copies if all_of.fate[copy] == FATES.index(DELIVERED)], dtype=np.int64)
             if len(taken) and len(np.unique(all_of.kind[taken])) == len(np.unique(all_of.kind[copies])):
-                last = taken[np.argmax(all_of.arrived_place[taken])]
+                last = taken[np.argmax(places[taken])]
                 time, at_once = float(all_of.arrived[last]), bool(all_of.sent[last] == all_of.arrived[last])
-                held[slot][number] = _Round(taken, int(all_of.arrived_place[last]), time, at_once)
+                held[slot][number] = _Round(taken, int(places[last]), time, at_once)
     return held, [max(rounds, default=0) for rounds in sent]

@@ -286,7 +286,7 @@ def hidden_by_shared_noise(
     own = np.where(world.setting.task.train.counts > 0, noise.scales()[:, 0], 0.0)
     part, squares = noise.shared.remaining(own, members), np.zeros(len(own))
     for agent, count in enumerate(counts.tolist()):
-        charges = record.charges[agent][:count]
+        charges = record.charges(agent, count)
         if not all(mechanism_of(one.mechanism).gaussian and one.sampling == 1.0 for one in charges):
             return None
         squares[agent] = sum(one.multiplier**-2 if one.multiplier > 0 else math.inf for one in charges)

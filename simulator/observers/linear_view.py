@@ -127,7 +127,7 @@ class LinearView:
         found: list[NDArray[np.bool_]] = []
         for copies, own in parties:
             unknown = np.flatnonzero(~own[self.owners])
-            basis = _basis(self.heard(deliveries, copies)[:, unknown])
+            basis = _basis(self.heard(deliveries, copies)[:, unknown]) if plain.any() else np.zeros((0, len(unknown)))
             known = plain[unknown] & ((basis**2).sum(axis=0) > 1 - KNOWN)
             found.append(np.isin(np.arange(len(own)), self.owners[unknown[known]]))
         return found

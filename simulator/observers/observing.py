@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..language.observer_parameters import ObserverParameters
+from ..world.watchdog import one_thread
 from .deliveries import Deliveries, deliveries_of
 from .learned import Learned, learned, needs_log
 from .linear_check import start_values
@@ -71,9 +72,11 @@ class Observing:
         world.transport.notes.keep()
         state = world.now, world.transport.tables.counts.tobytes(), self.observers, delta
         if self._known is None or self._known[0] != state:
-            deliveries = None if self.log is None else deliveries_of(world, self.log)
-            record = release_record(world, deliveries, delta)
-            found = learned(world, deliveries, record, self.observers, self._started_with(world))
+            # Many small factorisations: threads of a library would wait for each other at every one of their columns.
+            with one_thread():
+                deliveries = None if self.log is None else deliveries_of(world, self.log)
+                record = release_record(world, deliveries, delta, self._begun)
+                found = learned(world, deliveries, record, self.observers, self._started_with(world))
             self._known = state, (deliveries, record, found)
         return self._known[1]
 
@@ -99,7 +102,7 @@ class Observing:
         tables, names = {"observers": found.table(world)}, [str(one) for one in world.setting.task.ids]
         if self.observers.record and deliveries is not None:
             kinds = list(world.layout.messages)
-            tables["releases"] = record.table(world, deliveries, self._begun)
+            tables["releases"] = record.table(names, deliveries)
             tables["copies"] = deliveries.table(names, kinds, record.of_steps(deliveries))
         warnings = [f"{found.mistake}; no linear bound is given against observers"] if found.mistake else []
         if record.unplaced:

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from ...protocols.steps.step_charges import StagedAgent, Unreadable
 from .deliveries import AT_START, Deliveries
 
 if TYPE_CHECKING:
+    from ...protocols.steps.declarations import StepNoise
     from ..storage.files import Frame
     from ..world.world import World
 
@@ -37,18 +37,14 @@ Ranks = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ReleaseRecord:
-    """Charges of every agent in order.
+    """R releases of a run, agent by agent in order.
 
     Parameters
     ----------
-    charges : list of list of Charge
-        By agent, in order.
-    at_start : (n,) int64
-        How many of them stand at the agent's start.
-    steps : list of list of int
-        Steps that the others were drawn at: the agent's steps, from 0.
-    drawn : list of list of Release
-        Those others.
+    kinds : list of (Charge, Release or None)
+        Different ones; None where the ledger alone knows of the release.
+    agent, step, kind : (R,) int64
+        Whose each is, the agent's step that drew it, from 0 or `START`, and its place among the kinds.
     everyone : (n,) float64
         Verified epsilon against everyone on the wire.
     refused : (n,) bool
@@ -58,19 +54,29 @@ class ReleaseRecord:
         Why it is not known at which steps releases were drawn; empty if it is.
     """
 
-    charges: list[list[Charge]]
-    at_start: NDArray[np.int64]
-    steps: list[list[int]]
-    drawn: list[list[Release]]
+    kinds: list[tuple[Charge, Release | None]]
+    agent: Ranks
+    step: Ranks
+    kind: Ranks
     everyone: Array
     refused: NDArray[np.bool_]
     delta: float
     unplaced: str = ""
 
-    def after_steps(self, agent: int) -> list[int]:
-        """Return the number of an agent's releases after its start, and after each of its steps that draws one."""
-        first = int(self.at_start[agent])
-        return [first + k for k in range(len(self.steps[agent]) + 1)]
+    @cached_property
+    def at_start(self) -> Ranks:
+        """(n,) how many releases stand at each agent's start."""
+        return np.bincount(self.agent[self.step == START], minlength=len(self.everyone))
+
+    @cached_property
+    def firsts(self) -> Ranks:
+        """(n + 1,) number of the first release of each agent, and of all."""
+        return np.searchsorted(self.agent, np.arange(len(self.everyone) + 1))
+
+    def charges(self, agent: int, count: int) -> list[Charge]:
+        """Return those of the first releases of an agent."""
+        first, last = self.firsts[agent : agent + 2].tolist()
+        return [self.kinds[kind][0] for kind in self.kind[first : min(first + count, last)].tolist()]
 
     @cached_property
     def _known(self) -> dict[frozenset[tuple[Charge, int]], float]:
@@ -82,24 +88,23 @@ class ReleaseRecord:
             return math.inf
         if count == 0:
             return 0.0
-        charges, whole = self.charges[agent], float(self.everyone[agent])
-        if count >= len(charges) or whole == 0.0:
+        whole = float(self.everyone[agent])
+        if count >= self.firsts[agent + 1] - self.firsts[agent] or whole == 0.0:
             return whole
-        part = Counter(charges[:count])
+        part = Counter(self.charges(agent, count))
         key = frozenset(part.items())
         if key not in self._known:
             self._known[key] = evaluate("verified", part, self.delta, "verified")
         return min(self._known[key], whole)
 
-    def table(self, world: World, deliveries: Deliveries, starts: Mapping[int, Sequence[Release]] = {}) -> Frame:
+    def table(self, names: Sequence[str], deliveries: Deliveries) -> Frame:
         """Return the releases as a table, all of which the ledger has charged.
 
         Parameters
         ----------
-        world : World
+        names : sequence of str
+            Of agents.
         deliveries : Deliveries
-        starts : mapping of int to sequence of Release
-            What agents have released at their starts.
 
         Returns
         -------
@@ -111,43 +116,32 @@ class ReleaseRecord:
             by then, its own among them, without those that are behind others of the list; none known (None) where
             agents answer arrivals.
         """
-        sizes = [len(charges) for charges in self.charges]
-        agent = np.repeat(np.arange(len(sizes)), sizes)
-        numbers = [[START] * int(first) + steps for first, steps in zip(self.at_start, self.steps, strict=True)]
-        step = np.array(list(chain.from_iterable(numbers)), dtype=np.int64)
-        place = self._places(deliveries)[agent, step + 1] if len(step) else step
-        charges = list(chain.from_iterable(self.charges))
-        known = [one for k in range(len(sizes)) for one in self._releases_of(k, starts.get(k, ()))]
-        parents = self._parents(deliveries)
+        charges, releases = [charge for charge, _ in self.kinds], [release for _, release in self.kinds]
+        numbers = {
+            "multiplier": [one.multiplier for one in charges],
+            "scale": [math.nan if one is None else one.scale for one in releases],
+            "sensitivity": [math.nan if one is None else one.verified_sensitivity for one in releases],
+            "sampling": [one.sampling for one in charges],
+        }
+        dimensions = np.array([0 if one is None else one.dimension for one in releases], dtype=np.int64)
+        parents, place = self._parents(deliveries), self._places(deliveries)[self.agent, self.step + 1]
         return pd.DataFrame(
             {
-                "release": np.arange(len(charges)),
-                "agent": pd.Categorical.from_codes(agent, [str(one) for one in world.setting.task.ids]),
-                "step": step,
+                "release": np.arange(len(self.kind)),
+                "agent": pd.Categorical.from_codes(self.agent, names),
+                "step": self.step,
                 "time": np.append(deliveries.step_time, math.nan)[place],
-                "mechanism": pd.Categorical([one.mechanism for one in charges]),
-                "multiplier": [one.multiplier for one in charges],
-                "scale": [math.nan if one is None else one.scale for one in known],
-                "sensitivity": [math.nan if one is None else one.verified_sensitivity for one in known],
-                "sampling": [one.sampling for one in charges],
-                "dimension": [0 if one is None else one.dimension for one in known],
-                "parents": _lists(*parents) if parents is not None else pd.Series([None] * len(charges), dtype=object),
+                "mechanism": pd.Categorical([one.mechanism for one in charges]).take(self.kind),
+                **{name: np.array(values, dtype=np.float64)[self.kind] for name, values in numbers.items()},
+                "dimension": dimensions[self.kind],
+                "parents": pd.Series([None] * len(self.kind), dtype=object) if parents is None else _lists(*parents),
             }
         )
-
-    def _releases_of(self, agent: int, starts: Sequence[Release]) -> Iterator[Release | None]:
-        """Yield what is known of an agent's releases, in order."""
-        begun: dict[Charge, list[Release]] = {}
-        for one in starts:
-            begun.setdefault(charge_of(one), []).append(one)
-        for charge in self.charges[agent][: int(self.at_start[agent])]:
-            yield begun[charge].pop() if begun.get(charge) else None
-        yield from self.drawn[agent]
 
     def _places(self, deliveries: Deliveries) -> NDArray[np.int64]:
         """(n, most + 1) place of each step of each agent, from its start on, which has none (-1)."""
         most = int(deliveries.number.max(initial=-1)) + 2
-        places = np.full((len(self.charges), most), -1, dtype=np.int64)
+        places = np.full((len(self.everyone), most), -1, dtype=np.int64)
         places[deliveries.agent, deliveries.number + 1] = np.arange(len(deliveries.agent))
         return places
 
@@ -165,7 +159,7 @@ class ReleaseRecord:
         """
         if not deliveries.in_steps:
             return None
-        firsts, of_steps = self._firsts, self.of_steps(deliveries)
+        firsts, of_steps = self.firsts, self.of_steps(deliveries)
         steps = len(of_steps)
         begun = np.where(self.at_start > 0, firsts[:-1] + self.at_start - 1, -1)
         # Sources are the steps, and behind them the agents' starts.
@@ -176,25 +170,19 @@ class ReleaseRecord:
         made = np.where(deliveries.made_by == AT_START, steps + deliveries.sender, deliveries.made_by)
         child = np.concatenate([np.arange(steps), deliveries.read_by[reads]])
         source = np.concatenate([before, made[reads]])
-        depends = _through_silent(child, source, released, steps) @ np.array([firsts[-1], 1])
+        whose, on = _through_silent(child, source, released, steps)
+        depends = whose * firsts[-1] + on
         sizes = np.diff(firsts)
         rank = np.arange(firsts[-1]) - np.repeat(firsts[:-1], sizes)
         chain = np.flatnonzero((rank > 0) & (rank < np.repeat(self.at_start, sizes)))
         count = int(firsts[-1])
-        keys = np.unique(np.concatenate([depends, chain * count + chain - 1]))
+        keys = _different(np.concatenate([depends, chain * count + chain - 1]))
         return np.searchsorted(keys, np.arange(count + 1) * count), keys % max(count, 1)
 
-    @cached_property
-    def _firsts(self) -> NDArray[np.int64]:
-        """(n + 1,) number of the first release of each agent."""
-        return np.concatenate([[0], np.cumsum([len(own) for own in self.charges])]).astype(np.int64)
-
-    def of_steps(self, deliveries: Deliveries) -> NDArray[np.int64]:
+    def of_steps(self, deliveries: Deliveries) -> Ranks:
         """(W,) release that each step has drawn, -1 for none, as `table` numbers them."""
-        places, found = self._places(deliveries), np.full(len(deliveries.agent), -1, dtype=np.int64)
-        for agent, numbers in enumerate(self.steps):
-            first = int(self._firsts[agent] + self.at_start[agent])
-            found[places[agent, np.array(numbers, dtype=np.int64) + 1]] = np.arange(first, first + len(numbers))
+        found, drawn = np.full(len(deliveries.agent), -1, dtype=np.int64), np.flatnonzero(self.step != START)
+        found[self._places(deliveries)[self.agent[drawn], self.step[drawn] + 1]] = drawn
         return found
 
 
@@ -218,26 +206,34 @@ def _through_silent(child: Ranks, source: Ranks, released: Ranks, steps: int) ->
 
     Returns
     -------
-    (P, 2) int64
+    (2, P) int64
         Pairs of a release and one that it depends on.
     """
-    order = np.argsort(child, kind="stable")
-    behind, bounds = source[order], np.searchsorted(child[order], np.arange(steps + 1))
     known = released[child] >= 0
-    whose, at, found = released[child][known], source[known], [np.zeros((0, 2), dtype=np.int64)]
+    whose, at, found = released[child[known]], source[known], [np.zeros((2, 0), dtype=np.int64)]
+    order = np.argsort(child, kind="stable") if (released[at] < 0).any() else np.zeros(0, dtype=np.int64)
+    behind, bounds = source[order], np.searchsorted(child[order], np.arange(steps + 1))
     while len(at):
         made = released[at]
-        found.append(np.stack([whose, made], axis=1)[made >= 0])
+        found.append(np.stack([whose, made])[:, made >= 0])
         silent = (made < 0) & (at < steps)
         whose, at = whose[silent], at[silent]
         counts = bounds[at + 1] - bounds[at]
         places = np.repeat(bounds[at] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
-        keys = np.unique(np.repeat(whose, counts) * len(released) + behind[places])
+        keys = _different(np.repeat(whose, counts) * len(released) + behind[places])
         whose, at = np.divmod(keys, len(released))
-    return np.concatenate(found)
+    return np.concatenate(found, axis=1)
 
 
-def release_record(world: World, deliveries: Deliveries | None, delta: float) -> ReleaseRecord:
+def _different(keys: Ranks) -> Ranks:
+    """Different ones, sorted."""
+    keys = np.sort(keys)
+    return keys[np.diff(keys, prepend=-1) != 0]
+
+
+def release_record(
+    world: World, deliveries: Deliveries | None, delta: float, starts: Mapping[int, Sequence[Release]] = {}
+) -> ReleaseRecord:
     """Return the releases of a run so far.
 
     Parameters
@@ -248,84 +244,119 @@ def release_record(world: World, deliveries: Deliveries | None, delta: float) ->
         Without them all releases stand at the start.
     delta : float
         Where epsilon is read, in [0, 1).
+    starts : mapping of int to sequence of Release
+        What agents have released at their starts, as far as it is known.
     """
-    agents, ledger = world.setting.graph.agents, world.ledger
-    everyone = ledger.epsilon("verified", delta)
-    in_steps = deliveries is not None and deliveries.in_steps
-    made = np.bincount(deliveries.agent if deliveries is not None else [], minlength=agents).astype(np.int64)
-    charges, steps, at_start = list[list[Charge]](), list[list[int]](), np.zeros(agents, dtype=np.int64)
-    drawn = list[list[Release]]()
-    refused, unplaced = np.zeros(agents, dtype=bool), ""
-    schedule = _schedule_of(world) if in_steps else None
-    journal = _journal_of(world, deliveries) if deliveries is not None and in_steps else None
-    for agent in range(agents):
-        left = ledger.histogram(agent)
-        refused[agent] = math.isinf(everyone[agent]) and all(charge.multiplier > 0 for charge in left)
-        try:
-            if journal is not None:
-                scheduled = journal.get(agent, [])
-            else:
-                scheduled = [] if schedule is None else schedule(agent, int(made[agent]))
-        except Unreadable as missing:
-            name = type(world.protocol).__name__
-            scheduled, unplaced = [], f"{name}: its release reads me.{missing}, which is not known of past steps"
-        mine, releases, numbers = list[Charge](), list[Release](), list[int]()
-        for number, charge, release in scheduled:
-            if left[charge] > 0:
-                left[charge] -= 1
-                mine.append(charge)
-                releases.append(release)
-                numbers.append(number)
-        first = list(left.elements())
-        at_start[agent] = len(first)
-        charges.append([*first, *mine])
-        drawn.append(releases)
-        steps.append(numbers)
-    return ReleaseRecord(charges, at_start, steps, drawn, everyone, refused, delta, unplaced)
+    ledger, agents = world.ledger, world.setting.graph.agents
+    everyone, charged = ledger.epsilon("verified", delta), [ledger.histogram(agent) for agent in range(agents)]
+    noisy = np.array([all(charge.multiplier > 0 for charge in own) for own in charged], dtype=bool)
+    drawn = _drawn(world, deliveries) if deliveries is not None and deliveries.in_steps else _Drawn()
+    # Of equal charges an agent's first draws are there, as many as the ledger has; what it has beyond is at the start.
+    ranks: dict[Charge, int] = {}
+    rank = np.array([ranks.setdefault(charge_of(one), len(ranks)) for one in drawn.releases], dtype=np.int64)
+    owner = np.repeat(np.arange(agents), [len(own) for own in charged])
+    owned = np.array([ranks.setdefault(charge, len(ranks)) for own in charged for charge in own], dtype=np.int64)
+    count = np.array([count for own in charged for count in own.values()], dtype=np.int64)
+    keys, wanted = owner * len(ranks) + owned, drawn.agent * len(ranks) + rank[drawn.kind]
+    of_charge = pd.Index(keys).get_indexer(wanted)
+    there = (of_charge >= 0) & (_numbers(wanted) < np.append(count, 0)[of_charge])
+    count -= np.bincount(of_charge[there], minlength=len(count))
+    kinds: list[tuple[Charge, Release | None]] = [(charge_of(one), one) for one in drawn.releases]
+    begun, firsts, first = _at_start(list(ranks), owner, owned, count, starts), len(kinds), np.repeat(owner, count)
+    agent = np.concatenate([first, drawn.agent[there]])
+    step = np.concatenate([np.full(len(first), START), drawn.step[there]])
+    kind = np.concatenate([firsts + np.arange(len(first)), drawn.kind[there]])
+    order = np.argsort(agent, kind="stable")
+    return ReleaseRecord(
+        [*kinds, *begun],
+        agent[order],
+        step[order],
+        kind[order],
+        everyone,
+        np.isinf(everyone) & noisy,
+        delta,
+        drawn.unplaced,
+    )
 
 
-Scheduled = list[tuple[int, Charge, Release]]
-Schedule = Callable[[int, int], Scheduled]
-
-
-def _journal_of(world: World, deliveries: Deliveries) -> dict[int, Scheduled] | None:
-    """Return the steps and releases of each agent, as they were charged; None where nobody kept a journal.
-
-    What was charged at no step's time stands at the agent's start.
-    """
-    if world.ledger.journal is None:
-        return None
-    of_time = zip(deliveries.agent.tolist(), deliveries.step_time.tolist(), strict=True)
-    numbers = dict(zip(of_time, deliveries.number.tolist(), strict=True))
-    found: dict[int, Scheduled] = {}
-    for release in world.ledger.journal:
-        number = numbers.get((release.agent, release.time))
-        if number is not None:
-            found.setdefault(release.agent, []).append((number, charge_of(release), release))
+def _numbers(keys: Ranks) -> Ranks:
+    """(k,) how many equal ones stand before each."""
+    order = np.argsort(keys, kind="stable")
+    firsts = np.searchsorted(keys[order], keys[order])
+    found = np.empty(len(keys), dtype=np.int64)
+    found[order] = np.arange(len(keys)) - firsts
     return found
 
 
-def _schedule_of(world: World) -> Schedule | None:
-    """Return the schedule of a protocol's releases, if it has one.
+def _at_start(
+    charges: list[Charge], owner: Ranks, owned: Ranks, count: Ranks, starts: Mapping[int, Sequence[Release]]
+) -> list[tuple[Charge, Release | None]]:
+    """What stands at agents' starts, so many releases of each of their charges."""
+    found: list[tuple[Charge, Release | None]] = []
+    for k in np.flatnonzero(count).tolist():
+        charge, known = charges[owned[k]], list(starts.get(int(owner[k]), ()))
+        same = [one for one in known if charge_of(one) == charge]
+        found += [(charge, same.pop() if same else None) for _ in range(count[k])]
+    return found
 
-    ``schedule(agent, steps)`` gives the number, charge and release of an agent's first steps, and raises `Unreadable`
-    if they depend on more than its agent, its data and its step.
+
+@dataclass(frozen=True)
+class _Drawn:
+    """Draws of P steps, agent by agent, of which the ledger may have charged fewer.
+
+    Parameters
+    ----------
+    releases : list of K Release
+    agent, step, kind : (P,) int64
+        Whose step it is, its number, and its place among the releases.
+    unplaced : str
+        See `ReleaseRecord`.
     """
-    protocol, noise, graph = world.protocol, world.protocol.step_noise, world.setting.graph
-    if noise is None or noise.mechanism is None:
-        return None
-    stages = max(noise.scales().shape[1], noise.every) if noise.growth is None else None
 
-    def schedule(agent: int, steps: int) -> Scheduled:
+    releases: Sequence[Release] = ()
+    agent: Ranks = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    step: Ranks = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    kind: Ranks = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    unplaced: str = ""
+
+
+def _drawn(world: World, deliveries: Deliveries) -> _Drawn:
+    """Return what steps have drawn: as it was charged, where somebody kept a journal, or by the protocol's schedule."""
+    journal, noise = world.ledger.journal, world.protocol.step_noise
+    if journal is None:
+        return _Drawn() if noise is None or noise.mechanism is None else _scheduled(world, noise, deliveries)
+    # What was charged at no step's time stands at the agent's start.
+    of_time = zip(deliveries.agent.tolist(), deliveries.step_time.tolist(), strict=True)
+    numbers = dict(zip(of_time, deliveries.number.tolist(), strict=True))
+    releases = sorted((one for one in journal if (one.agent, one.time) in numbers), key=lambda one: one.agent)
+    agent = np.array([one.agent for one in releases], dtype=np.int64)
+    step = np.array([numbers[one.agent, one.time] for one in releases], dtype=np.int64)
+    return _Drawn(releases, agent, step, np.arange(len(releases)))
+
+
+def _scheduled(world: World, noise: StepNoise, deliveries: Deliveries) -> _Drawn:
+    """Return what steps have drawn by the protocol's schedule: one release each, those of the last stages repeated."""
+    protocol, graph, unplaced = world.protocol, world.setting.graph, ""
+    made = np.bincount(deliveries.agent, minlength=graph.agents).astype(np.int64)
+    most = int(made.max(initial=0))
+    stages = most if noise.growth is not None else max(noise.scales().shape[1], noise.every)
+    releases, different = list[Release](), np.zeros(graph.agents, dtype=np.int64)
+    for agent in range(graph.agents):
         data = protocol.local_data(agent, protocol.problem.task.shard(agent))
-        if not len(data):
-            return []
         seen = agent, 0.0, data, graph.neighbours(agent)
-        different = range(steps if stages is None else min(steps, stages))
-        releases = [protocol.release(StagedAgent(*seen, stage)) for stage in different]
-        found = [(charge_of(release), release) for release in releases]
-        for number in range(len(found), steps):
-            found.append(found[number - noise.every])
-        return [(number, *one) for number, one in enumerate(found)]
-
-    return schedule
+        try:
+            own = [
+                protocol.release(StagedAgent(*seen, k)) for k in range(min(int(made[agent]), stages) * (len(data) > 0))
+            ]
+        except Unreadable as missing:
+            name = type(protocol).__name__
+            own, unplaced = [], f"{name}: its release reads me.{missing}, which is not known of past steps"
+        releases += own
+        different[agent] = len(own)
+    made[different == 0] = 0
+    firsts = np.cumsum(different) - different
+    agent = np.repeat(np.arange(graph.agents), made)
+    step = np.arange(len(agent)) - np.repeat(np.cumsum(made) - made, made)
+    beyond = step - different[agent]
+    stage = np.where(beyond < 0, step, different[agent] - noise.every + beyond % noise.every)
+    return _Drawn(releases, agent, step, firsts[agent] + stage, unplaced)

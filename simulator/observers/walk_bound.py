@@ -70,8 +70,8 @@ class Walk:
             return None
         if record.at_start.any():
             return None
-        steps, agents = record.of_steps(deliveries), len(record.charges)
-        releases = [one for own in record.drawn for one in own]
+        steps, agents = record.of_steps(deliveries), len(record.everyone)
+        releases = [release for _, release in record.kinds if release is not None]
         if not all(mechanism_of(one.mechanism) is GAUSSIAN and one.sampling == 1.0 and one.noisy for one in releases):
             return None
         drawn = np.flatnonzero(steps >= 0)
@@ -86,7 +86,7 @@ class Walk:
                     return None  # there is more than one token
                 visits += 1
             held[agent] = after[w] = visits if steps[w] >= 0 else read[w]
-        made = [releases[int(steps[w])] for w in drawn]
+        made = [releases[kind] for kind in record.kind[steps[drawn]].tolist()]
         shifts, scales = (np.array([getattr(one, name) for one in made]) for name in ("verified_sensitivity", "scale"))
         return cls(agents, deliveries.agent[drawn], shifts, scales, after, read, deliveries.agent, deliveries.made_by)
 

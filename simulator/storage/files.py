@@ -273,7 +273,8 @@ def parquet(table: pd.DataFrame, schema: pa.Schema | None = None) -> bytes:
         columns = [pa.array(table[name], from_pandas=True) for name in schema.names]
         packed = pa.table([column.cast(field.type) for column, field in zip(columns, schema, strict=True)], schema)
     sink = pa.BufferOutputStream()
-    pq.write_table(packed, sink, **PARQUET)
+    texts: Any = [one.name for one in packed.schema if pa.types.is_string(one.type)]
+    pq.write_table(packed, sink, use_dictionary=texts, **PARQUET)
     return sink.getvalue().to_pybytes()
 
 

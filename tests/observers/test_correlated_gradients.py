@@ -80,7 +80,7 @@ def test_releases_stand_at_every_kth_step(engine):
     fields = {"order": "adapt_then_combine", "gossip_steps": 3}
     world = gradients(nx.path_graph(9), 2, shared=0.0, engine=engine, fields=fields)
     record = release_record(world, deliveries_of(world, world.observer), DELTA)
-    assert record.steps == [[0, 3]] * 9
+    assert record.step.tolist() == [0, 3] * 9
     assert record.at_start.sum() == 0
     once, twice = (np.sqrt(k) / 2 for k in (1, 2))
     np.testing.assert_allclose(mu_of(found(world).epsilons[1:, 0]), [twice] * 3 + [once] * 3 + [0] * 2, atol=1e-6)

@@ -88,7 +88,7 @@ class BatchedDriver(Driver):
 
     def make_if_full(self) -> None:
         """Make the planned steps if there is no room for another one, or somebody looks at each."""
-        if self.planned.is_full or self.transport.tables.counts[tallies.OBSERVED]:
+        if self.planned.is_full or self.transport.notes.told:
             self.planned.make()
 
     def end_as_before(self) -> None:

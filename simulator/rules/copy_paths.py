@@ -1,0 +1,105 @@
+"""Where copies of messages end, compiled: the sending of what has landed, and the step that reads it first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...agents.compilation import compiled, part
+
+
+@part
+def grouped(groups: Any, count: int) -> tuple[Any, Any]:
+    """Return where each of so many groups begins among (k,) members of them, and the members group by group."""
+    starts = np.zeros(count + 1, np.int64)
+    for group in groups:
+        starts[group + 1] += 1
+    for group in range(count):
+        starts[group + 1] += starts[group]
+    ends, members = starts.copy(), np.empty(len(groups), np.int64)
+    for k in range(len(groups)):
+        members[ends[groups[k]]] = k
+        ends[groups[k]] += 1
+    return starts, members
+
+
+@compiled
+def find(groups: Any, numbers: Any, count: int, wanted_groups: Any, wanted_numbers: Any) -> Any:
+    """Return the place of each wanted pair among (k,) pairs of a group and a number; -1 where it is not there.
+
+    There are ``count`` groups, and the numbers of each increase.
+    """
+    starts, members = grouped(groups, count)
+    found = np.full(len(wanted_groups), -1)
+    for k in range(len(wanted_groups)):
+        first, end = starts[wanted_groups[k]], starts[wanted_groups[k] + 1]
+        last = end
+        while first < last:
+            middle = (first + last) // 2
+            if numbers[members[middle]] < wanted_numbers[k]:
+                first = middle + 1
+            else:
+                last = middle
+        if first < end and numbers[members[first]] == wanted_numbers[k]:
+            found[k] = members[first]
+    return found
+
+
+@compiled
+def first_reads(
+    channel: Any,
+    receiver: Any,
+    order: Any,
+    arrived: Any,
+    useful: Any,
+    channels: int,
+    agent: Any,
+    begun: Any,
+    read_order: Any,
+    agents: int,
+) -> Any:
+    """Return the step that reads each useful copy first; -1 where there is none.
+
+    Of copies on a channel that the same step would read, it reads the last one.
+
+    Parameters
+    ----------
+    channel, receiver, order : (C,) int64
+        Of copies in order of sending; the order is -1 for what is known reliably.
+    arrived : (C,) float64
+    useful : (C,) bool
+    channels : int
+        How many there are; none if a step reads all copies on a channel.
+    agent : (W,) int64
+        Whose each step is, in order of time.
+    begun : (W,) float64
+        When it reads.
+    read_order : (W,) int64
+        The order of the last message that was sent before that.
+    agents : int
+    """
+    starts, steps = grouped(agent, agents)
+    read, latest = np.full(len(channel), -1), np.full(channels, -1)
+    for copy in range(len(channel)):
+        if not useful[copy]:
+            continue
+        first, end = starts[receiver[copy]], starts[receiver[copy] + 1]
+        last = end
+        while first < last:
+            middle = (first + last) // 2
+            step = steps[middle]
+            late = begun[step] == arrived[copy] and read_order[step] < order[copy]
+            if begun[step] < arrived[copy] or late:
+                first = middle + 1
+            else:
+                last = middle
+        if first == end:
+            continue
+        read[copy] = steps[first]
+        if channels:
+            before = latest[channel[copy]]
+            if before >= 0 and read[before] == read[copy]:
+                read[before] = -1
+            latest[channel[copy]] = copy
+    return read

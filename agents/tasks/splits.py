@@ -97,7 +97,7 @@ class Dirichlet(SplitAmong):
     def owners(self, rows: Dealt, *, rng: np.random.Generator) -> NDArray[np.int64]:
         if not rows.classes:
             raise InputError(
-                "dirichlet needs classes, which a loss of real labels does not have; choose another kind: by_feature, say",
+                "dirichlet needs classes, which a loss of real labels does not have; choose by_feature, say",
                 field=("task", "split", "kind"),
             )
         owners = np.empty(len(rows.labels), dtype=np.int64)

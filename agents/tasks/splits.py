@@ -97,7 +97,7 @@ class Dirichlet(SplitAmong):
     def owners(self, rows: Dealt, *, rng: np.random.Generator) -> NDArray[np.int64]:
         if not rows.classes:
             raise InputError(
-                "dirichlet needs classes, which a loss of real labels does not have; choose even or by_size",
+                "dirichlet needs classes, which a loss of real labels does not have; choose by_feature, say",
                 field=("task", "split", "kind"),
             )
         owners = np.empty(len(rows.labels), dtype=np.int64)
@@ -187,6 +187,8 @@ class ByFeature(SplitAmong):
         place = names.index(self.feature) if isinstance(self.feature, str) else self.feature
         if place >= rows.features.shape[1]:
             raise InputError(f"{place} must be below the number of features, {rows.features.shape[1]}", field=field)
+        if np.ptp(rows.features[:, place]) == 0:
+            raise InputError("has one value in all rows; choose a feature whose values differ", field=field)
         owners = np.empty(len(rows.labels), dtype=np.int64)
         order = np.lexsort((rng.random(len(owners)), rows.features[:, place]))
         owners[order] = np.sort(_cut(len(owners), self.agents))

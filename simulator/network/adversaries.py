@@ -58,7 +58,11 @@ class AdversaryParameters(Parameters):
         """
         n, byzantine = task.agents, np.zeros(task.agents, dtype=bool)
         if self.agents is not None:
-            byzantine[[self._place(name, task) for name in self.agents]] = True
+            for name in self.agents:
+                place = self._place(name, task)
+                if byzantine[place]:
+                    raise InputError(f"names {name!r} twice; name each agent once", field=("adversaries", "agents"))
+                byzantine[place] = True
         elif self.highest_degree is not None:
             byzantine[np.argsort(-graph.degrees, kind="stable")[: self.highest_degree]] = True
         else:

@@ -18,7 +18,7 @@ from ...agents.errors import InputError
 from ...agents.graph import Graph
 from ...agents.input_files import beside, read_values
 from ...agents.kinds import KindOf
-from ...agents.parameters import LONGEST, Parameters, Positive, Size
+from ...agents.parameters import LONGEST, Parameters, Size
 
 if TYPE_CHECKING:
     from .randomness import Draws
@@ -185,7 +185,7 @@ class Mobility(GraphChanges):
     kind: Literal["mobility"]
     radius: float = Field(gt=0, le=1.5, examples=[0.3])
     """Distance up to which an edge is open; the square's diagonal is 1.41."""
-    speed: Positive = Field(examples=[0.05])
+    speed: float = Field(gt=0, le=1000, examples=[0.05])
     """Distance that an agent goes in a time unit."""
 
     @override

@@ -135,22 +135,45 @@ def take_turns(run: RunTables, agent: int, now: float, barrier: Any):  # pragma:
     if run.constants[DOWNLINK] == math.inf:
         return
     arrival, version, rank = run.nodes.arrival, run.nodes.version, run.nodes.rank
-    while True:
-        first = -1
-        for edge in range(run.offsets[agent], run.offsets[agent + 1]):
-            for slot in range(edge, len(run.slots), len(run.heads)):
-                node = run.slots.first_node[slot]
-                while node >= 0:
-                    reached = arrival[node] < now or (arrival[node] == now and rank[node] <= barrier)
-                    earlier = first < 0 or (arrival[node], rank[node]) < (arrival[first], rank[first])
-                    if version[node] < 0 and reached and earlier:
-                        first = node
-                    node = run.nodes.following[node]
-        if first < 0:
+    # Places of nodes in use are no free ones: behind the free ones there is room for all of them.
+    nodes, first, count = run.nodes.free, run.counts[FREE_NODES], 0
+    for edge in range(run.offsets[agent], run.offsets[agent + 1]):
+        for slot in range(edge, len(run.slots), len(run.heads)):
+            node = run.slots.first_node[slot]
+            while node >= 0:
+                reached = arrival[node] < now or (arrival[node] == now and rank[node] <= barrier)
+                if version[node] < 0 and reached:
+                    nodes[first + count] = node
+                    count += 1
+                node = run.nodes.following[node]
+    for place in range(count // 2 - 1, -1, -1):
+        sift_down(run, first, count, place)
+    for left in range(count - 1, -1, -1):
+        node, nodes[first] = nodes[first], nodes[first + left]
+        sift_down(run, first, left, 0)
+        version[node] = -1 - version[node]
+        size, free = run.versions.bytes[version[node]], run.agents.downlink_free
+        arrival[node] = take_turn(run.constants[DOWNLINK], free, agent, size, arrival[node])
+
+
+@part(_nrt=False)
+def sift_down(run: RunTables, first: int, count: int, place: int):  # pragma: no cover - compiled
+    """Move a copy down in a heap of so many, behind the free nodes: on top is the first by arrival and by sending."""
+    nodes, arrival, rank = run.nodes.free, run.nodes.arrival, run.nodes.rank
+    while 2 * place + 1 < count:
+        child, here = first + 2 * place + 1, first + place
+        if child + 1 < first + count and goes_before(arrival, rank, nodes[child + 1], nodes[child]):
+            child += 1
+        if not goes_before(arrival, rank, nodes[child], nodes[here]):
             return
-        version[first] = -1 - version[first]
-        size, free = run.versions.bytes[version[first]], run.agents.downlink_free
-        arrival[first] = take_turn(run.constants[DOWNLINK], free, agent, size, arrival[first])
+        nodes[child], nodes[here] = nodes[here], nodes[child]
+        place = child - first
+
+
+@part(_nrt=False)
+def goes_before(arrival: Any, rank: Any, one: int, other: int):  # pragma: no cover - compiled
+    """True if a copy reaches its receiver before another one, or was sent before it and reaches it with it."""
+    return arrival[one] < arrival[other] or (arrival[one] == arrival[other] and rank[one] < rank[other])
 
 
 @part(_nrt=False)

@@ -141,6 +141,8 @@ def reach_callee(run: RunTables, tables: SessionTables, place: int):
     link = copy[1] if copy[0] == REQUEST else run.reverse[copy[1]]
     receiver, free = run.heads[link], run.agents.downlink_free
     time = take_turn(run.constants[DOWNLINK], free, receiver, copy[3], tables.times[NOW])
+    if copy[0] == REPLY and tables.sessions[copy[1]][TICK] == copy[2]:
+        tables.reply_due[copy[1]] = max(tables.reply_due[copy[1]], time)
     schedule(tables, time, ARRIVAL, ARRIVE, place, 0)
 
 

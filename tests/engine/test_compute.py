@@ -118,6 +118,16 @@ def test_a_caller_computes_before_it_calls_and_answers_meanwhile():
         assert begun[tick] >= wake + 0.5
 
 
+def test_a_caller_waits_for_a_reply_that_has_its_turn_after_the_callee_has_gone(tmp_path):
+    """Request 1 to 5, reply 5 to 9 by 16 bytes over 4 a unit; the callee goes at 6, and both clocks have ended."""
+    (tmp_path / "up.csv").write_text("agent,up_from,up_to\n0,0,100\n1,0,6\n")
+    fields = alone(tmp_path, [0.0], [0.0], ["0,1"]) | {"availability": Trace(kind="trace", path="up.csv")}
+    patient = {"kind": "exchange", "resend_after": 2.5}
+    world, log = run(Gossip, schedule=patient, downlink=4.0, stop=Stop(activations=100), **fields)
+    assert log.of("arrived", "reply") == [("arrived", 9.0, "reply", 1, 0, 0, True)]
+    assert world.updates.tolist() == [1, 0]
+
+
 class OneWay(Stamp):
     """A protocol for directed graphs."""
 

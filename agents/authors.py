@@ -152,7 +152,7 @@ def check_overrides(kind: type) -> None:
     InputError
         With the line of the method, and how it is called.
     """
-    own = [one for one in kind.__mro__ if any(is_authors(code.co_filename) for code in _codes(one))]
+    own = [one for one in kind.__mro__ if is_authors_class(one)]
     for one in own:
         above = kind.__mro__[kind.__mro__.index(one) + 1 :]
         for name, theirs in dict(vars(one)).items():
@@ -161,6 +161,11 @@ def check_overrides(kind: type) -> None:
                 _check_override(f"{kind.__name__}.{name}", ours, theirs)
     if missing := sorted(getattr(kind, "__abstractmethods__", ())):
         raise InputError(f"{class_place(kind)}: {kind.__name__} is abstract; it has yet to define {', '.join(missing)}")
+
+
+def is_authors_class(kind: type) -> bool:
+    """True if a method or property that a class defines itself is in an author's own file."""
+    return any(is_authors(code.co_filename) for code in _codes(kind))
 
 
 def _codes(kind: type) -> list[CodeType]:

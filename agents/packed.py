@@ -49,8 +49,20 @@ OTHERS: dict[bytes, str] = {
     b"\x89HDF": "an HDF5 file",
     b"\x93NUMPY": "an array of numpy (npy)",
     b"MATLAB 5": "a file of MATLAB (mat)",
+    **dict.fromkeys((b"<stata_dta>", b"r\x01\x01\x00", b"r\x02\x01\x00"), "a file of Stata (dta)"),
 }
 """Other programs' files, by how they begin; a zip is one of a workbook if it names its parts."""
+
+READERS: dict[bytes, str] = {
+    ZIP: "read_excel",
+    b"\xd0\xcf\x11\xe0": "read_excel",
+    b"PAR1": "read_parquet",
+    b"ARROW1": "read_feather",
+    b"<stata_dta>": "read_stata",
+    b"r\x01\x01\x00": "read_stata",
+    b"r\x02\x01\x00": "read_stata",
+}
+"""Functions of pandas that read some of them."""
 
 READ = tuple(ending for ending, known in FORMATS.items() if known.unpack is not None)
 """Endings of compressed files that are read as they are."""
@@ -93,7 +105,9 @@ def unpacked(stream: io.BufferedReader, path: Path, field: tuple[str | int, ...]
         if stream.peek(BEGINNING)[:BEGINNING].startswith(begins) and (
             begins != ZIP or WORKBOOK in stream.peek(BEGINNING)
         ):
-            raise InputError(f"{path}: is {what}; a text is needed, so save it as CSV", field=field)
+            line = f"import pandas; pandas.{READERS.get(begins)}({str(path)!r}).to_csv('{path.stem}.csv', index=False)"
+            how = f', as by: python3 -c "{line}"' if begins in READERS else ""
+            raise InputError(f"{path}: is {what}; a text is needed, so save it as CSV{how}", field=field)
     begin, named = stream.peek(8)[:8], FORMATS.get(path.suffix.lower())
     ending, found = next((item for item in FORMATS.items() if begin.startswith(item[1].begins)), ("", None))
     if found is None and named is not None and named.unpack is not None:

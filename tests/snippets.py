@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
+from contextlib import redirect_stdout
+from io import StringIO
 from collections.abc import Callable
 from pathlib import Path
 
 from hushnet.simulator.cli import main
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+PRINTED = re.compile(r"^It prints:\n\n```text\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"# ([\w-]+\.\w+)\n")
 
 
@@ -21,13 +24,15 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 def execute(page: Path, fragment: Callable[[str], None] | None = None) -> None:
     """Execute a page's blocks here; a block whose first line is ``# file.name`` is written to that file.
 
+    What a page says that a command prints is looked for in what its commands print.
+
     Parameters
     ----------
     page : Path
     fragment : callable, optional
         What is done with YAML that is no file.
     """
-    names = {"__name__": page.stem}
+    said, names = StringIO(), {"__name__": page.stem}
     for language, text in blocks(page):
         file = FILE.match(text)
         if file:
@@ -36,8 +41,11 @@ def execute(page: Path, fragment: Callable[[str], None] | None = None) -> None:
             for line in text.splitlines():
                 program, *arguments = shlex.split(line)
                 assert program == "hushnet"
-                assert main(arguments) == 0, line
+                with redirect_stdout(said):
+                    assert main(arguments) == 0, line
         elif language == "python":
             exec(compile(text, page.name, "exec", dont_inherit=True), names)
         elif language == "yaml" and fragment is not None:
             fragment(text)
+    for printed in PRINTED.findall(page.read_text()):
+        assert " ".join(printed.split()) in " ".join(said.getvalue().split())

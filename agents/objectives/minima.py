@@ -7,11 +7,14 @@ import io
 import os
 import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
 
-from ..errors import HushnetError
+from ..authors import is_authors_class, place_of
+from ..errors import HushnetError, InputError
 from ..input_files import read_bytes
 from ..scratch import scratch, write_new
 from .objectives import Models, Objective
@@ -34,6 +37,11 @@ def cached_minimum(objective: Objective, cache_dir: Path | None) -> tuple[Models
     -------
     models : (n, p) float64, read-only
     value : float
+
+    Raises
+    ------
+    InputError
+        If the objective is of an author's own class and fails `check_objective`.
     """
     key = objective.fingerprint
     if key in _MINIMA:
@@ -41,6 +49,8 @@ def cached_minimum(objective: Objective, cache_dir: Path | None) -> tuple[Models
     file = None if cache_dir is None else cache_dir / f"minimum-{key}.npz"
     found = None if file is None else _load_minimum(file, objective)
     models, value = found if found is not None else objective.minimise()
+    if is_authors_class(type(objective)):
+        check_objective(objective, models, value)
     if file is not None and found is None:
         with contextlib.suppress(OSError):  # a full disk is reported where it costs results
             _save_minimum(file, models, value)
@@ -49,6 +59,48 @@ def cached_minimum(objective: Objective, cache_dir: Path | None) -> tuple[Models
         _MINIMA.pop(next(iter(_MINIMA)))
     _MINIMA[key] = (models, value)
     return models, value
+
+
+def check_objective(objective: Objective, models: Models, value: float) -> None:
+    """Refuse a convex objective whose value, gradient and minimum do not belong together.
+
+    The minimum is compared with the value at the minimiser and along the gradient there, the gradient with the
+    difference of two values: slopes at both ends of a step enclose its difference quotient where a function is convex.
+
+    Parameters
+    ----------
+    models : (n, p) float64
+        Its minimiser.
+    value : float
+        Its minimum.
+
+    Raises
+    ------
+    InputError
+        With the line of the method that does not fit.
+    """
+    rng, scale = np.random.default_rng(0), 1.0 + float(np.abs(models).max(initial=0.0))
+    at = models + scale * rng.normal(size=models.shape)
+    for direction in (rng.normal(size=models.shape), objective.gradient(at)):
+        step = 1e-3 * scale * direction / (1e-300 + np.linalg.norm(direction))
+        (before, low), (after, high) = map(objective.value_and_gradient, (at - step, at + step))
+        slopes, slack = [2 * float(np.vdot(one, step)) for one in (low, high)], 1e-9 * (1.0 + abs(after))
+        if abs((alone := objective.value(at + step)) - after) > slack:
+            _refuse(objective.value_and_gradient, f"gives the value {after:.6g} where value() is {alone:.6g}")
+        if not slopes[0] - slack <= after - before <= slopes[1] + slack:
+            _refuse(
+                objective.value_and_gradient,
+                f"a step along which the value changes by {after - before:.6g} has gradients that say {slopes[0]:.6g} "
+                f"to {slopes[1]:.6g}; the gradient must be that of value(), which must be convex",
+            )
+    if abs((there := objective.value(models)) - value) > 1e-9 * (1.0 + abs(value)):
+        _refuse(objective.minimise, f"the minimum is said to be {value:.6g}; value() at the minimiser is {there:.6g}")
+    if not objective.is_minimum(models):
+        _refuse(objective.minimise, f"models near the minimiser have a value below {value:.6g}")
+
+
+def _refuse(method: Callable[..., Any], sentence: str) -> NoReturn:
+    raise InputError(f"{place_of(method)}: {sentence}")
 
 
 def _load_minimum(file: Path, objective: Objective) -> tuple[Models, float] | None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import InputError
 from ..losses import Loss
 from ..models.predictor import Predictor
 from ..tables import Shard, Table
@@ -84,6 +85,37 @@ class Task:
     def dimension(self) -> int:
         """Number of parameters p of a model."""
         return self.train.features.shape[1] if self.model is None else self.model.width
+
+    def check(self) -> None:
+        """Refuse a task whose parts do not belong together, such as owners of rows that are no agents.
+
+        Raises
+        ------
+        InputError
+            With what does not fit, and what would.
+        """
+        n = len(self.ids)
+        for name, table in (("training", self.train), ("test", self.test)):
+            if len(table.offsets) != n + 1:
+                owned = f"the {name} rows are owned by agents 0 to {len(table.offsets) - 2}"
+                raise InputError(f"{owned}; admissible: 0 to {n - 1}, for there are {n} ids")
+            if not table.offsets[-1] == len(table.features) == len(table.labels):
+                given = f"{len(table.features)} rows, {len(table.labels)} labels, {table.offsets[-1]} with an owner"
+                raise InputError(f"the {name} table has {given}; these must be equal")
+            if wrong := [label for label in np.unique(table.labels) if not self._admits(label)]:
+                admissible = "numbers" if self.loss.labels == "real" else "-1 and +1"
+                admissible = admissible if self.classes == 2 else f"0 to {self.classes - 1}"
+                raise InputError(f"a {name} label is {wrong[0]:g}; admissible for {self.loss.name}: {admissible}")
+        weights = np.shape(self.regularisation)
+        if weights != (n,) or not bool(np.all(np.asarray(self.regularisation) >= 0)):
+            given = f"of shape {weights}" if weights != (n,) else f"{np.min(self.regularisation):g} at least"
+            raise InputError(f"regularisation is {given}; it must be {n} numbers >= 0, one for each id")
+
+    def _admits(self, label: float) -> bool:
+        """True if the loss has a meaning for a label."""
+        if self.loss.labels == "real":
+            return bool(np.isfinite(label))
+        return label in (-1.0, 1.0) if self.classes == 2 else label in range(self.classes)
 
     def shard(self, agent: int) -> Shard:
         """Training data of an agent: its samples, or, where features are split, its columns of all samples.

@@ -123,7 +123,9 @@ class _Shown(ProgressColumn):
         if not self._begun:
             self._next()
         self._progress.update(self._job, completed=self._ended, ended=self._ended)
-        if self._left.processes > 1:
+        if self._ended == self._total:
+            self._say("writing tables")
+        elif self._left.processes > 1:
             self._say(run.few_words)
 
     def render(self, task: Task) -> Text:

@@ -16,7 +16,7 @@ from ...agents.input_files import csv_problem, open_text, parse_number, shown
 DELIMITERS = {"\t": "tabs", ";": "semicolons", ",": "commas"}
 COMMENTS = "#%"
 ENCODINGS = ("utf-8-sig", "cp1252")
-DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
+DECIMAL_COMMA = re.compile(r"[-+]?(\d*|\d{1,3}(\.\d{3})+),\d+")
 USUAL = {
     "source",
     "target",
@@ -127,7 +127,10 @@ def read_text(path: Path, notes: list[str]) -> str:
         if encoding != ENCODINGS[0]:
             notes.append(f"text in {encoding}, not in UTF-8")
         return text
-    raise InputError(f"{path}: is text neither in UTF-8 nor in cp1252; save it in UTF-8")
+    raise InputError(
+        f"{path}: is text neither in UTF-8 nor in cp1252; save it in UTF-8, as by: "
+        f"iconv -f CP850 -t UTF-8 {path} > utf8-{path.name}"
+    )
 
 
 def cells_of(path: Path, text: str) -> Cells:
@@ -142,8 +145,9 @@ def cells_of(path: Path, text: str) -> Cells:
     Raises
     ------
     InputError
-        If it is empty.
+        If it is empty, or of a form that is no table.
     """
+    _refuse_others(path, text)
     notes: list[str] = []
     kept = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     kept = [(number, line) for number, line in kept if line.lstrip()[0] not in COMMENTS]
@@ -156,8 +160,10 @@ def cells_of(path: Path, text: str) -> Cells:
     if delimiter != "," and all("," not in cell or DECIMAL_COMMA.fullmatch(cell) for row in rows[1:] for cell in row):
         if any("," in cell for row in rows for cell in row):
             notes.append("commas as decimal points")
-        rows = [[cell.replace(",", ".") for cell in row] for row in rows]
+        rows = [[_with_point(cell) for cell in row] for row in rows]
     header = None
+    while rows[0][-1:] == [""] and len(rows) > 1 and len(rows[0]) > len(rows[1]):
+        rows[0].pop()  # of a header that ends in a comma
     if len(rows) > 1 and _is_header(rows):
         header, lines = [cell.strip().lower() for cell in rows.pop(0)], lines[1:]
         width = Counter(map(len, rows)).most_common(1)[0][0]
@@ -169,6 +175,24 @@ def cells_of(path: Path, text: str) -> Cells:
     if not rows:
         raise InputError(f"{path}: has no line of data")
     return Cells(path, header, rows, lines, notes)
+
+
+def _with_point(cell: str) -> str:
+    """Return a cell with a point for its decimal comma, and without points between thousands."""
+    return cell.replace(".", "").replace(",", ".") if "," in cell else cell
+
+
+def _refuse_others(path: Path, text: str) -> None:
+    """Refuse what would be taken for a table, with the command that turns it into one."""
+    if text.startswith("%%MatrixMarket"):
+        made = f"scipy.sparse.coo_array(scipy.io.mmread({str(path)!r})).toarray()"
+        name, line = "Matrix Market", f"import numpy, scipy; numpy.savetxt('{path.stem}.txt', {made})"
+    elif text.lstrip()[:1] in tuple("{["):
+        made = f"pandas.read_json({str(path)!r})"
+        name, line = "JSON", f"import pandas; {made}.to_csv('{path.stem}.csv', index=False)"
+    else:
+        return
+    raise InputError(f'{path}: looks like {name}; turn it into a table first, as by: python3 -c "{line}"')
 
 
 def _delimiter(lines: Sequence[str]) -> str:

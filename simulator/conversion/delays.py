@@ -17,7 +17,7 @@ from .units import TimeUnit, unit_in
 SENDERS, RECEIVERS = ("sender", *SOURCES, "a"), ("receiver", *TARGETS, "b")
 DELAYS = ("delay", "latency", "owd", "one_way", "oneway")
 ROUND_TRIPS = ("rtt", "round_trip", "roundtrip", "ping", "avg", "median", "mean", "time")
-MISSING = {"", "nan", "na", "n/a", "null", "none", "-", "*"}
+MISSING = {"", "nan", "na", "n/a", "null", "none", "-", "*", "."}
 """Entries that say that nothing was measured."""
 SUB_SECOND = ("us", "ms")
 """Units by which a column is known to have delays."""
@@ -25,6 +25,10 @@ PING = re.compile(
     r"(?:\d+ bytes from .*time[=<]|: (?:\w+=\d+ )?\w+[=<]|\[\d+\], \d+ bytes, )(?P<time>[\d.,]+)\s*(?P<unit>us|ms|s)\b"
 )
 """Reply to ping of Linux, BSD and macOS, then of Windows in any language, then to fping."""
+
+
+FPING = re.compile(r"\S+\s+:((?:\s+(?:[\d.]+|-))+)\s*")
+"""Line of ``fping -C``: a target, and its round trips in ms."""
 
 
 @dataclass(frozen=True)
@@ -85,11 +89,14 @@ def read_delays(path: Path, meaning: Meaning, notes: list[str]) -> Delays:
         If it cannot be read, or a number is no delay.
     """
     text = read_text(path, notes)
-    pings = [found for line in text.splitlines() if (found := PING.search(line))]
+    lines = text.splitlines()
+    pings = [(found["time"], found["unit"]) for line in lines if (found := PING.search(line))]
+    rows = [] if pings else [found[1].split() for line in lines if (found := FPING.fullmatch(line))]
+    pings += [(number, "ms") for row in rows for number in row if number != "-"]
     if pings:
         notes.insert(0, f"a log of ping with {len(pings)} replies")
-        _say(notes, "as each line says", halved := meaning.round_trip is not False)
-        samples = [meaning.time.of(parse_number(one["time"].replace(",", ".")), one["unit"]) for one in pings]
+        _say(notes, "ms" if rows else "as each line says", halved := meaning.round_trip is not False)
+        samples = [meaning.time.of(parse_number(number.replace(",", ".")), unit) for number, unit in pings]
         return Delays({}, [sample / 2 if halved else sample for sample in samples])
     table = cells_of(path, text)
     notes += table.notes

@@ -82,8 +82,25 @@ OTHERS = {
 """Beginnings of other formats that networkx or SciPy read, by the end of the name of what reads them, or their own."""
 
 
+def _is_metis(text: str) -> bool:
+    """True if the first line has numbers of nodes and edges, and the others the neighbours of a node each."""
+    head, *lines = [line.split() for line in text.splitlines() if not line.startswith("%")] or [[]]
+    named = {one for line in lines for one in line}
+    if len(head) != 2 or not all(map(str.isdecimal, [*head, *named])) or len({*map(len, lines)}) < 2:
+        return False
+    nodes, edges = map(int, head)
+    return len(lines) == nodes and sum(map(len, lines)) == 2 * edges
+
+
 def _refuse_others(path: Path, text: str) -> None:
-    """Refuse formats that would be taken for tables, with the command that turns them into GraphML."""
+    """Refuse formats that would be taken for tables, with the command that turns them into what is read."""
+    shell = ""
+    if re.match(r"(c.*\n)*p (\w+ )?\d+ \d+\s*\n", text):
+        name, shell = "DIMACS", f"grep '^[ea] ' {path} | cut -d' ' -f2- > {path.stem}.txt"
+    elif _is_metis(text):
+        name, shell = "METIS", f"tail -n +2 {path} | awk '{{print NR, $0}}' > {path.stem}.adjlist"
+    if shell:
+        raise InputError(f"{path}: looks like {name}; turn it into a list first: {shell}")
     for name, beginning in OTHERS.items():
         if re.match(beginning, text.lstrip(), re.IGNORECASE):
             made, read = path.with_suffix(".graphml").name, f"nx.read_{name}({str(path)!r})"
@@ -108,7 +125,10 @@ def _of_json(path: Path, text: str, notes: list[str]) -> Any:
             graph = nx.node_link_graph(data, edges="links" if "links" in data else "edges")
     except Exception as error:  # whatever networkx raises
         words = f"{type(error).__name__}: {error}"
-        raise InputError(f"{path}: is no graph of networkx's node_link_data or adjacency_data ({words})") from None
+        raise InputError(
+            f"{path}: is no graph of networkx's node_link_data or adjacency_data ({words}); one of cytoscape_data is "
+            "read by networkx's cytoscape_graph and written again by node_link_data"
+        ) from None
     notes.append("JSON of networkx")
     return graph
 

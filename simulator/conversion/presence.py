@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -20,6 +21,11 @@ ENDS = ("up_to", "end", "stop", "to", "left", "off", "offline", "logout")
 TIMES, STATES = ("time", "timestamp", "at", "date"), ("state", "status", "event")
 UP = {"up", "on", "online", "available", "active", "1", "true", "join", "joined", "yes"}
 DOWN = {"down", "off", "offline", "unavailable", "inactive", "0", "false", "leave", "left", "no"}
+FAILURE_TRACE = re.compile(
+    r"^#\s*event_id\tcomponent_id\tnode_id\tplatform_id\tnode_name\tevent_type\tevent_start_time\tevent_stop_time", re.M
+)
+FTA_NAMES = "number\tcomponent\tnode\tplatform\tname\tstate\tstart\tend"
+"""First columns of a file event_trace.tab of the Failure Trace Archive (Kondo et al. 2010), and what they are here."""
 Intervals = dict[str, list[tuple[float, float]]]
 
 
@@ -46,6 +52,10 @@ def read_presence(path: Path, unit: str | None, time: TimeUnit, notes: list[str]
         found, unit = _of_fedscale(path, text, notes), unit or "s"
         start = 0.0
     else:
+        archive = FAILURE_TRACE.search(text)
+        if archive:
+            notes.append("an event trace of the Failure Trace Archive, of which type 1 says up")
+            text, unit = text[: archive.start()] + FTA_NAMES + text[archive.end() :], unit or "s"
         table = cells_of(path, text)
         notes += table.notes
         found, own, start = _of_table(table, notes)
@@ -80,7 +90,8 @@ def _of_fedscale(path: Path, text: str, notes: list[str]) -> Intervals:
         }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
-            f"{path}: is no trace by client with lists active and inactive ({type(error).__name__}: {error})"
+            f'{path}: is no trace by client such as {{"1": {{"active": [0, 9], "inactive": [5, 12]}}}} '
+            f"({type(error).__name__}: {error}); write such lists, or a CSV with the columns agent, start, end"
         ) from None
     notes.append(f"FedScale's trace of {len(found)} clients, which are up from active to inactive")
     return found

@@ -146,7 +146,7 @@ def in_short(tuning: Mapping[str, Any]) -> str:
         over = ", ".join(map(str, (tuning.get("over") or {}).get(path, [])))
         parts.append(f"{path} {' or '.join(map(str, dict.fromkeys(values)))}{f' of {over}' if over else ''}")
     where = f" {tuning['tuned_at']}" if tuning.get("tuned_at") else ""
-    return f"tuned{where} by {tuning['decided_by']}: {'; '.join(parts)}"
+    return f"tuned by {tuning['decided_by']}{where}: {'; '.join(parts)}"
 
 
 def _tried(loaded: LoadedScenario, there: Collection | None) -> Iterator[Trial]:

@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ...agents.authors import place
 
 
@@ -33,7 +35,7 @@ def number_of(value: Any, metric: str, statistic: str, made_by: Callable[..., An
     """
     if not isinstance(statistic, str):
         raise TypeError(f"{_place(made_by)}metric {metric!r}: {statistic!r} names a statistic; a name is text")
-    if not isinstance(value, str | bytes):
+    if not isinstance(value, str | bytes | bool | np.bool_):
         try:
             return float(value)
         except (TypeError, ValueError, OverflowError):
@@ -42,7 +44,7 @@ def number_of(value: Any, metric: str, statistic: str, made_by: Callable[..., An
     shown = text if len(text) <= 60 else f"{text[:57]}..."
     raise TypeError(
         f"{_place(made_by)}metric {metric!r}, statistic {statistic!r}: is {shown} ({type(value).__name__}); "
-        "must be a number"
+        f"must be a number{', such as float(...) of it' * isinstance(value, bool | np.bool_)}"
     )
 
 

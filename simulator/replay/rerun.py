@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ...agents.errors import AuditFailure, InputError
 from ...agents.graph import Graph
 from ...agents.tasks.task import Task
+from ..contract.verdict import Verdict
 from ..engine.selection import run_exactly
 from ..experiment import FAILURES, Experiment, Run
 from ..experiment.plan import naming_fields
@@ -101,6 +102,7 @@ def rerun(
     with _loaded(results, manifest, trust_code) as loaded:
         experiment = Experiment(loaded, Path(tempfile.gettempdir()) / "hushnet-replay", data_dir)
         run = _planned(experiment, manifest)
+        experiment.verdicts[run.contract_key] = Verdict.from_dict(manifest["contract"])
         with naming_fields(run.protocol), one_thread(), np.errstate(all="ignore"):
             return _made(experiment, run, entry, window, agents)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,8 +151,10 @@ def print_short(comparison: Comparison, collection: Collection, shown: Shown, co
 
     few = 0
     for found in standings(collection, most=len(shown.measures) if len(shown.measures) == 1 else 100):
-        if found.measure in shown.measures and not shown.at:
-            console.print(Text(sentence(found, collection.labels), style="bold"))
+        here = [place for place in found.places if all(swept_text(place.at[p]) == at for p, at in shown.at.items())]
+        if found.measure in shown.measures and here:
+            said = sentence(replace(found, places=tuple(here)), collection.labels)
+            console.print(Text(said, style="bold"))
     for measure in shown.measures:
         rows = comparison.differences[comparison.differences["measure"] == measure]
         for path, value in shown.at.items():

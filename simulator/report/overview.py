@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from ...protocols.user_files import is_file
 from ..analysis.claimed_privacy import claim_of
+from ..analysis.labels import words_of
 from ..analysis.results import Collection
 from ..analysis.summary import TrivialRow, broken_invariants, with_half_width
 from ..figures.figure_words import stand_in
@@ -31,7 +33,10 @@ HEADS = {
 def setting(collection: Collection) -> list[tuple[str, str]]:
     """Name and description of everything that the protocols share."""
     scenario = collection.manifests[0]["scenario"]
-    rows = [(name, described(scenario[name])) for name in PARTS if scenario.get(name)]
+    record = scenario.get("record") or {}
+    own = [words_of(name) if is_file(name) else name for name in record.get("metrics") or []]
+    parts = {**scenario, "record": {**record, **({"metrics": own} if own else {})}}
+    rows = [(name, described(parts[name])) for name in PARTS if parts.get(name)]
     graphs = {graph_line(m["topology"]).removeprefix("graph: ") for m in collection.manifests if m.get("topology")}
     if graphs:
         more = f" (and {len(graphs) - 1} others)" if len(graphs) > 1 else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from ..figures.figure_files import named_figures
 from ..storage.files import no_links, own_bytes
 from .charts import number
 from .grid import Grid
+from .naming import axis_name, metric_name
 
 MOST_ROWS = 2000
 MOST_BYTES = 6 * 2**20
@@ -70,6 +72,13 @@ def pictures(collection: Collection, folder: Path) -> list[dict[str, str]]:
             size += len(content)
             kind = "image/png" if ending == "png" else "image/svg+xml"
             text = f"data:{kind};base64,{base64.b64encode(content).decode()}"
-            found.append({"name": name, "title": str(spec.get("title") or name), "source": text})
+            found.append({"name": name, "title": _title(collection, spec, name), "source": text})
             break
     return found
+
+
+def _title(collection: Collection, spec: Mapping[str, Any], name: str) -> str:
+    """Title of a figure: the scenario's own, else what it shows over what, else its file's name."""
+    if spec.get("title") or not (spec.get("y") and spec.get("x")):
+        return str(spec.get("title") or name)
+    return f"{metric_name(str(spec['y']))} by {axis_name(collection, str(spec['x']))}"

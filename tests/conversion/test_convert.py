@@ -63,6 +63,11 @@ def test_a_graph_of_another_program_has_the_edges_that_it_had(case, tmp_path):
     assert "kind: edge_list" in said
 
 
+def test_statistics_of_mtr_are_samples_though_their_header_ends_in_a_comma(tmp_path):
+    content = "Mtr_Version,Status,Host,Hop,Ip,Loss%,Snt, ,Last,Avg,\nMTR.0.95,OK,x,1,192.0.2.1,0.0,10,0,1.1,12\n"
+    assert converted(tmp_path, content, "delays", unit="ms")[0] == [["0.006"]]
+
+
 def test_a_matrix_without_names_calls_nodes_by_their_place(tmp_path):
     rows, said = converted(tmp_path, "0 1 0 0\n1 0 2 0\n0 2 0 3\n0 0 3 0\n", "edges")
     assert rows == [["0", "1", "1"], ["1", "2", "2"], ["2", "3", "3"]]
@@ -95,6 +100,12 @@ DELAYS = {
         {"unit": "ms", "round_trip": True},
         {("x", "y"): 0.002, ("y", "x"): 0.001},
     ),
+    "a spreadsheet in German, with thousands": (
+        "von;nach;Laufzeit [ms]\na;b;1.080,5\nb;a;20,25\n",
+        {},
+        {("a", "b"): 1.0805, ("b", "a"): 0.02025},
+    ),
+    "Stata's missing values": ("src,dst,rtt_ms\na,b,80\nb,c,.\nb,a,80\n", {}, {("a", "b"): 0.04, ("b", "a"): 0.04}),
     "a lost measurement": ("src,dst,rtt_ms\na,b,80\nb,c,*\nb,a,80\n", {}, {("a", "b"): 0.04, ("b", "a"): 0.04}),
     "several measurements": (
         "src,dst,rtt_ms\na,b,2\na,b,4\na,b,60\nb,a,2\n",
@@ -126,6 +137,7 @@ PINGS = {
     "macOS": "64 bytes from 192.0.2.1: icmp_seq=0 ttl=117 time={} ms\nRequest timeout for icmp_seq 1\n",
     "Windows in German": "Antwort von 192.0.2.1: Bytes=32 Zeit={}ms TTL=117\nZeitüberschreitung der Anforderung.\n",
     "Windows, IPv6": "Reply from ::1: time={}ms\nRequest timed out.\n",
+    "fping -C": "192.0.2.1 : - {} -\n",
     "fping": "192.0.2.1 : [0], 64 bytes, {} ms (14.2 avg, 0% loss)\n",
 }
 
@@ -187,6 +199,12 @@ PRESENCE = {
         [("p", 0, 1)],
     ),
     "a column of 0 and 1": ("time_s,node,online\n0,a,1\n10,a,0\n12,a,1\n", {}, [("a", 0, 10)]),
+    "the Failure Trace Archive": (
+        "#event_id\tcomponent_id\tnode_id\tplatform_id\tnode_name\tevent_type\tevent_start_time\tevent_stop_time\tend\n"
+        "1\t0\t7\t0\tn\t1\t10.0\t20.0\tNULL\n2\t0\t7\t0\tn\t0\t20.0\t25.0\t1\n",
+        {},
+        [("7", 10, 20)],
+    ),
     "durations": ("device_id,login,duration\na,0,5\nb,3,8\n", {"unit": "s"}, [("a", 0, 5), ("b", 3, 11)]),
     "time zones": (
         "node,start,end\na,2024-01-01T00:00:00+01:00,2024-01-01T01:00:00+01:00\nb,2023-12-31T23:30Z,2024-01-01T00:30Z\n",
@@ -238,6 +256,23 @@ REFUSED = {
         {},
         "scipy.io.mmread",
     ),
+    "a dense Matrix Market": (
+        "%%MatrixMarket matrix array real general\n2 2\n0\n80\n60\n0\n",
+        "delays",
+        {"unit": "ms"},
+        "scipy.io.mmread",
+    ),
+    "JSON of delays": ('[{"rtt": 1}]', "delays", {"unit": "ms"}, "import pandas; pandas.read_json("),
+    "Stata": (b"r\x02\x01\x00data", "delays", {}, "import pandas; pandas.read_stata("),
+    "DIMACS": (
+        "c a comment\np edge 3 2\ne 1 2\ne 2 3\n",
+        "edges",
+        {},
+        "looks like DIMACS; turn it into a list first: grep",
+    ),
+    "METIS": ("4 3\n2\n1 3\n2 4\n3\n", "edges", {}, "looks like METIS; turn it into a list first: tail -n +2"),
+    "code page 850": (b"a;b\n\x81;2\n", "edges", {}, "iconv -f CP850"),
+    "lists of intervals": ('{"a": [[0, 5]]}', "availability", {}, "or a CSV with the columns agent, start, end"),
     "DOT": ("graph {\n a -- b;\n}", "edges", {}, "read_dot"),
     "UTF-16": ("a\tb\n".encode("utf-16"), "edges", {}, "iconv -f UTF-16"),
     "no measurement": ("src,dst,rtt_ms\na,b,*\n", "delays", {}, "no row has a delay"),

@@ -21,6 +21,8 @@ from hushnet.simulator.language.loading import load
 from hushnet.simulator.language.yaml_source import read_text
 from hushnet.simulator.metrics import METRICS
 from hushnet.simulator.network.clocks import CLOCKS
+from hushnet.simulator.network.compute import COMPUTE_TIMES
+from hushnet.simulator.network.graph_changes import GRAPH_CHANGES
 from hushnet.simulator.network.graphs import TOPOLOGIES
 from hushnet.simulator.network.latency import LATENCIES
 from hushnet.simulator.network.network import LOSS_MODELS
@@ -31,7 +33,18 @@ from ..snippets import blocks, execute
 SLOW = {"howto-latency", "howto-budget"}
 """Pages whose commands take more than some seconds."""
 NETWORK = (CLOCKS, TOPOLOGIES, LATENCIES, LOSS_MODELS)
-REGISTRIES = (*NETWORK, AVAILABILITIES, ATTACKS, MODELS, TASKS, LOSSES, METRICS, FIGURE_KINDS)
+REGISTRIES = (
+    *NETWORK,
+    GRAPH_CHANGES,
+    COMPUTE_TIMES,
+    AVAILABILITIES,
+    ATTACKS,
+    MODELS,
+    TASKS,
+    LOSSES,
+    METRICS,
+    FIGURE_KINDS,
+)
 PAGES = sorted(path.stem for path in WRITTEN.glob("*.md"))
 WITH_CODE = [name for name in PAGES if blocks(WRITTEN / f"{name}.md")]
 
@@ -72,7 +85,11 @@ def test_what_a_page_says_can_be_done(name, tmp_path, monkeypatch):
 def test_every_registry_has_an_example_of_ones_own():
     text = "".join((WRITTEN / f"howto-{name}.md").read_text() for name in ("kinds", "own"))
     examples = "".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
-    for base in (registry.base for registry in REGISTRIES if isinstance(registry, KindOf)):
+    registries = [registry for registry in REGISTRIES if isinstance(registry, KindOf)]
+    rooms = [WRITTEN.resolve().parents[2] / room for room in ("agents", "protocols", "simulator")]
+    declared = [path for room in rooms for path in room.rglob("*.py") if "= KindOf(" in path.read_text("utf-8")]
+    assert len(registries) == len(declared), "every registry of kinds is one whose pages may register"
+    for base in (registry.base for registry in registries):
         assert re.search(rf"class \w+\({base.__name__}\):", examples), base
     for name in ("Loss", "Noise", "Objective"):
         assert f"({name}):" in examples

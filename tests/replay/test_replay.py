@@ -253,6 +253,15 @@ def test_a_sentence_about_code_names_the_file_in_the_results(tmp_path, capsys):
     assert f": {out / 'origin' / 'gossip.py'}: cannot be read" in capsys.readouterr().err
 
 
+def test_a_run_with_a_metric_of_ones_own_is_made_again_as_verified_as_it_was(tmp_path, capsys):
+    text = TEXT.partition("sweep:")[0].replace("[objective", "['./own.py:zero', objective")
+    (tmp_path / "own.py").write_text("def zero(snapshot):\n    return 0.0\n")
+    (tmp_path / "own.yaml").write_text(text)
+    out = tmp_path / "out"
+    assert main(["run", str(tmp_path / "own.yaml"), "--out", str(out), "--quiet", "--trust-code", "--seeds", "1"]) == 0
+    assert main(["replay", str(out), "--trust-code"]) == 0, capsys.readouterr().err
+
+
 def test_runs_are_named_by_protocol_seed_and_swept_values(results):
     assert [entry.manifest["protocol"] for entry in chosen(results)] == ["cd", "pairs"]
     (one,) = chosen(results, ["private one, seed=1, network.latency.mean=2.0"])

@@ -183,9 +183,9 @@ def test_a_best_value_at_an_end_and_broken_trials_are_warned_of(monkeypatch, tmp
 @pytest.mark.parametrize(
     ("at", "chosen", "said"),
     [
-        ("first", [0.1], "tuned at network.loss = 0.0, and used at every point by validation accuracy: cd.mu 0.1 of "),
-        ("every point", [0.1, 1.0], "tuned at every point by validation accuracy: cd.mu 0.1 or 1.0 of 0.01, 0.1, 1.0"),
-        ("worst", [0.01], "tuned for the worst of all points, and used at all of them by "),
+        ("first", [0.1], "tuned by validation accuracy at network.loss = 0.0, and used at every point: cd.mu 0.1 of "),
+        ("every point", [0.1, 1.0], "tuned by validation accuracy at every point: cd.mu 0.1 or 1.0 of 0.01, 0.1, 1.0"),
+        ("worst", [0.01], "tuned by validation accuracy for the worst of all points, and used at all of them: "),
     ],
 )
 def test_a_summary_says_where_it_was_tuned_and_over_what(monkeypatch, tmp_path, at, chosen, said):

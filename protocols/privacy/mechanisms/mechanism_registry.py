@@ -20,6 +20,13 @@ _shipped: set[str] = set()
 _changes: list[str] = []
 
 
+NEEDED = {
+    "name": 'what scenarios call it, as in name = "laplace"',
+    "norm": 'that of its sensitivities, norm = "l1" or norm = "l2"',
+}
+"""Fields of each mechanism, and what they mean."""
+
+
 def register(mechanism: Kind) -> Kind:
     """Make a mechanism known by its name; a plug-in's file calls this where it defines one.
 
@@ -39,12 +46,15 @@ def register(mechanism: Kind) -> Kind:
     Raises
     ------
     TypeError
-        If it is not a `Mechanism`, or lacks a method.
+        If it is not a `Mechanism`, or lacks a name, a norm or a method.
     ValueError
         If its name is taken.
     """
     if not isinstance(mechanism, Mechanism):  # pyright: ignore[reportUnnecessaryIsInstance]  # whatever a user gives
         raise TypeError(f"a mechanism is an instance of a subclass of Mechanism, not {mechanism!r}.")
+    for field, meaning in NEEDED.items():
+        if not hasattr(mechanism, field):
+            raise TypeError(f"{type(mechanism).__name__} has no {field}: {meaning}.")
     before = _known.get(mechanism.name)
     if before is not None and _origin(before) != _origin(mechanism):
         raise ValueError(f"the name {mechanism.name!r} is taken by another mechanism; choose a new one.")

@@ -22,20 +22,23 @@ __all__ = ["decor_epsilon", "largest_by_distance", "muffliato_bound", "token_wal
 Array = NDArray[np.float64]
 
 
-def muffliato_bound(graph: nx.Graph, rounds: int) -> Array:
+def muffliato_bound(graph: nx.Graph, rounds: int, *, corrected: bool = False) -> Array:
     """Bound on simple gossip of values that were released once, with Gaussian noise as large as what they may move by.
 
     mu_uv^2 is the sum, over messages t < rounds and neighbours w of v, of (W^t)_uw^2 / |(W^t)_w|^2, W with Metropolis's
     weights (Cyffers, Even, Bellet, Massoulie 2022, arXiv 2206.05091, theorem 1), and never taken for more than that of
     the release, 1 (the authors' code, github.com/totilas/muffliato). Noise that is larger by a factor divides mu. The
     exact view (`hushnet.simulator.observers.linear_view`) may be above it, for the sum takes noise that messages share
-    for independent.
+    for independent. As later work takes it for corrected, the numerator has no square (the code of Bellet et al. 2025,
+    arXiv 2510.17480, ``epsilon_upper_bound``, for one release); on a path the exact view is above that.
 
     Parameters
     ----------
     graph : networkx.Graph
     rounds : int
         At least 0.
+    corrected : bool
+        Whether the numerator has no square.
 
     Returns
     -------
@@ -45,7 +48,7 @@ def muffliato_bound(graph: nx.Graph, rounds: int) -> Array:
     links, weights = _links(graph), _metropolis(graph, 1.0)
     squares, power = np.zeros_like(links), np.eye(len(links))
     for _ in range(rounds):
-        squares += (power**2 / (power**2).sum(axis=0)) @ links
+        squares += ((power if corrected else power**2) / (power**2).sum(axis=0)) @ links
         power = weights @ power
     return np.sqrt(np.minimum(squares, 1.0))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import networkx as nx
+import numpy as np
 import pytest
 from hushnet.protocols.privacy.composition import gaussian_epsilon
 from hushnet.simulator.observers.printed_bounds import (
@@ -28,6 +29,21 @@ from hushnet.simulator.observers.printed_bounds import (
 )
 def test_muffliato_on_a_path(agents, rounds, pair, square):
     assert muffliato_bound(nx.path_graph(agents), rounds)[pair] == pytest.approx(math.sqrt(square))
+
+
+def test_muffliato_corrected_is_no_bound_on_a_path():
+    """Agent 0 hears weights of agent 1 over agents 0 to 1, to 2, ..., and so solves for every value one by one."""
+    path, power, heard = nx.path_graph(6), np.eye(6), [np.eye(6)[0]]
+    weights = nx.to_numpy_array(path) / 3
+    weights += np.diag(1 - weights.sum(axis=0))
+    for _ in range(4):
+        heard.append(power[1])
+        power = weights @ power
+    seen = np.linalg.pinv(np.array(heard)) @ np.array(heard)  # projects onto what is seen
+    assert muffliato_bound(path, 4, corrected=True)[4, 0] ** 2 == pytest.approx(
+        weights[3, 4] ** 3 / sum(np.linalg.matrix_power(weights, 3)[1] ** 2)
+    )
+    assert muffliato_bound(path, 4, corrected=True)[4, 0] < math.sqrt(seen[4, 4]) == pytest.approx(1)
 
 
 def test_a_token_on_a_complete_graph():

@@ -26,7 +26,7 @@ from ..campaigns.world_cases import Case
 from ..campaigns.worlds import EVERY
 from .driving import drive
 from .exchange import Gossip, exchange_world
-from .helpers import Collect, EventLog, Stamp, world_of
+from .helpers import Collect, Echo, EventLog, Stamp, world_of
 from .test_rounds import Averaging
 
 PAIR = Graph.from_edges(2, np.array([0]), np.array([1]), np.ones(1))
@@ -126,6 +126,19 @@ def test_a_caller_waits_for_a_reply_that_has_its_turn_after_the_callee_has_gone(
     world, log = run(Gossip, schedule=patient, downlink=4.0, stop=Stop(activations=100), **fields)
     assert log.of("arrived", "reply") == [("arrived", 9.0, "reply", 1, 0, 0, True)]
     assert world.updates.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("protocol", [Stamp, Collect, Echo, Averaging, Gossip])
+def test_nothing_is_lost_where_steps_take_time_and_links_are_shared(protocol):
+    """`EventLog.watch` balances messages and bytes after every event."""
+    fields = {"loss": 0.0 if protocol is Averaging else 0.2, "uplink": 50.0, "downlink": 40.0, **LATE}
+    slow = compute(value=0.4, speed={"kind": "stragglers", "share": 0.3, "slow": 0.1})
+    world, log = run(protocol, compute=slow, availability=AWAY, stop=Stop(time=40.0), **fields)
+    assert len(log.of("arrived")) > 30
+    ends = {}
+    for _, time, agent, *_ in log.of("woke"):
+        assert time - ends.get(agent, 0.0) >= world.computing.times.of(agent, 0)
+        ends[agent] = time
 
 
 class OneWay(Stamp):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 from hushnet.agents.availability import Always, OnOff, Window
@@ -33,6 +34,29 @@ def logged(window, *, engine="batched", availability=CHURN, stop=12.0, **network
     world = ENGINES[engine](setting, Stamp, Stamp.Parameters(), observer=log)
     drive(world)
     return world, log.table(world), events
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("between", [[0.0, 12.0], [3.0, 7.5]])
+def test_the_log_has_every_message_that_was_under_way_between_its_agents(between, engine):
+    agents = [0, 1, 2, 5]
+    world, table, events = logged({"agents": agents, "between": between}, engine=engine)
+    sent, arrived = {}, {}
+    for _, now, key, delay, lost, kind, _ in events.of("sent"):
+        sent[key] = (now, math.inf if lost else now + delay, lost, kind)
+    for _, now, key, _, up, newest in events.of("arrived"):
+        arrived[key] = (now, "dropped" if not up else "delivered" if newest else "overtaken")
+    expected = set()
+    for key, (now, due, lost, kind) in sent.items():
+        if {key[0], key[1]} <= set(agents) and now <= between[1] and (now if lost else due) >= between[0]:
+            end, fate = arrived.get(key, (-1.0 if lost else due, "lost" if lost else "in flight"))
+            expected.add((str(key[0]), str(key[1]), kind, now, end, fate))
+    rows = table[table["what"] == "message"].fillna({"end": -1.0})
+    found = set(rows[["agent", "other", "kind", "start", "end", "fate"]].itertuples(index=False, name=None))
+    assert found == expected
+    assert {fate for *_, fate in expected} >= {"delivered", "lost", "dropped"}
+    assert set(rows["bytes"]) == {world.network.size(2)}
+    assert table["start"].is_monotonic_increasing
 
 
 def test_a_number_of_agents_means_the_first_and_those_nearest_to_it():

@@ -7,9 +7,11 @@ import math
 import numpy as np
 import pytest
 from hushnet.protocols.privacy.accounting import Charge, basic_composition_bound, verified
+from hushnet.protocols.privacy.budget import Privacy
 from hushnet.protocols.privacy.ledger import Ledger, charge_of
 from hushnet.protocols.privacy.mechanisms import GAMMA, LAPLACE, RandomisedResponse, Release
 from hushnet.protocols.privacy.mechanisms.gamma import GammaLoss
+from hushnet.protocols.privacy.plans import plan
 from scipy import integrate, stats
 
 
@@ -104,6 +106,13 @@ def test_slight_noise_and_extreme_dimensions_stay_within_the_pure_epsilon() -> N
             assert 0 <= verified({charge: count}, 1e-5) <= basic_composition_bound({charge: count}, 0.0) * (1 + 1e-12)
 
 
+def test_sampling_amplifies_it() -> None:
+    whole, sampled = gamma_charge(1.0, 10), gamma_charge(1.0, 10, sampling=0.1)
+    replaced = sampled._replace(adjacency="replace-one")
+    values = [verified({charge: 20}, 1e-5) for charge in (sampled, replaced, whole)]
+    assert values[0] <= values[1] < 0.3 * values[2]
+
+
 def test_a_charge_knows_the_dimension_only_where_it_matters() -> None:
     def release(mechanism: str, norm: str, dimension: int) -> Release:
         return Release(0, 0.0, mechanism, norm, 1.0, "clip", 1.0, 2.0, 0.5, 0.0, 1, dimension=dimension)
@@ -122,3 +131,11 @@ def test_the_exact_loss_is_that_of_a_change_within_one_vector() -> None:
     assert GAMMA.length(change, 2) == 5.0
     assert GAMMA.length(change + 1.0) == pytest.approx(math.hypot(4, 5) + math.sqrt(2))
     assert GAMMA.length(change + 1.0, 2) == math.inf
+
+
+def test_a_target_is_reached_from_below_in_the_dimension_of_the_release() -> None:
+    privacy = Privacy(mechanism="gamma", clip=1.0, target={"verified": 0.8, "delta": 1e-5}, updates=10)
+    spread = plan(privacy, np.full(10, 0.1), dimension=20)
+    value = verified({gamma_charge(float(spread.multipliers[0]), 20): 10}, 1e-5)
+    assert 0.995 * 0.8 <= value <= 0.8
+    assert spread.multipliers[0] < 0.7 * plan(privacy, np.full(10, 0.1)).multipliers[0]

@@ -16,7 +16,7 @@ import pandas as pd
 
 from ...agents.errors import InputError
 from ..analysis.aggregate import ALIASES, curves, final_values, resolve
-from ..analysis.results import Collection
+from ..analysis.results import Collection, RunResult
 from ..audit.verdicts import ROUNDING
 from ..metrics import more_is_better
 from ..storage.files import Frame
@@ -231,12 +231,24 @@ class Runs:
         InputError
             If the runs are nowhere on disk, or a file of one is damaged.
         """
+        return [result.ledger for result in self._results(key, {})]
+
+    def mean_of_pairs(self, key: str, distance: int, *, at: Point | None = None) -> Series:
+        """Mean epsilon of agents against observers at a distance, at the end of every run at a point, by seed."""
+        found: dict[Any, float] = {}
+        for result in self._results(key, self.point if at is None else at):
+            pairs = result.extras["observers"]
+            found[result.manifest["seed"]] = float(pairs.loc[pairs["distance"] == distance, "epsilon"].mean())
+        self.asked.add(key)
+        return _by_seed(found)
+
+    def _results(self, key: str, point: Point) -> list[RunResult]:
+        """Runs of a protocol at a point that reached their end."""
         if self.collection.root is None:
-            raise InputError("ledgers are known of runs on disk alone")
+            raise InputError("ledgers and pairs are known of runs on disk alone")
+        store, wanted = Store(self.collection.root), self.manifests(key, point)
         named = zip(self.collection.runs, self.collection.manifests, strict=True)
-        store = Store(self.collection.root)
-        complete = [run for run, m in named if m["protocol"] == key and run in self.collection.complete]
-        return [store.load(run).ledger for run in complete]
+        return [store.load(run) for run, m in named if run in self.collection.complete and m in wanted]
 
     def _best(self, key: str, metric: str, path: str) -> tuple[Any, dict[Any, Any]]:
         values, sign = self.values(path), self._sign(metric, key)

@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER_WAY
+from ..language.message_window import DELIVERED, OVERTAKEN
 from ..network.churn import churn
+from ..recording.message_log import FATES, fates_of
 from ..rules.copy_paths import find, first_reads
 from ..tables import effects as columns
 from ..tables.effects import ARRIVED, DEPARTED, WOKE
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 Ranks = NDArray[np.int64]
 Times = NDArray[np.float64]
-FATES = (DELIVERED, OVERTAKEN, LOST, DROPPED, UNDER_WAY)
 AT_START = -1
 """In place of a step: what was sent at an agent's start."""
 NOBODY = -1
@@ -161,14 +161,7 @@ def deliveries_of(world: World, log: MessageLog) -> Deliveries:
         _told(world, agent, step_time),
         (notes[copies, column] for column in (columns.PLACE, columns.RANK, columns.TICK)),
     )
-    # What became of copies, and when.
-    places = find(sent_slot, sent_order, len(graph.heads), notes[landed, columns.PLACE], notes[landed, columns.RANK])
-    landed, places = landed[places >= 0], places[places >= 0]  # others have no content
-    up, newest = notes[landed, columns.TAKEN] != 0, notes[landed, columns.NEWEST] != 0
-    fate = np.where(notes[copies, columns.TAKEN] != 0, FATES.index(UNDER_WAY), FATES.index(LOST))
-    arrived = np.full(len(copies), math.inf)
-    fate[places] = np.where(up, np.where(newest, FATES.index(DELIVERED), FATES.index(OVERTAKEN)), FATES.index(DROPPED))
-    arrived[places] = times[landed, 0]
+    fate, arrived = fates_of(notes[copies], times[landed, 0], notes[landed], len(graph.heads))
     slot = np.concatenate([told["slot"], sent_slot])
     sender = graph.heads[slot]
     of_told = _steps_before(agent, step_time, sender[: len(told)], told["time"])

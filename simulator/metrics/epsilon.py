@@ -43,7 +43,7 @@ DEFINITIONS: dict[Which, str] = {
     ),
     "verified": (
         r"{math}`\varepsilon_i(\delta)`, the least that is proved of all that agent i has released so far, "
-        "and infinite where nothing is"
+        "at a time fixed in advance, and infinite where nothing is"
     ),
 }
 

@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER_WAY
+from ..language.message_window import DELIVERED, OVERTAKEN
 from ..network.churn import churn
+from ..recording.message_log import FATES, fates_of
 from ..rules.copy_paths import find, first_reads
 from ..tables import effects as columns
 from ..tables.effects import ARRIVED, DEPARTED, WOKE
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 Ranks = NDArray[np.int64]
 Times = NDArray[np.float64]
-FATES = (DELIVERED, OVERTAKEN, LOST, DROPPED, UNDER_WAY)
 AT_START = -1
 """In place of a step: what was sent at an agent's start."""
 NOBODY = -1
@@ -148,27 +148,20 @@ def deliveries_of(world: World, log: MessageLog) -> Deliveries:
     world.transport.notes.keep()
     times, notes, _ = log.notes()
     graph, kinds = world.setting.graph, len(world.layout.messages)
-    what = notes[:, columns.NOTE]
+    what = notes[:, columns.NOTE].copy()
     content = np.array([not kind.public for kind in world.layout.messages.values()] + [False], dtype=bool)
     steps, copies, landed = (np.flatnonzero(what == one) for one in (WOKE, DEPARTED, ARRIVED))
     steps = steps[np.lexsort((notes[steps, columns.RANK], times[steps, 0]))]
     kind = notes[copies, columns.KIND]
     copies = copies[content[np.where((kind < 0) | (kind > kinds), kinds, kind)]]
     copies = copies[np.argsort(notes[copies, columns.RANK], kind="stable")]
-    agent, tick, step_order = (notes[steps, column] for column in (columns.PLACE, columns.TICK, columns.RANK))
-    step_time, took = times[steps].T
-    told, (sent_slot, sent_order, sent_tick) = (
-        _told(world, agent, step_time),
-        (notes[copies, column] for column in (columns.PLACE, columns.RANK, columns.TICK)),
+    sent, agent, tick, step_order = (
+        notes[copies],
+        *(notes[steps, k] for k in (columns.PLACE, columns.TICK, columns.RANK)),
     )
-    # What became of copies, and when.
-    places = find(sent_slot, sent_order, len(graph.heads), notes[landed, columns.PLACE], notes[landed, columns.RANK])
-    landed, places = landed[places >= 0], places[places >= 0]  # others have no content
-    up, newest = notes[landed, columns.TAKEN] != 0, notes[landed, columns.NEWEST] != 0
-    fate = np.where(notes[copies, columns.TAKEN] != 0, FATES.index(UNDER_WAY), FATES.index(LOST))
-    arrived = np.full(len(copies), math.inf)
-    fate[places] = np.where(up, np.where(newest, FATES.index(DELIVERED), FATES.index(OVERTAKEN)), FATES.index(DROPPED))
-    arrived[places] = times[landed, 0]
+    step_time, took = times[steps].T
+    told, sent_slot, sent_tick = _told(world, agent, step_time), sent[:, columns.PLACE], sent[:, columns.TICK].copy()
+    fate, arrived = fates_of(sent, times[landed, 0], notes[landed], len(graph.heads))
     slot = np.concatenate([told["slot"], sent_slot])
     sender = graph.heads[slot]
     of_told = _steps_before(agent, step_time, sender[: len(told)], told["time"])
@@ -187,9 +180,9 @@ def deliveries_of(world: World, log: MessageLog) -> Deliveries:
         sender=sender,
         receiver=graph.tails[slot],
         slot=slot,
-        kind=np.concatenate([told["kind"], notes[copies, columns.KIND]]),
+        kind=np.concatenate([told["kind"], sent[:, columns.KIND]]),
         sent_tick=np.concatenate([np.full(len(told), -1), sent_tick]),
-        order=np.concatenate([np.full(len(told), -1), sent_order]),
+        order=np.concatenate([np.full(len(told), -1), sent[:, columns.RANK]]),
         sent=np.concatenate([told["time"], times[copies, 0]]),
         arrived=np.concatenate([told["time"], arrived]),
         fate=np.concatenate([np.zeros(len(told), np.int64), fate]),

@@ -18,6 +18,7 @@ from ...agents.errors import InputError
 from ...agents.graph import Graph
 from ..language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER_WAY, MessageWindow
 from ..network.churn import churn
+from ..rules.copy_paths import find
 from ..tables import effects as columns
 from ..tables.effects import ARRIVED, DEPARTED, WOKE
 from ..tables.tallies import ORDER
@@ -37,6 +38,7 @@ NUMBERS = {"bytes": columns.SIZE, "order": columns.RANK, "tick": columns.TICK}
 STEP_NOTE = (columns.PLACE, columns.RANK, columns.SIZE, columns.TICK)
 Part = tuple[NDArray[np.float64], NDArray[np.int64]]
 """Times and notes of one sort."""
+FATES = (DELIVERED, OVERTAKEN, LOST, DROPPED, UNDER_WAY)
 
 
 @final
@@ -207,16 +209,9 @@ class MessageLog(Notebook):
         start, end = times[:, 0], np.where(reach, times.sum(axis=1), math.nan)
         ranks, which = np.unique(notes[:, columns.KIND], return_inverse=True)
         kinds = np.array([self._kind_of(rank) for rank in ranks.tolist()], dtype=object)
-        outcome = np.where(reach, np.array(UNDER_WAY, dtype=object), LOST)
-        # One copy of a message goes over a link.
-        keys, wanted = (
-            part[:, columns.RANK] * len(self._graph.heads) + part[:, columns.PLACE] for part in (notes, fates)
-        )
-        copies = pd.Index(keys).get_indexer(wanted)
-        known = copies >= 0
-        copies, up, newest = copies[known], fates[known, columns.TAKEN], fates[known, columns.NEWEST]
-        end[copies] = landed[known, 0]
-        outcome[copies] = np.where(up, np.where(newest, np.array(DELIVERED, dtype=object), OVERTAKEN), DROPPED)
+        fate, landed = fates_of(notes, landed[:, 0], fates, len(self._graph.heads))
+        end[np.isfinite(landed)] = landed[np.isfinite(landed)]
+        outcome = np.array(FATES, dtype=object)[fate]
         others = {"other": self._names[self._graph.tails[places]], "kind": kinds[which], "fate": outcome}
         numbers = {name: notes[:, column] for name, column in NUMBERS.items()}
         return _rows("message", self._graph.heads[places], start, end, **others, **numbers)
@@ -238,6 +233,39 @@ class MessageLog(Notebook):
         found += [(0.0, joins[agent])] if joins[agent] > 0 else []
         found += [(leaves[agent], math.inf)] if leaves[agent] < math.inf else []
         return _merged([(max(a, self.first), min(b, last)) for a, b in found])
+
+
+def fates_of(
+    sent: NDArray[np.int64], times: NDArray[np.float64], arrived: NDArray[np.int64], edges: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return what became of copies.
+
+    Parameters
+    ----------
+    sent, arrived : (C, NOTE_COLUMNS), (L, NOTE_COLUMNS) int64
+        Notes of copies that were sent, and of arrivals, of these copies or others.
+    times : (L,) float64
+        Of arrivals.
+    edges : int
+        Directed ones.
+
+    Returns
+    -------
+    fates : (C,) int64
+        Ranks among `FATES`.
+    arrived : (C,) float64
+        When each arrived; infinite for what never did.
+    """
+    order = np.argsort(sent[:, columns.RANK], kind="stable")  # one copy of a message goes over a link
+    slots, ranks = sent[order, columns.PLACE], sent[order, columns.RANK]
+    copies = find(slots, ranks, edges, arrived[:, columns.PLACE].copy(), arrived[:, columns.RANK].copy())
+    known = copies >= 0
+    copies, up, newest = order[copies[known]], arrived[known, columns.TAKEN], arrived[known, columns.NEWEST]
+    found = np.where(sent[:, columns.TAKEN] != 0, FATES.index(UNDER_WAY), FATES.index(LOST))
+    found[copies] = np.where(up, np.where(newest, FATES.index(DELIVERED), FATES.index(OVERTAKEN)), FATES.index(DROPPED))
+    landed = np.full(len(sent), math.inf)
+    landed[copies] = times[known]
+    return found, landed
 
 
 def _rows(what: str, rank: Any, start: Any, end: Any, **others: Any) -> Frame:

@@ -17,7 +17,7 @@ import pandas as pd
 
 from ...agents.errors import InputError
 from ..analysis.aggregate import ALIASES, curves, final_values, resolve
-from ..analysis.results import Collection
+from ..analysis.results import Collection, RunResult
 from ..analysis.targets import reached
 from ..audit.verdicts import ROUNDING
 from ..metrics import more_is_better
@@ -224,19 +224,32 @@ class Runs:
         InputError
             If the runs are nowhere on disk, or a file of one is damaged.
         """
-        asked, complete = self.manifests(key), self.collection.complete
-        named = zip(self.collection.runs, self.collection.manifests, strict=True)
-        return [self._store.load(run).ledger for run, m in named if run in complete and m in asked]
+        return [result.ledger for result in self._results(key, {})]
 
     def graph(self, key: str) -> nx.Graph:
         """The graph of a protocol's runs, without its weights; errors as of `ledgers`."""
         edges = self._store.load_graph(self.manifests(key)[0]["topology"]["graph"])
         return nx.from_pandas_edgelist(edges, "tail", "head")
 
+    def mean_of_pairs(self, key: str, distance: int, *, at: Point | None = None) -> Series:
+        """Mean epsilon of agents against observers at a distance, at the end of every run at a point, by seed."""
+        found: dict[Any, float] = {}
+        for result in self._results(key, self.point if at is None else at):
+            pairs = result.extras["observers"]
+            found[result.manifest["seed"]] = float(pairs.loc[pairs["distance"] == distance, "epsilon"].mean())
+        self.asked.add(key)
+        return _by_seed(found)
+
+    def _results(self, key: str, point: Point) -> list[RunResult]:
+        """Runs of a protocol at a point that reached their end."""
+        wanted, complete = self.manifests(key, point), self.collection.complete
+        named = zip(self.collection.runs, self.collection.manifests, strict=True)
+        return [self._store.load(run) for run, m in named if run in complete and m in wanted]
+
     @property
     def _store(self) -> Store:
         if self.collection.root is None:
-            raise InputError("ledgers and graphs are known of runs on disk alone")
+            raise InputError("ledgers, graphs and pairs are known of runs on disk alone")
         return Store(self.collection.root)
 
     def _best(self, key: str, metric: str, path: str) -> tuple[Any, dict[Any, Any]]:

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 from hushnet.protocols.algorithms.muffliato import Muffliato
 from hushnet.protocols.privacy.composition import gaussian_mu
+from hushnet.simulator.network.graph_changes import GRAPH_CHANGES
 from hushnet.simulator.observers import deliveries_of
 from scipy.stats import beta, norm
 
 from .noisy_averaging import NoisyAveraging
-from .worlds import DELTA, Vectors, found, ran
+from .worlds import DELTA, Pushed, Vectors, found, ran
 
 TRIALS = 4000
 CONFIDENCE = 1e-7
@@ -27,7 +28,10 @@ AGENTS = 6
 
 
 def world_of(seed: int):
-    """A random small world, run twice alike: with a log, and with what was sent."""
+    """A random small world, run twice alike: with a log, and with what was sent.
+
+    In every third the graph is directed, or its edges open and close.
+    """
     rng = np.random.default_rng(seed)
     graph = nx.random_labeled_tree(AGENTS, seed=seed)
     graph.add_edges_from(rng.choice(AGENTS, 2, replace=False).tolist() for _ in range(rng.integers(0, 4)))
@@ -41,10 +45,24 @@ def world_of(seed: int):
     else:
         gossip = "simple" if schedule == "async" else ["simple", "chebyshev"][rng.integers(0, 2)]
         protocol, fields = Muffliato, {"gossip": gossip, "privacy": noise}
+    changes = None
+    if seed % 3 == 2:
+        protocol, schedule = Pushed, None
+        fields = {"gossip": "simple", "privacy": noise}
+        name, given = [("fixed", {}), ("in_turn", {}), ("sample", {"peers": 1})][rng.integers(0, 3)]
+        graph = nx.gnp_random_graph(AGENTS, 0.5, seed=seed, directed=True) if name != "sample" else graph
+        changes = GRAPH_CHANGES[name].model_validate({"kind": name, **given})
     bits = rng.choice([-1.0, 1.0], (AGENTS, TRIALS))
     features = np.zeros((3 * AGENTS, TRIALS))
     features[2::3] = bits
-    given = {"protocol": protocol, "seed": seed, "time": 20.0, "network": network, "features": features}
+    given = {
+        "protocol": protocol,
+        "seed": seed,
+        "time": 20.0,
+        "network": network,
+        "features": features,
+        "changes": changes,
+    }
     fields = {**fields, "rounds": rounds, **({} if schedule is None else {"schedule": schedule})}
     vectors = Vectors()
     ran(graph, fields, observer=vectors, **given)

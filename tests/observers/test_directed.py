@@ -5,16 +5,12 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
-from hushnet.protocols.algorithms.muffliato import Muffliato
-from hushnet.protocols.base import Traits
-from hushnet.protocols.noise import GradientNoise
-from hushnet.protocols.steps import mixing_weights
 from hushnet.simulator.network.graph_changes import GRAPH_CHANGES
 from hushnet.simulator.observers import deliveries_of, release_record
 from hushnet.simulator.observers.data_flow import releases_heard
 from hushnet.simulator.world.watchers import Observer
 
-from .worlds import DELTA, NOISE, found, mu_of, ran
+from .worlds import DELTA, NOISE, Pushed, found, mu_of, ran
 
 AGENTS = 7
 GRAPHS = {
@@ -26,19 +22,6 @@ GRAPHS = {
 
 
 LOSSY = {"latency": {"kind": "exponential", "mean": 0.7}, "loss": 0.25}
-
-
-class Pushed(Muffliato):
-    """Noisy values that are mixed with what was heard, whoever is heard when."""
-
-    @classmethod
-    def traits_for(cls, parameters):
-        return Traits(directed=True, changing=True)
-
-    def prepare(self):
-        self.weights, self.gamma = mixing_weights(self.problem.graph, "uniform"), 1.0
-        self.noise = GradientNoise(self.parameters.privacy, self.problem.task)
-        self.releases, self.shared = {}, None
 
 
 class Replay(Observer):

@@ -11,6 +11,7 @@ from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.figures.figure_files import draw_all
 from hushnet.simulator.report.grid import Grid
 from hushnet.simulator.report.privacy import observed_rows
+from hushnet.simulator.reproduction.reproduction_runs import Runs
 
 PRIVACY = {"mechanism": "gaussian", "multiplier": 2.0, "clip": 2.0, "delta": 1e-4}
 TINY = {
@@ -51,6 +52,9 @@ def test_a_run_keeps_who_can_have_learned_what(tmp_path, monkeypatch):
     farthest = by_pair.groupby("distance")["epsilon"].max()
     assert farthest.is_monotonic_decreasing
     assert farthest[4] == farthest[6] == 0.0  # in rounds, three messages do not go further
+    two_apart = pairs.loc[pairs["distance"] == 2, "epsilon"]
+    assert Runs(load_all(tmp_path / "results" / "tiny")).mean_of_pairs("gossip", 2).to_dict() == {0: pytest.approx(two_apart.mean())}
+    assert two_apart.mean() < two_apart.max()
     last = result.trace[result.trace["metric"] == "epsilon_observers"].groupby("statistic")["value"].last()
     assert last["distance 2"] <= last["worst"] == pytest.approx(verified)
     assert set(releases["mechanism"]) == {"gaussian"}

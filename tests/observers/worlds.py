@@ -9,7 +9,10 @@ import numpy as np
 from hushnet.agents.graph import Graph
 from hushnet.agents.tables import Table
 from hushnet.protocols.algorithms.muffliato import Muffliato
+from hushnet.protocols.base import Traits
+from hushnet.protocols.noise import GradientNoise
 from hushnet.protocols.privacy.composition import gaussian_mu
+from hushnet.protocols.steps import mixing_weights
 from hushnet.simulator.contract.bench import protocol_parameters, small_setting
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 from hushnet.simulator.language.observer_parameters import ObserverParameters
@@ -24,6 +27,19 @@ from hushnet.simulator.world.world import World
 DELTA = 1e-5
 NOISE = {"mechanism": "gaussian", "multiplier": 2.0, "clip": 0.2}
 ENGINES = {"event": EventEngine(), "batched": BatchedEngine()}
+
+
+class Pushed(Muffliato):
+    """Noisy values that are mixed with what was heard, whoever is heard when."""
+
+    @classmethod
+    def traits_for(cls, parameters):
+        return Traits(directed=True, changing=True)
+
+    def prepare(self):
+        self.weights, self.gamma = mixing_weights(self.problem.graph, "uniform"), 1.0
+        self.noise = GradientNoise(self.parameters.privacy, self.problem.task)
+        self.releases, self.shared = {}, None
 
 
 class Vectors(Observer):

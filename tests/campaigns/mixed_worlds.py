@@ -230,7 +230,7 @@ def _crowded(setting: Setting, arrivals: list[Arrival], sizes: dict[int, int]) -
     if setting.network.downlink is None:
         return []
     last: dict[int, float] = {}
-    for one in sorted(arrivals, key=lambda one: (one.now, one.order)):
+    for one in sorted(arrivals, key=lambda one: (one.now, -sizes[one.order])):  # what waits without bytes comes with it
         transfer = sizes[one.order] / setting.network.downlink
         if one.now - last.get(one.receiver, 0.0) < transfer - LOSSY * (1 + one.now):
             return [f"downlink: copies reach {one.receiver} at {last[one.receiver]} and {one.now}, {transfer} apart"]

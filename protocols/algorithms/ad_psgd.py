@@ -38,7 +38,7 @@ class AdPsgdParameters(GradientRoundsParameters):
 
     kind: Literal["ad_psgd"]
     momentum: float = Field(default=0.0, ge=0, lt=1)
-    """Share of the last step's direction that is added to the gradient (Polyak's heavy ball); 0 for none."""
+    """Share of the last step's direction that is added to the gradient; 0 for none."""
 
 
 class AdPsgd(GradientProtocol):

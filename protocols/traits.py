@@ -25,7 +25,7 @@ class Traits:
         until its next step (``me.messages``).
     exchange : {"broadcast", "pairwise"}
         Whether a step sends to its neighbours or opens a session with one of them (``request``, ``respond``,
-        ``complete``).
+        ``complete``), which needs an undirected graph that does not change.
     unanswered : {"repeat", "give_up"}, optional
         What a caller does about a session that stays unanswered. ``repeat``: it repeats the same request until it is
         answered, so that every session that changed the callee also changes the caller. ``give_up``: it closes the
@@ -68,3 +68,8 @@ class Traits:
             given, admissible = getattr(self, name), get_args(kind)
             if given not in admissible and not (name == "unanswered" and given is None):
                 raise ValueError(f"Traits: {name} = {given!r}: admissible: {', '.join(admissible)}")
+        if self.exchange == "pairwise" and (self.directed or self.changing):
+            name = "directed" if self.directed else "changing"
+            raise ValueError(
+                f"Traits: {name} = True: an exchange in pairs needs edges that stay, for messages both ways"
+            )

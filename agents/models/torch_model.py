@@ -54,7 +54,7 @@ class TorchNet(Predictor):
 
     def __post_init__(self) -> None:
         found = self._net(0)
-        torch = _torch()
+        torch = pytorch()
         if not isinstance(found, torch.nn.Module):
             raise InputError(f"{self.name} makes no torch.nn.Module, but {type(found).__name__}", field=WHERE)
         if any(True for _ in found.buffers()):
@@ -100,7 +100,7 @@ class TorchNet(Predictor):
     def gradients(
         self, models: Array, features: Array, labels: Array, starts: Ranks, loss: Loss, weights: Array
     ) -> Array:
-        torch, out = _torch(), np.zeros((len(models), self.width))
+        torch, out = pytorch(), np.zeros((len(models), self.width))
         for agents, rows in self._calls(starts):
             given = self._tensor(features[rows])
             found, pull = torch.func.vjp(lambda at, given=given: self._at(at, given), self._tensor(models[agents]))
@@ -112,7 +112,7 @@ class TorchNet(Predictor):
 
     def _scores_at(self, models: Array, features: Array) -> Array:
         """(B, k, outputs) scores of (B, k, p) rows at (B, width) models."""
-        with _torch().no_grad():
+        with pytorch().no_grad():
             return self._at(self._tensor(models), self._tensor(features)).numpy()
 
     def _calls(self, starts: Ranks) -> Iterator[tuple[Ranks, Ranks]]:
@@ -126,7 +126,7 @@ class TorchNet(Predictor):
     @cached_property
     def _at(self) -> Callable[[Any, Any], Any]:
         """``(models, rows)`` -> (B, k, outputs) scores of (B, k, p) rows at (B, width) models."""
-        torch, net, places = _torch(), self._net(0), self._places
+        torch, net, places = pytorch(), self._net(0), self._places
 
         def one(vector: Any, rows: Any) -> Any:
             parameters = {name: vector[begin:end].view(shape) for name, begin, end, shape in places}
@@ -145,14 +145,14 @@ class TorchNet(Predictor):
 
     def _net(self, seed: int) -> Any:
         """A new net, initialised from a seed; PyTorch's own stream of random numbers stays as it was."""
-        torch = _torch()
+        torch = pytorch()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             net = self.make(self.features, self.scores_of_row)
         return net.to(getattr(torch, self.precision)).eval() if isinstance(net, torch.nn.Module) else net
 
     def _tensor(self, values: Array) -> Any:
-        torch = _torch()
+        torch = pytorch()
         return torch.tensor(values, dtype=getattr(torch, self.precision))
 
     def _vector(self, net: Any) -> Array:
@@ -163,7 +163,7 @@ class TorchNet(Predictor):
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
 
-def _torch() -> Any:
+def pytorch() -> Any:
     """PyTorch, on one thread, as runs are processes.
 
     Raises

@@ -194,7 +194,7 @@ def _manifest(run: Run, world: World, failure: Exception | None, verdict: Verdic
         "epoch": world.protocol.epoch,
         "noise": "seeded simulation noise, not a sampler for deployment",
         "task": {"name": task.name, "metric": task.metric, "dimension": task.dimension, "notes": task.notes},
-        "topology": describe(world.setting.graph),
+        "topology": describe(world.setting.graph, world.step_tables.opening),
         "privacy": privacy and {**privacy, **verdict.evidence, "contract": verdict.text},
         "contract": verdict.as_dict(),
         "warnings": [*warnings, *world.warnings],

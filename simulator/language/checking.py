@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError, create_model
 from ...agents.authors import author_place, check_call, class_place
 from ...agents.errors import INTERRUPTED, InputError, words_of
 from ...agents.models import TorchModel
-from ...agents.models.torch_model import NETS
+from ...agents.models.torch_model import NETS, pytorch
 from ...agents.parameters import Parameters
 from ...agents.suggestions import listed
 from ...protocols import catalog
@@ -77,6 +77,8 @@ class Code:
         try:
             NETS[name] = load_object(name, trust_code=self.trust_code, base=self.base)
         except InputError as error:
+            if self.trust_code:
+                pytorch()  # without it no such file can be loaded
             raise InputError(str(error), field=("task", "model", "net")) from error
 
     def metric(self, name: str) -> Callable[..., Any]:

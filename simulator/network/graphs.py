@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from ...agents.authors import place_of, returned
@@ -18,7 +19,7 @@ from ...agents.parameters import Parameters
 from ...agents.tasks.extent import Extent, Files
 from ...agents.tasks.outline import Outline
 from ...agents.tasks.task import Task
-from .graph_changes import ChangeParameters, FixedGraph
+from .graph_changes import ChangeParameters, FixedGraph, Opening
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -192,20 +193,33 @@ def _check_both_ways(graph: Graph) -> None:
 
 def components(graph: Graph) -> int:
     """Number of connected components; of a directed graph strongly connected ones."""
+    return _components(graph, graph.opened, directed=graph.directed)
+
+
+def _components(graph: Graph, is_open: NDArray[np.bool_], *, directed: bool) -> int:
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
-    shape, is_open = (graph.agents, graph.agents), graph.opened
-    matrix = csr_array((np.ones(int(is_open.sum())), (graph.tails[is_open], graph.heads[is_open])), shape=shape)
-    return int(connected_components(matrix, directed=graph.directed, connection="strong", return_labels=False))
+    shape, ends = (graph.agents, graph.agents), (graph.tails[is_open], graph.heads[is_open])
+    matrix = csr_array((np.ones(len(ends[0])), ends), shape=shape)
+    return int(connected_components(matrix, directed=directed, connection="strong", return_labels=False))
 
 
 LARGEST = 300
 """Number of agents up to which it is computed how far and how well a graph connects them."""
+TICKS, MOST_EDGES = 50, 100_000
+"""Ticks at which it is looked which edges of a graph that changes are open, and edges that are looked at in all."""
 
 
-def describe(graph: Graph) -> dict[str, Any]:
-    """Numbers about a graph for summaries and manifests; degrees of a directed one are of edges that go out."""
+def describe(graph: Graph, opening: Opening | None = None) -> dict[str, Any]:
+    """Numbers about a graph for summaries and manifests; degrees of a directed one are of edges that go out.
+
+    Parameters
+    ----------
+    graph : Graph
+    opening : Opening, optional
+        Of a graph that changes, whose ``changes`` are then among the numbers.
+    """
     degrees, weights = graph.out_degrees, graph.weights[graph.opened]
     return {
         "agents": graph.agents,
@@ -213,6 +227,7 @@ def describe(graph: Graph) -> dict[str, Any]:
         **({"directed": True} if graph.directed else {}),
         "components": components(graph),
         **_reach(graph),
+        **({} if opening is None else _changes(graph, opening)),
         "isolated": int(np.sum(graph.degrees == 0)),
         "degree": {"min": int(degrees.min()), "mean": float(degrees.mean()), "max": int(degrees.max())},
         "weight": {
@@ -230,6 +245,26 @@ def _reach(graph: Graph) -> dict[str, float]:
     return {"diameter": graph.diameter, "spectral_gap": graph.spectral_gap}
 
 
+def _changes(graph: Graph, opening: Opening) -> dict[str, Any]:
+    """How well a graph that changes connects its agents, if they all wake at times 0, 1, 2, ...
+
+    It is B-connected if the edges that are open at any B ticks in a row together connect all agents strongly (Nedic,
+    Olshevsky 2015, assumption 1): ``connected_in`` is the smallest B, 0 if it is none of the ``ticks`` looked at.
+    """
+    ticks = min(TICKS, MOST_EDGES // max(len(graph.heads), 1))
+    if ticks < 2 or graph.agents > LARGEST:
+        return {}
+    each = [[opening(agent, tick, float(tick)) for agent in range(graph.agents)] for tick in range(ticks)]
+    is_open = np.array([np.concatenate(one) for one in each])
+    connected = [_components(graph, one, directed=True) == 1 for one in is_open]
+    within, together = 1, is_open
+    while len(together) and not all(_components(graph, one, directed=True) == 1 for one in together):
+        within, together = within + 1, together[:-1] | is_open[within:]
+    share, degree = float(np.mean(connected)), float(is_open.sum() / ticks / graph.agents)
+    found = within if len(together) else 0
+    return {"changes": {"ticks": ticks, "open_degree": degree, "connected": share, "connected_in": found}}
+
+
 def graph_line(numbers: Mapping[str, Any]) -> str:
     """Agents, degrees, weights and components of a graph in one line."""
     degree, weight = numbers["degree"], numbers["weight"]
@@ -237,6 +272,13 @@ def graph_line(numbers: Mapping[str, Any]) -> str:
     far = ""
     if "spectral_gap" in numbers:
         far = f", diameter {numbers['diameter']:g}, spectral gap {numbers['spectral_gap']:.3g}"
+    if changes := numbers.get("changes"):
+        within, ticks = changes["connected_in"], changes["ticks"]
+        joint = f"by any {within} ticks in a row" if within else f"by no {ticks} ticks in a row"
+        far += (
+            f"; of these edges {changes['open_degree']:.3g} an agent are open at a tick, which connect all agents at "
+            f"{changes['connected']:.0%} of {ticks} ticks, and {joint}"
+        )
     edges, out = ("directed edges", "out-degree") if directed else ("edges", "degree")
     return (
         f"graph: {numbers['agents']} agents, {numbers['edges']} {edges}, {out} {degree['min']} to {degree['max']} "

@@ -18,6 +18,7 @@ from hushnet.agents.objectives.pooled_objective import PooledObjective
 from hushnet.agents.tables import Table
 from hushnet.agents.tasks.task import Task
 from hushnet.simulator import run
+from hushnet.simulator.language.checking import Code
 from hushnet.simulator.metrics.criterion_metrics import quality, trivial
 
 COUNTS = (0, 5, 3, 5, 1)
@@ -197,10 +198,13 @@ def test_a_net_that_agents_cannot_learn_says_why(made, sentence, monkeypatch):
         task_of("torch")
 
 
-def test_code_that_is_not_trusted_and_a_missing_pytorch_are_one_sentence(monkeypatch):
+def test_code_that_is_not_trusted_and_a_missing_pytorch_are_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(InputError, match=r"needs PyTorch, .*: pip install 'hushnet\[torch\]'"):
         task_of("torch")
+    (tmp_path / "net.py").write_text(FILE)
+    with pytest.raises(InputError, match=r"needs PyTorch"):
+        Code(base=tmp_path, trust_code=True).net("./net.py:Net")
     monkeypatch.delitem(NETS, "./net.py:Net")
     with pytest.raises(InputError, match=r"the code in \./net\.py is run only with --trust-code"):
         task_of("torch")

@@ -190,7 +190,8 @@ def counted(history: History) -> list[str]:
         given = {name: tallies[unit][name] for name in found}
         if found != given:
             wrong.append(f"conservation: {unit} {given}, and observers counted {found}")
-    return [*wrong, *_closed(setting, departures), *_overtaken(setting, departures), *_hasty(history)]
+    crowded = _crowded(setting, arrivals, sizes)
+    return [*wrong, *_closed(setting, departures), *_overtaken(setting, departures), *crowded, *_hasty(history)]
 
 
 def _closed(setting: Setting, departures: list[Departure]) -> list[str]:
@@ -221,6 +222,19 @@ def _overtaken(setting: Setting, departures: list[Departure]) -> list[str]:
         free[one.sender] = begin + one.size / setting.network.uplink
         if one.delay < free[one.sender] - one.now - LOSSY * (1 + one.now) * len(departures):
             return [f"uplink: a copy of {one.sender} at {one.now} is {one.delay} late, and not its turn"]
+    return []
+
+
+def _crowded(setting: Setting, arrivals: list[Arrival], sizes: dict[int, int]) -> list[str]:
+    """Copies that a receiver's downlink gives out sooner after the one before than their bytes take."""
+    if setting.network.downlink is None:
+        return []
+    last: dict[int, float] = {}
+    for one in sorted(arrivals, key=lambda one: (one.now, -sizes[one.order])):  # what waits without bytes comes with it
+        transfer = sizes[one.order] / setting.network.downlink
+        if one.now - last.get(one.receiver, 0.0) < transfer - LOSSY * (1 + one.now):
+            return [f"downlink: copies reach {one.receiver} at {last[one.receiver]} and {one.now}, {transfer} apart"]
+        last[one.receiver] = one.now
     return []
 
 

@@ -244,6 +244,7 @@ class Onlooker:
             "start_vectors": traffic.start_vectors,
             "links": copy.copy(vars(traffic.links)),
             "bytes": copy.copy(vars(traffic.bytes)),
+            "computed": world.computing.spent(world.now).tolist(),
         }
         self.history.events.append(
             Sample(

@@ -16,7 +16,7 @@ from .sampled_gossip import Texts, fields_of, verdict_of
 
 GIVEN = {"mechanism": "gaussian", "multiplier": 2.0, "updates": 5, "clip": 0.2}
 SHIPPED = {
-    "ad_psgd": [{}, {"batch": 2}],
+    "ad_psgd": [{}, {"batch": 2}, {"momentum": 0.5}],
     "choco_sgd": [{"keep": 2}, {"compression": "random_k", "batch": 2}, {"compression": "quantise", "levels": 3}],
     "collaborative_admm": [{"mu": 0.5}],
     "consensus_admm": [{}],

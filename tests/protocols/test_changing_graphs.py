@@ -14,6 +14,7 @@ from hushnet.protocols.algorithms.epidemic_learning import EpidemicLearning
 from hushnet.protocols.algorithms.stochastic_gradient_push import StochasticGradientPush
 from hushnet.simulator.contract.bench import protocol_parameters, small_setting, small_task
 from hushnet.simulator.engine.selection import engine_for
+from hushnet.simulator.network.graphs import describe, graph_line
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.randomness import Draws
 from hushnet.simulator.network.setting import Stop
@@ -83,6 +84,17 @@ def test_edges_in_turn_are_the_one_peer_exponential_graph():
         expected = np.zeros((AGENTS, AGENTS), dtype=int)
         expected[(np.arange(AGENTS) + 2 ** (tick % 3)) % AGENTS, np.arange(AGENTS)] = 1
         assert (sent_to(graph, opened, tick) == expected).all()
+
+
+def test_a_summary_says_how_open_edges_connect_agents_over_time():
+    """Of 8 agents' edges 1, 2 and 4 places ahead in turn, the first alone is a ring; the last two reach even places."""
+    numbers = describe(*opening_of("in_turn"))
+    assert numbers["changes"] == {"ticks": 50, "open_degree": 1.0, "connected": 17 / 50, "connected_in": 3}
+    assert "1 an agent are open at a tick, which connect all agents at 34% of 50 ticks, and by any 3" in graph_line(
+        numbers
+    )
+    assert describe(*opening_of("mobility", radius=1e-3))["changes"]["connected_in"] == 0
+    assert "changes" not in describe(*opening_of("fixed"))
 
 
 def test_matchings_pair_agents_and_together_are_the_graph():

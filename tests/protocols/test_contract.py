@@ -417,6 +417,12 @@ def test_a_trait_that_is_none_of_the_admissible_ones_is_refused(field, value):
         Traits(**{field: value})
 
 
+@pytest.mark.parametrize("field", ["directed", "changing"])
+def test_an_exchange_in_pairs_needs_edges_that_stay_both_ways(field):
+    with pytest.raises(ValueError, match=f"Traits: {field} = True: an exchange in pairs needs edges that stay"):
+        Traits(exchange="pairwise", **{field: True})
+
+
 def test_what_nobody_can_hear_is_neither_sent_nor_charged():
     world = run_small(PassiveBroadcast, SketchParameters(kind="sketch"), agents=1, empty=False)
     assert world.activations > 0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from io import StringIO
-from collections.abc import Callable
 from pathlib import Path
 
 from hushnet.simulator.cli import main

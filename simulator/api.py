@@ -130,6 +130,23 @@ class Result:
         drawn = "" if figures is None else figures._repr_html_()
         return f"<p>{escape(repr(self))}</p>{self.summary().to_html(index=False, border=0)}{drawn}"
 
+    def __str__(self) -> str:
+        """Return what `hushnet run` ends with: who is ahead, final numbers, and what somebody has to act on."""
+        from io import StringIO
+
+        from rich.console import Console
+
+        from .report.brief import print_brief
+
+        text, tuning, tuned = StringIO(), self.collection.index.get("tuning"), ""
+        warnings = [warning for manifest in self.manifests for warning in manifest.get("warnings") or ()]
+        if tuning:
+            from .experiment.tuning import in_short
+
+            warnings, tuned = [*tuning["warnings"], *warnings], in_short(tuning)
+        print_brief(self.collection, warnings, Console(file=text, width=80), tuned)
+        return text.getvalue().rstrip()
+
     def __repr__(self) -> str:
         count = len(self.collection.runs)
         return f"Result({self.folder}: {count} run{'' if count == 1 else 's'} of {', '.join(self.collection.labels)})"

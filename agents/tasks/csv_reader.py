@@ -48,6 +48,9 @@ class Columns:
             if separated or near
             else f"there are {', '.join(repr(known) for known in self.names)}"
         )
+        if not separated and not near and any(map(_is_data, self.names)):
+            names = self.delimiter.join(f"column{k + 1}" for k in range(len(self.names)))
+            hint = f"line 1 has data; put names of the columns above it, as by: sed -i '1i {names}' {self.file}"
         raise InputError(f"{self.file}:1: there is no column {name!r}; {hint}", field=("task", field))
 
     def texts(self, name: str, field: str) -> list[str]:
@@ -88,6 +91,12 @@ class Columns:
                 field=("task", field),
             )
         return values
+
+
+def _is_data(name: str) -> bool:
+    """True if what stands in a header is a fraction or a missing value, which no column is called."""
+    value = parse_number(name)
+    return name in MISSING or (math.isfinite(value) and not value.is_integer())
 
 
 def comma_number(text: str) -> float:

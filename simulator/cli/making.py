@@ -99,9 +99,11 @@ def check(
         check_machine(loaded)
         check_classes(loaded)
         rehearse(loaded)
-        if data_dir is not None:
-            from ..shell.data_check import check_data
+        from ..shell.data_check import check_data, check_files
 
+        if data_dir is None:
+            check_files(loaded)
+        else:
             for line in check_data(loaded, data_dir):
                 typer.echo(line)
         counts = [len(loaded.scenario.protocols), len(loaded.points), loaded.scenario.repetitions]

@@ -20,8 +20,8 @@ from ..experiment.tuning import in_short, sentences
 from ..figures.current import drawn_already, keep_drawn
 from ..language.loading import LoadedScenario, locate
 from ..network.graphs import graph_line
+from ..report.brief import print_brief
 from ..storage.store import Store
-from .brief import print_brief
 from .log import begin, logged
 from .progress import perform_visibly
 from .words import as_published, engines, fates, source_line

@@ -102,7 +102,8 @@ def rerun(
     with _loaded(results, manifest, trust_code) as loaded:
         experiment = Experiment(loaded, Path(tempfile.gettempdir()) / "hushnet-replay", data_dir)
         run = _planned(experiment, manifest)
-        experiment.verdicts[run.contract_key] = Verdict.from_dict(manifest["contract"])
+        if manifest.get("contract"):
+            experiment.verdicts[run.contract_key] = Verdict.from_dict(manifest["contract"])
         with naming_fields(run.protocol), one_thread(), np.errstate(all="ignore"):
             return _made(experiment, run, entry, window, agents)
 

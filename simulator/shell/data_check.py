@@ -1,15 +1,37 @@
-"""Check of ``hushnet check --data-dir``: data, graphs and files are read as for a run, and nothing is run."""
+"""Checks of ``hushnet check`` that read data, graphs and files as for a run; nothing is run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
+from ...agents.tasks.task_registry import is_published
 from ..console.words import source_line
 from ..experiment import Experiment
 from ..experiment.plan import plan
 from ..experiment.preflight import preflight
 from ..language.loading import LoadedScenario
+from ..storage.provenance import named_paths
+
+
+def check_files(loaded: LoadedScenario) -> None:
+    """Read the files that a scenario names by a path, such as a table or edges, at its first seed.
+
+    Nothing is read of a scenario without such files, or with a data set that was published, which need not be here.
+
+    Raises
+    ------
+    InputError, OutOfResources
+        If a file is missing or damaged, or does not admit what the scenario asks for, as `hushnet run` would say it.
+    """
+    scenario = loaded.points[0].scenario
+    resolved = scenario.resolved()
+    if is_published(resolved["task"]["kind"]) or not any(named_paths(resolved, key) for key in scenario.protocols):
+        return
+    experiment = Experiment(loaded)
+    queue = plan(experiment, experiment.runs())
+    tuned = frozenset(path.partition(".")[0] for path in scenario.tune.over) if scenario.tune else frozenset[str]()
+    preflight(experiment, [one for one in queue if one.run.data_seed == queue[0].run.data_seed], but=tuned)
 
 
 def check_data(loaded: LoadedScenario, data_dir: Path) -> Iterator[str]:

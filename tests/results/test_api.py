@@ -52,6 +52,10 @@ def test_a_run_gives_its_results_and_they_can_be_opened_again(tmp_path, monkeypa
     assert result.compare("cd").baseline == "cd"
     assert [path.suffix for path in result.save_figures()] == [".png", ".pdf", ".svg", ".csv"]
     assert "6 runs of local, cd" in repr(result)
+    lines = str(result).splitlines()
+    assert lines[0].startswith("By final accuracy (more is better), ")
+    assert len(lines) <= 15
+    assert max(map(len, lines)) <= 80
     again = Result.open("results/tiny")
     pd.testing.assert_frame_equal(again.trace, result.trace)
     pd.testing.assert_frame_equal(load("results/tiny"), result.trace)

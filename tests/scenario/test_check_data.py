@@ -1,4 +1,4 @@
-"""``hushnet check --data-dir`` reads data, graphs and files as a run would, and runs nothing."""
+"""``hushnet check`` reads own files, and with --data-dir all data, as a run would, and runs nothing."""
 
 from __future__ import annotations
 
@@ -26,9 +26,11 @@ def test_what_only_data_can_refuse_is_refused(tmp_path, capsys):
         "schema: 1\nscenario: own\nseeds: 1\ntask: {kind: csv, path: rows.csv, label: y, agent: who}\n"
         "topology: {kind: random_regular, degree: 4}\nprotocols: {a: {kind: local}}\nstop: {time: 2}\n"
     )
-    assert main(["check", str(scenario)]) == 0
-    assert main(["check", str(scenario), "--data-dir", str(tmp_path)]) == 2
-    assert "own.yaml:5" in capsys.readouterr().err
+    for given in ([], ["--data-dir", str(tmp_path)]):
+        assert main(["check", str(scenario), *given]) == 2
+        assert "own.yaml:5" in capsys.readouterr().err
+    assert main(["check", str(scenario), "--set", "task.path=no.csv"]) == 2
+    assert "no.csv: cannot be read" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["own.yaml", "rows.csv"]
 
 

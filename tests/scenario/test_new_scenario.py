@@ -160,6 +160,10 @@ def test_columns_that_are_left_out_have_a_reason_and_softmax_takes_more_classes(
             ["--data", "sep.csv", "--label", "y"],
             "sep.csv:1: column 2 has no name; every column needs one; line 1 is no header",
         ),
+        (
+            ["--data", "uci.csv", "--label", "y"],
+            "line 1 has data; put names of the columns above it, as by: sed -i '1i c",
+        ),
         (["--data", "r.csv", "--label", "y"], "pandas and R write names of rows so"),
     ],
 )
@@ -167,6 +171,7 @@ def test_a_table_that_cannot_be_a_task_is_refused(tmp_path, monkeypatch, capsys,
     monkeypatch.chdir(tmp_path)
     (tmp_path / "t.csv").write_text("name,x,y\na,1,0\nb,2,1\nc,3,1\n")
     (tmp_path / "sep.csv").write_text("sep=;\nx;y\n1;0\n")
+    (tmp_path / "uci.csv").write_text("a,1.5,0\nb,?,1\n")
     (tmp_path / "r.csv").write_text('"","x","y"\n"1",1,0\n')
     assert main(["new", "scenario", "mine", *words]) == 2
     assert complaint in capsys.readouterr().err

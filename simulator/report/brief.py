@@ -26,7 +26,7 @@ LONGEST_LABEL = 26
 def answer(collection: Collection) -> str:
     """Return who is ahead of whom, in a sentence; empty where there is nothing to compare."""
     from ..compare.winners import standings
-    from ..report.report_winners import sentence
+    from .report_winners import sentence
 
     found = standings(collection, most=1)
     return sentence(found[0], collection.labels) if found else ""

@@ -20,9 +20,9 @@ from ..analysis.aggregate import ALIASES, curves, final_values, resolve
 from ..analysis.results import Collection, RunResult
 from ..analysis.targets import reached
 from ..audit.verdicts import ROUNDING
+from ..figures.one_run import store_of
 from ..metrics import more_is_better
 from ..storage.files import Frame
-from ..storage.store import Store
 
 Series = Any
 """A pandas Series by seed, as an annotation."""
@@ -85,11 +85,10 @@ class Runs:
         """Places on the axis and values there, both (k,) arrays in order of x, by seed."""
         rows = curves(self.collection, *resolve(self.collection, metric), x)
         rows = self._chosen(rows[rows["run"].isin(self.collection.complete)], key, metric, None)
-        result = {}
-        for seed, group in rows.groupby("seed"):
-            group = group.drop_duplicates("x", keep="last").sort_values("x", kind="stable")
-            result[seed] = (group["x"].to_numpy(np.float64), group["value"].to_numpy(np.float64))
-        return result
+        rows = (
+            rows.drop_duplicates(["seed", "x"], keep="last").sort_values("x", kind="stable").astype({"x": np.float64})
+        )
+        return {seed: (own["x"].to_numpy(), own["value"].to_numpy(np.float64)) for seed, own in rows.groupby("seed")}
 
     def along(self, key: str, metric: str, x: str, of: Callable[..., Any]) -> Series:
         """A number of every run's curve, by seed: ``of(seed, places, values)``."""
@@ -131,14 +130,12 @@ class Runs:
             spent, measured = (np.array([one[seed] for one in column]) for column in columns)
             order = np.argsort(spent)
             place = math.log(level) * (1 + 1e-9)
-            outside = {"left": math.nan, "right": math.nan}
-            found[seed] = float(np.interp(place, np.log(spent[order]), measured[order], **outside))
+            found[seed] = np.interp(place, np.log(spent[order]), measured[order], left=math.nan, right=math.nan)
         return _by_seed(found)
 
     def end(self, keys: Sequence[str], metric: str, x: str) -> float:
         """The last place on the axis x that every run of these protocols reached."""
-        found = [places for key in keys for places, _ in self.curve(key, metric, x).values()]
-        return float(min(places[-1] for places in found))
+        return float(min(places[-1] for key in keys for places, _ in self.curve(key, metric, x).values()))
 
     def of_size(self, which: str, key: str, metric: str) -> Series:
         """Mean over the agents with the least data (``small``) or the most (``large``), a quarter each, by seed."""
@@ -224,33 +221,24 @@ class Runs:
         InputError
             If the runs are nowhere on disk, or a file of one is damaged.
         """
-        return [result.ledger for result in self._results(key, {})]
+        return [result.ledger for result in self._results(key)]
 
     def graph(self, key: str) -> nx.Graph:
         """The graph of a protocol's runs, without its weights; errors as of `ledgers`."""
-        edges = self._store.load_graph(self.manifests(key)[0]["topology"]["graph"])
+        edges = store_of(self.collection).load_graph(self.manifests(key)[0]["topology"]["graph"])
         return nx.from_pandas_edgelist(edges, "tail", "head")
 
     def mean_of_pairs(self, key: str, distance: int, *, at: Point | None = None) -> Series:
         """Mean epsilon of agents against observers at a distance, at the end of every run at a point, by seed."""
-        found: dict[Any, float] = {}
-        for result in self._results(key, self.point if at is None else at):
-            pairs = result.extras["observers"]
-            found[result.manifest["seed"]] = float(pairs.loc[pairs["distance"] == distance, "epsilon"].mean())
         self.asked.add(key)
-        return _by_seed(found)
+        pairs = {result.manifest["seed"]: result.extras["observers"] for result in self._results(key, at)}
+        return _by_seed({seed: own.loc[own["distance"] == distance, "epsilon"].mean() for seed, own in pairs.items()})
 
-    def _results(self, key: str, point: Point) -> list[RunResult]:
-        """Runs of a protocol at a point that reached their end."""
-        wanted, complete = self.manifests(key, point), self.collection.complete
+    def _results(self, key: str, at: Point | None = None) -> list[RunResult]:
+        """Runs of a protocol at the point or another one that reached their end."""
+        asked, complete = self.manifests(key, at), self.collection.complete
         named = zip(self.collection.runs, self.collection.manifests, strict=True)
-        return [self._store.load(run) for run, m in named if run in complete and m in wanted]
-
-    @property
-    def _store(self) -> Store:
-        if self.collection.root is None:
-            raise InputError("ledgers, graphs and pairs are known of runs on disk alone")
-        return Store(self.collection.root)
+        return [store_of(self.collection).load(run) for run, m in named if run in complete and m in asked]
 
     def _best(self, key: str, metric: str, path: str) -> tuple[Any, dict[Any, Any]]:
         values, sign = self.values(path), self._sign(metric, key)

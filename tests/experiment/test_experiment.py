@@ -93,6 +93,18 @@ def test_the_manifest_states_claimed_and_verified_epsilon_and_what_is_assumed(sc
     assert manifests["private"]["topology"]["components"] == 1
 
 
+def test_a_claim_below_what_is_verified_is_flagged_and_a_large_delta_is_warned_about(scenario, tmp_path, capsys):
+    fields = ("sensitivity=claimed", "clip=null", "budget.delta=0.1")
+    assignments = [word for field in fields for word in ("--set", f"protocols.private.privacy.{field}")]
+    assert main(["run", str(scenario), *assignments, "--out", str(tmp_path / "out"), "--quiet"]) == 0
+    printed = capsys.readouterr().out
+    manifest = next(m for m in load_all(tmp_path / "out").manifests if m["protocol"] == "private")
+    assert manifest["privacy"]["flagged"]
+    assert manifest["privacy"]["verified"] > manifest["privacy"]["claimed"]
+    assert "⚠" in printed
+    assert "delta 0.1 is not below 1/m" in " ".join(printed.split())
+
+
 def test_a_users_own_metric_is_a_function(scenario, tmp_path):
     collection = run(
         scenario,

@@ -46,6 +46,10 @@ class PretendedRuns(Runs):
     def graph(self, key):
         return nx.cycle_graph(20)
 
+    def mean_of_pairs(self, key, distance, *, at=None):
+        """As large as the largest."""
+        return self.final(key, "epsilon_observers", f"distance {distance}", at=at)
+
 
 def number(rank, seed, step, point):
     """What every metric is: differs by protocol, seed, time and grid point, and is never constant."""

@@ -56,6 +56,19 @@ KINDS = {
 }
 
 
+def paths_named(value: object) -> Iterator[str]:
+    """Every text under the key ``path`` in a scenario's fields, at whatever depth."""
+    if isinstance(value, dict):
+        for key, item in cast(dict[str, object], value).items():
+            if key == "path" and isinstance(item, str):
+                yield item
+            else:
+                yield from paths_named(item)
+    elif isinstance(value, list):
+        for item in cast(list[object], value):
+            yield from paths_named(item)
+
+
 def beside(base: Path | None, path: str) -> Path:
     """The file that a scenario names: relative to the scenario's folder, and ``~`` is the user's home."""
     return (base or Path()) / at_home(Path(path))

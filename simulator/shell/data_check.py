@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from ...agents.input_files import paths_named
 from ...agents.tasks.task_registry import is_published
-from ..console.words import source_line
-from ..experiment import Experiment
-from ..experiment.plan import plan
-from ..experiment.preflight import preflight
 from ..language.loading import LoadedScenario
-from ..storage.provenance import named_paths
 
 
 def check_files(loaded: LoadedScenario) -> None:
@@ -26,8 +22,12 @@ def check_files(loaded: LoadedScenario) -> None:
     """
     scenario = loaded.points[0].scenario
     resolved = scenario.resolved()
-    if is_published(resolved["task"]["kind"]) or not any(named_paths(resolved, key) for key in scenario.protocols):
+    if is_published(resolved["task"]["kind"]) or not any(paths_named(resolved)):
         return
+    from ..experiment import Experiment
+    from ..experiment.plan import plan
+    from ..experiment.preflight import preflight
+
     experiment = Experiment(loaded)
     queue = plan(experiment, experiment.runs())
     tuned = frozenset(path.partition(".")[0] for path in scenario.tune.over) if scenario.tune else frozenset[str]()
@@ -52,6 +52,11 @@ def check_data(loaded: LoadedScenario, data_dir: Path) -> Iterator[str]:
     InputError, OutOfResources
         If data are missing or damaged, or do not admit what the scenario asks for, as `hushnet run` would say it.
     """
+    from ..console.words import source_line
+    from ..experiment import Experiment
+    from ..experiment.plan import plan
+    from ..experiment.preflight import preflight
+
     experiment = Experiment(loaded, data_dir=data_dir)
     queue = plan(experiment, experiment.runs())
     yield from (f"warning: {sentence}" for sentence in preflight(experiment, queue))

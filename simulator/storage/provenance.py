@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import subprocess
-from collections.abc import Iterator
 from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ...agents.graph import Graph
-from ...agents.input_files import beside, read_bytes
+from ...agents.input_files import beside, paths_named, read_bytes
 from ...agents.tasks.task_registry import is_published
 from .files import Frame, file_checksum, json_text
 
@@ -106,13 +105,13 @@ def named_files(resolved: dict[str, Any], protocol: str, base: Path) -> dict[str
 
 def named_paths(resolved: dict[str, Any], protocol: str) -> list[str]:
     """The paths that a run's scenario gives, sorted, each once; arguments are those of `named_files`."""
-    return sorted(set(_paths(_deciding(resolved, protocol))))
+    return sorted(set(paths_named(_deciding(resolved, protocol))))
 
 
 def published_paths(resolved: dict[str, Any]) -> set[str]:
     """The paths of a published data set among those that a scenario gives."""
     task = resolved.get("task") or {}
-    return set(_paths(task)) if is_published(task.get("kind")) else set()
+    return set(paths_named(task)) if is_published(task.get("kind")) else set()
 
 
 def files_of(path: str, base: Path) -> dict[str, Path] | None:
@@ -178,19 +177,6 @@ def _deciding(resolved: dict[str, Any], protocol: str) -> dict[str, Any]:
             for key, fields in deciding.items()
         }
     return scenario
-
-
-def _paths(value: Any) -> Iterator[str]:
-    """Every text under the key ``path``, at whatever depth."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if key == "path" and isinstance(item, str):
-                yield item
-            else:
-                yield from _paths(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _paths(item)
 
 
 @cache

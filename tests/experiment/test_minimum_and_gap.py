@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hushnet.agents.errors import Divergence, Inconsistency
 from hushnet.agents.losses import LOSSES
+from hushnet.agents.objectives import minima
 from hushnet.agents.objectives.consensus_objective import ConsensusObjective
 from hushnet.agents.objectives.objectives import LocalOnly, Objective
 from hushnet.protocols.algorithms.baselines import Local, LocalParameters
@@ -44,6 +45,12 @@ class Mistaken(Objective):
     def minimise(self):
         models, minimum = self.right.minimise()
         return models, minimum + self.error
+
+
+@pytest.fixture(autouse=True)
+def as_shipped(monkeypatch):
+    """The mistaken objective is looked at as a shipped one is, whose minimum is checked by the gap alone."""
+    monkeypatch.setattr(minima, "check_objective", lambda *_: None)
 
 
 def run(protocol, parameters, objective=None, *, time=30.0, setting=None):

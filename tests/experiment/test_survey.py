@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hushnet.agents.tasks.linear_classification import LinearClassification
 from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
 from hushnet.simulator.cli import main
 from hushnet.simulator.experiment import Experiment
@@ -62,7 +61,7 @@ def counts(monkeypatch):
 
         monkeypatch.setattr(owner, name, call)
 
-    counted(LinearClassification, "build", "data")
+    counted(Experiment, "_build", "data")
     counted(Network, "check_links", "links")
     counted(PerturbedAdmm, "check_problem", "rules")
     return found

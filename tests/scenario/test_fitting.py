@@ -19,9 +19,9 @@ COLUMNS = "{kind: gisette_like, rows: 20, dimension: 6, split: {by: columns, par
 
 
 FIT = [
-    {"task": "{kind: csv, path: x.csv, label: y, agent: who}", "clock": "{kind: poisson, rate: [1.0, 2.0]}"},
+    {"task": "{kind: csv, path: rows.csv, label: y, agent: who}", "clock": "{kind: poisson, rate: [1.0, 2.0]}"},
     {"task": COLUMNS, "topology": "{kind: star}", "protocols": "{p: {kind: feature_sharing}}"},
-    {"task": COLUMNS, "topology": "{kind: edge_list, path: x.csv}", "protocols": "{p: {kind: feature_sharing}}"},
+    {"task": COLUMNS, "topology": "{kind: edge_list, path: edges.csv}", "protocols": "{p: {kind: feature_sharing}}"},
     {"topology": "{kind: erdos_renyi, probability: 0.001}"},
     {"topology": "{kind: random_regular, degree: 1, allow_disconnected: true}"},
 ]
@@ -29,6 +29,8 @@ FIT = [
 
 @pytest.mark.parametrize("fields", FIT, ids=range(len(FIT)))
 def test_what_data_and_graph_decide_is_not_refused_by_check(tmp_path, capsys, fields):
+    (tmp_path / "rows.csv").write_text("who,x,y\n" + "".join(f"{k % 2},{k},{k // 2 % 2}\n" for k in range(12)))
+    (tmp_path / "edges.csv").write_text("source,target,weight\n0,1,1\n0,2,1\n")
     (tmp_path / "s.yaml").write_text("".join(f"{key}: {entry}\n" for key, entry in {**BASE, **fields}.items()))
     assert main(["check", str(tmp_path / "s.yaml")]) == 0, capsys.readouterr().err
 

@@ -71,9 +71,9 @@ def test_what_only_the_data_tell_of_their_size_is_refused_before_the_first_run(t
     text = text.replace("kind: TASK", "kind: csv, path: rows.csv, label: label, agent: owner")
     both = "protocols: {local: {kind: local}, admm: {kind: consensus_admm, penalty: [1, 1]}}"
     path.write_text(f"{text}{both}\nrecord: {{every: 1, metrics: [accuracy]}}\n")
-    assert main(["check", str(path)]) == 0
-    assert main(["run", str(path), "--out", str(out), "--quiet"]) == 2
-    assert "has 2 values; one for each of the 3 agents is needed" in capsys.readouterr().err
+    for command in (["check", str(path)], ["run", str(path), "--out", str(out), "--quiet"]):
+        assert main(command) == 2
+        assert "has 2 values; one for each of the 3 agents is needed" in capsys.readouterr().err
     assert not list(out.glob("*/manifest.json"))
 
 

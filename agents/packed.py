@@ -40,29 +40,19 @@ FORMATS: dict[str, Format] = {
 ZIP, WORKBOOK, BEGINNING = b"PK\x03\x04", b"[Content_Types].xml", 4096
 """How a workbook of Excel begins, what its list of parts is called there, and within how many bytes."""
 
-OTHERS: dict[bytes, str] = {
-    ZIP: "a workbook (xlsx)",
-    b"\xd0\xcf\x11\xe0": "a workbook or document of an old Office (xls)",
-    b"PAR1": "a parquet file",
-    b"ARROW1": "a feather or Arrow file",
-    b"SQLite format 3": "an SQLite database",
-    b"\x89HDF": "an HDF5 file",
-    b"\x93NUMPY": "an array of numpy (npy)",
-    b"MATLAB 5": "a file of MATLAB (mat)",
-    **dict.fromkeys((b"<stata_dta>", b"r\x01\x01\x00", b"r\x02\x01\x00"), "a file of Stata (dta)"),
+OTHERS: dict[bytes, tuple[str, str]] = {
+    ZIP: ("a workbook (xlsx)", "read_excel"),
+    b"\xd0\xcf\x11\xe0": ("a workbook or document of an old Office (xls)", "read_excel"),
+    b"PAR1": ("a parquet file", "read_parquet"),
+    b"ARROW1": ("a feather or Arrow file", "read_feather"),
+    b"SQLite format 3": ("an SQLite database", ""),
+    b"\x89HDF": ("an HDF5 file", ""),
+    b"\x93NUMPY": ("an array of numpy (npy)", ""),
+    b"MATLAB 5": ("a file of MATLAB (mat)", ""),
+    **dict.fromkeys((b"<stata_dta>", b"r\x01\x01\x00", b"r\x02\x01\x00"), ("a file of Stata (dta)", "read_stata")),
 }
-"""Other programs' files, by how they begin; a zip is one of a workbook if it names its parts."""
-
-READERS: dict[bytes, str] = {
-    ZIP: "read_excel",
-    b"\xd0\xcf\x11\xe0": "read_excel",
-    b"PAR1": "read_parquet",
-    b"ARROW1": "read_feather",
-    b"<stata_dta>": "read_stata",
-    b"r\x01\x01\x00": "read_stata",
-    b"r\x02\x01\x00": "read_stata",
-}
-"""Functions of pandas that read some of them."""
+"""Other programs' files, by how they begin, with the function of pandas that reads them, or none; a zip is one of a
+workbook if it names its parts."""
 
 READ = tuple(ending for ending, known in FORMATS.items() if known.unpack is not None)
 """Endings of compressed files that are read as they are."""
@@ -101,12 +91,12 @@ def unpacked(stream: io.BufferedReader, path: Path, field: tuple[str | int, ...]
         If the file is compressed and its name does not say so, or the other way round; or if what is compressed turns
         out to be damaged or cut off, inside the block.
     """
-    for begins, what in OTHERS.items():
+    for begins, (what, reader) in OTHERS.items():
         if stream.peek(BEGINNING)[:BEGINNING].startswith(begins) and (
             begins != ZIP or WORKBOOK in stream.peek(BEGINNING)
         ):
-            line = f"import pandas; pandas.{READERS.get(begins)}({str(path)!r}).to_csv('{path.stem}.csv', index=False)"
-            how = f', as by: python3 -c "{line}"' if begins in READERS else ""
+            line = f"import pandas; pandas.{reader}({str(path)!r}).to_csv('{path.stem}.csv', index=False)"
+            how = f', as by: python3 -c "{line}"' if reader else ""
             raise InputError(f"{path}: is {what}; a text is needed, so save it as CSV{how}", field=field)
     begin, named = stream.peek(8)[:8], FORMATS.get(path.suffix.lower())
     ending, found = next((item for item in FORMATS.items() if begin.startswith(item[1].begins)), ("", None))

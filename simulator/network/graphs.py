@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -257,12 +258,16 @@ def _changes(graph: Graph, opening: Opening) -> dict[str, Any]:
     each = [[opening(agent, tick, float(tick)) for agent in range(graph.agents)] for tick in range(ticks)]
     is_open = np.array([np.concatenate(one) for one in each])
     connected = [_components(graph, one, directed=True) == 1 for one in is_open]
-    within, together = 1, is_open
-    while len(together) and not all(_components(graph, one, directed=True) == 1 for one in together):
-        within, together = within + 1, together[:-1] | is_open[within:]
+
+    def connects(length: int) -> bool:
+        """Whether the edges of any so many ticks in a row connect all agents; if they do, so do those of more."""
+        windows: NDArray[np.bool_] = np.lib.stride_tricks.sliding_window_view(is_open, length, axis=0)
+        return all(_components(graph, one.any(axis=1), directed=True) == 1 for one in windows)
+
+    found = bisect_left(range(1, ticks + 1), True, key=connects) + 1
     share, degree = float(np.mean(connected)), float(is_open.sum() / ticks / graph.agents)
-    found = within if len(together) else 0
-    return {"changes": {"ticks": ticks, "open_degree": degree, "connected": share, "connected_in": found}}
+    within = found if found <= ticks else 0
+    return {"changes": {"ticks": ticks, "open_degree": degree, "connected": share, "connected_in": within}}
 
 
 def graph_line(numbers: Mapping[str, Any]) -> str:

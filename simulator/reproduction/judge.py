@@ -50,7 +50,7 @@ FEWEST = 5
 MOST = 1000
 """Seeds beyond which more of them are not called a way to decide."""
 
-EXACT = 1e-9
+EXACT = 1e-12
 """Half-widths that are smaller, relative to their number, are rounding."""
 
 

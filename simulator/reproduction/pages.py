@@ -24,7 +24,7 @@ from ..figures.figure_files import drawing, few_colours, picture
 from ..language.figure_style import FigureStyle
 from ..storage.files import put_file
 from .findings import judged
-from .judge import EXACT, FEWEST, Finding, Number, Verdict
+from .judge import FEWEST, Finding, Number, Verdict
 from .papers import Claim, Paper, PaperFigure
 from .reproduction_runs import Runs
 
@@ -180,7 +180,7 @@ def number_text(number: Number) -> str:
     value, half = number.value, number.half_width
     if number.claimed and number.at_least > 0:
         return f"{_plain(value)}, at least {_plain(number.at_least)}"
-    spread = half > EXACT * abs(value) or math.isnan(half)  # equal numbers' mean is off by a rounding
+    spread = half > 1e-9 * abs(value) or math.isnan(half)  # less is rounding in runs that are equal
     return with_half_width(value, half) if spread and math.isfinite(value) else _plain(value)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...agents.errors import HushnetError, InputError
+from ...agents.packed import located
 from ...agents.suggestions import suggestion
 from ...agents.tasks import datasets
 from ..analysis.results import load_all
@@ -275,11 +276,11 @@ def _missing_data(figure: PaperFigure, data_dir: Path | None) -> str | None:
     """Why a figure cannot be run on this machine, if it cannot."""
     if figure.data is None:
         return None
-    try:
-        datasets.files_of(figure.data, None, data_dir, None)
-    except InputError as error:
-        return f"not run: {error}"
-    return None
+    known, folder = datasets.DATASETS[figure.data], datasets.data_directory(data_dir)
+    if folder is not None and all(located(folder / known.folder, name) for name in known.files):
+        return None
+    hint = f"{known.hint}; then give --data-dir or set {datasets.ENVIRONMENT_VARIABLE}"
+    return f"not run: needs {known.title} ({hint})"
 
 
 def _names_today(manifests: Iterable[Mapping[str, Any]]) -> Iterator[str]:

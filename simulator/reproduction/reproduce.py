@@ -274,10 +274,8 @@ def _run(
 
 def _missing_data(figure: PaperFigure, data_dir: Path | None) -> str | None:
     """Why a figure cannot be run on this machine, if it cannot."""
-    if figure.data is None:
-        return None
-    known, folder = datasets.DATASETS[figure.data], datasets.data_directory(data_dir)
-    if folder is not None and all(located(folder / known.folder, name) for name in known.files):
+    known, folder = datasets.DATASETS.get(figure.data or ""), datasets.data_directory(data_dir)
+    if known is None or (folder is not None and all(located(folder / known.folder, name) for name in known.files)):
         return None
     hint = f"{known.hint}; then give --data-dir or set {datasets.ENVIRONMENT_VARIABLE}"
     return f"not run: needs {known.title} ({hint})"

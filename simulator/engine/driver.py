@@ -225,12 +225,16 @@ class Driver(ABC):
 
     def check_limits(self, agent: Agent) -> None:
         """Record, and end the run, where the steps made so far ask for it."""
+        self.check_activations()
+        self.check_vectors()
+        self.world.stop_condition.check_updates(agent.updates)
+
+    def check_activations(self) -> None:
+        """Record, and end the run, where the number of all agents' steps asks for it."""
         world = self.world
         if world.record_activations and world.activations % world.record_activations == 0:
             self._sample(final=False)
         world.stop_condition.check_activations(world.activations)
-        self.check_vectors()
-        world.stop_condition.check_updates(agent.updates)
 
     def check_vectors(self) -> None:
         """End once the vectors asked for were sent."""

@@ -24,7 +24,6 @@ from ..network.churn import churn
 from ..network.randomness import quantise
 from ..rules.round_messages import holds
 from ..tables import round_table as columns
-from ..tables import tallies
 from ..tables.effects import AVAILABILITY, LAST, RECORD
 from ..world.step_form import StepForm
 from ..world.stop_condition import TIME_UP
@@ -238,7 +237,8 @@ class Driver(ABC):
 
     def check_vectors(self) -> None:
         """End once the vectors asked for were sent."""
-        self.world.stop_condition.check_vectors(int(self.transport.tables.counts[tallies.VECTORS]))
+        if self.world.setting.stop.vectors is not None:
+            self.world.stop_condition.check_vectors(self.transport.traffic.vectors)
 
 
 def _original(error: HushnetError) -> HushnetError:

@@ -7,9 +7,11 @@ import pytest
 from hushnet.agents.availability import Always, Trace, Window
 from hushnet.protocols.base import Layout, MessageKind, Traits
 from hushnet.simulator.contract.bench import small_task
+from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 from hushnet.simulator.network.setting import Stop
 
-from .helpers import Collect, Echo, Stamp, run
+from .driving import drive, prepared
+from .helpers import Collect, Echo, Stamp, StampParameters, run, world_of
 
 REORDERED = {"latency": {"kind": "exponential", "mean": 3.0}}
 AGENTS = 6
@@ -150,3 +152,73 @@ def test_a_wake_up_that_only_sends_or_only_changes_a_block_is_an_update():
     for kind in (Sends, Learns):
         world, log = run(kind, stop=Stop(time=5.0))
         assert world.updates.sum() == len(log.wakes()) > 0
+
+
+# What a message counts as.
+
+
+class Sparse(Stamp):
+    """Messages of 8 bits that count as a tenth of a vector."""
+
+    decides = False
+
+    def layout(self):
+        return Layout(agent={"model": 2}, messages={"model": MessageKind(2, vectors=0.1, bits=8)})
+
+    def start(self, me):
+        me.send("model", me.model, me.public("zeros"))
+
+    def step(self, me):
+        me.message = me.model
+
+
+class SparsePairs(Sparse):
+    """Requests that count as a tenth of a vector, replies as two."""
+
+    traits = Traits(exchange="pairwise")
+
+    def layout(self):
+        kinds = {"request": MessageKind(2, vectors=0.1), "reply": MessageKind(2, vectors=2)}
+        return Layout(agent={"model": 2}, messages=kinds)
+
+    def start(self, me):
+        return
+
+    def request(self, me, partner):
+        me.message = me.model
+
+    def respond(self, me, partner, heard):
+        me.message = me.model
+
+    def complete(self, me, partner, heard):
+        return
+
+
+@pytest.mark.parametrize("engine", [EventEngine(), BatchedEngine()])
+@pytest.mark.parametrize(("kind", "schedule"), [(Sparse, "async"), (Sparse, "rounds"), (SparsePairs, None)])
+def test_a_message_counts_as_the_share_of_a_vector_that_its_protocol_says(kind, schedule, engine):
+    world = world_of(kind, StampParameters(schedule=schedule), stop=Stop(time=20.0))
+    drive(prepared(world, engine))
+    assert world.engine.startswith("batched" if isinstance(engine, BatchedEngine) else "event")
+    links = world.traffic.links
+    if kind is Sparse:
+        assert world.traffic.vectors == pytest.approx(0.1 * links.sent, rel=1e-12)
+        assert world.traffic.start_vectors == pytest.approx(0.1 * len(world.setting.graph.heads))
+        assert world.traffic.bytes.sent == links.sent
+    else:
+        assert world.traffic.vectors == pytest.approx(links.sent / 2 * 2.1, rel=1e-12)
+
+
+@pytest.mark.parametrize("engine", [EventEngine(), BatchedEngine()])
+@pytest.mark.parametrize("schedule", ["async", "rounds"])
+def test_a_run_ends_after_so_many_vectors_also_in_shares(schedule, engine):
+    world = world_of(Sparse, StampParameters(schedule=schedule), stop=Stop(vectors=5))
+    drive(prepared(world, engine))
+    assert world.ended == "the vectors were sent"
+    assert 5.0 <= world.traffic.vectors < 5.0 + 0.1 * AGENTS
+
+
+@pytest.mark.parametrize("vectors", [-1, float("nan"), float("inf"), "one", None, 2e6])
+def test_a_message_that_counts_as_no_number_of_vectors_is_refused(vectors):
+    with pytest.raises(ValueError, match=r"MessageKind: vectors = .* must be a number from 0 to 1,000,000"):
+        MessageKind(2, vectors=vectors)

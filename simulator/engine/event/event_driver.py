@@ -294,6 +294,7 @@ class EventBroadcasts(EventDriver):
         rules = count_message, deliver, depart, end_of_way, release_version
         self._count, self._deliver, self._depart, self._end_of_way, self._release = map(self.plain, rules)
         self._kinds = list(world.layout.messages)
+        self._shares = [world.layout.shares_of(kind) for kind in self._kinds]
         self._keeps, self._reacts = world.traits.inbox == "every", world.traits.trigger == "message"
         self._most, self._reserved = int(world.setting.graph.degrees.max(initial=0)) + 1, 0
         self._unread = defaultdict[int, list[Message]](list)
@@ -353,7 +354,7 @@ class EventBroadcasts(EventDriver):
         """Send a copy over each of some edges; with draws of its own where one was sent at the same tick."""
         network, rank, now = self.world.network, self._kinds.index(sent.kind), self.env.now
         attempts = network.attempts(agent.index, self.world.setting.graph.heads[edges], agent.tick, rank)
-        size, vectors = self.transport.size(sent.kind, len(sent.vector)), self.world.layout.messages[sent.kind].vectors
+        size, vectors = self.transport.size(sent.kind, len(sent.vector)), self._shares[rank]
         for attempt in dict.fromkeys(attempts):
             part, transmission = edges[np.equal(attempts, attempt)], attempt * KINDS + rank
             row = self.transport.new_version(sent, now, agent.tick)

@@ -340,7 +340,7 @@ class Recorder:
 class _Instant:
     """An instant that is recorded."""
 
-    head: tuple[float, int, int, int, int]
+    head: tuple[float, int, int, float, int]
     """Time, activations, messages, vectors and bytes."""
     reading: Reading
     rows: dict[str, list[Row]] = field(default_factory=dict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from ..agents.blocks import State, Width, whole_widths
 from ..agents.errors import InputError
 from ..agents.graph import Graph
 from ..agents.suggestions import listed
+
+SHARES = 1_000_000
+"""Parts of a vector that shares of vectors are counted in, so that sums are exact."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +30,9 @@ class MessageKind:
     mirrors : str, optional
         The agent block that it shows to others. A neighbour that was never heard is taken to agree with the agent's
         own block (under ``network.start: own``, or before a late neighbour joins).
-    vectors : int
-        Model-sized vectors that one message counts as in the traffic.
+    vectors : int or float
+        Model-sized vectors that one message counts as in the traffic; a share of one, to a millionth, where it has a
+        part of a model.
     bits : int, optional
         Bits that one message takes, where its numbers are sent in another form than as float64 (indices of 32 bits,
         signs of one): the traffic counts whole bytes. The numbers themselves must be those that fit into them.
@@ -40,7 +45,7 @@ class MessageKind:
 
     width: Width
     mirrors: str | None = None
-    vectors: int = 1
+    vectors: float = 1
     bits: int | None = None
     addressed: bool = False
     public: bool = False
@@ -49,6 +54,8 @@ class MessageKind:
         whole_widths(self.width)
         if self.bits is not None and self.bits < 1:
             raise ValueError(f"MessageKind: bits = {self.bits}: must be at least 1")
+        if not (isinstance(self.vectors, Real) and 0 <= self.vectors <= SHARES):
+            raise ValueError(f"MessageKind: vectors = {self.vectors!r}: must be a number from 0 to {SHARES:,}")
 
     def size(self, numbers: int) -> int:
         """Bytes of a message that carries this many numbers, without a header."""
@@ -77,6 +84,15 @@ class Layout:
     edge: Mapping[str, Width] = field(default_factory=dict)
     messages: Mapping[str, MessageKind] = field(default_factory=dict)
     roles: Sequence[str] | None = None
+
+    @property
+    def shares(self) -> int:
+        """Parts of a vector that traffic is counted in: `SHARES` where a message counts as a share of one, else 1."""
+        return 1 if all(float(kind.vectors).is_integer() for kind in self.messages.values()) else SHARES
+
+    def shares_of(self, kind: str) -> int:
+        """Parts of a vector that a message of a kind counts as."""
+        return round(self.messages[kind].vectors * self.shares)
 
     def check(self) -> None:
         """Refuse names that steps cannot write as ``me.name``, and kinds of messages that mirror no block of agents.

@@ -54,7 +54,8 @@ fields of the parameters     as they are       as they are   numbers, strings an
                                                              behind a neighbour barrier)
 ``now``                      a number          (B, 1)        time in expected wake-ups of a rate-1 agent
 ``agent``                    a number          (B, 1)        its index
-``role``                     text              (B, 1)        what it is (`Layout.roles`); ``peer`` by default
+``role``                     text              (B, 1)        what it is (`Layout.roles`); by default ``peer`` or, where
+                                                             there are adversaries, ``honest`` or ``byzantine``
 ``messages``                 a list            none          what arrived since its last step (inbox ``every`` only)
 ``send(kind, vector)``, ...  a way out         none          in starts, reactions and steps that decide:
                                                              `hushnet.protocols.steps.peer.Peer`

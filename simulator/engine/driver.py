@@ -24,7 +24,6 @@ from ..network.churn import churn
 from ..network.randomness import quantise
 from ..rules.round_messages import holds
 from ..tables import round_table as columns
-from ..tables import tallies
 from ..tables.effects import AVAILABILITY, LAST, RECORD
 from ..world.step_form import StepForm
 from ..world.stop_condition import TIME_UP
@@ -225,16 +224,21 @@ class Driver(ABC):
 
     def check_limits(self, agent: Agent) -> None:
         """Record, and end the run, where the steps made so far ask for it."""
+        self.check_activations()
+        self.check_vectors()
+        self.world.stop_condition.check_updates(agent.updates)
+
+    def check_activations(self) -> None:
+        """Record, and end the run, where the number of all agents' steps asks for it."""
         world = self.world
         if world.record_activations and world.activations % world.record_activations == 0:
             self._sample(final=False)
         world.stop_condition.check_activations(world.activations)
-        self.check_vectors()
-        world.stop_condition.check_updates(agent.updates)
 
     def check_vectors(self) -> None:
         """End once the vectors asked for were sent."""
-        self.world.stop_condition.check_vectors(int(self.transport.tables.counts[tallies.VECTORS]))
+        if self.world.setting.stop.vectors is not None:
+            self.world.stop_condition.check_vectors(self.transport.traffic.vectors)
 
 
 def _original(error: HushnetError) -> HushnetError:

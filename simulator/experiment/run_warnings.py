@@ -82,8 +82,6 @@ class RunWarnings:
             yield f"none of {sent} messages has arrived until time {world.now:g} ({fates})"
         elif sent and self._last["delivery"][1] <= world.now * QUIET:
             yield f"no message has arrived after time {self._last['delivery'][1]:g}, until {world.now:g}"
-        if world.traits.trigger == "message" and world.traffic.start_vectors and not delivered:
-            yield "what agents send in start is known before time 0 and makes nobody react: send from a step instead"
 
     def _still(self, world: World) -> Iterator[str]:
         models = world.protocol.models(world.state)

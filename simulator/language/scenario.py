@@ -87,7 +87,7 @@ class StopParameters(Parameters):
     vectors: Count | None = None
     """Model-sized vectors sent by all agents together."""
     updates: Count | None = None
-    """Steps of every agent."""
+    """Updates of every agent: its steps, without idle ones of protocols that decide."""
     epochs: Positive | None = None
     """Passes over the training rows, of protocols that say how many updates one takes (``feature_sharing``,
     ``feature_sgd``); with a limit that holds for all of them beside it: time, activations or updates."""

@@ -58,7 +58,7 @@ def mean_ages(reading: Reading) -> NDArray[np.float64]:
 
 
 def updates(reading: Reading) -> Rows:
-    """Number of steps that agents have completed."""
+    """Number of steps that agents have completed, without idle ones of protocols that decide."""
     counts = reading.world.updates
     yield "mean", counts.mean()
     yield "min", counts.min()
@@ -90,7 +90,7 @@ for _metric in (
         definition=(
             r"Counts of copies since the start, one for each link: {math}`\mathrm{sent} = \mathrm{delivered} + "
             r"\mathrm{lost} + \mathrm{dropped} + \mathrm{in\ flight}`. `overtaken` of the delivered came after a "
-            "newer one; `start_vectors` were exchanged before the start."
+            "newer one and were used by nobody; `start_vectors` were exchanged before the start."
         ),
         statistics=("sent", "delivered", "lost", "dropped", "in_flight", "overtaken", "start_vectors"),
         default="sent",
@@ -122,7 +122,8 @@ for _metric in (
         quantity=lambda reading: Quantity("completed steps", "mean over agents"),
         label=LABELS["updates"],
         definition=(
-            "{math}`u_i`, the number of steps that agent i has completed: `mean`, `min` and `max` over agents."
+            "{math}`u_i`, the number of steps that agent i has completed: `mean`, `min` and `max` over agents. A step "
+            "of a protocol that decides, which sends nothing and changes no block, is an activation and no update."
         ),
         statistics=("mean", "min", "max"),
         low=0.0,

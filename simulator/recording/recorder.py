@@ -24,7 +24,6 @@ from ..metrics import METRICS, Metric, Reading
 from ..metrics.metric import traced_by
 from ..metrics.own_metrics import shown_as
 from ..metrics.trace import KINDS, ROW, Row
-from ..tables.tallies import MESSAGES, SENT_BYTES, VECTORS
 from ..world.step_form import Rewind
 from ..world.world import World
 from .invariant_check import InvariantCheck
@@ -224,7 +223,8 @@ class Recorder:
         if not final:
             self.samples += 1
         reading = self._look(world, final=final)
-        counts = world.transport.tables.counts[[MESSAGES, VECTORS, SENT_BYTES]].tolist()
+        traffic = world.traffic
+        counts = traffic.messages, traffic.vectors, traffic.bytes.sent
         instant = _Instant((world.now, world.activations, *counts), reading)
         for metric in self._asked:
             if not _concerns(metric, world.setting.task):
@@ -340,7 +340,7 @@ class Recorder:
 class _Instant:
     """An instant that is recorded."""
 
-    head: tuple[float, int, int, int, int]
+    head: tuple[float, int, int, float, int]
     """Time, activations, messages, vectors and bytes."""
     reading: Reading
     rows: dict[str, list[Row]] = field(default_factory=dict)

@@ -310,23 +310,23 @@ def count_arrival(run: RunTables, size: Any, up: bool):
 
 
 @rule
-def arrive(run: RunTables, slot: int, order: int, size: Any, now: float, up: bool, newest: bool):
-    """A copy arrives at a slot; one whose receiver is up is overtaken unless it is the newest."""
+def arrive(run: RunTables, slot: int, order: int, size: Any, now: float, up: bool, used: bool):
+    """A copy arrives at a slot; one whose receiver is up is overtaken unless it is of use."""
     count_arrival(run, size, up)
-    if up and not newest:
+    if up and not used:
         run.counts[OVERTAKEN] += 1
     if run.counts[OBSERVED]:
-        note_arrived(run, slot, order, now, up, newest)
+        note_arrived(run, slot, order, now, up, used)
 
 
 @rule
-def deliver(run: RunTables, slot: int, row: int, order: int, now: float, up: bool):
+def deliver(run: RunTables, slot: int, row: int, order: int, now: float, up: bool, read: bool):
     """A copy arrives, with a reference to its version: known if the receiver is up and it is the newest by sending.
 
-    Returns whether it was.
+    Returns whether it was. It is of use then, or where its receiver reads or reacts to it whatever came before.
     """
     newest = up and order > run.slots.heard_order[slot]
-    arrive(run, slot, order, run.versions.bytes[row], now, up, newest)
+    arrive(run, slot, order, run.versions.bytes[row], now, up, newest or read)
     if newest:
         set_latest(run, slot, row, order)
     else:

@@ -122,7 +122,7 @@ def deliver_pending(
         run.nodes.free[counts[FREE_NODES]] = first
         counts[FREE_NODES] += 1
         up = arrival > since or is_up(run, receiver, arrival, arrival == run.versions.sent_at[row])
-        deliver(run, slot, row, run.nodes.rank[first], arrival, up)
+        deliver(run, slot, row, run.nodes.rank[first], arrival, up, False)
         first = following[first]
 
 

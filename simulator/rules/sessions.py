@@ -292,7 +292,7 @@ def take_copy(run: RunTables, tables: SessionTables, place: int):
     if taken:
         run.versions.references[row] += 1
         run.versions.sent_at[row], run.versions.tick[row] = tables.copy_sent_at[place], tick
-        newest = deliver(run, tables.rules[KIND + 2 * kind] * len(run.heads) + back, row, order, now, True)
+        newest = deliver(run, tables.rules[KIND + 2 * kind] * len(run.heads) + back, row, order, now, True, False)
         tables.counts[PHASE], tables.counts[EDGE], tables.counts[ROW] = (RESPONDING if asks else COMPLETING), edge, row
     else:
         newest = known and kind == REFUSAL

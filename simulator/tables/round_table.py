@@ -138,7 +138,7 @@ def round_tables(setting: Setting, layout: Layout, network: Network, parameters:
         now=np.zeros(1),
         counts=whole(COUNTS),
         constants=np.array([*durations(setting, layout, network, parameters), network.size(0)]),
-        vectors=np.array([kind.vectors for kind in kinds.values()], dtype=np.int64),
+        vectors=np.array([layout.shares_of(kind) for kind in kinds], dtype=np.int64),
         agents=whole(agents, AGENT_COLUMNS),
         links=whole(edges, LINK_COLUMNS),
         records=whole(records, RECORD_COLUMNS),

@@ -153,7 +153,7 @@ def session_tables(
     ranks = {kind: rank for rank, kind in enumerate(kinds)}
     rules = [repeat, network.size(0)]
     for kind in BOTH_KINDS:
-        rules += [ranks[kind], kinds[kind].vectors]
+        rules += [ranks[kind], layout.shares_of(kind)]
     copies = agents + 64
     counts = np.zeros(COUNTERS, dtype=np.int64)
     counts[ENDED], counts[FREE_COPIES] = -1, copies

@@ -62,7 +62,7 @@ class StopCondition:
         if self.stop.time is None and self.counts[ACTIVE] == 0:
             self.end("every agent has finished")
 
-    def check_vectors(self, vectors: int) -> None:
+    def check_vectors(self, vectors: float) -> None:
         """End once the vectors asked for were sent."""
         if self.stop.vectors is not None and vectors >= self.stop.vectors:
             self.end("the vectors were sent")

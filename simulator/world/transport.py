@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import final
 
 import numpy as np
@@ -86,7 +86,7 @@ class Transport:
         self._traffic = Traffic()
         self._ranks = {kind: rank for rank, kind in enumerate(layout.messages)}
         self._last_sent: dict[int, LastSent] = {}
-        self._current, self._forms = now, forms
+        self._current, self._forms, self._shares = now, forms, layout.shares
         self._plain = PlainTables()
         self.start_kinds: set[str] = set()
         self._told: dict[tuple[int, int], tuple[Sent, int]] = {}
@@ -106,6 +106,8 @@ class Transport:
 
     def set_limits(self, stop: Stop, *, record: int, compiled: bool) -> None:
         """Set the limits at which compiled windows end."""
+        if stop.vectors is not None:
+            stop = replace(stop, vectors=stop.vectors * self.layout.shares)
         self.tables = with_limits(self.tables, stop, self._forms, record=record, compiled=compiled)
         if not compiled:
             self.tables = with_copies(self.tables, self.inbox)
@@ -124,6 +126,8 @@ class Transport:
         """Counts of messages and bytes so far, as the tables have them: sent, delivered, lost, dropped, in flight."""
         counts, traffic = self.tables.counts.tolist(), self._traffic
         traffic.messages, traffic.vectors = counts[tallies.MESSAGES], counts[tallies.VECTORS]
+        if self._shares > 1:
+            traffic.vectors /= self._shares
         traffic.overtaken = counts[tallies.OVERTAKEN]
         for fate, (links, size) in MIRRORED.items():
             setattr(traffic.links, fate, counts[links])
@@ -360,9 +364,9 @@ class Traffic:
     """
 
     messages: int = 0
-    vectors: int = 0
+    vectors: float = 0
     overtaken: int = 0
-    start_vectors: int = 0
+    start_vectors: float = 0
     links: Tally = field(default_factory=Tally)
     bytes: Tally = field(default_factory=Tally)
 

@@ -45,7 +45,10 @@ class Observer(Structural):
         """A message went out on one link; its delay is the one that was drawn for it, even if it is lost."""
 
     def arrived(self, world: World, message: Message, up: bool, newest: bool) -> None:
-        """A message reached its receiver, which was up or not, and whether it was of any use."""
+        """A message reached its receiver, which was up or not, and whether it was of any use.
+
+        It is if it is the newest of its kind by order of sending, or is read or reacted to in any case.
+        """
 
 
 class Watch(Watcher, Structural):

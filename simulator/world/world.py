@@ -165,6 +165,8 @@ class World:
         self.honest, self.attackers = np.ones(graph.agents, dtype=bool), None
         if adversaries is not None:
             self.honest = ~adversaries.byzantine
+            if self.layout.roles is None:
+                self.step_tables.names.roles = np.where(self.honest, "honest", "byzantine")
             self.attackers = Attackers(adversaries.attack, adversaries.byzantine, self._attack_stream)
         self.step_tables.attackers = self.attackers
         self.reactions = Reactions(setting.limits, task.ids)

@@ -76,7 +76,7 @@ def test_every_message_is_counted_by_one_step(tmp_path):
     wakes = ["0,1", "0,3", "0,6", "1,0.5", "1,2", "1,3", "1,4"]
     world, log = run(Collect, **alone(tmp_path, [1.5], [0], wakes))
     said = [event[6][0] for event in log.of("sent") if event[2][0] == 0]
-    assert said == [1, 2, 4]  # those of 0.5, then of 2, then of 3 and 4
+    assert said == [2, 3, 5]  # the start and that of 0.5, then of 2, then of 3 and 4
     assert world.updates.tolist() == [3, 4]
 
 

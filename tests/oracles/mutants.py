@@ -1,7 +1,9 @@
 """Errors planted in the project's own rules, one by one, and in which of the frozen engine's worlds each shows.
 
-Each is a rule by name, the file where it stands, and what is written there instead. An error is planted in a copy of
-the package, where the worlds run without compiling. ``python -m tests.oracles --mutants`` plants them all.
+Those of the part "mixed worlds" are in rules that the frozen engine does not have, and show in worlds of
+`tests.campaigns.mixed_worlds`. Each is a rule by name, the file where it stands, and what is written there instead. An
+error is planted in a copy of the package, where the worlds run without compiling. ``python -m tests.oracles --mutants``
+plants them all.
 """
 
 from __future__ import annotations
@@ -23,14 +25,14 @@ from queue import SimpleQueue
 from typing import Any
 
 from .compare import WORLDS
-from .judging import sound_digests
+from .judging import MIXED, sound_digests
 from .rare_worlds import FIRST, LAST, LATER
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 TABLE, CASES, RESULTS = HERE / "mutants.csv", HERE / "mutants.json", HERE / "RESULTS.md"
 PACKAGE = ("agents", "protocols", "scenarios", "simulator")
-NEEDED = ("__init__.py", "oracles")
+NEEDED = ("__init__.py", "oracles", "campaigns", "engine", "protocols")
 """Of the tests, what comparing takes."""
 EVERY = ("event", "planned", "batches")
 RARE = 200
@@ -66,7 +68,9 @@ class Mutant:
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """The engines and forms that run the file."""
+        """The engines and forms that run the file, or worlds that mix everything."""
+        if self.part == "mixed worlds":
+            return (MIXED,)
         return next(engines for start, engines in ENGINES.items() if self.file.startswith(start))
 
     def planted(self, text: str) -> str:
@@ -227,7 +231,8 @@ def results(every: list[Mutant], found: dict[str, tuple[str, int] | None]) -> st
         "",
         f"`python -m tests.oracles --mutants`: {len(caught)} of {len(found)} are caught by worlds of the frozen",
         f"engine, {sum(case < 30 for case in caught)} of them within 30 worlds, and {rare}",
-        "in rare ones (`rare_worlds.py`, from 10,000 on). Not caught:",
+        "in rare ones (`rare_worlds.py`, from 10,000 on), or, where that has no such rules, by worlds in which the two",
+        "engines part or what is counted anew does (`python -m tests.campaigns.mixed_worlds`). Not caught:",
         "",
         *[f"- {one.rule} (`{one.file}`): {one.excuse}" for one in every if found[one.rule] is None],
         "",

@@ -53,10 +53,14 @@ class MirrorParameters(ProtocolParameters):
 
 
 class Sampled:
-    """A world as the frozen diary knows it: it asks the schedule for the edges without a session."""
+    """A world as the frozen diary knows it: it asks the schedule for the edges without a session.
 
-    def __init__(self, world: World) -> None:
+    So many of the copies that were used were overtaken.
+    """
+
+    def __init__(self, world: World, overtaken: int) -> None:
         self._world = self.schedule = world
+        self.traffic = replace(world.traffic, overtaken=world.traffic.overtaken + overtaken)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._world, name)
@@ -65,13 +69,54 @@ class Sampled:
 class Recorded:
     """A diary that records a world's samples."""
 
+    overtaken = 0
+    """Copies so far that were used and are written down as overtaken."""
+
     def __init__(self, diary: Diary) -> None:
         self.diary = diary
 
     def sample(self, world: World, *, final: bool) -> None:
         """See `hushnet.simulator.world.watchers.Sampler`."""
-        self.diary.sample(Sampled(world), final=final)
+        self.diary.sample(Sampled(world, self.overtaken), final=final)
         charges_of(world)  # what is charged when a ledger is read must not be charged again at the end
+
+
+class Before(Recorded):
+    """Recorder and observer of a diary, with what words meant when the frozen engine was written.
+
+    Every copy that came after a newer one was *overtaken*, also where it was read or reacted to; and nobody read a
+    *start* as a message, or reacted to one.
+    """
+
+    def __init__(self, diary: Diary) -> None:
+        super().__init__(diary)
+        self.woke, self.sent = diary.woke, diary.sent
+        self.arrivals = set[tuple[int, int]]()
+        self.world: World | None = None
+
+    def arrived(self, world: World, message: Any, up: bool, newest: bool) -> None:
+        """See `hushnet.simulator.world.watchers.Observer`."""
+        used = newest
+        if world.sessions is None and not world.in_rounds:
+            self.arrivals.add((message.edge, message.order))
+            newest = up and message.order == world.inbox.order[message.kind][message.edge]
+        self.overtaken += used and not newest
+        self.diary.arrived(world, message, up, newest)
+
+    def heard(self, messages: list[Any]) -> list[Any]:
+        """The messages that are no starts."""
+        world = self.world
+        if world is None or world.in_rounds:
+            return messages
+        return [one for one in messages if (one.edge, one.order) in self.arrivals]
+
+    def reacts(self, message: Any) -> bool:
+        """Whether somebody reacted to a message; the reaction to a start is not counted."""
+        if self.heard([message]):
+            return True
+        assert self.world is not None
+        self.world.agents[message.receiver].reactions -= 1
+        return False
 
 
 def run(description: dict[str, Any]) -> list[Row]:
@@ -79,16 +124,18 @@ def run(description: dict[str, Any]) -> list[Row]:
     diary = Diary()
     with tempfile.TemporaryDirectory() as folder:
         setting = setting_of(description, Path(folder))
-        protocol, parameters = mirror_of(description, diary)
-        onlookers = {"recorder": Recorded(diary), "observer": diary}
-        world, why = World(setting, protocol, parameters, **onlookers, **description["record"]), ""
+        before = Before(diary)
+        protocol, parameters = mirror_of(description, before)
+        onlookers = {"recorder": before, "observer": before}
+        before.world = world = World(setting, protocol, parameters, **onlookers, **description["record"])
+        why = ""
         try:
             EventEngine().run(world)
         except Stall as error:
             why = stalled(str(error))
         except HushnetError as error:
             why = type(error).__name__
-    diary.close(world, why or world.ended, charges_of(world))
+    diary.close(Sampled(world, before.overtaken), why or world.ended, charges_of(world))
     return diary.rows
 
 
@@ -142,8 +189,10 @@ def stalled(sentence: str) -> str:
 class SeenView:
     """The record of an agent, under the names that the small protocols use."""
 
-    def __init__(self, me: Any, kinds: list[str], *, rounds: bool, luck: float = float("nan")) -> None:
-        self._me, self.kinds, self._luck = me, kinds, luck
+    def __init__(
+        self, me: Any, kinds: list[str], *, rounds: bool, luck: float = float("nan"), messages: Any = ()
+    ) -> None:
+        self._me, self.kinds, self._luck, self.messages = me, kinds, luck, messages
         self.round = me.tick + 1 if rounds else 0
         blocks, self._slots, self._inbox = me.tables_.state, me.tables_.graph.edges_of(me.agent), me.source_.inbox
         self.state = {name: block[me.agent] for name, block in blocks.agent.items()}
@@ -198,14 +247,14 @@ def mirror_privacy(noise: Privacy | None) -> Any:
     )
 
 
-def mirror_of(description: dict[str, Any], diary: Diary) -> tuple[type[Protocol], ProtocolParameters]:
+def mirror_of(description: dict[str, Any], before: Before) -> tuple[type[Protocol], ProtocolParameters]:
     """A protocol class of the project that does what the described small protocol does, and writes it down."""
     inner: Small = protocol_of(description["protocol"], description["schedule"], len(description["ids"]))
-    kinds, schedule = [*inner.layout().messages], description["schedule"]
+    kinds, schedule, diary = [*inner.layout().messages], description["schedule"], before.diary
     rounds = schedule["kind"] == "rounds" if schedule else inner.traits.trigger == "round"
 
     def seen(me: Any, luck: float = float("nan")) -> SeenView:
-        return SeenView(me, kinds, rounds=rounds, luck=luck)
+        return SeenView(me, kinds, rounds=rounds, luck=luck, messages=before.heard(me.messages))
 
     def told(phase: str) -> Callable[..., None]:
         """A phase with a partner, or none, between view and way out."""
@@ -228,6 +277,8 @@ def mirror_of(description: dict[str, Any], diary: Diary) -> tuple[type[Protocol]
             return Layout(agent=given.agent, edge=given.edge, messages=messages, roles=given.roles)
 
         def react(self, me: Any, message: Any) -> None:
+            if not before.reacts(message):
+                return
             diary.step("receive", seen(me), (int(message.sender), message.kind, int(message.tick)))
             inner.receive(seen(me), message, WayOut(me))
 

@@ -18,6 +18,7 @@ from hushnet.protocols.algorithms.gradient_rounds import gradient
 from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging
 from hushnet.protocols.attacks import ATTACKS
 from hushnet.protocols.steps import (
+    batched,
     coordinate_median,
     coordinate_trimmed_mean,
     geometric_median,
@@ -51,7 +52,7 @@ def world_of(protocol, fields, attack, rounds=8):
     setting = dataclasses.replace(
         small_setting(agents=AGENTS, network=NetworkParameters.model_validate({"latency": 0.3})),
         stop=Stop(updates=rounds),
-        adversaries=Adversaries(attack_of(**attack), BAD),
+        adversaries=attack and Adversaries(attack_of(**attack), BAD),
     )
     return World(setting, protocol, protocol_parameters(protocol, fields), every=1.0)
 
@@ -171,6 +172,34 @@ def test_both_engines_attack_alike(kind, name):
     for blocks in ("agent", "edge"):
         for block, other in zip(*(getattr(world.state, blocks).values() for world in worlds), strict=True):
             assert block.values.tobytes() == other.values.tobytes()
+
+
+class Roles(OneByOne):
+    """Agents whose model is 1 if they are byzantine, and -1 if they are honest."""
+
+    def step(self, me):
+        me.model = me.model * 0 + (1.0 if me.role == "byzantine" else -1.0 if me.role == "honest" else 0.0)
+        me.message = me.model
+
+
+class RolesInBatches(OneByOne):
+    """The same, in batches."""
+
+    @batched
+    @staticmethod
+    def step(me):
+        me.model = me.model * 0 + np.where(me.role == "byzantine", 1.0, np.where(me.role == "honest", -1.0, 0.0))
+        me.message = me.model
+
+
+@pytest.mark.parametrize("protocol", [Roles, RolesInBatches])
+@pytest.mark.parametrize("engine", [EventEngine(), BatchedEngine()])
+@pytest.mark.parametrize("attack", [None, NAMED["mimic"]])
+def test_steps_see_who_is_byzantine(protocol, engine, attack):
+    world = world_of(protocol, {"step_size": 0.1}, attack)
+    drive(prepared(world, engine))
+    expected = np.zeros(AGENTS) if attack is None else np.where(BAD, 1.0, -1.0)
+    assert world.state.agent["model"].rows[:, 0].tolist() == expected.tolist()
 
 
 FIFTH = {

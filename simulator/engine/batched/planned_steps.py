@@ -427,7 +427,7 @@ def ports_of(tables: StepTables, world: World, *, pairs: bool) -> Ranks:
         port[KIND], port[ADDRESSED], port[VECTORS], port[WIDTH] = (
             names.kinds.index(kind),
             what.addressed,
-            what.vectors,
+            names.layout.shares_of(kind),
             width,
         )
         port[SIZE] = world.transport.size(kind, width)

@@ -7,6 +7,7 @@ trace and to teach with.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import repeat
@@ -28,6 +29,7 @@ from ...rules.delivery import count_message, deliver, depart, end_of_way, releas
 from ...rules.forms import PlainRules
 from ...tables.effects import ARRIVAL, ARRIVE, AVAILABILITY, REACH, RECORD, TIMER, WAKE
 from ...tables.run import DOWNLINK, LOST_DELAY, UPLINK, PlainTables
+from ...tables.tallies import ACTIVATIONS
 from ...world.step_form import StepForm
 from ...world.world import World
 from ..driver import At, Driver
@@ -105,6 +107,7 @@ class EventDriver(Driver):
         self._happen = [self.happen]
         self._computing: dict[int, simpy.Process] = {}
         self._turns: dict[int, simpy.Event] = {}
+        self._may_be_idle = world.protocol.decides and not world.in_rounds
         self.transport.set_limits(world.setting.stop, record=world.recorded_steps, compiled=False)
 
     @override
@@ -197,12 +200,25 @@ class EventDriver(Driver):
         self.step(agent)
 
     def step(self, agent: Agent) -> None:
-        """Let an awake agent take a step, send what it gives out, and count it if it said anything or goes on."""
+        """Let an awake agent take a step, send what it gives out, and count it if it said anything or goes on.
+
+        A step that neither sends nor changes anything counts as an activation and as no update, where agents wake by
+        their clocks and decide what to do.
+        """
+        before = self._blocks_of(agent) if self._may_be_idle else None
         me = self.world.step(agent)
         if me.silent_ and not me.sent_:
             return
         self.send(agent, me.sent_)
-        self.count(agent)
+        if before is None or me.sent_ or me.disclosed_ or before != self._blocks_of(agent):
+            self.count(agent)
+            return
+        self.transport.tables.counts[ACTIVATIONS] += 1
+        self.check_activations()
+
+    def _blocks_of(self, agent: Agent) -> list[bytes]:
+        """Everything that an agent has in its blocks and in those of its edges."""
+        return [vector.tobytes() for _, vector in self.world.peers[agent.index].named_vectors_()]
 
     def send(self, agent: Agent, messages: Sequence[Sent]) -> None:
         """Send what a step gave out; of sessions, nothing: they send their halves themselves."""
@@ -278,8 +294,44 @@ class EventBroadcasts(EventDriver):
         rules = count_message, deliver, depart, end_of_way, release_version
         self._count, self._deliver, self._depart, self._end_of_way, self._release = map(self.plain, rules)
         self._kinds = list(world.layout.messages)
+        self._shares = [world.layout.shares_of(kind) for kind in self._kinds]
         self._keeps, self._reacts = world.traits.inbox == "every", world.traits.trigger == "message"
         self._most, self._reserved = int(world.setting.graph.degrees.max(initial=0)) + 1, 0
+        self._unread = defaultdict[int, list[Message]](list)
+
+    @override
+    def ready(self, agent: Agent) -> None:
+        """Let starts that an agent has told, and that it was told as it joined, arrive where messages are read.
+
+        Who reacts to them and is down reacts when it comes up.
+        """
+        if not (self._keeps or self._reacts):
+            return
+        graph, run = self.world.setting.graph, self.transport.tables
+        own = graph.edges_of(agent.index)
+        slots = graph.reverse[own].tolist() + (list(range(own.start, own.stop)) if self.env.now > 0.0 else [])
+        for rank, kind in enumerate(self._kinds):
+            for slot in (rank * len(run.heads) + edge for edge in slots if self.world.inbox.tick[kind][edge] == -1):
+                message = self._message(slot, int(run.slots.known[slot]), int(run.slots.heard_order[slot]))
+                arrival = At(self.env, self.env.now, ARRIVAL)
+                arrival.callbacks.append(lambda _, message=message: self._take_start(message))  # type: ignore[union-attr]
+
+    def _take_start(self, message: Message) -> None:
+        if self._keeps:
+            self.world.inbox.pending[message.receiver].append(message)
+        if self._reacts:
+            self._unread[message.receiver].append(message)
+            self._react_to_starts(self.world.agents[message.receiver])
+
+    def _react_to_starts(self, agent: Agent) -> None:
+        while self._unread[agent.index] and self.is_awake(agent):
+            self._react(agent, self._unread[agent.index].pop(0))
+
+    @override
+    def turn(self, agent: Agent) -> None:
+        super().turn(agent)
+        if agent.index in self._unread:
+            self._react_to_starts(agent)
 
     @override
     def send(self, agent: Agent, messages: Sequence[Sent]) -> None:
@@ -302,7 +354,7 @@ class EventBroadcasts(EventDriver):
         """Send a copy over each of some edges; with draws of its own where one was sent at the same tick."""
         network, rank, now = self.world.network, self._kinds.index(sent.kind), self.env.now
         attempts = network.attempts(agent.index, self.world.setting.graph.heads[edges], agent.tick, rank)
-        size, vectors = self.transport.size(sent.kind, len(sent.vector)), self.world.layout.messages[sent.kind].vectors
+        size, vectors = self.transport.size(sent.kind, len(sent.vector)), self._shares[rank]
         for attempt in dict.fromkeys(attempts):
             part, transmission = edges[np.equal(attempts, attempt)], attempt * KINDS + rank
             row = self.transport.new_version(sent, now, agent.tick)
@@ -352,29 +404,31 @@ class EventBroadcasts(EventDriver):
         """A copy arrives, or reaches a shared downlink: a version, at a slot of its receiver."""
         slot, row, world = asked.subject, asked.serial, self.world
         agent = world.agents[int(world.setting.graph.tails[slot % len(world.setting.graph.heads)])]
+        run = self.transport.plain
         if asked.what == REACH:
-            run, now = self.transport.plain, self.env.now
+            now = self.env.now
             turn = run.constants[DOWNLINK], run.agents.downlink_free, agent.index, run.versions.bytes[row], now
             self.schedule(None, self._take_turn(*turn), ARRIVAL, ARRIVE, slot, row)
             return
         up = self.is_up(None, agent.index, self.env.now, True)
         reacts = up and self._reacts and not agent.silent
-        message = self._message(slot, row) if reacts or (up and self._keeps) else None
+        order = int(run.versions.order[row])
+        message = self._message(slot, row, order) if reacts or (up and self._keeps) else None
         self._begin_notes()
         run = self.transport.plain
-        self._deliver(run, slot, row, run.versions.order[row], self.env.now, up)
+        self._deliver(run, slot, row, order, self.env.now, up, message is not None)
         self._end_notes()
         if message is not None and self._keeps:
             world.inbox.pending[agent.index].append(message)
         if message is not None and reacts:
             self._react(agent, message)
 
-    def _message(self, slot: int, row: int) -> Message:
+    def _message(self, slot: int, row: int, order: int) -> Message:
         """Return a version as the message that the receiver of a channel (directed edge and kind) gets."""
         run = self.transport.tables
         rank, edge = divmod(slot, len(run.heads))
         people = int(run.heads[edge]), int(run.heads[run.reverse[edge]])
-        sending = float(run.versions.sent_at[row]), int(run.versions.order[row]), int(run.versions.tick[row])
+        sending = float(run.versions.sent_at[row]), order, int(run.versions.tick[row])
         vector, size = self.transport.vector_of(row, self._kinds[rank], people[0]), int(run.versions.bytes[row])
         return Message(*people, self._kinds[rank], vector, *sending, edge, size)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from typing_extensions import override
 
-from ..errors import InputError
+from ..errors import FieldError, InputError
 from ..losses.cross_entropy import class_of
 from ..parameters import MOST, Parameters, Positive, Size
 from ..suggestions import require
@@ -196,6 +196,25 @@ class ByFeature(SplitAmong):
 
 
 SplitParameters = Annotated[Even | Dirichlet | Shards | QuantitySkew | ByFeature | BySize, Field(discriminator="kind")]
+
+
+def check_count(split: Split | None, agents: int) -> None:
+    """Raise a `FieldError` if a rule deals to another number of agents than the task has."""
+    if split is not None and split.count != agents:
+        raise FieldError(f"deals to {split.count} agents; the task has {agents} by its field agents", "split")
+
+
+def dealt_anew(table: Table, split: Split, *, rng: np.random.Generator) -> Table:
+    """Deal the rows of all agents by another rule; their labels are classes.
+
+    Raises
+    ------
+    InputError
+        If the rows cannot be dealt in this way.
+    """
+    owners = split.owners(Dealt(table.features, table.labels, classes=True), rng=rng)
+    kept = owners >= 0
+    return Table.from_owners(table.features[kept], table.labels[kept], owners[kept], split.count)
 
 
 def _cut(count: int, parts: int, what: str = "") -> NDArray[np.int64]:

@@ -169,7 +169,10 @@ def scenario_text(
         given = own.lines if own is not None and section == "task" else fields(known[kind], kind)
         for inner, outer in PARTS_OF.items():
             if section == outer and chosen.get(inner) != DEFAULTS.get(inner):
-                given = [*(line for line in given if not re.match(rf"(# )?{inner}:", line)), *_part(inner, chosen[inner])]
+                given = [
+                    *(line for line in given if not re.match(rf"(# )?{inner}:", line)),
+                    *_part(inner, chosen[inner]),
+                ]
         block = [f"{section}:", *(f"  {line}" for line in given)]
         if section == "attack":
             lines += ["adversaries:", "  share: 0.2", *(f"  {line}" for line in block)]

@@ -127,6 +127,25 @@ def test_an_own_protocol_of_gradients_learns_a_net_as_it_is(tmp_path):
     assert losses[-1] < losses[0]
 
 
+@pytest.mark.parametrize(
+    "task",
+    [
+        {"kind": "linear_classification", "agents": 4, "dimension": 3, "samples": [5, 9]},
+        {"kind": "digits", "split": {"kind": "shards", "agents": 4}},
+    ],
+    ids=lambda task: task["kind"],
+)
+def test_the_contract_of_an_own_protocol_is_examined_where_it_learns_a_net(task, tmp_path):
+    write_protocol("mine", tmp_path)
+    given = scenario([], {}) | {"task": task | {"model": {"kind": "perceptron", "hidden": [3]}}, "stop": {"updates": 2}}
+    given |= {
+        "protocols": {"mine": {"kind": f"{tmp_path}/mine.py:Mine"}},
+        "record": {"every": 5, "metrics": ["accuracy"]},
+    }
+    (manifest,) = run(given, out=tmp_path / "results", trust_code=True).manifests
+    assert manifest["contract"]["status"] == "passed", manifest["contract"]["details"]
+
+
 def test_an_own_protocol_that_needs_minimisers_is_told_that_they_are_for_linear_models(tmp_path):
     write_protocol("mine", tmp_path)
     file = tmp_path / "mine.py"

@@ -10,6 +10,8 @@ from typing import Annotated, Any, ClassVar, Self, cast
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from .errors import FieldError
+
 LONGEST = 2**22
 """Time units: up to here, sums of multiples of 2^-30 are exact."""
 LEAST = 1e-9
@@ -117,3 +119,21 @@ def _with_whole_floats(schema: Any, model: type[BaseModel]) -> Any:
 
 def _is_float(choice: Any) -> bool:
     return (choice[0] if isinstance(choice, tuple) else choice)["type"] == "float"
+
+
+def check_named(given: Parameters, choice: str, **fields: str) -> None:
+    """Raise a `FieldError` if a field is set that the default of a choice does not read, and nobody made the choice.
+
+    Whoever makes it, as in a sweep over it or with ``like``, may leave fields of the other values as they are.
+
+    Parameters
+    ----------
+    choice : str
+        Name of a field of `given`.
+    **fields : str
+        Values of the choice, in words, by the field that belongs to them.
+    """
+    for name, values in fields.items():
+        default = type(given).model_fields[name].default
+        if choice not in given.model_fields_set and getattr(given, name) != default:
+            raise FieldError(f"is for {choice}: {values}; name the {choice}", name)

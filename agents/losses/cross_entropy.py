@@ -59,5 +59,10 @@ def class_of(labels: Array, classes: int) -> NDArray[np.int64]:
     return (labels > 0).astype(np.int64) if classes == 2 else labels.astype(np.int64)
 
 
+def class_names(classes: int) -> tuple[str, ...]:
+    """Labels of K classes as texts, in the order of `class_of`."""
+    return ("-1", "+1") if classes == 2 else tuple(map(str, range(classes)))
+
+
 def _places(scores: Array, labels: Array) -> NDArray[np.int64]:
     return class_of(labels, scores.shape[-1])[..., None]

@@ -10,7 +10,7 @@ two alternatives.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, final
+from typing import Annotated, Any, ClassVar, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from ..parameters import MOST, NotNegative, Size
 from ..tables import Table
 from .extent import Extent, Files
 from .outline import Outline
-from .splits import inverse_counts
+from .splits import SplitParameters, check_count, dealt_anew, inverse_counts, split_notes
 from .task import Task
 from .task_registry import TASKS, TaskKind
 
@@ -45,6 +45,9 @@ class LinearClassification(TaskKind):
     """Smallest and largest number of training points; each agent's is uniform between them, both included."""
     targets: Literal["personal", "common"] = "personal"
     """Whether each agent has a target of its own, or all have one."""
+    split: SplitParameters | None = None
+    """Rule that deals the training points of all agents to as many agents; by default each has those that were drawn
+    for it. Only with a common target: other agents' points say nothing about a target of one's own."""
     points: Points = "cube"
     """Distribution of the points: uniform on [-1, 1]^p, uniform in the unit ball, or normal with covariance I/2."""
     label_noise: float = Field(default=0.05, ge=0, lt=0.5)
@@ -63,6 +66,11 @@ class LinearClassification(TaskKind):
         low, high = self.samples
         if low > high or high < 1:
             raise FieldError("must be ordered, the largest at least 1", "samples")
+        if self.split is not None and self.targets == "personal":
+            raise FieldError(
+                "needs targets: common; points are labelled by the target of the agent that has them", "split"
+            )
+        check_count(self.split, self.agents)
         return self
 
     def outline(self) -> Outline:
@@ -98,6 +106,10 @@ class LinearClassification(TaskKind):
             for table, noise in ((train, self.label_noise), (test, 0.0)):
                 shard = table.shard(agent)
                 shard.stored[:], shard.labels[:] = self._draw(own, len(shard), targets[agent], noise)
+        notes: dict[str, Any] = {}
+        if self.split is not None:
+            train = dealt_anew(train, self.split, rng=rng)
+            counts, notes = train.counts, {"split": split_notes(train, 2)}
         given = self.regularisation
         return Task(
             name="linear classification",
@@ -114,6 +126,7 @@ class LinearClassification(TaskKind):
                 "source": "synthetic, Bellet et al. 2018, section 5.1",
                 "points": self.points,
                 "targets": self.targets,
+                **notes,
             },
         )
 

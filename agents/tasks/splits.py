@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from typing_extensions import override
 
-from ..errors import InputError
+from ..errors import FieldError, InputError
 from ..losses.cross_entropy import class_of
 from ..parameters import MOST, Parameters, Positive, Size
 from ..suggestions import require
@@ -60,7 +60,7 @@ class Split(Parameters, ABC):
 class SplitAmong(Split):
     """Common to all kinds that deal to a given number of agents."""
 
-    agents: Size
+    agents: Size = Field(examples=[20])
     """Number of agents; kinds that leave nobody without rows have at most as many agents as rows."""
 
     @property
@@ -90,7 +90,7 @@ class Dirichlet(SplitAmong):
     """
 
     kind: Literal["dirichlet"]
-    concentration: Positive
+    concentration: Positive = Field(examples=[0.3])
     """Parameter of the symmetric Dirichlet distribution."""
 
     @override
@@ -112,7 +112,7 @@ class BySize(Split):
     """Rows in random order, a given number for each agent; rows beyond the sum are left out."""
 
     kind: Literal["by_size"]
-    sizes: list[Annotated[int, Field(ge=0, le=MOST)]] = Field(min_length=1)
+    sizes: list[Annotated[int, Field(ge=0, le=MOST)]] = Field(min_length=1, examples=[[10, 20, 30]])
     """Rows of each agent, with a sum of at most the number of rows; 0 makes an agent without data."""
 
     @property
@@ -163,7 +163,7 @@ class QuantitySkew(SplitAmong):
     """
 
     kind: Literal["quantity"]
-    concentration: Positive
+    concentration: Positive = Field(examples=[0.5])
     """Parameter of the symmetric Dirichlet distribution."""
 
     @override
@@ -176,7 +176,7 @@ class ByFeature(SplitAmong):
     """Rows in the order of a feature, sizes that differ by at most one: agents differ in what they have seen."""
 
     kind: Literal["by_feature"]
-    feature: Annotated[int, Field(ge=0)] | str
+    feature: Annotated[int, Field(ge=0)] | str = Field(examples=[0])
     """Index of the feature from 0, or its name where features have names; equal values are in random order."""
 
     @override
@@ -196,6 +196,25 @@ class ByFeature(SplitAmong):
 
 
 SplitParameters = Annotated[Even | Dirichlet | Shards | QuantitySkew | ByFeature | BySize, Field(discriminator="kind")]
+
+
+def check_count(split: Split | None, agents: int) -> None:
+    """Raise a `FieldError` if a rule deals to another number of agents than the task has."""
+    if split is not None and split.count != agents:
+        raise FieldError(f"deals to {split.count} agents; the task has {agents} by its field agents", "split")
+
+
+def dealt_anew(table: Table, split: Split, *, rng: np.random.Generator) -> Table:
+    """Deal the rows of all agents by another rule; their labels are classes.
+
+    Raises
+    ------
+    InputError
+        If the rows cannot be dealt in this way.
+    """
+    owners = split.owners(Dealt(table.features, table.labels, classes=True), rng=rng)
+    kept = owners >= 0
+    return Table.from_owners(table.features[kept], table.labels[kept], owners[kept], split.count)
 
 
 def _cut(count: int, parts: int, what: str = "") -> NDArray[np.int64]:

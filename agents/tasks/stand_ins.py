@@ -14,6 +14,7 @@ from ..parameters import MOST, Size
 from .extent import Extent, Files
 from .outline import Outline
 from .partition import ByRows, Partition, Rows, check_split, partitioned, split_outline, split_size
+from .splits import SplitParameters, check_count
 from .task import Task
 from .task_names import STAND_IN
 from .task_registry import TASKS, TaskKind
@@ -33,13 +34,20 @@ class EpsilonLike(TaskKind):
     agents: Size = 20
     """Number of agents n."""
     samples: Size = 2000
-    """Training rows of each agent."""
+    """Training rows of each agent, on the average of all agents where a `split` deals them."""
     dimension: Size = 200
     """Number of features."""
     test_samples: Size = 100
     """Test rows of each agent, with labels of the same distribution."""
     loss: ClassLossName = "hinge"
     """Loss of a score."""
+    split: SplitParameters | None = None
+    """Rule that deals all training rows to as many agents; by default each has `samples` rows at random."""
+
+    @model_validator(mode="after")
+    def _dealt(self) -> EpsilonLike:
+        check_count(self.split, self.agents)
+        return self
 
     def outline(self) -> Outline:
         """Return the outline of the task, which the parameters alone determine."""
@@ -58,7 +66,7 @@ class EpsilonLike(TaskKind):
         return partitioned(
             (features[:count], labels[:count]),
             (features[count:], labels[count:]),
-            ByRows(agents=self.agents),
+            self.split or ByRows(agents=self.agents),
             name=f"{STAND_IN} epsilon",
             loss=self.loss,
             bounds={"l1": math.sqrt(p), "l2": 1.0},

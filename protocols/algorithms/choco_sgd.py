@@ -38,11 +38,11 @@ import math
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 from typing_extensions import override
 
 from ...agents.errors import InputError
-from ...agents.parameters import Size
+from ...agents.parameters import Size, check_named
 from ..base import Layout, MessageKind, Problem, Traits
 from ..invariants import Declared, last_sent_is_kept
 from ..steps import batched, choice, per_edge, received, segment_sum, uniform
@@ -63,6 +63,11 @@ class ChocoParameters(MixingParameters):
     """Type of the values that top_k and random_k send, and of the norms of the others."""
     consensus_step: Annotated[float, Field(gt=0, le=1)] = 0.5
     """Step size gamma of the mixing; smaller for fewer coordinates."""
+
+    @model_validator(mode="after")
+    def _of_its_compression(self) -> ChocoParameters:
+        check_named(self, "compression", levels="quantise")
+        return self
 
 
 class ChocoSGD(GradientRounds):

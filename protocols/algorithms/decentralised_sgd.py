@@ -38,7 +38,7 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from ...agents.errors import FieldError, InputError
-from ...agents.parameters import MOST, NotNegative, Positive, Size
+from ...agents.parameters import MOST, NotNegative, Positive, Size, check_named
 from ..base import Layout, Problem, Traits
 from ..context import Context, check_slope
 from ..invariants import Declared, last_sent_is_kept
@@ -99,6 +99,7 @@ class DecentralisedSGDParameters(MixingParameters):
 
     @model_validator(mode="after")
     def _mixed_between(self) -> DecentralisedSGDParameters:
+        check_named(self, "aggregation", byzantine="trimmed_mean or krum", clip="clipped_gossip")
         if self.local_steps > 1 and self.order == "combine_then_adapt":
             raise FieldError("is for order: adapt_then_combine", "local_steps")
         if self.order == "combine_then_adapt" and (self.gossip_steps > 1 or self.gossip != "simple"):

@@ -118,6 +118,7 @@ def new_scenario(
     ] = None,
     task: Annotated[str | None, typer.Option("--task", metavar="KIND", help="See hushnet list tasks.")] = None,
     model: Annotated[str | None, typer.Option("--model", metavar="KIND", help="See hushnet list models.")] = None,
+    split: Annotated[str | None, typer.Option("--split", metavar="KIND", help="See hushnet list splits.")] = None,
     topology: Annotated[str | None, typer.Option("--topology", metavar="KIND", help="Likewise.")] = None,
     clock: Annotated[str | None, typer.Option("--clock", metavar="KIND", help="Likewise.")] = None,
     latency: Annotated[str | None, typer.Option("--latency", metavar="KIND", help="Likewise.")] = None,
@@ -147,6 +148,7 @@ def new_scenario(
     kinds = {
         "task": task,
         "model": model,
+        "split": split,
         "topology": topology,
         "clock": clock,
         "latency": latency,

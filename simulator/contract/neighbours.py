@@ -78,8 +78,10 @@ def domain_of(task: Task, protocol: Protocol, recording: Recording) -> Domain:
     if radius is not None:
         norm = getattr(protocol.privacy, "norm", "l2")
         bounds |= {name: min(bounds.get(name, math.inf), radius) for name in {norm, "l2"}}
-    if np.isin(labels, (-1.0, 1.0)).all():
-        values: tuple[float, ...] = (1.0, -1.0)
+    if task.classes > 2:
+        values: tuple[float, ...] = (task.classes - 1.0, 0.0)
+    elif np.isin(labels, (-1.0, 1.0)).all():
+        values = (1.0, -1.0)
     else:
         most = float(np.abs(labels).max(initial=1.0))
         values = (most, -most, *((EXTREMES[0], -EXTREMES[-1]) if clipped else ()))
@@ -279,7 +281,7 @@ def _held(task: Task, agent: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]
     if task.columns is not None:
         return np.arange(len(task.train.labels)), np.asarray(task.columns[agent], dtype=np.int64)
     first, last = task.train.offsets[agent : agent + 2].tolist()
-    return np.arange(first, last), np.arange(task.dimension)
+    return np.arange(first, last), np.arange(task.train.features.shape[1])
 
 
 def groups(agents: Sequence[int], *, most: int, seed: int) -> list[list[int]]:

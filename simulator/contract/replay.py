@@ -348,9 +348,9 @@ class _Replay:
 
 
 def _models(world: World) -> np.ndarray | None:
-    """(n, p) models of a run, along which worst records lie."""
+    """(n, p) linear models of a run, along which worst records lie."""
     models, task = world.protocol.models(world.state), world.setting.task
-    if models is None or models.shape != (task.agents, task.dimension):
+    if models is None or task.model is not None or models.shape != (task.agents, task.dimension):
         return None
     return models.copy()
 

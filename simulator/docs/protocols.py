@@ -195,7 +195,9 @@ def _runs(name: str, drawn: Mapping[str, list[Path]]) -> str:
     lines.append(
         "Shipped scenarios: " + (", ".join(link(code(key), f"scenario-{key}") for key in used) or "none") + ".\n"
     )
-    shown = next((drawn[key][0] for key in used if drawn.get(key)), None)
+    of_the_shelf = f"shelf-{name.replace('_', '-')}"
+    first = sorted(used, key=lambda key: key != of_the_shelf)
+    shown = next((drawn[key][0] for key in first if drawn.get(key)), None)
     if shown is not None:
         lines.append(f"```{{figure}} pictures/{shown.name}\n:alt: {shown.stem}\n\n`{shown.stem}`\n```\n")
     kind = catalog.resolve(name)

@@ -24,6 +24,7 @@ from .markdown import anchor, block, cell, code, link, prose, table
 TITLES = {
     "task": "Tasks",
     "model": "Models",
+    "split": "Splits",
     "topology": "Topologies",
     "changes": "Changes of the graph",
     "clock": "Clocks",

@@ -30,6 +30,7 @@ UNITS = {
 SECTIONS = {
     "task": ("task",),
     "model": ("task", "model"),
+    "split": ("task", "split"),
     "topology": ("topology",),
     "changes": ("topology", "changes"),
     "clock": ("clock",),
@@ -93,10 +94,10 @@ def kinds_in(section: str) -> dict[str, type[BaseModel]]:
     KeyError
         If there is no such list.
     """
-    annotation: Any = Scenario
+    parts: list[type[BaseModel]] = [Scenario]
     for name in SECTIONS[section]:
-        annotation = models(annotation)[0].model_fields[name]
-    return {kind: model for model in models(annotation) for kind in kinds_of(model)}
+        parts = [part for held in parts if name in held.model_fields for part in models(held.model_fields[name])]
+    return {kind: model for model in parts for kind in kinds_of(model)}
 
 
 def protocols() -> dict[str, type[BaseModel]]:

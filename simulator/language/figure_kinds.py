@@ -54,9 +54,9 @@ class FigureKind:
         means, and the note of the `Plot` says what the marks are.
     default_x : str
         What is, where nobody says.
-    shows : {"metric", "metric or target", "agents", "messages", "observers"}
+    shows : {"metric", "metric or target", "agents", "messages", "observers", "rows"}
         What its y may be: a metric of the trace, also what it took to reach the target, what is known per agent,
-        messages, or the epsilon against observers.
+        messages, the epsilon against observers, or training rows.
     baseline : {"", "may", "must"}
         Whether it shows differences from a protocol.
     wins : bool
@@ -93,7 +93,7 @@ class FigureKind:
     columns: tuple[str, ...] = MEANS
     plural: str = ""
     default_x: str = "time"
-    shows: Literal["metric", "metric or target", "agents", "messages", "observers"] = "metric"
+    shows: Literal["metric", "metric or target", "agents", "messages", "observers", "rows"] = "metric"
     baseline: Literal["", "may", "must"] = ""
     wins: bool = False
     rows: bool = False
@@ -115,8 +115,8 @@ class FigureKind:
 
     @property
     def per_run(self) -> bool:
-        """True if it shows values at a run's end, or messages, and no statistic of a metric."""
-        return self.shows in ("agents", "messages", "observers")
+        """True if it shows values at a run's end, messages or rows, and no statistic of a metric."""
+        return self.shows in ("agents", "messages", "observers", "rows")
 
     def axes(self, swept: Sequence[str]) -> list[str]:
         """Return the quantities that its x axis may show, given the names of the sweep."""
@@ -305,6 +305,17 @@ for _kind in (
         columns=("x", *MEANS),
         default_x="graph_distance",
         shows="observers",
+    ),
+    FigureKind(
+        name="labels",
+        about="the training rows of each agent of one run by their label, as stacked bars",
+        plural="bars of labels",
+        numbers=".label_bars:numbers",
+        draw=".label_bars:draw",
+        x=("agent",),
+        columns=("agent", "label", "value"),
+        default_x="agent",
+        shows="rows",
     ),
 ):
     register(_kind)

@@ -31,7 +31,7 @@ def per_agent(*, always: bool = False) -> tuple[str, ...]:
     return (*found, *ALWAYS_PER_AGENT)
 
 
-USUAL_Y = {"messages": "messages", "observers": PAIRS.name}
+USUAL_Y = {"messages": "messages", "observers": PAIRS.name, "rows": "samples"}
 """What figures show that can show nothing else, by what their kind shows."""
 BIN = "samples "
 """What begins the statistics of agents with about as many samples, whose numbers are known with the data."""
@@ -91,7 +91,7 @@ class Figure(Parameters):
     protocols: list[str] | None = Field(default=None, min_length=1)
     """Keys of the protocols that it shows; all by default."""
     seed: int | None = Field(default=None, ge=0)
-    """Which repetition a portrait, timeline or map of pairs shows; the first by default."""
+    """Which repetition a portrait, timeline, map of pairs or figure of labels shows; the first by default."""
     between: list[Instant] | None = Field(default=None, min_length=2, max_length=2)
     """First and last time unit of a timeline; by default all that was recorded."""
     name: Name | None = None
@@ -221,6 +221,8 @@ def _check(
         known = list(dict.fromkeys([*recorded, *per_agent(always=True)]))
     if kind.shows == "messages":
         known = ["messages"]
+    if kind.shows == "rows":
+        known = ["samples"]
     if kind.shows == "observers":
         known = [PAIRS.name]
         if PAIRS.name not in metrics:

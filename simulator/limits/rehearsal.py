@@ -102,7 +102,8 @@ def rehearse(loaded: LoadedScenario) -> None:
     """
     scenario = loaded.scenario
     check_layouts(loaded)
-    of_one_run = {name for name, kind in FIGURE_KINDS.items() if kind.shows in ("messages", "observers")} | {"portrait"}
+    unlike = ("messages", "observers", "rows")
+    of_one_run = {name for name, kind in FIGURE_KINDS.items() if kind.shows in unlike} | {"portrait"}
     known = _recorded_by(loaded)
     figures = [
         (rank, figure)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ...agents.blocks import State
 from ...agents.errors import Divergence, Inconsistency, InputError
 from ...agents.graph import Graph
+from ...agents.losses.cross_entropy import class_names
 from ...agents.objectives.minima import cached_minimum
 from ...agents.objectives.objectives import Objective
 from ...agents.tables import Table
@@ -169,8 +170,7 @@ class Recorder:
     def agents(self, world: World) -> pd.DataFrame:
         """Final rows per agent: samples, degree, and its value of the metrics that have one per agent.
 
-        Where the task has them the agent's place, its samples of each of more than two classes, and its model where
-        that is one number.
+        Where the task has them the agent's place, its samples of each class, and its model where that is one number.
         """
         task, graph = world.setting.task, world.setting.graph
         reading = self._look(world, final=True)
@@ -183,10 +183,10 @@ class Recorder:
         }
         if world.attackers is not None:
             columns["role"] = np.where(world.honest, "honest", "byzantine")
-        names = task.notes.get("labels", {})
-        for number in range(task.classes if task.classes > 2 else 0):
-            own = task.train.sums((task.train.labels == number).astype(np.float64))
-            columns[f"samples_of_{names.get(str(number), number)}"] = own.astype(np.int64)
+        names, of_classes = task.notes.get("labels", {}), task.classes > 2 or task.loss.labels == "classes"
+        for label in class_names(task.classes) if of_classes else ():
+            own = task.train.sums((task.train.labels == float(label)).astype(np.float64))
+            columns[f"samples_of_{names.get(label, label)}"] = own.astype(np.int64)
         for metric in METRICS.values():
             always = metric.unasked or (metric.criterion and reading.models is not None)
             if metric.per_agent is not None and _concerns(metric, task) and (always or metric in self._asked):

@@ -22,6 +22,7 @@ Lines = Mapping[str, str]
 _PLURALS = {
     "task": "tasks",
     "model": "models",
+    "split": "splits",
     "topology": "topologies",
     "changes": "graph_changes",
     "clock": "clocks",

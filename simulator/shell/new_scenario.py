@@ -28,8 +28,10 @@ DEFAULTS = {
     "availability": "always",
 }
 """The kinds that stand in the file where none is asked for."""
-PARTS_OF = {"model": "task", "changes": "topology"}
+PARTS_OF = {"model": "task", "split": "task", "changes": "topology"}
 """Lists of kinds that are a part of a section."""
+TO_SPLIT = "digits"
+"""The task that stands there where a split is asked for, and no task."""
 MINIMISING, BY_GRADIENTS = ("local", "coordinate_descent"), ("solitary", "decentralised_sgd")
 """The protocols that stand in the file where none is asked for, of linear models and of others."""
 WIDTH = 118
@@ -150,7 +152,8 @@ def scenario_text(
     name: str, *, kinds: Mapping[str, str] | None = None, among: Sequence[str] = (), own: OwnTable | None = None
 ) -> str:
     """The file's text; see `write_scenario`."""
-    chosen = {**DEFAULTS, **{section: kind for section, kind in (kinds or {}).items() if kind}}
+    asked = {section: kind for section, kind in (kinds or {}).items() if kind}
+    chosen = {**DEFAULTS, **({"task": TO_SPLIT} if "split" in asked else {}), **asked}
     lines = [HEAD.format(name=name, file=f"{name}.yaml", task=chosen["task"])]
     network: list[str] = []
     for section, kind in chosen.items():
@@ -166,7 +169,10 @@ def scenario_text(
         given = own.lines if own is not None and section == "task" else fields(known[kind], kind)
         for inner, outer in PARTS_OF.items():
             if section == outer and chosen.get(inner) != DEFAULTS.get(inner):
-                given = [*(line for line in given if not line.startswith(f"# {inner}:")), *_part(inner, chosen[inner])]
+                given = [
+                    *(line for line in given if not re.match(rf"(# )?{inner}:", line)),
+                    *_part(inner, chosen[inner]),
+                ]
         block = [f"{section}:", *(f"  {line}" for line in given)]
         if section == "attack":
             lines += ["adversaries:", "  share: 0.2", *(f"  {line}" for line in block)]

@@ -91,6 +91,46 @@ def test_a_partition_is_by_rows_or_columns_or_by_a_rule():
             read(wrong)
 
 
+DRAWN = {
+    "epsilon_like": {"samples": 50, "dimension": 4},
+    "linear_classification": {"samples": [30, 70], "dimension": 4, "targets": "common", "precision": "float32"},
+}
+
+
+def drawn(kind, **fields):
+    given = {"kind": kind, "agents": AGENTS, **DRAWN[kind], **fields}
+    return TASKS[kind].model_validate(given).build(rng=np.random.default_rng(1), data_dir=None)
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+def test_rows_that_are_drawn_are_dealt_by_a_rule_and_are_the_same_rows(kind):
+    alone = drawn(kind)
+    for split, what in SKEWS.values():
+        if what != "feature":
+            task = drawn(kind, split={"agents": AGENTS, **split})
+            assert sorted(map(tuple, task.train.features.tolist())) == sorted(map(tuple, alone.train.features.tolist()))
+            assert (task.notes["split"]["label_skew"] > 0.2) == (what == "labels")
+            assert task.train.features.dtype == alone.train.features.dtype
+            np.testing.assert_array_equal(task.test.counts, alone.test.counts)
+    sizes = [5] * 9 + [0]
+    task = drawn(kind, split={"kind": "by_size", "sizes": sizes})
+    assert task.train.counts.tolist() == sizes
+    assert task.regularisation[-1] == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "sentence"),
+    [
+        ("epsilon_like", {"agents": 9}, "deals to 10 agents; the task has 9 by its field agents"),
+        ("linear_classification", {"agents": 9}, "deals to 10 agents; the task has 9 by its field agents"),
+        ("linear_classification", {"targets": "personal"}, "needs targets: common"),
+    ],
+)
+def test_a_split_that_does_not_fit_what_is_drawn_is_one_sentence(kind, fields, sentence):
+    with pytest.raises(ValidationError, match=sentence):
+        drawn(kind, split={"kind": "even", "agents": AGENTS}, **fields)
+
+
 def test_digits_have_ten_classes_and_their_sums():
     """Golden: scikit-learn 1.9.1's load_digits, whose data sum to 561,718 and whose first row is a zero."""
     features, labels = read_digits()

@@ -19,7 +19,7 @@ from hushnet.simulator.docs.formulas import set_in
 from hushnet.simulator.docs.markdown import prose, table
 from hushnet.simulator.language.described import SECTIONS, described, kinds_in
 from hushnet.simulator.language.figure_kinds import FIGURE_KINDS
-from hushnet.simulator.language.loading import shipped
+from hushnet.simulator.language.loading import load, shipped
 from hushnet.simulator.language.scenario import Scenario
 from hushnet.simulator.metrics import METRICS
 from spellchecker import SpellChecker
@@ -133,6 +133,25 @@ def test_everything_that_can_be_named_has_its_place(sources):
     for command in ("run", "check", "explain", "reproduce", "new scenario"):
         assert f"## hushnet {command}\n" in sources["commands"]
     assert "`--verbose`" in sources["commands"]
+
+
+ELSEWHERE, APART = {"dual_averaging"}, {"federated_averaging", "dada"}
+"""Methods of the shelf whose scenarios are those of their papers, and that need a server or targets of their own."""
+
+
+def test_every_method_of_the_shelf_has_a_scenario_of_its_own_whose_picture_its_page_shows(sources):
+    kinds = {one.kind for one in load("shelf").scenario.protocols.values()} - ELSEWHERE | APART
+    own = {f"shelf-{kind.replace('_', '-')}": kind for kind in sorted(kinds)}
+    assert {*own, "shelf-local-sgd"} == {name for name in shipped() if name.startswith("shelf-")}
+    for name, kind in own.items():
+        text, loaded = shipped()[name].read_text(), load(name).scenario
+        assert "# What to expect: " in text
+        assert "# Source: " in text
+        assert kind in {one.kind for one in loaded.protocols.values()}
+        page = sources[f"protocol-{kind}"]
+        assert f"pictures/{name}-{loaded.figures[0].name}.png" in page
+        assert "Use it " in page
+        assert "What breaks it: " in " ".join(page.split())
 
 
 def test_what_pages_import_is_public_and_what_is_public_is_there(sources):

@@ -5,12 +5,14 @@ from __future__ import annotations
 from statistics import mean
 
 import numpy as np
+import pandas as pd
 import pytest
 from hushnet.agents.errors import HushnetError, InputError
 from hushnet.agents.tasks import TASKS
 from hushnet.protocols.catalog import PROTOCOLS
 from hushnet.simulator.api import run
 from hushnet.simulator.contract.skeleton import write_protocol
+from hushnet.simulator.figures import redraw
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.limits.memory import expected_bytes
 from hushnet.simulator.network.randomness import Draws
@@ -125,6 +127,25 @@ def test_an_own_protocol_of_gradients_learns_a_net_as_it_is(tmp_path):
     assert losses[-1] < losses[0]
 
 
+@pytest.mark.parametrize(
+    "task",
+    [
+        {"kind": "linear_classification", "agents": 4, "dimension": 3, "samples": [5, 9]},
+        {"kind": "digits", "split": {"kind": "shards", "agents": 4}},
+    ],
+    ids=lambda task: task["kind"],
+)
+def test_the_contract_of_an_own_protocol_is_examined_where_it_learns_a_net(task, tmp_path):
+    write_protocol("mine", tmp_path)
+    given = scenario([], {}) | {"task": task | {"model": {"kind": "perceptron", "hidden": [3]}}, "stop": {"updates": 2}}
+    given |= {
+        "protocols": {"mine": {"kind": f"{tmp_path}/mine.py:Mine"}},
+        "record": {"every": 5, "metrics": ["accuracy"]},
+    }
+    (manifest,) = run(given, out=tmp_path / "results", trust_code=True).manifests
+    assert manifest["contract"]["status"] == "passed", manifest["contract"]["details"]
+
+
 def test_an_own_protocol_that_needs_minimisers_is_told_that_they_are_for_linear_models(tmp_path):
     write_protocol("mine", tmp_path)
     file = tmp_path / "mine.py"
@@ -133,6 +154,21 @@ def test_an_own_protocol_that_needs_minimisers_is_told_that_they_are_for_linear_
     given = scenario([], {"kind": "perceptron"}) | {"protocols": {"mine": {"kind": f"{file}:Mine"}}}
     with pytest.raises(HushnetError, match=r"step of Mine failed at .*: this operator is for linear models"):
         run(given, out=tmp_path / "results", trust_code=True, contract=False)
+
+
+@pytest.mark.parametrize(("loss", "labels"), [("logistic", ["-1", "+1"]), ("squared", [])])
+def test_results_say_who_holds_what_of_two_classes(loss, labels, tmp_path):
+    task = {"kind": "linear_classification", "agents": 6, "dimension": 3, "targets": "common", "loss": loss}
+    task["split"] = {"kind": "shards", "agents": 6, "shards": 1}
+    given = scenario(["decentralised_sgd"], {}) | {"task": task, "stop": {"updates": 1}}
+    given["figures"] = [{"kind": "labels"}] if labels else []
+    found = run(given, out=tmp_path).agents
+    assert [name for name in found if name.startswith("samples_of_")] == [f"samples_of_{label}" for label in labels]
+    if labels:
+        assert (found["samples_of_-1"] + found["samples_of_+1"] == found["samples"]).all()
+        assert found["samples_of_-1"].iloc[0] == found["samples"].iloc[0] > found["samples_of_-1"].iloc[-1]
+        drawn = pd.read_csv(next(path for path in redraw(tmp_path) if path.suffix == ".csv"))
+        assert drawn["value"].sum() == found["samples"].sum()
 
 
 def test_results_say_who_holds_what(tmp_path):

@@ -234,6 +234,22 @@ def test_every_text_of_every_kind_lies_inside_the_figure(experiment, network, tm
         assert axes.get_window_extent().height > 4
 
 
+def test_bars_of_labels_are_of_all_rows_of_every_agent(experiment):
+    run_of_two = make_run("cd", 0)
+    for label, counts in (("a", 3), ("b", 4)):
+        run_of_two.agents[f"samples_of_{label}"] = counts
+    spec = {"kind": "labels", "y": "samples", "x": "agent"}
+    collection = load_all(experiment([run_of_two]))
+    figure = figure_of(collection, spec)
+    agents = len(run_of_two.agents)
+    assert only(collection, spec).groupby("label")["value"].sum().to_dict() == {"a": 3 * agents, "b": 4 * agents}
+    assert [bar.get_height() for bar in figure.axes[0].patches] == [3] * agents + [4] * agents
+    assert [bar.get_y() for bar in figure.axes[0].patches] == [0] * agents + [3] * agents
+    assert {"label a", "label b"} <= set(texts(figure))
+    with pytest.raises(InputError, match="labels are no classes"):
+        plots(load_all(experiment([make_run("cd", 0)])), spec)
+
+
 @pytest.mark.parametrize("kind", ["heat", "frontier", "portrait", "timeline"])
 def test_every_kind_is_drawn_with_the_same_bytes_again(experiment, network, tmp_path, kind):
     collection, spec = every_kind(experiment, network, tmp_path, "short", kind)

@@ -106,8 +106,8 @@ def test_what_is_not_admissible_is_said_and_nothing_is_lost(tmp_path, capsys):
     (tmp_path / "mine.yaml").write_text("mine")
     assert main(["new", "scenario", "mine", "--dir", str(tmp_path)]) == 2
     assert (tmp_path / "mine.yaml").read_text() == "mine"
-    # By default nobody attacks, the graph stays, and steps take no time.
-    assert {*DEFAULTS, "attack", "changes", "compute"} == set(SECTIONS)
+    # By default nobody attacks, the graph stays, steps take no time, and a task deals its rows as it does.
+    assert {*DEFAULTS, "attack", "changes", "compute", "split"} == set(SECTIONS)
 
 
 TABLE = (

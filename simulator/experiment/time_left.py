@@ -111,7 +111,7 @@ class TimeLeft:
         return low, high
 
     def _at_pace(self, seconds: float, begun: Sequence[Key], others: Counter[Key]) -> Bounds:
-        """Seconds that others take where some take so many: as many a run at the one end, as many a work at the other."""
+        """Seconds that others take where some take so many: between as many a run and as many for as much work."""
         work = sum(self._work.get(key, 1.0) for key in begun)
         by_work = sum(left * self._work.get(key, 1.0) for key, left in others.items()) / work
         low, high = sorted((seconds * others.total() / len(begun), seconds * by_work))

@@ -6,6 +6,7 @@ opened here, without waiting, and refused by what it is before anything of it is
 
 from __future__ import annotations
 
+import codecs
 import csv
 import errno
 import io
@@ -227,7 +228,9 @@ def read_lines(
             except UnicodeDecodeError as error:
                 if len(raw) > longest:  # cut inside of a character, perhaps; too long in any case
                     raise _too_long(path, number, longest, field) from None
-                mend = f"save it as UTF-8, as by: iconv -f WINDOWS-1252 -t UTF-8 {path.name} > utf8-{path.name}"
+                wide = number == 1 and raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+                encoding = "UTF-16" if wide else "WINDOWS-1252"
+                mend = f"save it as UTF-8, as by: iconv -f {encoding} -t UTF-8 {path.name} > utf8-{path.name}"
                 said = f"{path}:{number}: is not UTF-8 text (byte 0x{raw[error.start]:02x}); {mend}"
                 raise InputError(said, field=field) from error
             if len(line) > longest:

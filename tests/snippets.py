@@ -12,7 +12,7 @@ from pathlib import Path
 from hushnet.simulator.cli import main
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
-PRINTED = re.compile(r"^It prints:\n\n```text\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+PRINTED = re.compile(r"^It prints[^\n]*:\n\n```text\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"# ([\w-]+\.\w+)\n")
 
 
@@ -24,7 +24,7 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 def execute(page: Path, fragment: Callable[[str], None] | None = None) -> None:
     """Execute a page's blocks here; a block whose first line is ``# file.name`` is written to that file.
 
-    What a page says that a command prints is looked for in what its commands print.
+    What a page says that it prints is looked for in what its commands and its Python print.
 
     Parameters
     ----------
@@ -44,7 +44,8 @@ def execute(page: Path, fragment: Callable[[str], None] | None = None) -> None:
                 with redirect_stdout(said):
                     assert main(arguments) == 0, line
         elif language == "python":
-            exec(compile(text, page.name, "exec", dont_inherit=True), names)
+            with redirect_stdout(said):
+                exec(compile(text, page.name, "exec", dont_inherit=True), names)
         elif language == "yaml" and fragment is not None:
             fragment(text)
     for printed in PRINTED.findall(page.read_text()):

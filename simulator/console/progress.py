@@ -133,7 +133,7 @@ class _Shown(ProgressColumn):
         if is_at_it() or (self._compiles and self._workers.processes() > 1):
             return Text(COMPILING)
         gone = time.perf_counter() - self._at - (seconds_spent() - self._compiled)
-        left = self._left.seconds_after(gone, begun=max(len(self._begun), 1), share=self._share)
+        left = self._left.seconds_after(gone, begun=[key_of(run) for run in self._begun], share=self._share)
         return Text("" if left is None or task.finished else f"{range_in_words(left)} left", style="progress.remaining")
 
     def _next(self) -> None:

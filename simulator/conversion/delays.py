@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ...agents.errors import InputError
 from ...agents.input_files import parse_number
@@ -17,8 +20,8 @@ from .units import TimeUnit, unit_in
 SENDERS, RECEIVERS = ("sender", *SOURCES, "a"), ("receiver", *TARGETS, "b")
 DELAYS = ("delay", "latency", "owd", "one_way", "oneway")
 ROUND_TRIPS = ("rtt", "round_trip", "roundtrip", "ping", "avg", "median", "mean", "time")
-MISSING = {"", "nan", "na", "n/a", "null", "none", "-", "*", "."}
-"""Entries that say that nothing was measured."""
+MISSING = {"", "nan", "na", "n/a", "null", "none", "-", "*", ".", "-1"}
+"""Entries that say that nothing was measured; King (Gummadi et al. 2002) writes -1."""
 SUB_SECOND = ("us", "ms")
 """Units by which a column is known to have delays."""
 PING = re.compile(
@@ -92,15 +95,44 @@ def read_delays(path: Path, meaning: Meaning, notes: list[str]) -> Delays:
     lines = text.splitlines()
     pings = [(found["time"], found["unit"]) for line in lines if (found := PING.search(line))]
     rows = [] if pings else [found[1].split() for line in lines if (found := FPING.fullmatch(line))]
-    pings += [(number, "ms") for row in rows for number in row if number != "-"]
+    measured = [] if pings or rows else [str(number) for number in _round_trips(_in_json(text))]
+    pings += [(number, "ms") for row in [*rows, measured] for number in row if number != "-"]
     if pings:
-        notes.insert(0, f"a log of ping with {len(pings)} replies")
-        _say(notes, "ms" if rows else "as each line says", halved := meaning.round_trip is not False)
+        name = "JSON of mtr or RIPE Atlas with {} round trips" if measured else "a log of ping with {} replies"
+        notes.insert(0, name.format(len(pings)))
+        _say(notes, "ms" if rows or measured else "as each line says", halved := meaning.round_trip is not False)
         samples = [meaning.time.of(parse_number(number.replace(",", ".")), unit) for number, unit in pings]
         return Delays({}, [sample / 2 if halved else sample for sample in samples])
     table = cells_of(path, text)
     notes += table.notes
     return _of_matrix(table, meaning, notes) if is_matrix(table) else _of_list(table, meaning, notes)
+
+
+def _in_json(text: str) -> list[Any]:
+    """What a text has in JSON: one value, or one a line; nothing if it is something else."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return []
+    for parts in ([text], text.splitlines()):
+        try:
+            return [json.loads(part) for part in parts if part.strip()]
+        except (ValueError, RecursionError):
+            continue
+    return []
+
+
+def _round_trips(result: Any) -> list[float]:
+    """Round trips in ms: of the replies to a ping of RIPE Atlas, or the mean of each hop of mtr that has answered."""
+    if isinstance(result, list):
+        return [number for each in result for number in _round_trips(each)]
+    if not isinstance(result, dict):
+        return []
+    report = result.get("report")
+    replies, hubs = result.get("result"), report.get("hubs") if isinstance(report, dict) else None
+    found = (
+        [reply.get("rtt") for reply in replies or [] if isinstance(reply, dict)] if result.get("type") == "ping" else []
+    )
+    found += [hub.get("Avg") for hub in hubs or [] if isinstance(hub, dict) and hub.get("Loss%", 0.0) < 100]
+    return [number for number in found if isinstance(number, int | float) and 0 <= number < math.inf]
 
 
 def _say(notes: list[str], unit: str, halved: bool) -> None:

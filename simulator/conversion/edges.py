@@ -176,14 +176,16 @@ def _gml(path: Path, notes: list[str]) -> Any:
 def _of_networkx(graph: Any, path: Path, weight: str | None, notes: list[str], either: bool) -> Iterator[Edge]:
     names = (weight,) if weight else WEIGHTS
     listed = list(graph.edges(data=True))
-    name = next((one for one in names if listed and all(one in data for *_, data in listed)), None)
-    if weight and name is None:
+    name = next((one for one in names if any(one in data for *_, data in listed)), None)
+    bare = sum(name not in data for *_, data in listed)
+    if weight and bare:
         raise InputError(f"{path}: --weight is {weight!r}, which not every edge has")
-    notes.append(f"weights as {name!r}" if name else "no weights: every edge weighs 1")
+    some = f"; without one, and so 1: {bare} of {len(listed)} edges" if bare else ""
+    notes.append(f"weights as {name!r}{some}" if name else "no weights: every edge weighs 1")
     if alone := [str(node) for node, degree in graph.degree() if degree == 0]:
         notes.append(_without(alone))
     for k, (source, target, data) in enumerate(listed):
-        value = parse_number(str(data[name])) if name else 1.0
+        value = parse_number(str(data.get(name, 1.0)))
         if graph.is_directed() and not either and not graph.has_edge(target, source):
             raise InputError(f"{path}: the edge from {source} to {target} has a direction; {EITHER}")
         yield str(source), str(target), value, f"{path}: edge {k + 1}"

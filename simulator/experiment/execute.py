@@ -64,7 +64,7 @@ def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None]
 def execute_together(
     experiment: Experiment, runs: Sequence[Run], on_sample: Callable[[World], None] | None = None
 ) -> list[RunResult]:
-    """Run several side by side; each result is that of `execute`, with an equal part of the time that all take.
+    """Run several side by side; each result is that of `execute`, with its part of the time that all take.
 
     Parameters
     ----------
@@ -85,15 +85,21 @@ def execute_together(
         engines = [attempt.engine(world) for attempt, world in zip(attempts, worlds, strict=True)]
         run_together([engine.prepare(world) for engine, world in zip(engines, worlds, strict=True)])
         results = [attempt.result(None) for attempt in attempts]
-    return [_timed(result, began, worked, share=len(runs)) for result in results]
+    return [_timed(result, began, worked, part) for result, part in zip(results, parts(results), strict=True)]
 
 
-def _timed(result: RunResult, began: float, worked: float, *, share: int = 1) -> RunResult:
-    """Say how long a run took that ends now, if it is one of so many."""
-    seconds, totals = (time.perf_counter() - began) / share, result.manifest["totals"]
+def parts(results: Sequence[RunResult]) -> list[float]:
+    """The part of each run's activations in those of all: of the time, where they were made side by side."""
+    made = [1 + result.manifest["totals"]["activations"] for result in results]
+    return [each / sum(made) for each in made]
+
+
+def _timed(result: RunResult, began: float, worked: float, part: float = 1.0) -> RunResult:
+    """Say how long a run took that ends now, if such a part of the time was its own."""
+    seconds, totals = (time.perf_counter() - began) * part, result.manifest["totals"]
     result.manifest["timings"] = {
         "seconds": seconds,
-        "cpu_seconds": (time.process_time() - worked) / share,
+        "cpu_seconds": (time.process_time() - worked) * part,
         "activations_per_second": totals["activations"] / max(seconds, 1e-9),
     }
     return result

@@ -13,7 +13,7 @@ from ...agents.compilation import seconds_spent
 from ...agents.errors import INTERRUPTED
 from ...protocols.user_files import is_file
 from ..world.world import World
-from .execute import execute_together
+from .execute import execute_together, parts
 from .plan import Experiment, PlannedRun
 from .run_once import RunOutcome, is_there, keep, run_once
 
@@ -86,9 +86,9 @@ def _side_by_side(
             return None
         kept = [keep(experiment, stack[k].run, ids[k], result) for k, result in zip(todo, results, strict=True)]
         taken = time.perf_counter() - began, time.process_time() - worked, seconds_spent() - compiled
-        share = [seconds / len(todo) for seconds in taken]
-        for k, manifest in zip(todo, kept, strict=True):
-            outcomes[k] = RunOutcome(ids[k], manifest["status"], False, manifest["error"], *share)
+        for k, manifest, part in zip(todo, kept, parts(results), strict=True):
+            own = [seconds * part for seconds in taken]
+            outcomes[k] = RunOutcome(ids[k], manifest["status"], False, manifest["error"], *own)
     return [outcomes.get(k) or run_once(experiment, planned, on_sample) for k, planned in enumerate(stack)]
 
 

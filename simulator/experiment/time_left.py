@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import isfinite
-from statistics import fmean, median
+from statistics import fmean, linear_regression, median
 
 from .plan import Run, wake_ups
 from .workers import Jobs
@@ -18,6 +18,8 @@ Bounds = tuple[float, float]
 """Seconds at least and at most."""
 NEAREST = 3
 """Grid points from which a point without runs is judged."""
+SPAN = 2.0
+"""How far apart, as a factor of work, points have to lie to tell of points as far beyond them."""
 
 
 class TimeLeft:
@@ -25,7 +27,9 @@ class TimeLeft:
 
     A run takes the median of those of its protocol at its grid point. Where none has ended yet, it takes between as
     long as the runs of the nearest points and as much longer as it has more work: right for any time a + b * work with
-    a, b >= 0, whatever share a has. The nearest are the `NEAREST` points by work, of its protocol or else of any.
+    a, b >= 0, whatever share a has. The nearest are the `NEAREST` points by work, of its protocol or else of any. Once
+    points of its protocol span a factor of `SPAN`, a line through them says where between those bounds the time of a
+    run is that has no more than `SPAN` times their work, and no less than such a part of it.
 
     Parameters
     ----------
@@ -52,27 +56,36 @@ class TimeLeft:
         """Seconds until the last run will have ended, at least and at most; None before any run was made."""
         if not self._taken:
             return None
+        low, high = self._of_all(self._left)
+        return low / max(self._going(), 1), high / max(self._going(), 1)
+
+    def _of_all(self, runs: Mapping[Key, int]) -> Bounds:
+        """Seconds that runs take one after the other, at least and at most."""
         low = high = 0.0
         known = {key: median(taken) for key, taken in self._taken.items()}
-        for key, left in self._left.items():
+        for key, left in runs.items():
             if left > 0:
                 least, most = self._of(key, known)
                 low, high = low + least * left, high + most * left
-        return low / max(self._going(), 1), high / max(self._going(), 1)
+        return low, high
 
     def _of(self, key: Key, known: Mapping[Key, float]) -> Bounds:
         """Seconds that a run takes, at least and at most."""
         if key in known:
             return known[key], known[key]
         mine = self._work.get(key, 1.0)
-        points = [(self._work.get(other, 1.0), known[other]) for other in known if other[0] == key[0]]
-        points = points or [(self._work.get(other, 1.0), seconds) for other, seconds in known.items()]
+        own = [(self._work.get(other, 1.0), known[other]) for other in known if other[0] == key[0]]
+        points = own or [(self._work.get(other, 1.0), seconds) for other, seconds in known.items()]
         nearest = sorted(points, key=lambda point: abs(point[0] - mine))[:NEAREST]
         work, seconds = map(fmean, zip(*nearest, strict=True))
         low, high = sorted((seconds, seconds * mine / work))
+        least, most = min(points)[0], max(points)[0]
+        if own and most >= SPAN * least and least / SPAN <= mine <= most * SPAN:
+            slope = linear_regression(*zip(*own, strict=True)).slope
+            low = high = min(max(seconds + slope * (mine - work), low), high)
         return low, high
 
-    def seconds_after(self, gone: float, *, begun: int = 1, share: float = 0.0) -> Bounds | None:
+    def seconds_after(self, gone: float, *, begun: Sequence[Key] = (), share: float = 0.0) -> Bounds | None:
         """The time left so many seconds after the last run has ended: those that go on have worked for as long.
 
         What is left of them is never taken to be less than a tenth of a run, for nobody knows why one takes longer.
@@ -81,25 +94,27 @@ class TimeLeft:
         ----------
         gone : float
             Seconds.
-        begun : int
-            Runs that this process makes side by side now.
+        begun : sequence of Key
+            Runs that this process makes side by side now, each by its key.
         share : float
             Share of these that is done, in [0, 1]; 0 if that is unknown.
         """
+        if begun and share >= KNOWN:
+            others = self._left - Counter(begun)
+            low, high = self._of_all(others) if self._taken else self._at_pace(gone / share, begun, others)
+            rest = gone * (1 - share) / share
+            return rest + low, rest + high
         going, bounds = self._going(), self.seconds()
-        if bounds is None and share >= KNOWN and going:
-            total = gone / share / begun * self.runs()
-            bounds = total, total
         if bounds is None or not going:
             return bounds
-        each = [left / self.runs() for left in bounds]
-        if share >= KNOWN:
-            own = gone * (1 - share) / share
-            low, high = (own + of_one * (self.runs() - begun) for of_one in each)
-        else:
-            low, high = (
-                max(left - gone, left - 0.9 * going * of_one) for left, of_one in zip(bounds, each, strict=True)
-            )
+        low, high = (max(left - gone, left - 0.9 * going * left / self.runs()) for left in bounds)
+        return low, high
+
+    def _at_pace(self, seconds: float, begun: Sequence[Key], others: Counter[Key]) -> Bounds:
+        """Seconds that others take where some take so many: between as many a run and as many for as much work."""
+        work = sum(self._work.get(key, 1.0) for key in begun)
+        by_work = sum(left * self._work.get(key, 1.0) for key, left in others.items()) / work
+        low, high = sorted((seconds * others.total() / len(begun), seconds * by_work))
         return low, high
 
     def runs(self) -> int:

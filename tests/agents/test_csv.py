@@ -158,11 +158,15 @@ def test_a_file_that_is_missing_or_not_text_is_refused(tmp_path):
         CsvTable(kind="csv", path="none.csv", label="y", agent="a").build(
             rng=np.random.default_rng(0), data_dir=None, base=tmp_path
         )
-    (tmp_path / "bytes.csv").write_bytes(b"a,y\n\xff\xfe,1\n")
-    with pytest.raises(InputError, match=r"bytes.csv:2: is not UTF-8 text"):
-        CsvTable(kind="csv", path="bytes.csv", label="y", agent="a").build(
-            rng=np.random.default_rng(0), data_dir=None, base=tmp_path
-        )
+    for content, words in (
+        (b"a,y\n\xff\xfe,1\n", r"bytes.csv:2: is not UTF-8 text.*iconv -f WINDOWS-1252"),
+        ("a,y\nb,1\n".encode("utf-16"), r"bytes.csv:1: is not UTF-8 text.*iconv -f UTF-16"),
+    ):
+        (tmp_path / "bytes.csv").write_bytes(content)
+        with pytest.raises(InputError, match=words):
+            CsvTable(kind="csv", path="bytes.csv", label="y", agent="a").build(
+                rng=np.random.default_rng(0), data_dir=None, base=tmp_path
+            )
 
 
 @pytest.mark.parametrize(

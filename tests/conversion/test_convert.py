@@ -68,6 +68,40 @@ def test_statistics_of_mtr_are_samples_though_their_header_ends_in_a_comma(tmp_p
     assert converted(tmp_path, content, "delays", unit="ms")[0] == [["0.006"]]
 
 
+HUBS = [{"host": "gw", "Loss%": 0.0, "Avg": 12.0}, {"Loss%": 100.0, "Avg": 0.0}, {"Loss%": 10.0, "Avg": 14.5}]
+ATLAS = {"type": "ping", "prb_id": 1, "avg": 13.2, "result": [{"rtt": 12.0}, {"x": "*"}, {"rtt": 14.5}]}
+MEASURED = {
+    "mtr --json": json.dumps({"report": {"mtr": {"src": "lab", "tests": 10}, "hubs": HUBS}}, indent=4),
+    "RIPE Atlas": json.dumps([ATLAS]),
+    "RIPE Atlas, a result a line": json.dumps(ATLAS) + "\n",
+}
+
+
+@pytest.mark.parametrize("case", MEASURED)
+def test_round_trips_in_json_are_samples_of_half_of_what_it_says(case, tmp_path):
+    rows, said = converted(tmp_path, MEASURED[case], "delays", "m.json")
+    assert [float(row[0]) for row in rows] == pytest.approx([0.006, 0.00725])
+    assert "kind: empirical" in said
+
+
+def test_edges_without_a_weight_beside_some_that_have_one_weigh_1(tmp_path):
+    graph = nx.Graph([("a", "b", {"weight": 0.5}), ("b", "c", {})])
+    for name, content in (
+        ("g.json", json.dumps(nx.node_link_data(graph))),
+        ("g.gml", of_networkx(nx.write_gml, graph)),
+    ):
+        rows, said = converted(tmp_path, content, "edges", name)
+        assert {tuple(row[:2]): row[2] for row in rows} == {("a", "b"): "0.5", ("b", "c"): "1"}
+        assert "weights as 'weight'; without one, and so 1: 1 of 2 edges" in said
+        (tmp_path / "made.csv").unlink()
+
+
+def test_a_list_of_links_says_by_minus_one_that_nothing_was_measured(tmp_path):
+    rows, said = converted(tmp_path, "1 2 81200\n1 3 -1\n2 3 45500\n", "delays", unit="us")
+    assert sorted({row[2] for row in rows}) == ["0.0455", "0.0812"]
+    assert "rows without a measurement, left out: 1" in said
+
+
 def test_a_matrix_without_names_calls_nodes_by_their_place(tmp_path):
     rows, said = converted(tmp_path, "0 1 0 0\n1 0 2 0\n0 2 0 3\n0 0 3 0\n", "edges")
     assert rows == [["0", "1", "1"], ["1", "2", "2"], ["2", "3", "3"]]

@@ -21,37 +21,14 @@ FIGURES = {
     "howto-own": "own/figures/*.png",
     "howto-pairs": "pairs/figures/*.png",
     "howto-latency": "stragglers-quick/figures/*.png",
+    "howto-graphs": "ring/figures/*.png",
     "howto-kinds": "mine/figures/*.png",
+    "howto-steps": "steps/figures/*.png",
     "first-protocol": "first/figures/*.png",
     "comparison-for-a-paper": "slow-messages/figures/reached.png",
 }
 """The figure of a page's commands."""
-RING = """\
-schema: 1
-scenario: ring
-task: {kind: linear_classification, agents: 16, dimension: 4, samples: [10, 40], points: ball}
-topology: {kind: directed_ring, reach: 2}
-protocols: {push: {kind: stochastic_gradient_push, schedule: rounds, step_size: 0.1}}
-stop: {time: 30}
-record: {every: 1, metrics: [accuracy]}
-seeds: 1
-figures: [{kind: portrait, y: accuracy}]
-"""
-STEPS = """\
-schema: 1
-scenario: steps
-task: {kind: linear_classification, agents: 5, dimension: 3, samples: [10, 20]}
-topology: {kind: ring}
-network: {latency: {kind: exponential, mean: 0.4}, loss: 0.1}
-protocols: {cd: {kind: coordinate_descent}}
-stop: {time: 4}
-record: {every: 1, metrics: [accuracy], messages: {agents: 5, between: [0, 4]}}
-seeds: 1
-figures: [{kind: timeline}]
-"""
 SCENARIOS = {
-    "howto-steps": ("steps.yaml", "steps"),
-    "howto-graphs": ("ring.yaml", "ring"),
     "howto-data": ("digits", "digits-quick", "--quick"),
     "howto-adversaries": ("byzantine", "byzantine-quick", "--quick"),
 }
@@ -70,8 +47,6 @@ def page_of(name: str) -> Path:
 def drawn(name: str) -> Path:
     """Make a page's figure in this folder."""
     if name in SCENARIOS:
-        Path("ring.yaml").write_text(RING)
-        Path("steps.yaml").write_text(STEPS)
         scenario, results, *more = SCENARIOS[name]
         assert main(["run", scenario, "--quiet", *more]) == 0
         pattern = f"{results}/figures/*.png"

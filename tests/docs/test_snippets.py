@@ -15,7 +15,7 @@ from hushnet.agents.tasks.task_registry import TASKS
 from hushnet.protocols.attacks import ATTACKS
 from hushnet.protocols.privacy.mechanisms import mechanism_registry
 from hushnet.simulator.cli import main
-from hushnet.simulator.docs.site import WRITTEN
+from hushnet.simulator.docs.site import ROOT, WRITTEN
 from hushnet.simulator.language.figure_kinds import FIGURE_KINDS
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.language.yaml_source import read_text
@@ -28,7 +28,7 @@ from hushnet.simulator.network.latency import LATENCIES
 from hushnet.simulator.network.network import LOSS_MODELS
 from hushnet.simulator.shell.new_scenario import scenario_text
 
-from ..snippets import FILE, blocks, execute
+from ..snippets import FILE, PRINTED, blocks, execute
 
 SLOW = {"howto-latency", "howto-budget"}
 """Pages whose commands take more than some seconds."""
@@ -46,6 +46,11 @@ REGISTRIES = (
     FIGURE_KINDS,
 )
 PAGES = sorted(path.stem for path in WRITTEN.glob("*.md"))
+SHOWING = [
+    *(page for page in sorted(WRITTEN.glob("*.md")) if page.stem.startswith(("index", "start-", "howto-"))),
+    *sorted((ROOT / "scenarios" / "tutorials").glob("*.md")),
+]
+"""Home, starts, how-tos and tutorials."""
 WITH_CODE = [name for name in PAGES if blocks(WRITTEN / f"{name}.md")]
 
 
@@ -82,6 +87,13 @@ def test_what_a_page_says_can_be_done(name, tmp_path, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "agg")
     assert {language for language, _ in blocks(WRITTEN / f"{name}.md")} <= {"bash", "python", "yaml", "text"}
     execute(WRITTEN / f"{name}.md", admissible)
+
+
+@pytest.mark.parametrize("page", SHOWING, ids=lambda page: page.stem)
+def test_a_page_that_shows_how_has_a_figure_its_command_and_its_output(page):
+    assert {"bash", "python"} & {language for language, text in blocks(page) if not FILE.match(text)}
+    assert "](pictures/" in page.read_text() or "/pages/pictures/" in page.read_text()
+    assert PRINTED.search(page.read_text())
 
 
 @pytest.mark.parametrize("name", WITH_CODE)

@@ -91,6 +91,16 @@ def test_runs_made_side_by_side_are_kept_as_they_are_alone(tmp_path, stacks, alo
     assert stacks.count(6) >= 4  # both points and all seeds of a protocol
 
 
+def test_runs_made_side_by_side_share_their_time_by_their_activations(tmp_path):
+    outcomes = []
+    perform(Experiment(load(SCENARIO), tmp_path), on_run=lambda run, outcome: outcomes.append((run.protocol, outcome)))
+    paces = {}
+    for protocol, outcome in outcomes:
+        manifest = json.loads((tmp_path / outcome.run_id / "manifest.json").read_text())
+        paces.setdefault(protocol, []).append(outcome.seconds / (1 + manifest["totals"]["activations"]))
+    assert [pace == pytest.approx([pace[0]] * 6) for pace in paces.values()].count(True) >= 4
+
+
 def test_a_run_that_fails_is_the_only_one_that_does(tmp_path, stacks, alone):
     scenario = {**SCENARIO, "limits": {"events": 170}}
     failures = perform(Experiment(load(scenario), tmp_path))

@@ -29,7 +29,7 @@ from scipy.optimize import minimize
 
 from ..engine.driving import drive, prepared
 from ..engine.helpers import EventLog
-from .worlds import setting_of
+from .worlds import gradient, setting_of
 
 ALPHA, MU, AGENTS = 0.2, 0.05, 6
 LATE = {"latency": {"kind": "exponential", "mean": 0.7}}
@@ -50,14 +50,6 @@ def run(protocol, *, graph=None, network=None, stop=None, engine=None, log=None,
     if log is not None:
         log.watch(world)
     return drive(prepared(world, engine or EventEngine()))
-
-
-def gradient(task, agent, model):
-    shard = task.train.shard(agent)
-    own = MU * model
-    if len(shard):
-        own = own + task.loss.slope(shard.features @ model, shard.labels) @ shard.features / len(shard)
-    return own
 
 
 def test_gossip_learning_merges_by_age_as_a_loop_over_what_was_sent_and_heard():
@@ -82,7 +74,7 @@ def test_gossip_learning_merges_by_age_as_a_loop_over_what_was_sent_and_heard():
         vectors = np.array([models[agent], *(one[:-1] for one in new[agent].values())])
         if weights.sum() > 0:
             models[agent] = weights @ vectors / weights.sum()
-        models[agent] = models[agent] - ALPHA * gradient(task, agent, models[agent])
+        models[agent] = models[agent] - ALPHA * gradient(task, agent, models[agent], MU)
         ages[agent], new[agent] = weights.max() + 1, {}
     np.testing.assert_allclose(world.state.agent["model"].rows, models, rtol=1e-12, atol=1e-14)
     assert world.state.agent["aged"].rows[:, -1].tolist() == ages.tolist()
@@ -105,7 +97,7 @@ def test_federated_averaging_is_mcmahans_iteration(weighting, local_steps, itera
         for agent in range(AGENTS):
             local = x
             for _ in range(local_steps):
-                local = local - ALPHA * gradient(task, agent, local)
+                local = local - ALPHA * gradient(task, agent, local, MU)
             each.append(local)
         x = np.average(each, axis=0, weights=rows if weighting == "rows" else None)
     for world in worlds:
@@ -137,7 +129,7 @@ def test_divshare_averages_coordinates_over_the_fragments_that_have_come():
             models[agent, c] = (halves[agent, c] + sum(came)) / (1 + len(came))
         halves[agent], new[agent] = models[agent], {}
         for _ in range(2):
-            halves[agent] = halves[agent] - ALPHA * gradient(task, agent, halves[agent])
+            halves[agent] = halves[agent] - ALPHA * gradient(task, agent, halves[agent], MU)
     np.testing.assert_allclose(world.state.agent["model"].rows, models, rtol=1e-12, atol=1e-14)
     assert world.traffic.links.sent == sum(world.updates * count * np.minimum(peers, small_graph(AGENTS).degrees))
     assert world.traffic.vectors * count == world.traffic.links.sent
@@ -184,7 +176,7 @@ def test_dada_moves_models_and_weights_as_a_loop_over_what_has_come(every):
                 weights[i, j] = max(weights[i, j] - slope / lipschitz, 0.0)
         new[i], degree = set(), weights[i].sum()
         pulled = degree * models[i] - sum(weights[i, j] * told[i][j][0] for j in range(AGENTS))
-        g = (degree or 1) * trust[i] * (gradient(task, i, models[i]) - MU * models[i]) + mu * pulled
+        g = (degree or 1) * trust[i] * gradient(task, i, models[i], 0.0) + mu * pulled
         if np.abs(g).max() > 0:
             vertex = np.zeros(task.dimension)
             vertex[np.argmax(np.abs(g))] = -beta * np.sign(g[np.argmax(np.abs(g))])
@@ -251,7 +243,7 @@ def test_the_server_draws_its_clients_anew_for_each_iteration():
         for agent in (0, *chosen):
             model = x
             for _ in range(2):
-                model = model - ALPHA * gradient(task, agent, model)
+                model = model - ALPHA * gradient(task, agent, model, MU)
             each.append(model)
         x = np.average(each, axis=0, weights=rows[[0, *chosen]])
     assert len(set(drawn)) > 3
@@ -273,7 +265,7 @@ def test_one_token_walks_and_carries_gradient_descent_along_its_path(loss, away)
     for number, (sender, receiver, carried) in sorted(first.items()):
         assert sender == holder
         while count < number:  # steps of a token that has stayed
-            x, count = x - ALPHA * gradient(task, holder, x), count + 1
+            x, count = x - ALPHA * gradient(task, holder, x, MU), count + 1
         np.testing.assert_allclose(carried, x, rtol=1e-12, atol=1e-14)
         holder = receiver
     assert world.state.agent["walk"].rows[:, 0].sum() <= 1
@@ -308,13 +300,13 @@ def test_the_walk_visits_all_agents_alike_by_metropolis_and_by_degree_if_it_is_s
     assert np.abs(visits.count / visits.count.sum() - law).max() < 0.12
 
 
-STEP, RIDGE = 0.1, 0.05
+STEP = 0.1
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.8])
 def test_without_delays_it_is_the_sequential_loop(momentum):
     setting = setting_of(task=small_task(agents=6), stop=Stop(time=40.0), seed=5)
-    world = World(setting, AdPsgd, protocol_parameters(AdPsgd, {"step_size": STEP, "mu": RIDGE, "momentum": momentum}))
+    world = World(setting, AdPsgd, protocol_parameters(AdPsgd, {"step_size": STEP, "mu": MU, "momentum": momentum}))
     calls, make = [], world.protocol.steps.make
 
     def watched(phase, me, *given):
@@ -327,12 +319,8 @@ def test_without_delays_it_is_the_sequential_loop(momentum):
     task, models = world.setting.task, np.zeros((6, small_task(agents=6).dimension))
     velocities = np.zeros_like(models)
     for caller, callee in calls:
-        shard, x = task.train.shard(caller), models[caller]
-        gradient = RIDGE * x
-        if len(shard):
-            gradient = gradient + task.loss.slope(shard.features @ x, shard.labels) @ shard.features / len(shard)
-        models[[caller, callee]] = (x + models[callee]) / 2
-        velocities[caller] = momentum * velocities[caller] + gradient
+        velocities[caller] = momentum * velocities[caller] + gradient(task, caller, models[caller], MU)
+        models[[caller, callee]] = (models[caller] + models[callee]) / 2
         models[caller] -= STEP * velocities[caller]
     assert len(calls) > 100
     np.testing.assert_allclose(world.state.agent["model"].rows, models, rtol=1e-12, atol=1e-14)

@@ -120,11 +120,6 @@ def test_a_run_can_stand_for_several_grid_points(tmp_path):
         Store(tmp_path).write_index(runs=["a", "a"], **rest)
 
 
-def test_a_folder_without_runs_is_an_input_error(tmp_path):
-    with pytest.raises(InputError, match="holds no complete run"):
-        load_all(tmp_path)
-
-
 PROGRAM = """
 import sys
 from hushnet.simulator.cli import main

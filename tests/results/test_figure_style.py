@@ -252,20 +252,28 @@ stop: {time: 3}
 record: {every: 1, metrics: [./mine.py:spread, ./mine.py:plain, mse]}
 seeds: 3
 sweep: {network.loss: [0.0, 0.2]}
-style: {labels: {network.loss: lost messages}, units: {network.loss: share}}
+style: {labels: {network.loss: lost messages}, units: {network.loss: share}, formats: [svg]}
 figures: [{y: ./mine.py:spread, x: time}]
 """
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Results with words of a style and of a user's own metrics, beside their scenario."""
+    folder = tmp_path_factory.mktemp("labelled")
+    (folder / "mine.py").write_text(OWN_FILE)
+    (folder / "labelled.yaml").write_text(LABELLED)
+    out = folder / "results" / "labelled"
+    assert main(["run", str(folder / "labelled.yaml"), "--trust-code", "--quiet", "--out", str(out)]) == 0
+    return out
+
+
 @pytest.fixture
-def results(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def results(finished, monkeypatch):
+    monkeypatch.chdir(finished.parents[1])
     monkeypatch.setenv("COLUMNS", "80")
-    (tmp_path / "mine.py").write_text(OWN_FILE)
-    (tmp_path / "labelled.yaml").write_text(LABELLED)
-    assert main(["run", "labelled.yaml", "--trust-code", "--quiet"]) == 0
     OWN.clear()  # as in a process that has only the files
-    return tmp_path / "results" / "labelled"
+    return finished
 
 
 def test_words_of_styles_and_of_own_metrics_are_in_every_output(results, capsys):

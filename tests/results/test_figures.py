@@ -46,9 +46,8 @@ def numbers(root, **spec):
 
 
 def test_the_csv_beside_a_curve_holds_means_intervals_and_seeds(experiment):
-    root = experiment(figures=[OVER_TIME])
-    written = redraw(root)
-    assert [path.name for path in written] == [f"1-accuracy-vs-time.{s}" for s in ("png", "pdf", "svg", "csv")]
+    written = redraw(experiment(figures=[{**OVER_TIME, "style": {"formats": ["svg"]}}]))
+    assert [path.name for path in written] == ["1-accuracy-vs-time.svg", "1-accuracy-vs-time.csv"]
     table = pd.read_csv(written[-1])
     assert list(table.columns) == ["x", "protocol", "mean", "low", "high", "n", "seed 0", "seed 1", "seed 2"]
     for protocol in LABELS:
@@ -90,7 +89,7 @@ def test_a_claim_below_what_was_verified_is_marked(experiment):
 
 
 def test_the_users_matplotlib_settings_neither_matter_nor_change(experiment):
-    root = experiment(figures=[OVER_TIME])
+    root = experiment(figures=[{**OVER_TIME, "style": {"formats": ["svg"]}}])
     before = [path.read_bytes() for path in redraw(root)]
     with mpl.rc_context({"font.size": 30, "axes.grid": False, "savefig.bbox": "tight"}):
         mine = dict(mpl.rcParams)

@@ -124,13 +124,11 @@ def test_what_is_no_file_is_one_sentence_and_is_not_waited_for(experiment, tmp_p
     assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
-@pytest.mark.parametrize(("command", "place"), [("plot", "figures/curve.png"), ("plot", "figures/curve.csv")])
-def test_what_stands_in_a_figures_place_and_is_no_file_is_one_sentence(
-    experiment, tmp_path, capsys, command, place, kind
-):
-    root = experiment(figures=[{"name": "curve", "y": "accuracy", "x": "time"}])
-    path = root / place
+@pytest.mark.parametrize(("kind", "name"), [("pipe", "curve.png"), ("folder", "curve.csv"), ("device", "curve.png")])
+def test_what_stands_in_a_figures_place_and_is_no_file_is_one_sentence(experiment, tmp_path, capsys, kind, name):
+    curve = {"name": "curve", "y": "accuracy", "x": "time", "style": {"formats": ["png"]}}
+    root = experiment(figures=[curve])
+    path = root / "figures" / name
     path.parent.mkdir()
     if kind == "pipe":
         os.mkfifo(path)
@@ -138,7 +136,7 @@ def test_what_stands_in_a_figures_place_and_is_no_file_is_one_sentence(
         path.mkdir()
     else:
         path.symlink_to("/dev/null")
-    code, error = read(command, root, tmp_path, capsys)
+    code, error = read("plot", root, tmp_path, capsys)
     assert code == 2
     assert "is not a regular file" in error
     assert error.count("\n") == 1

@@ -47,18 +47,6 @@ def accuracy(collection):
     return next(found for found in standings(collection, 9) if found.measure == "accuracy")
 
 
-def test_who_is_ahead_of_everybody_wins(tmp_path):
-    level = {"local": 0.5, "cd": 0.9, "cd_eps": 0.7}
-    (place,) = accuracy(results(tmp_path, noisy(lambda protocol, _: level[protocol]))).places
-    assert (place.winner, place.leaders) == ("cd", ("cd",))
-    assert {(d.one, d.other): d.ahead for d in place.duels} == {
-        ("local", "cd"): "cd",
-        ("local", "cd_eps"): "cd_eps",
-        ("cd", "cd_eps"): "cd",
-    }
-    assert place.causes == ()
-
-
 @pytest.mark.parametrize("seeds", [2, 6, 24])
 def test_the_order_of_the_protocols_decides_nothing(seeds, tmp_path):
     worth = noisy(lambda p, _: {"local": 0.5, "cd": 0.512, "cd_eps": 0.53}[p])

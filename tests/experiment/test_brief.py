@@ -115,7 +115,7 @@ def collection(tmp_path_factory):
     for name, protocol in (("keeps", KeepsSomethingBack), ("mute", SaysNothing)):
         kind = type("Parameters", (protocol.Parameters,), {"__annotations__": {"kind": str}})
         copies[name] = type(protocol.__name__, (protocol,), {"Parameters": kind})
-    run(SCENARIO, protocols=copies, out=folder)
+    run(SCENARIO, protocols=copies, out=folder, contract=False)
     return load_all(folder)
 
 

@@ -159,7 +159,7 @@ def test_tuning_at_each_point_may_choose_differently_and_says_where(tmp_path):
 
 
 def with_scores(monkeypatch, tmp_path, scores, fields=None, **tune):
-    """What is chosen where trials come to given scores, by protocol and trial, without running any."""
+    """What is chosen where scores, by protocol and trial, are these, whatever the trials have come to."""
     experiment = Experiment(load(written(tune={**TUNE, **tune}, **(fields or {}))), tmp_path)
     perform(trial_experiment(experiment))
     there = load_all(tmp_path / "tuning")
@@ -235,13 +235,8 @@ def test_a_curve_that_exploded_does_not_win_by_its_end():
 
 
 def test_tuning_on_test_rows_is_warned_of(monkeypatch, tmp_path):
-    account = with_scores(
-        monkeypatch,
-        tmp_path,
-        {"cd": [0.7, 0.9, 0.8], "mp": [0.7, 0.9, 0.8]},
-        {"record": {"every": 1.0}},
-        metric="accuracy",
-    )
+    scores, fields = {"cd": [0.7, 0.9, 0.8], "mp": [0.7, 0.9, 0.8]}, {"record": {"every": 1.0}}
+    account = with_scores(monkeypatch, tmp_path, scores, fields, metric="accuracy", seeds=1)
     assert "tuned by accuracy, which looks at test rows" in account["warnings"][0]
 
 
@@ -281,7 +276,7 @@ def test_a_trial_may_be_judged_by_all_its_records_and_not_by_its_end(tmp_path):
 
 def test_a_protocol_of_which_no_trial_ends_cannot_be_tuned(monkeypatch, tmp_path):
     with pytest.raises(Divergence, match="none of the 3 trials of mp reached its end"):
-        with_scores(monkeypatch, tmp_path, {"cd": [1, 1, 1], "mp": [np.nan] * 3})
+        with_scores(monkeypatch, tmp_path, {"cd": [1, 1, 1], "mp": [np.nan] * 3}, seeds=1)
 
 
 OVER = {

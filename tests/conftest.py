@@ -35,7 +35,6 @@ SMOKE = QUICK | {
     "agents/test_compilation.py",
     "engine/test_world.py",
     "experiment/test_measures.py",
-    "experiment/test_recorder.py",
     "privacy/test_budget.py",
     "scenario/test_invented_kinds.py",
     "scenario/test_mistakes.py",

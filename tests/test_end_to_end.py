@@ -12,7 +12,7 @@ from hushnet.simulator.cli import main
 from hushnet.simulator.language.described import kinds_in
 
 from .agents.test_images import WRITERS as IMAGES
-from .results.test_named_files import FILES
+from .results.test_bundle import FILES
 
 NOISE = "{mechanism: laplace, target: {verified: 8.0, delta: 0.00001}, updates: 2, sensitivity: clip, clip: 0.5}"
 DESCENT = f"{{kind: coordinate_descent, mu: 0.04, smoothness: data, privacy: {NOISE}}}"

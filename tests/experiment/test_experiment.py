@@ -161,8 +161,9 @@ TROUBLE = (
 
 
 def test_a_planted_nan_ends_its_run_with_a_sentence_and_keeps_what_was_recorded(scenario, tmp_path):
+    given = {"protocols": {"trouble": Trouble}, "overrides": TROUBLE, "seeds": 1, "contract": False}
     with pytest.raises(Divergence, match=r"^tiny: protocol trouble, seed 0: agent 5 at time [\d.]+: model became not"):
-        run(scenario, out=tmp_path / "out", protocols={"trouble": Trouble}, overrides=TROUBLE, seeds=1)
+        run(scenario, out=tmp_path / "out", **given)
     collection = load_all(tmp_path / "out")
     manifests = {m["protocol"]: m for m in collection.manifests}
     assert manifests["trouble"]["status"] == "diverged"

@@ -9,7 +9,6 @@ from hushnet.protocols.algorithms.dual_averaging import DualAveraging
 from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
 from hushnet.protocols.algorithms.local_dp import LocalDP
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation
-from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
 from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging
 from hushnet.protocols.algorithms.stale_feature_sharing import StaleFeatureSharing
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
@@ -34,7 +33,6 @@ ONCE = {
 }
 ROWS = {"mechanism": "laplace", "budget": {"epsilon": 2.0, "delta": 0.0}, "updates": 1}
 SCORES = {"mechanism": "gaussian", "multiplier": 3.0, "sensitivity": "clip", "clip": 2.0}
-WARM = {"kind": "private_propagation", "epsilon": 0.5}
 SHIPPED = {
     "laplace": (CoordinateDescent, {"mu": 0.5, "privacy": LAPLACE}),
     "gaussian, in rounds": (CoordinateDescent, {"mu": 0.5, "privacy": GAUSSIAN, "schedule": "rounds"}),
@@ -42,18 +40,15 @@ SHIPPED = {
     "steps from the data": (CoordinateDescent, {"mu": 0.5, "smoothness": "data", "privacy": GAUSSIAN}),
     "checked rows": (CoordinateDescent, {"mu": 0.5, "privacy": CHECKED}),
     "claimed": (CoordinateDescent, {"mu": 0.5, "privacy": CLAIMED}),
-    "warm start": (CoordinateDescent, {"mu": 0.5, "privacy": LAPLACE, "start": WARM}),
-    "objective perturbation": (PerturbedAdmm, {"noise": {"alpha": 3.0}}),
-    "output perturbation": (ModelPropagation, {"privacy": ONCE}),
     "output perturbation, in rounds": (ModelPropagation, {"privacy": ONCE, "schedule": "rounds"}),
     "output perturbation, closed form": (ModelPropagation, {"privacy": ONCE, "closed_form": True}),
     "sampled": (DualAveraging, {"privacy": GAUSSIAN}),
-    "sampled by Poisson": (DualAveraging, {"privacy": GAUSSIAN, "sampling": "poisson", "batch": 2}),
     "running totals": (PushSumDualAveraging, {"privacy": GAUSSIAN}),
     "rows": (LocalDP, {"privacy": {**ROWS, "clip": 1.0}}),
     "columns": (FeatureSharing, {"privacy": SCORES, "order": "gauss_seidel"}),
     "columns, with stale scores": (StaleFeatureSharing, {"privacy": SCORES}),
 }
+"""Private protocols and parameters, beside those that `test_contract` replays with all else."""
 
 
 def replayed(protocol, fields):

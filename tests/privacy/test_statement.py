@@ -1,4 +1,4 @@
-"""What a run says about privacy: for whom, what is claimed and verified, and why nothing can be verified."""
+"""What a run says about privacy: for whom, what is verified, what was not looked at, and noise for whole agents."""
 
 from __future__ import annotations
 
@@ -7,17 +7,28 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hushnet.agents.errors import InputError
+from hushnet.agents.tables import Shard
+from hushnet.protocols import catalog
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
 from hushnet.protocols.algorithms.feature_sharing import FeatureSharing
 from hushnet.protocols.algorithms.model_propagation import ModelPropagation
 from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
-from hushnet.protocols.noise import UNBOUNDED
+from hushnet.protocols.noise import UNBOUNDED, GradientNoise
+from hushnet.protocols.privacy.budget import GradientPrivacy
+from hushnet.protocols.privacy.mechanisms import Release
+from hushnet.simulator.contract import check_replay
 from hushnet.simulator.contract.bench import example, protocol_parameters, small_graph, small_setting, small_task
-from hushnet.simulator.recording.privacy_statement import KEPT, SHARED_NOISE, UNSEEN, privacy_statement
+from hushnet.simulator.contract.neighbours import groups
+from hushnet.simulator.engine.selection import EventEngine
+from hushnet.simulator.language.loading import load
+from hushnet.simulator.recording.privacy_statement import KEPT, SHARED_NOISE, UNSEEN, delta_warnings, privacy_statement
 from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive
+from .planted.base import Descent, Waking, variant
+from .sampled_gossip import fields_of, verdict_of
 
 CLIPPED = {"mechanism": "gaussian", "sensitivity": "clip", "clip": 1.0}
 TARGET = {**CLIPPED, "target": {"verified": 2.0, "delta": 1e-5}, "updates": 10}
@@ -159,3 +170,147 @@ def test_two_runs_of_one_seed_give_an_exact_update_back():
     assert not np.isclose(one, exact, atol=1e-6).all(axis=1).any()
     # Who steps first has heard nothing but the start; what others heard has noise of its own.
     assert np.isclose(given_back, exact, atol=1e-6).all(axis=1).any()
+
+
+FIELDS = fields_of("gaussian")
+
+
+def run(protocol, **how):
+    """A world of eight agents after its run."""
+    setting = small_setting(agents=8, time=2.0, empty=False)
+    world = World(setting, protocol, protocol_parameters(protocol, FIELDS), **how)
+    EventEngine().run(world)
+    return world
+
+
+class RawOfOne(Waking):
+    """Noise for everybody but agent 2, who says so."""
+
+    def noisy(self, me, release, exact):
+        return exact if me.agent == 2 else super().noisy(me, release, exact)
+
+    def send(self, me, release):
+        me.send("model", me.model, me.plain() if me.agent == 2 else release)
+
+
+def test_an_agent_that_is_exempt_is_not_verified():
+    found = verdict_of(RawOfOne, FIELDS)
+    assert found.status == "passed", found.text
+    assert found.unlooked == {2: "it sends something without noise"}
+    world = run(Descent, unlooked=found.unlooked)
+    verified = world.ledger.verified(1e-5)
+    assert np.isinf(verified[2])
+    assert np.isfinite(np.delete(verified, 2)).all()
+    assert any("without noise" in reason for reason in privacy_statement(world, "replay")[0]["because"])
+
+
+def test_shared_parts_stand_among_what_is_assumed_public():
+    shares_labels = variant("SharesLabels", shared_parts=("labels",))
+    assert verdict_of(shares_labels, FIELDS).status == "passed"
+    statement = privacy_statement(run(shares_labels), "replay")[0]
+    assert "labels of all records, which neighbouring data sets share" in statement["assumed_public"]
+    assert statement["adjacency"] == ["replace-one, labels in common"]
+
+
+def test_neighbouring_data_sets_that_share_everything_are_refused():
+    found = verdict_of(variant("SharesEverything", shared_parts=("features", "labels")), FIELDS)
+    assert found.status == "failed"
+    assert "nothing is protected" in found.details
+
+
+def test_a_replay_in_which_no_data_changed_has_not_checked_anything(monkeypatch):
+    monkeypatch.setattr("hushnet.simulator.contract.replay.differing", lambda *of: frozenset())
+    found = verdict_of(Descent, FIELDS)
+    assert found.status == "unchecked"
+    assert found.unproved
+
+
+def test_a_log_jacobian_has_no_default():
+    release = Release(0, 0.0, "gamma", "l2", 1.0, "clip", 1.0, 2.0, 0.5, 0.0, 1)
+    with pytest.raises(TypeError, match="log_jacobian"):
+        release.perturb_objective(lambda b: b, lambda s: s, size=3, rng=np.random.default_rng(1))
+
+
+def test_any_two_of_the_agents_that_are_changed_in_groups_are_kept_apart():
+    for count in (2, 3, 6, 7, 20):
+        found = groups(list(range(count)), most=6, seed=0)
+        for one in range(count):
+            for other in set(range(count)) - {one}:
+                assert any(one in group and other not in group for group in found)
+    assert len(groups(list(range(1000)), most=6, seed=0)) == 6
+    assert groups([3], most=6, seed=0) == []
+
+
+GIVEN = {"mechanism": "gaussian", "multiplier": 2.0, "updates": 3, "clip": 0.2}
+USERS = {
+    "coordinate_descent": {"mu": 0.5, "privacy": {**GIVEN, "unit": "agent"}},
+    "decentralised_sgd": {"privacy": {**GIVEN, "unit": "agent"}},
+    "muffliato": {"privacy": {**GIVEN, "updates": 1, "unit": "agent"}},
+}
+
+
+@pytest.mark.parametrize("size", [3.0, 1e6, 1e300])
+@pytest.mark.parametrize(("unit", "moved"), [("record", 2 * 0.2 / 4), ("agent", 2 * 0.2)])
+def test_opposite_data_move_a_mean_gradient_by_what_noise_is_scaled_for(unit, moved, size):
+    task = small_setting().task
+    noise = GradientNoise(GradientPrivacy(**GIVEN, unit=unit), task)
+    rows = np.full((4, task.dimension), size)
+    signs = np.array([-1.0, 1.0, 1.0, 1.0]) if unit == "record" else -np.ones(4)
+    means = [
+        noise.mean_gradient(np.zeros(task.dimension), Shard(side[:, None] * rows, np.ones(4)))
+        for side in (np.ones(4), signs)
+    ]
+    assert np.linalg.norm(means[0] - means[1]) == pytest.approx(moved, rel=1e-12)
+    assert noise.sensitivities(4) == (pytest.approx(moved), pytest.approx(moved))
+
+
+@pytest.mark.parametrize("kind", USERS)
+def test_all_records_of_an_agent_are_protected_and_replay_agrees(kind):
+    protocol = catalog.resolve(kind)
+    world = example(protocol, **USERS[kind])
+    statement = privacy_statement(world, "construction")[0]
+    assert statement is not None
+    assert statement["unit"] == ["agent"]
+    record = {**USERS[kind], "privacy": {**USERS[kind]["privacy"], "unit": "record"}}
+    same = privacy_statement(example(protocol, **record), "construction")[0]
+    assert same is not None
+    assert statement["verified"] == same["verified"] > 0  # the multiplier is of the sensitivity, whatever the unit
+    check_replay(protocol, protocol_parameters(protocol, USERS[kind]))
+
+
+@pytest.mark.parametrize(
+    ("delta", "counts", "unit", "words"),
+    [
+        (1e-2, [10, 90], "record", ""),
+        (1 / 90, [10, 90], "record", "the agent with the most records (m = 90)"),
+        (0.4, [10, 90], "agent", ""),
+        (0.5, [10, 90], "agent", "1/n for n = 2 agents"),
+        (0.5, [], "record", ""),
+    ],
+)
+def test_a_delta_that_promises_little_is_named(delta, counts, unit, words):
+    found = delta_warnings(delta, np.array(counts, dtype=np.int64), unit)
+    assert bool(found) == bool(words)
+    assert all(words in sentence for sentence in found)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "words"),
+    [
+        ({"kind": "local_dp", "privacy": {**GIVEN, "updates": 1, "unit": "agent"}}, "unit"),
+        ({"kind": "dual_averaging", "gamma": 1.0, "privacy": {**GIVEN, "unit": "agent"}}, "unit"),
+        (
+            {
+                "kind": "coordinate_descent",
+                "mu": 0.5,
+                "start": {"kind": "private_propagation", "budget": {"epsilon": 0.1}},
+                "privacy": {**GIVEN, "unit": "agent"},
+            },
+            "start",
+        ),
+    ],
+)
+def test_protocols_without_such_noise_refuse_it(protocol, words):
+    rows = {"kind": "linear_classification", "agents": 4, "dimension": 3}
+    with pytest.raises(InputError, match=words):
+        load({"schema": 1, "scenario": "unit", "task": rows, "protocols": {"mine": protocol}, "stop": {"time": 2}})

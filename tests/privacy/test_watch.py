@@ -1,21 +1,31 @@
-"""A watch sees every draw and every step, and can lead a run along the transcript of another."""
+"""A watch sees every draw and step, changes no bit, and leads a run along another's transcript; streams only draw."""
 
 from __future__ import annotations
 
+import copy
+import pickle
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hushnet.protocols.algorithms.collaborative_admm import CollaborativeAdmm
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
+from hushnet.protocols.algorithms.dual_averaging import DualAveraging
+from hushnet.protocols.algorithms.model_propagation import ModelPropagation
 from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
-from hushnet.protocols.privacy.mechanisms import Release, WatchedStream
+from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging
+from hushnet.protocols.privacy.mechanisms import AgentStream, Release, WatchedStream
+from hushnet.simulator.audit.audit import Options, audit_subjects
 from hushnet.simulator.contract import ContractViolation
 from hushnet.simulator.contract.bench import protocol_parameters, small_setting
 from hushnet.simulator.contract.forcing import Forcing
 from hushnet.simulator.contract.transcript import Recording
+from hushnet.simulator.engine.selection import BatchedEngine
 from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive
+from .mutations import LIST, planted
+from .mutations.cases import subject_of
 
 NOISY = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 1e-3}, "updates": 3, "clip": 1.0}
 PRIVATE = {
@@ -70,3 +80,112 @@ def test_what_a_record_moves_in_a_perturbed_objective_is_found_at_the_minimiser_
     made(ClaimsATenth, PRIVATE["objective perturbation"][1], setting, recording)
     with pytest.raises(ContractViolation, match="more than the sensitivity"):
         made(ClaimsATenth, PRIVATE["objective perturbation"][1], with_other_records(setting), Forcing(recording))
+
+
+GIVEN = {"mechanism": "gaussian", "multiplier": 2.0, "updates": 5, "clip": 0.2}
+CASES = {
+    "laplace": (CoordinateDescent, {"mu": 0.5, "privacy": {**GIVEN, "mechanism": "laplace"}}),
+    "gaussian in rounds": (CoordinateDescent, {"mu": 0.5, "privacy": GIVEN, "schedule": "rounds"}),
+    "sampled rows": (DualAveraging, {"privacy": GIVEN, "batch": 2, "gamma": 1.0}),
+    "samples by chance": (DualAveraging, {"privacy": GIVEN, "batch": 2, "gamma": 1.0, "sampling": "poisson"}),
+    "steps that ask for their budget": (PushSumDualAveraging, {"privacy": GIVEN, "batch": 2, "gamma": 1.0}),
+    "objective perturbation": (PerturbedAdmm, {"noise": {"alpha": 3.0, "updates": 5}}),
+    "exchanges": (ModelPropagation, {"alpha": 0.5}),
+    "exchanges with duals": (CollaborativeAdmm, {"mu": 0.5}),
+}
+ASKING = "steps that ask for their budget"
+NOISE_IN = [name for name in CASES if not name.startswith("exchanges")]
+
+
+def made_by(name, setting, watch, engine):
+    protocol, fields = CASES[name]
+    world = World(setting, protocol, protocol_parameters(protocol, fields), watch=watch)
+    engine.run(world)
+    return world
+
+
+def bits(world):
+    blocks = {**world.state.agent, **world.state.edge}
+    return {name: block.values.tobytes() for name, block in blocks.items()}
+
+
+def charges(world):
+    return [world.ledger.histogram(agent) for agent in range(world.setting.graph.agents)]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_watched_run_has_the_bits_of_the_planned_run(name):
+    setting = small_setting(empty=False)
+    usual = made_by(name, setting, None, BatchedEngine())
+    watched = made_by(name, setting, Recording(), BatchedEngine())
+    assert usual.engine.startswith("batched (steps in batches" if name != ASKING else "event, because")
+    assert watched.engine == "event, because every step is watched"
+    assert bits(usual) == bits(watched)
+    assert usual.traffic == watched.traffic
+    assert charges(usual) == charges(watched)
+
+
+@pytest.mark.parametrize("name", NOISE_IN)
+def test_steps_on_neighbouring_data_are_led_along_a_transcript(name):
+    setting, recording = small_setting(empty=False), Recording()
+    usual = made_by(name, setting, recording, BatchedEngine())
+    forcing = Forcing(recording)
+    forced = made_by(name, with_other_records(setting), forcing, BatchedEngine())
+    forcing.finished()
+    assert 0 < forcing.ratio <= 1
+    assert [step.sent[0].vector.tobytes() for step in recording.steps if step.sent] == [
+        step.sent[0].vector.tobytes() for step in forcing.steps if step.sent
+    ]
+    assert usual.traffic == forced.traffic
+
+
+def test_an_audit_looks_at_steps_one_by_one_so_noise_of_plans_is_left_to_the_contract():
+    subject, options = replace(subject_of("descent-gaussian"), engine="auto"), Options(tiers=("A",))
+    with planted(LIST["planned-scale-halved"].plant):
+        [unseen] = audit_subjects([subject], options, ".")
+    with planted(LIST["scale-halved"].plant):
+        [seen] = audit_subjects([subject], options, ".")
+    assert unseen.failures == []
+    assert any("scale of gaussian noise: 0.5" in failure for failure in seen.failures)
+    assert LIST["planned-scale-halved"].guard == "contract"
+
+
+ASKED = {
+    "bit_generator": lambda stream: stream.bit_generator,
+    "_bit_generator": lambda stream: stream._bit_generator,
+    "its state": lambda stream: stream.bit_generator.state,
+    "state": lambda stream: stream.state,
+    "spawn": lambda stream: stream.spawn(1),
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": pickle.dumps,
+    "__getstate__": lambda stream: stream.__getstate__(),
+    "__setstate__": lambda stream: stream.__setstate__({}),
+    "__reduce__": lambda stream: stream.__reduce__(),
+    "a subclass of it": lambda stream: type("Mine", (AgentStream,), {})(stream),
+}
+STREAMS = {
+    "in a run": AgentStream,
+    "in a replay": lambda stream: WatchedStream(stream, Recording()),
+}
+
+
+@pytest.mark.parametrize("where", STREAMS)
+@pytest.mark.parametrize("asked", ASKED)
+def test_a_stream_refuses_its_inner_state(asked, where):
+    with pytest.raises(TypeError, match=r"a step's random stream is for drawing only: its state cannot be read"):
+        ASKED[asked](STREAMS[where](np.random.default_rng(4)))
+
+
+@pytest.mark.parametrize("where", STREAMS)
+def test_a_stream_of_a_step_draws_the_numbers_of_its_generator(where):
+    stream, plain = STREAMS[where](np.random.default_rng(4)), np.random.default_rng(4)
+    assert np.array_equal(stream.normal(size=9), plain.normal(size=9))
+    assert np.array_equal(stream.choice(50, 7, replace=False), plain.choice(50, 7, replace=False))
+    assert np.array_equal(stream.permutation(8), plain.permutation(8))
+
+
+@pytest.mark.parametrize("where", STREAMS)
+def test_nothing_can_be_put_in_place_of_what_a_stream_draws(where):
+    with pytest.raises(AttributeError):
+        STREAMS[where](np.random.default_rng(4)).normal = lambda *_: 0.0

@@ -120,10 +120,10 @@ def test_no_protocol_is_left_out():
     assert {case.kind for case in CASES} == set(PROTOCOLS)
 
 
-@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_run_on_a_bad_network_ends_conserves_messages_and_keeps_its_budget(case, seed):
-    world = world_on(case, seed)
+def test_a_run_on_a_bad_network_ends_conserves_messages_and_keeps_its_budget(case):
+    """With seed 1; what runs with seed 0 come to is kept (`test_kept_numbers`)."""
+    world = world_on(case, 1)
     drive(world)
     assert world.ended
     assert world.traffic.conserved

@@ -24,6 +24,7 @@ from pydantic import ValidationError
 from scipy import stats
 
 from ..engine.driving import drive, prepared
+from .worlds import gradient
 
 ALPHA, MU, AGENTS = 0.2, 0.05, 8
 TIMES = "source,target,from,until\n0,1,0,2.5\n1,0,4,5\n2,3,1,100\n"
@@ -169,10 +170,7 @@ def by_loop(matrices, local_steps=1):
         half = x.copy()
         for _ in range(local_steps):
             for i in range(AGENTS):
-                shard, own = task.train.shard(i), MU * half[i]
-                if len(shard):
-                    own = own + task.loss.slope(shard.features @ half[i], shard.labels) @ shard.features / len(shard)
-                half[i] = half[i] - ALPHA * own
+                half[i] = half[i] - ALPHA * gradient(task, i, half[i], MU)
         x = np.array([np.mean([half[i], *half[np.flatnonzero(sent[i])]], axis=0) for i in range(AGENTS)])
     return x
 
@@ -184,10 +182,7 @@ def pushed(matrices, agents=AGENTS):
     for sent in [*matrices, np.zeros((agents, agents))]:
         z = x / w[:, None]
         for i in range(agents):
-            shard, own = task.train.shard(i), MU * z[i]
-            if len(shard):
-                own = own + task.loss.slope(shard.features @ z[i], shard.labels) @ shard.features / len(shard)
-            x[i] = x[i] - ALPHA * own
+            x[i] = x[i] - ALPHA * gradient(task, i, z[i], MU)
         shares = (np.eye(agents) + sent) / (1 + sent.sum(axis=0))
         x, w = shares @ x, shares @ w
     return z

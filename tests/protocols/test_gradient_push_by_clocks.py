@@ -9,6 +9,8 @@ import pytest
 from hushnet.agents.objectives.pooled_objective import PooledObjective
 from hushnet.simulator.contract.bench import small_task
 
+from .worlds import gradient
+
 AGENTS, MU, TIME = 8, 0.05, 400.0
 
 
@@ -35,9 +37,7 @@ def by_loop(alpha, loss, latency, *, seed=2, totals=True):
             continue
         mass[i] += (known[i] - taken[i]).sum(axis=0)
         taken[i], least = known[i], min(least, mass[i, -1])
-        shard, z = task.train.shard(i), mass[i, :-1] / mass[i, -1]
-        slope = task.loss.slope(shard.features @ z, shard.labels) @ shard.features / len(shard) + MU * z
-        mass[i, :-1] -= alpha * slope
+        mass[i, :-1] -= alpha * gradient(task, i, mass[i, :-1] / mass[i, -1], MU)
         mass[i] /= 1 + len(reach[i])
         for j in reach[i]:
             given[i, j] += mass[i]

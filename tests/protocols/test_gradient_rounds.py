@@ -22,7 +22,7 @@ from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive, prepared
-from .worlds import setting_of
+from .worlds import gradient, setting_of
 
 ALPHA, MU = 0.2, 0.05
 PROTOCOLS = {
@@ -88,15 +88,12 @@ def by_matrices(name, rounds, alpha=ALPHA, model="linear"):
     mixing += np.diag(1 - mixing.sum(axis=1))
 
     def gradients(models):
+        if task.model is None:
+            return np.array([gradient(task, i, models[i], MU) for i in range(n)])
         found = MU * models
-        for i in range(n):
-            shard = task.train.shard(i)
-            if task.model is not None:
-                rows = shard.features, shard.labels, np.array([0, len(shard)])
-                found[i] += task.model.mean_gradients(models[i : i + 1], *rows, task.loss)[0]
-            elif len(shard):
-                slopes = task.loss.slope(shard.features @ models[i], shard.labels)
-                found[i] += slopes @ shard.features / len(shard)
+        for i, shard in enumerate(map(task.train.shard, range(n))):
+            rows = shard.features, shard.labels, np.array([0, len(shard)])
+            found[i] += task.model.mean_gradients(models[i : i + 1], *rows, task.loss)[0]
         return found
 
     x = np.zeros((n, task.dimension)) if task.first is None else np.tile(task.first, (n, 1))

@@ -1,4 +1,4 @@
-"""Gossip learning, federated averaging and random-walk SGD against independent loops, and what losses do to them."""
+"""Methods of the shelf and baselines against independent loops, and what losses do to them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ import numpy as np
 import pytest
 from hushnet.agents.availability import OnOff
 from hushnet.agents.graph import Graph
+from hushnet.agents.objectives.objectives import local_gradients
+from hushnet.agents.tasks.linear_classification import LinearClassification
+from hushnet.protocols.algorithms.ad_psgd import AdPsgd
+from hushnet.protocols.algorithms.baselines import Consensus
 from hushnet.protocols.algorithms.dada import Dada
 from hushnet.protocols.algorithms.divshare import DivShare
 from hushnet.protocols.algorithms.federated_averaging import FederatedAveraging
 from hushnet.protocols.algorithms.gossip_learning import GossipLearning
 from hushnet.protocols.algorithms.random_walk_sgd import RandomWalkSGD
-from hushnet.simulator.contract.bench import protocol_parameters, small_graph, small_setting, small_task
+from hushnet.protocols.base import Problem
+from hushnet.simulator.contract.bench import protocol_parameters, run_small, small_graph, small_setting, small_task
 from hushnet.simulator.engine.selection import BatchedEngine, EventEngine
 from hushnet.simulator.network.graph_changes import GRAPH_CHANGES
 from hushnet.simulator.network.network import NetworkParameters
@@ -24,6 +29,7 @@ from scipy.optimize import minimize
 
 from ..engine.driving import drive, prepared
 from ..engine.helpers import EventLog
+from .worlds import gradient, setting_of
 
 ALPHA, MU, AGENTS = 0.2, 0.05, 6
 LATE = {"latency": {"kind": "exponential", "mean": 0.7}}
@@ -44,14 +50,6 @@ def run(protocol, *, graph=None, network=None, stop=None, engine=None, log=None,
     if log is not None:
         log.watch(world)
     return drive(prepared(world, engine or EventEngine()))
-
-
-def gradient(task, agent, model):
-    shard = task.train.shard(agent)
-    own = MU * model
-    if len(shard):
-        own = own + task.loss.slope(shard.features @ model, shard.labels) @ shard.features / len(shard)
-    return own
 
 
 def test_gossip_learning_merges_by_age_as_a_loop_over_what_was_sent_and_heard():
@@ -76,7 +74,7 @@ def test_gossip_learning_merges_by_age_as_a_loop_over_what_was_sent_and_heard():
         vectors = np.array([models[agent], *(one[:-1] for one in new[agent].values())])
         if weights.sum() > 0:
             models[agent] = weights @ vectors / weights.sum()
-        models[agent] = models[agent] - ALPHA * gradient(task, agent, models[agent])
+        models[agent] = models[agent] - ALPHA * gradient(task, agent, models[agent], MU)
         ages[agent], new[agent] = weights.max() + 1, {}
     np.testing.assert_allclose(world.state.agent["model"].rows, models, rtol=1e-12, atol=1e-14)
     assert world.state.agent["aged"].rows[:, -1].tolist() == ages.tolist()
@@ -99,7 +97,7 @@ def test_federated_averaging_is_mcmahans_iteration(weighting, local_steps, itera
         for agent in range(AGENTS):
             local = x
             for _ in range(local_steps):
-                local = local - ALPHA * gradient(task, agent, local)
+                local = local - ALPHA * gradient(task, agent, local, MU)
             each.append(local)
         x = np.average(each, axis=0, weights=rows if weighting == "rows" else None)
     for world in worlds:
@@ -131,7 +129,7 @@ def test_divshare_averages_coordinates_over_the_fragments_that_have_come():
             models[agent, c] = (halves[agent, c] + sum(came)) / (1 + len(came))
         halves[agent], new[agent] = models[agent], {}
         for _ in range(2):
-            halves[agent] = halves[agent] - ALPHA * gradient(task, agent, halves[agent])
+            halves[agent] = halves[agent] - ALPHA * gradient(task, agent, halves[agent], MU)
     np.testing.assert_allclose(world.state.agent["model"].rows, models, rtol=1e-12, atol=1e-14)
     assert world.traffic.links.sent == sum(world.updates * count * np.minimum(peers, small_graph(AGENTS).degrees))
     assert world.traffic.vectors * count == world.traffic.links.sent
@@ -178,7 +176,7 @@ def test_dada_moves_models_and_weights_as_a_loop_over_what_has_come(every):
                 weights[i, j] = max(weights[i, j] - slope / lipschitz, 0.0)
         new[i], degree = set(), weights[i].sum()
         pulled = degree * models[i] - sum(weights[i, j] * told[i][j][0] for j in range(AGENTS))
-        g = (degree or 1) * trust[i] * (gradient(task, i, models[i]) - MU * models[i]) + mu * pulled
+        g = (degree or 1) * trust[i] * gradient(task, i, models[i], 0.0) + mu * pulled
         if np.abs(g).max() > 0:
             vertex = np.zeros(task.dimension)
             vertex[np.argmax(np.abs(g))] = -beta * np.sign(g[np.argmax(np.abs(g))])
@@ -245,7 +243,7 @@ def test_the_server_draws_its_clients_anew_for_each_iteration():
         for agent in (0, *chosen):
             model = x
             for _ in range(2):
-                model = model - ALPHA * gradient(task, agent, model)
+                model = model - ALPHA * gradient(task, agent, model, MU)
             each.append(model)
         x = np.average(each, axis=0, weights=rows[[0, *chosen]])
     assert len(set(drawn)) > 3
@@ -267,7 +265,7 @@ def test_one_token_walks_and_carries_gradient_descent_along_its_path(loss, away)
     for number, (sender, receiver, carried) in sorted(first.items()):
         assert sender == holder
         while count < number:  # steps of a token that has stayed
-            x, count = x - ALPHA * gradient(task, holder, x), count + 1
+            x, count = x - ALPHA * gradient(task, holder, x, MU), count + 1
         np.testing.assert_allclose(carried, x, rtol=1e-12, atol=1e-14)
         holder = receiver
     assert world.state.agent["walk"].rows[:, 0].sum() <= 1
@@ -300,3 +298,73 @@ def test_the_walk_visits_all_agents_alike_by_metropolis_and_by_degree_if_it_is_s
     law = np.full(AGENTS, 1 / AGENTS) if weights == "metropolis" else STAR.degrees / STAR.degrees.sum()
     assert visits.count.sum() > 1500
     assert np.abs(visits.count / visits.count.sum() - law).max() < 0.12
+
+
+STEP = 0.1
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.8])
+def test_without_delays_it_is_the_sequential_loop(momentum):
+    setting = setting_of(task=small_task(agents=6), stop=Stop(time=40.0), seed=5)
+    world = World(setting, AdPsgd, protocol_parameters(AdPsgd, {"step_size": STEP, "mu": MU, "momentum": momentum}))
+    calls, make = [], world.protocol.steps.make
+
+    def watched(phase, me, *given):
+        make(phase, me, *given)
+        if phase == "request":
+            calls.append((me.agent, int(me.neighbours[given[0]])))
+
+    world.protocol.steps.make = watched
+    drive(world)
+    task, models = world.setting.task, np.zeros((6, small_task(agents=6).dimension))
+    velocities = np.zeros_like(models)
+    for caller, callee in calls:
+        velocities[caller] = momentum * velocities[caller] + gradient(task, caller, models[caller], MU)
+        models[[caller, callee]] = (models[caller] + models[callee]) / 2
+        models[caller] -= STEP * velocities[caller]
+    assert len(calls) > 100
+    np.testing.assert_allclose(world.state.agent["model"].rows, models, rtol=1e-12, atol=1e-14)
+
+
+TASK = small_task()
+
+
+def models_of(protocol, fields=None):
+    world = run_small(protocol, protocol_parameters(protocol, fields or {}), time=1.0)
+    assert world.traffic.messages == 0
+    return world, world.protocol.models(world.state)
+
+
+def test_the_consensus_model_is_common_and_stationary_for_the_sum_over_all_rows():
+    world, models = models_of(Consensus)
+    assert np.all(models == models[0])
+    slope = TASK.train.counts @ local_gradients(TASK, models)
+    assert np.abs(slope).max() < 1e-9
+    inhabited = TASK.train.counts > 0
+    np.testing.assert_array_equal(np.isinf(world.ledger.epsilon("verified", 1e-5)), inhabited)
+
+
+@pytest.mark.parametrize("regularisation", ["1/m", 0.0])
+def test_no_direction_lowers_the_pooled_hinge_loss(regularisation):
+    """A convex function that no small step out of 200 random ones lowers; seed 0."""
+    spec = LinearClassification(
+        kind="linear_classification",
+        agents=12,
+        dimension=4,
+        samples=[5, 9],
+        loss="hinge",
+        regularisation=regularisation,
+    )
+    task = spec.build(rng=np.random.default_rng(0), data_dir=None)
+    made = Consensus(protocol_parameters(Consensus, {}), Problem(task, Graph.from_matrix(1.0 - np.eye(12))))
+    model = made._common
+    ridge = task.train.counts @ task.regularisation
+
+    def total(point):
+        return task.loss.value(task.train.features @ point, task.train.labels).sum() + ridge * point @ point
+
+    rng, best = np.random.default_rng(0), total(model)
+    for length in (1e-3, 1e-2, 0.1, 1.0):
+        for _ in range(50):
+            step = rng.standard_normal(4)
+            assert total(model + length * step / np.linalg.norm(step)) >= best - 1e-7

@@ -19,14 +19,17 @@ from hushnet.agents.errors import InputError
 from hushnet.simulator.analysis.aggregate import mean_interval
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
+from hushnet.simulator.figures import plots
 from hushnet.simulator.figures.intervals import interval
 from hushnet.simulator.language.loading import load
 from hushnet.simulator.report import charts
 from hushnet.simulator.report.grid import Grid
 from hushnet.simulator.report.privacy import privacy_rows
+from hushnet.simulator.report.recording import RunRecord
 from hushnet.simulator.report.report_page import content, page, write_report
 
-from .made import CLAIM, LABELS, TIMES, make_experiment, make_run
+from ..results.synthetic import TIMES
+from .made import CLAIM, LABELS, make_experiment, make_run
 
 REAL = {
     "schema": 1,
@@ -84,11 +87,6 @@ def test_the_command_writes_the_page_beside_the_runs(tmp_path, capsys):
     assert all((root / target).is_file() for target, _ in links)
     assert there == re.sub(r'<a href="\w+/manifest\.json">(\w+)</a>', r"\1", here)  # whoever has moved it has no runs
     assert sorted(path.name for path in (tmp_path / "elsewhere").iterdir()) == ["page.html"]
-
-
-def test_a_folder_without_runs_is_said_in_one_sentence(tmp_path, capsys):
-    assert main(["report", str(tmp_path / "nothing")]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_a_missing_extra_is_said_with_its_command(tmp_path, monkeypatch):
@@ -172,7 +170,7 @@ def test_every_run_that_broke_off_failed_or_is_missing_is_named(tmp_path):
 )
 def test_claims_stand_beside_what_was_verified_with_enough_digits(tmp_path, claimed, verified, flagged, shown):
     claim = {**CLAIM, "claimed": claimed, "verified": verified, "flagged": flagged, "because": ["nothing is proved"]}
-    collection = load_all(make_experiment(tmp_path, [make_run("cd-private", privacy=claim), make_run("cd")]))
+    collection = load_all(make_experiment(tmp_path, [make_run("cd_eps", privacy=claim), make_run("cd")]))
     (row,) = privacy_rows(collection, Grid(collection))
     assert (row["claimed"], row["verified"]) == shown
     assert row["protected"] == "record / replace-one"
@@ -191,7 +189,7 @@ def test_claims_stand_beside_what_was_verified_with_enough_digits(tmp_path, clai
 )
 def test_an_infinite_epsilon_is_no_claim_that_holds(tmp_path, claimed, verified, flagged, verdict):
     claim = {**CLAIM, "claimed": claimed, "verified": verified, "flagged": flagged}
-    folder = make_experiment(tmp_path, [make_run("cd-private", privacy=claim), make_run("cd")])
+    folder = make_experiment(tmp_path, [make_run("cd_eps", privacy=claim), make_run("cd")])
     table = re.search(r'id="claims">.*?</table>', html.unescape(page(load_all(folder), folder)), re.DOTALL)[0]
     assert verdict in table
     assert ("claim holds" in table) == (verdict == "claim holds")
@@ -270,3 +268,48 @@ def test_the_pages_intervals_are_those_of_the_figures():
     code = f"{function[0]}\nconsole.log(JSON.stringify({json.dumps(asked)}.flatMap((case_) => interval(...case_))));"
     done = subprocess.run(["node", "-e", code], capture_output=True, text=True, check=True, timeout=60)
     assert json.loads(done.stdout) == pytest.approx(expected)
+
+
+PAIRS = [("accuracy", "mean"), ("objective", "gap"), ("traffic", "lost")]
+
+
+def runs_of(collection, protocol):
+    return [rank for rank, manifest in enumerate(collection.manifests) if manifest["protocol"] == protocol]
+
+
+@pytest.mark.parametrize("axis", ["time", "activations", "vectors", "bytes"])
+def test_a_curve_is_that_of_the_figure(tmp_path, axis):
+    runs = [make_run(p, seed, status="diverged" if seed == 2 else "complete") for seed in range(4) for p in LABELS]
+    for run in runs:
+        if run.manifest["status"] == "diverged":
+            run.trace = run.trace[run.trace["time"] <= 6]
+    collection = load_all(make_experiment(tmp_path, runs, time_unit="30 s"))
+    recording = RunRecord(collection, PAIRS)
+    for metric, (name, statistic) in enumerate(PAIRS):
+        points = plots(collection, {"y": name, "statistic": statistic, "x": axis})[0].points
+        for protocol in LABELS:
+            drawn = points[points["protocol"] == protocol]
+            curves = recording.curves(runs_of(collection, protocol), axis, 1000)
+            np.testing.assert_array_equal(curves.x, drawn["x"])
+            np.testing.assert_allclose(curves.mean[:, metric], drawn["mean"], rtol=1e-14)
+            np.testing.assert_array_equal(curves.n[:, metric], drawn["n"])
+
+
+def test_a_thinned_curve_has_its_ends_and_points_of_the_whole(tmp_path):
+    collection = load_all(make_experiment(tmp_path))
+    recording = RunRecord(collection, PAIRS)
+    whole, thin = (recording.curves(runs_of(collection, "cd"), "vectors", places) for places in (1000, 5))
+    assert len(thin.x) == 5
+    assert (thin.x[0], thin.x[-1]) == (whole.x[0], whole.x[-1])
+    kept = np.searchsorted(whole.x, thin.x)
+    np.testing.assert_array_equal(thin.mean, whole.mean[kept])
+
+
+def test_epsilon_is_an_axis_and_an_infinite_one_has_no_curve(tmp_path):
+    runs = [make_run("cd_eps"), make_run("cd")]
+    collection = load_all(make_experiment(tmp_path, runs))
+    recording = RunRecord(collection, [*PAIRS, ("epsilon_verified", "worst")])
+    private = recording.curves(runs_of(collection, "cd_eps"), "epsilon", 100)
+    np.testing.assert_allclose(private.x, 3.72 * np.arange(11))
+    np.testing.assert_array_equal(private.mean[:, 3], private.x)
+    assert len(recording.curves(runs_of(collection, "cd"), "epsilon", 100).x) == 0

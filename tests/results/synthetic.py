@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from hushnet.simulator.analysis.results import Collection, RunResult
+from hushnet.simulator.storage.store import Store
 
 TIMES = np.arange(0.0, 11.0)
 LABELS = {"local": "local", "cd": "coordinate descent", "cd_eps": "private CD"}
@@ -41,6 +42,7 @@ def make_trace(protocol, seed, loss=0.0):
 def make_run(protocol="cd", seed=0, *, grid=None, privacy=None, status="complete", label=None):
     """A run with what the recorder would have measured."""
     loss = (grid or {}).get("network.loss", 0.0)
+    loss = loss if isinstance(loss, float) else 0.0
     sizes = np.arange(10, 40)
     agents = pd.DataFrame(
         {
@@ -80,3 +82,13 @@ def collected(runs):
         for table in ("trace", "agents")
     }
     return Collection(**tables, manifests=[run.manifest for run in runs], runs=names)
+
+
+def write(root, runs, *, name="synthetic", figures=(), labels=None, time_unit=None):
+    """Write runs and figure specifications as an experiment, and return its folder."""
+    names = [f"{rank:016x}" for rank in range(len(runs))]
+    for run_name, run in zip(names, runs, strict=True):
+        Store(root).save(run_name, run)
+    labels = labels or {run.manifest["protocol"]: run.manifest["label"] for run in runs}
+    Store(root).write_index(scenario=name, runs=names, figures=list(figures), labels=labels, time_unit=time_unit)
+    return root

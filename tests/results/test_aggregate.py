@@ -1,4 +1,4 @@
-"""What a name in a figure stands for, where a record is on an axis, and intervals within what a metric can be."""
+"""What a name in a figure stands for, intervals, where a run meets a target, and the table at the end of a run."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from hushnet.agents.errors import InputError
 from hushnet.simulator.analysis.aggregate import curves, mean_interval, resolve
 from hushnet.simulator.analysis.results import Collection, load_all
+from hushnet.simulator.analysis.summary import print_summary
+from hushnet.simulator.analysis.targets import describe, levels, reached
+from hushnet.simulator.experiment import run
 from hushnet.simulator.figures import draw, plots
 from hushnet.simulator.figures.intervals import interval
 from hushnet.simulator.figures.series_style import house_style
 from hushnet.simulator.language.figure_kinds import AXES
 from hushnet.simulator.language.figure_parameters import TO_TARGET, per_agent
-from hushnet.simulator.metrics import METRICS
+from hushnet.simulator.metrics import METRICS, more_is_better
 from hushnet.simulator.metrics.metric import ANY, range_of, range_of_difference
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
+from scipy import stats
 
-from .synthetic import make_run
+from .synthetic import FALSE, make_run
 
 RECORDED = [
     ("objective", "value"),
@@ -156,3 +162,147 @@ def test_every_seed_lies_inside_the_panel_whatever_the_interval(experiment, kind
     low, high = figure_of(load_all(experiment(runs)), y="accuracy", x=x, kind=kind).axes[0].get_ylim()
     assert low < 0.2 or (kind == "bars" and low <= 0)
     assert 0.95 < high < 1.05
+
+
+COUNTS = ("activations", "messages", "vectors", "bytes")
+
+
+def curves_of(curves, *, metric="objective", statistic="gap", seeds=None, grids=None, status=None, measured_by=None):
+    """Runs ``r0, r1, ...`` of protocols ``p0, p1, ...`` with the given (time, value) points; counts are ten a time."""
+    tables, manifests = [], []
+    for k, points in enumerate(curves):
+        times, values = np.array(points, dtype=float).reshape(-1, 2).T
+        table = pd.DataFrame({"time": times, "metric": metric, "statistic": statistic, "value": values})
+        grid = (grids or {}).get(k, {})
+        tables.append(table.assign(run=f"r{k}", protocol=f"p{k}", seed=0, **dict.fromkeys(COUNTS, 10 * times), **grid))
+        manifest = {"protocol": f"p{k}", "seed": (seeds or {}).get(k, 0), "grid": grid}
+        manifest |= {"status": (status or {}).get(k, "complete"), "scenario": {"record": {"objective_of": measured_by}}}
+        manifests.append(manifest)
+    runs = [f"r{k}" for k in range(len(curves))]
+    return Collection(pd.concat(tables, ignore_index=True), pd.DataFrame({"run": []}), manifests, runs)
+
+
+def values(frame):
+    return list(frame["value"])
+
+
+def test_the_place_may_be_read_on_any_axis(experiment):
+    collection = load_all(experiment([make_run("cd", 1)]))
+    assert values(reached(collection, None, "bytes")) == [320 * 3]
+    with pytest.raises(InputError, match=r"centuries.*is no axis.*time, activations"):
+        reached(collection, None, "centuries")
+    with pytest.raises(InputError, match="cd does not say what an epoch of it is"):
+        reached(collection, None, "epochs")
+
+
+def test_a_level_of_a_metric_is_met_from_below_or_from_above():
+    curve = [(0, 0.5), (1, 0.7), (2, 0.69), (3, 0.9)]
+    for metric, level, place in [("accuracy", 0.7, 1), ("rmse", 0.5, 0), ("accuracy", 0.91, math.inf)]:
+        found = reached(curves_of([curve], metric=metric, statistic="mean"), {"metric": metric, "level": level}, "time")
+        assert values(found) == [place]
+
+
+def test_all_are_held_against_the_start_of_the_protocol_whose_objective_is_measured():
+    curves = [[(0, 100), (1, 9)], [(0, 20), (1, 9)], [(0, 5000), (1, 90)]]
+    assert values(reached(curves_of(curves), None, "time")) == [1, math.inf, 1]
+    assert values(reached(curves_of(curves, measured_by="p0"), None, "time")) == [1, 1, math.inf]
+    elsewhere = curves_of(curves, measured_by="p0", seeds={1: 7})
+    assert values(reached(elsewhere, None, "time")) == [1, math.inf, math.inf]
+
+
+def test_a_run_that_broke_off_counts_up_to_its_end_and_one_without_the_metric_is_unknown():
+    curves = [[(0, 10), (1, 1)], [(0, 10), (1, 20)], []]
+    found = reached(curves_of(curves, status={0: "diverged", 1: "diverged"}), None, "time")
+    np.testing.assert_array_equal(values(found), [1, math.inf, math.nan])
+
+
+def test_a_share_of_the_accuracy_may_be_of_another_protocol_with_the_same_seed_at_the_same_place():
+    curves = [[(0, 0.1), (1, 0.5)], [(0, 0.1), (1, 0.5)], [(0, 0.8)], [(0, 0.4)]]
+    grids = {k: {"loss": k % 2} for k in range(4)}
+    collection = curves_of(curves, metric="accuracy", statistic="mean", grids=grids)
+    for manifest, protocol in zip(collection.manifests, ["cd", "cd", "best", "best"], strict=True):
+        manifest["protocol"] = protocol
+    for of in ("best", {"cd": "best"}):
+        target = {"metric": "accuracy", "share": 0.5, "of": of}
+        assert values(reached(collection, target, "time")) == [1, 1, 0, 0]
+        assert list(levels(collection, target)) == [0.4, 0.2, 0.4, 0.2]
+    most = {"metric": "accuracy", "share": 0.9, "of": "best"}
+    assert values(reached(collection, most, "time")) == [math.inf, 1, 0, 0]
+    collection.manifests[3]["seed"] = 7
+    held = levels(collection, {"metric": "accuracy", "share": 0.5, "of": {"cd": "best"}})
+    np.testing.assert_array_equal(held, [0.4, math.nan, 0.4, 0.2])
+    del collection.__dict__["complete"]
+    collection.manifests[2]["status"] = "diverged"
+    found = reached(collection, {"metric": "accuracy", "share": 0.5, "of": "best"}, "time")
+    np.testing.assert_array_equal(values(found), [math.nan, math.nan, math.nan, 0])
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        {"metric": "rmse", "share": 0.9},
+        {"metric": "objective"},
+        {"metric": "objective", "share": 1.0},
+        {"share": 0.5},
+    ],
+)
+def test_a_target_that_is_none_is_said_in_one_sentence(experiment, target):
+    with pytest.raises(InputError, match="target: "):
+        reached(load_all(experiment([make_run()])), target, "time")
+
+
+def test_targets_are_said_in_words():
+    assert describe({"metric": "objective", "share": 0.9}) == "objective gap down to 0.1 of its start"
+    assert describe({"metric": "accuracy", "level": 0.85}) == "accuracy at least 0.85"
+    assert describe({"metric": "rmse", "level": 1}) == "rmse at most 1"
+    share = {"metric": "accuracy", "share": 0.9}
+    assert describe(share) == "0.9 of the last accuracy"
+    assert describe({**share, "of": "best"}) == "0.9 of the last accuracy of best"
+    assert describe({**share, "of": {"a": "x", "b": "y"}}) == "0.9 of the last accuracy of x (for a), y (for b)"
+    assert describe({"metric": "mine", "level": 1}) == "mine 1"
+    assert [more_is_better(name) for name in ("accuracy", "objective", "mine")] == [True, False, None]
+
+
+def test_models_that_converge_have_no_distance_left_and_start_at_one(tmp_path):
+    """From zero the relative distance is 1; coordinate descent ends at the minimiser."""
+    data = {
+        "schema": 1,
+        "scenario": "tiny",
+        "task": {"kind": "linear_classification", "agents": 4, "dimension": 3, "samples": [20, 30]},
+        "topology": {"kind": "ring"},
+        "protocols": {"cd": {"kind": "coordinate_descent", "start": "zero", "mu": 1.0}},
+        "stop": {"time": 400},
+        "record": {"every": 100.0, "metrics": ["distance"]},
+        "seeds": 1,
+    }
+    trace = run(data, out=tmp_path).trace
+    mean = trace[(trace["metric"] == "distance") & (trace["statistic"] == "mean")]["value"].tolist()
+    assert mean[0] == pytest.approx(1.0)
+    assert mean[-1] < 1e-3
+    assert mean[1] < 1.0
+
+
+def printed(collection, width=100):
+    console = Console(width=width, record=True, file=None, quiet=False)
+    with console.capture() as capture:
+        print_summary(collection, console)
+    return capture.get()
+
+
+def test_missing_runs_do_not_count_and_infinite_ones_do():
+    mean, half, n = mean_interval([[1.0, math.inf, math.nan], [3.0, 1.0, math.nan], [math.nan, 2.0, math.nan]])
+    np.testing.assert_array_equal(n, [2, 3, 0])
+    np.testing.assert_array_equal(mean, [2.0, math.inf, math.nan])
+    assert half[0] == pytest.approx(stats.t.ppf(0.975, 1))
+    assert np.isnan(half[1:]).all()
+
+
+def test_an_infinite_epsilon_says_why_and_who_is_not_protected(experiment):
+    privacy = {**FALSE, "verified": math.inf, "because": ["the noise hides nothing"], "unprotected": {"centre": ["y"]}}
+    loud = " ".join(printed(load_all(experiment([make_run("cd_eps", privacy=privacy)]))).split())
+    assert "ε claimed 0.15 < verified ∞, δ=0.0067; not verified because the noise hides nothing;" in loud
+    assert "not protected: the centre (y); assumed public:" in loud
+
+
+def test_labels_are_not_read_as_markup(experiment):
+    assert "CD [bold]" in printed(load_all(experiment([make_run(label="CD [bold]")])))

@@ -1,9 +1,12 @@
-"""Figures come from files alone, say what was claimed and verified, lie beside their numbers, and take strange ones."""
+"""Figures come from files alone, say what was claimed and verified, and are drawn anew where anything differs."""
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
+import subprocess
+import sys
 import warnings
 
 import matplotlib as mpl
@@ -14,10 +17,12 @@ from hushnet.agents.errors import InputError
 from hushnet.simulator.analysis.aggregate import time_scale
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
-from hushnet.simulator.figures import draw, plots, redraw
+from hushnet.simulator.figures import current, draw, plots, redraw
+from hushnet.simulator.figures.current import FILE, drawn_already
 from hushnet.simulator.figures.figure_files import drawing
 from hushnet.simulator.figures.numbers import NothingToDraw
 from hushnet.simulator.figures.series_style import ALARM, house_style
+from hushnet.simulator.storage.run_folder import read_manifest
 from scipy import special, stats
 
 from .synthetic import HONEST, LABELS, TIMES, accuracy, make_run
@@ -41,9 +46,8 @@ def numbers(root, **spec):
 
 
 def test_the_csv_beside_a_curve_holds_means_intervals_and_seeds(experiment):
-    root = experiment(figures=[OVER_TIME])
-    written = redraw(root)
-    assert [path.name for path in written] == [f"1-accuracy-vs-time.{s}" for s in ("png", "pdf", "svg", "csv")]
+    written = redraw(experiment(figures=[{**OVER_TIME, "style": {"formats": ["svg"]}}]))
+    assert [path.name for path in written] == ["1-accuracy-vs-time.svg", "1-accuracy-vs-time.csv"]
     table = pd.read_csv(written[-1])
     assert list(table.columns) == ["x", "protocol", "mean", "low", "high", "n", "seed 0", "seed 1", "seed 2"]
     for protocol in LABELS:
@@ -85,7 +89,7 @@ def test_a_claim_below_what_was_verified_is_marked(experiment):
 
 
 def test_the_users_matplotlib_settings_neither_matter_nor_change(experiment):
-    root = experiment(figures=[OVER_TIME])
+    root = experiment(figures=[{**OVER_TIME, "style": {"formats": ["svg"]}}])
     before = [path.read_bytes() for path in redraw(root)]
     with mpl.rc_context({"font.size": 30, "axes.grid": False, "savefig.bbox": "tight"}):
         mine = dict(mpl.rcParams)
@@ -210,3 +214,89 @@ def test_numbers_whose_sum_overflows_are_compared_and_reported(experiment, capsy
         for command in (["compare", "--verbose"], ["report"]):
             assert main([*command, str(root)]) == 0
     assert "nothing to test" in capsys.readouterr().out
+
+
+TEXT = """\
+schema: 1
+scenario: little
+seeds: 2
+task: {kind: mean_estimation, agents: 4}
+topology: {kind: complete}
+protocols: {alone: {kind: local, label: alone}, cd: {kind: coordinate_descent}}
+stop: {time: 2}
+record: {every: 1, metrics: [objective], objective_of: cd}
+figures: [{name: one, y: objective, x: time}]
+style: {formats: [png]}
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "little.yaml").write_text(TEXT)
+    assert main(["run", str(folder / "little.yaml"), "--out", str(folder / "out"), "--quiet"]) == 0
+    return folder
+
+
+@pytest.fixture
+def finished(made, tmp_path):
+    folder = shutil.copytree(made, tmp_path / "drawn")
+    return folder / "little.yaml", folder / "out"
+
+
+def pictures(out):
+    return {file.name: file.stat().st_mtime_ns for file in (out / "figures").glob("one.[ps]*g")}
+
+
+def draws(path, out, *more):
+    """Whether the same command, given once more, writes a picture anew."""
+    before = pictures(out)
+    assert main(["run", str(path), "--out", str(out), "--quiet", *more]) == 0
+    return pictures(out) != before
+
+
+def test_nothing_is_drawn_where_nothing_has_changed(finished):
+    path, out = finished
+    before = {file: file.stat().st_mtime_ns for file in (out / "figures").iterdir()}
+    program = (
+        "import sys; from hushnet.simulator.cli import main; code = main(sys.argv[1:]);"
+        "print('DREW' if 'matplotlib.figure' in sys.modules else 'KEPT', code)"
+    )
+    arguments = ["run", str(path), "--out", str(out), "--quiet"]
+    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
+    said = done.stdout.splitlines()
+    assert said[-1] == "KEPT 0"
+    assert f"figure: {out / 'figures'}: one.png" in said
+    assert {file: file.stat().st_mtime_ns for file in (out / "figures").iterdir()} == before
+    assert not draws(path, out)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda out: (out / "figures" / "one.png").unlink(),
+        lambda out: (out / "figures" / "one.csv").write_text("mine"),
+        lambda out: (out / "figures" / FILE).unlink(),
+        lambda out: (out / "figures" / FILE).write_text("[]"),
+        lambda out: (out / "figures" / FILE).write_text(json.dumps({"made_of": "another", "files": {}})),
+    ],
+    ids=["a file is gone", "a file is another", "nobody knows", "it is damaged", "of other runs"],
+)
+def test_it_is_drawn_again_where_anything_differs(finished, change):
+    path, out = finished
+    whole = {file.name: file.read_bytes() for file in (out / "figures").iterdir()}
+    change(out)
+    assert draws(path, out)
+    assert {file.name: file.read_bytes() for file in (out / "figures").iterdir()} == whole
+
+
+def test_what_a_checkout_knows_of_its_commit_draws_nothing(finished, monkeypatch):
+    _, out = finished
+    assert drawn_already(out, load_all(out)) is not None
+
+    def elsewhere(folder):
+        manifest, checksums = read_manifest(folder)
+        return {**manifest, "commit": "of another checkout"}, checksums
+
+    monkeypatch.setattr(current, "read_manifest", elsewhere)
+    assert drawn_already(out, load_all(out)) is not None

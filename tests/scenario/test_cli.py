@@ -1,8 +1,14 @@
-"""The shell: its commands, its exit codes, and that it is quick to help."""
+"""The shell: its commands, exit codes, completion, and that it ends when it is asked to."""
 
+from __future__ import annotations
+
+import ctypes
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 import types
 from pathlib import Path
 from typing import Any
@@ -12,6 +18,11 @@ import hushnet.simulator
 import pytest
 from hushnet.agents.errors import Divergence, InputError, Stall
 from hushnet.simulator.cli import main
+from hushnet.simulator.language.loading import shipped
+from hushnet.simulator.shell.completion import KNOWN, names
+from hushnet.simulator.shell.explain import explain
+from hushnet.simulator.shell.listing import lists
+from hushnet.simulator.signals import terminable
 
 SCENARIO = """\
 schema: 1
@@ -166,3 +177,106 @@ def test_an_unforeseen_error_whose_details_cannot_be_kept_is_still_one_sentence(
     experiment.run_scenario = raising(ZeroDivisionError("ours"))
     assert main(["run", str(scenario)]) == 70
     assert "could not be kept" in capsys.readouterr().err
+
+
+PROGRAM = "from hushnet.simulator.cli import main; main([])"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_is_told_what_begins_so(shell):
+    words = {"COMP_WORDS": "hushnet run quick", "COMP_CWORD": "2", "_TYPER_COMPLETE_ARGS": "hushnet run quick"}
+    environment = {**os.environ, "_HUSHNET_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env={**environment, **words}, capture_output=True, text=True, check=False
+    )
+    assert "quickstart" in done.stdout
+    assert "latency-sweep" not in done.stdout
+
+
+def test_files_are_completed_where_a_scenario_is_asked_for(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").touch()
+    (tmp_path / "mine.txt").touch()
+    (tmp_path / "minutes").mkdir()
+    (tmp_path / "minutes" / "a.yml").touch()
+    assert names("scenarios", "min") == ["mine.yaml", "minutes/"]
+    assert names("scenarios", "minutes/") == ["minutes/a.yml"]
+    assert f"{tmp_path}/mine.yaml" in names("scenarios", f"{tmp_path}/m")
+
+
+def test_what_is_completed_is_admissible():
+    assert names("scenarios", "quickst") == ["quickstart"]
+    assert set(names("scenarios", "")) >= set(shipped())
+    for name in names("lists", "lat"):
+        assert lists(name)
+    assert names("topics", "latency.g") == ["latency.gamma"]
+    assert explain("latency.gamma")
+    assert "bellet2018-fig2a" in names("papers", "bellet2018-fig2")
+    assert set(KNOWN) == {"scenarios", "lists", "topics", "papers"}
+
+
+LONG = 30.0
+"""Seconds that nothing here takes, unless an interrupt is lost."""
+
+
+class Finalized:
+    """Is sent a signal while it is removed."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __del__(self):
+        signal.raise_signal(self.number)
+        _ = [None for _ in range(3)]
+
+
+def finalize(number):
+    Finalized(number)
+
+
+def call_back(number):
+    @ctypes.CFUNCTYPE(None)
+    def callback():
+        signal.raise_signal(number)
+        _ = [None for _ in range(3)]
+
+    callback()
+
+
+@pytest.fixture(params=[signal.default_int_handler, signal.SIG_IGN], ids=["foreground", "background"])
+def shell(request):
+    """Commands that a shell runs in the background heed no Ctrl-C."""
+    before = signal.signal(signal.SIGINT, request.param)
+    yield request.param
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("where", [finalize, call_back])
+def test_an_interrupt_that_python_drops_is_raised_again(where, number, shell, capfd):
+    if number == signal.SIGINT and shell is signal.SIG_IGN:
+        where(number)
+        return
+
+    def interrupted():
+        where(number)
+        time.sleep(LONG)
+
+    with terminable() as asked, pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert len(asked) == (number == signal.SIGTERM)
+    assert "ignored" not in capfd.readouterr().err
+
+
+def test_other_errors_that_python_drops_are_said_as_ever(capfd):
+    said = []
+
+    class Failing:
+        def __del__(self):
+            raise ValueError
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("sys.unraisablehook", said.append)
+        with terminable():
+            Failing()
+    assert [what.exc_type for what in said] == [ValueError]

@@ -41,9 +41,8 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def finished(made, tmp_path):
-    """A scenario whose runs are there, and its results without figures."""
+    """A scenario whose runs and figures are there, and its results."""
     folder = shutil.copytree(made, tmp_path / "made")
-    shutil.rmtree(folder / "out" / "figures")
     return folder / "s.yaml", folder / "out"
 
 

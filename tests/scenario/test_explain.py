@@ -55,11 +55,6 @@ def test_a_name_may_be_short_as_long_as_it_is_one_things():
         explain("coordinate_descnt")
 
 
-def test_a_name_that_nothing_has_is_refused_with_a_sentence(capsys):
-    assert main(["explain", "gama"]) == 2
-    assert "did you mean 'gamma'" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     "asked",
     ["record.messages", "record.messages.between", "task.csv.features", "csv.features", "cd.mu", "latency.gamma.shape"],

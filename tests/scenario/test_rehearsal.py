@@ -1,4 +1,6 @@
-"""What drawing or the engine would refuse after all runs is refused by ``check``, and by ``run`` before the first."""
+"""What data, drawing or the engine would refuse after all runs is refused before the first, and nothing else."""
+
+from __future__ import annotations
 
 import importlib
 import itertools
@@ -126,3 +128,102 @@ def test_a_curve_that_is_not_rehearsed_would_not_have_been_refused():
                 plain += 1
                 assert plots(made, figure.model_dump())
     assert plain > 50
+
+
+SMALL = {
+    "schema": "1",
+    "scenario": "fitting",
+    "task": "{kind: linear_classification, agents: 6, dimension: 2, samples: [5, 5], test_samples: 2}",
+    "topology": "{kind: complete}",
+    "protocols": "{p: {kind: local}}",
+    "stop": "{time: 1}",
+    "record": "{every: 1.0, metrics: [accuracy]}",
+}
+EVERY = "{every: 1.0}"
+COLUMNS = "{kind: gisette_like, rows: 20, dimension: 6, split: {by: columns, parts: [3, 3]}}"
+
+
+FIT = [
+    {"task": "{kind: csv, path: rows.csv, label: y, agent: who}", "clock": "{kind: poisson, rate: [1.0, 2.0]}"},
+    {"task": COLUMNS, "topology": "{kind: star}", "protocols": "{p: {kind: feature_sharing}}"},
+    {"task": COLUMNS, "topology": "{kind: edge_list, path: edges.csv}", "protocols": "{p: {kind: feature_sharing}}"},
+    {"topology": "{kind: erdos_renyi, probability: 0.001}"},
+    {"topology": "{kind: random_regular, degree: 1, allow_disconnected: true}"},
+]
+
+
+@pytest.mark.parametrize("fields", FIT, ids=range(len(FIT)))
+def test_what_data_and_graph_decide_is_not_refused_by_check(tmp_path, capsys, fields):
+    (tmp_path / "rows.csv").write_text("who,x,y\n" + "".join(f"{k % 2},{k},{k // 2 % 2}\n" for k in range(12)))
+    (tmp_path / "edges.csv").write_text("source,target,weight\n0,1,1\n0,2,1\n")
+    (tmp_path / "s.yaml").write_text("".join(f"{key}: {entry}\n" for key, entry in {**SMALL, **fields}.items()))
+    assert main(["check", str(tmp_path / "s.yaml")]) == 0, capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "{kind: linear_classification, agents: 10000000, dimension: 10000000}",
+        "{kind: mean_estimation, agents: 10000000, samples: 10000000}",
+        "{kind: synthetic_ratings, users: 10000000, items: 10000000}",
+        "{kind: epsilon_like, agents: 10000000, samples: 10000000}",
+        "{kind: gisette_like, rows: 10000000, dimension: 10000000}",
+    ],
+)
+def test_what_no_machine_holds_is_refused_by_check(tmp_path, capsys, task):
+    (tmp_path / "s.yaml").write_text(
+        "".join(f"{key}: {entry}\n" for key, entry in {**SMALL, "task": task, "record": EVERY}.items())
+    )
+    assert main(["check", str(tmp_path / "s.yaml")]) == 5
+    assert "GiB of memory, and this machine has" in capsys.readouterr().err
+
+
+SCENARIO = """\
+schema: 1
+scenario: kinds
+task: {kind: linear_classification, agents: 12, dimension: 3, samples: [4, 4], points: ball}
+topology: {kind: ring}
+engine: event
+protocols:
+  admm: {kind: consensus_admm}
+  push: {kind: push_sum_dual_averaging}
+  averaging: {kind: dual_averaging}
+stop: {time: 2}
+record: {every: 1.0, metrics: [objective, accuracy]}
+"""
+ASIDE = "seeds: 1\nfigures:\n  - {y: accuracy}\n  - "
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        ASIDE + "{y: objective, protocols: [push, averaging]}",
+        ASIDE + "{y: objective, facet: protocol}",
+        "seeds: 1\ntarget: {metric: accuracy, level: 0.5}\nfigures: [{y: time_to_target}]",
+    ],
+)
+def test_what_is_of_one_kind_or_in_panels_of_its_own_is_let_through(shown, tmp_path):
+    file = tmp_path / "kinds.yaml"
+    file.write_text(SCENARIO + shown + "\n")
+    assert main(["check", str(file)]) == 0
+    run(file, out=tmp_path / "out")
+
+
+def test_what_only_data_tell_is_refused_as_well(tmp_path):
+    given = {
+        "schema": 1,
+        "scenario": "weights",
+        "task": {"kind": "linear_classification", "agents": 6, "dimension": 3, "samples": [2, 9]},
+        "topology": {"kind": "ring"},
+        "protocols": {
+            "relative": {"kind": "coordinate_descent", "confidence": "relative"},
+            "one": {"kind": "coordinate_descent", "confidence": [1.0] * 6},
+        },
+        "stop": {"time": 2},
+        "record": {"every": 1.0, "metrics": ["objective"]},
+        "seeds": 1,
+        "figures": [{"y": "objective"}],
+    }
+    with pytest.raises(InputError, match=r"figures\[0\]\.y = 'objective'.*not of one kind"):
+        run(given, out=tmp_path / "out")
+    assert not list(tmp_path.glob("out/**/manifest.json"))

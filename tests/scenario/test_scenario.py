@@ -105,15 +105,6 @@ def test_seeds_are_pairs_of_data_and_run(seeds, pairs):
     assert load(written(seeds=seeds)).scenario.seed_pairs() == pairs
 
 
-def test_a_sweep_is_the_product_of_its_values():
-    loaded = load(written(sweep={"network.loss": {"from": 0, "to": 0.3, "step": 0.1}, "task.agents": [4, 8]}))
-    assert [tuple(point.values.values()) for point in loaded.points] == [
-        (loss, agents) for loss in (0.0, 0.1, 0.2, 0.3) for agents in (4, 8)
-    ]
-    last = loaded.points[-1].scenario
-    assert (last.network.loss.probability, last.task.agents, last.sweep) == (0.3, 8, {})
-
-
 def test_a_later_error_is_located_by_its_field(tmp_path):
     path = tmp_path / "a.yaml"
     path.write_text(json.dumps(written(), indent=1), encoding="utf-8")

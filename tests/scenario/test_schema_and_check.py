@@ -1,26 +1,36 @@
-"""The JSON schema and ``hushnet check`` agree: what the schema refuses is refused, shapes that it admits are admitted.
+"""The JSON schema and ``hushnet check`` agree; every number has bounds; own files are read as a run would read them.
 
-A schema cannot know everything: what a field under ``sweep``, ``tune`` or ``quick`` stands for is decided by another
-part of the file, as is what an entry with ``like`` may leave out, and so are rules about several fields. What is about
-one field in its own place it knows.
+What the schema refuses is refused, and shapes that it admits are admitted. It cannot know everything: what a field
+under ``sweep``, ``tune`` or ``quick`` stands for is decided by another part of the file, as is what an entry with
+``like`` may leave out, and so are rules about several fields. What is about one field in its own place it knows.
 """
 
 from __future__ import annotations
 
 import copy
+import os
 import random
 import re
+import types
+from pathlib import Path
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import pytest
+from annotated_types import Ge, Gt, Le, Lt
 from hushnet.agents.docstrings import field_docstrings
 from hushnet.agents.errors import InputError
+from hushnet.protocols import catalog
 from hushnet.protocols.privacy.budget import Budget, Target
+from hushnet.simulator.cli import main
 from hushnet.simulator.language.loading import load, shipped
+from hushnet.simulator.language.scenario import Scenario
 from hushnet.simulator.language.schema import scenario_schema
 from hushnet.simulator.language.yaml_source import read_file, read_text
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.shell.new_scenario import scenario_text
 from jsonschema import Draft202012Validator
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 ELSEWHERE = ("sweep", "tune", "quick")
 """Parts whose values are those of other fields."""
@@ -183,3 +193,81 @@ def test_what_one_field_says_by_itself_is_judged_alike(validator, field, value):
     assert complaint(data) == ""
     assert bool(complaint({**data, field: value})) == wrong
     assert validator.is_valid({**data, field: value}) != wrong
+
+
+def test_missing_data_are_said_with_the_place_in_the_file(tmp_path, capsys):
+    assert main(["check", "zhang2018-fig1a"]) == 0
+    assert main(["check", "zhang2018-fig1a", "--data-dir", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert "zhang2018-fig1a.yaml:" in error
+    assert "adult.data: no such file; unpack https://" in error
+
+
+def test_what_only_data_can_refuse_is_refused(tmp_path, capsys):
+    (tmp_path / "rows.csv").write_text(
+        "who,x,y\n" + "".join(f"{'ab'[k % 2]},{k},{'uv'[k % 3 == 0]}\n" for k in range(9))
+    )
+    scenario = tmp_path / "own.yaml"
+    scenario.write_text(
+        "schema: 1\nscenario: own\nseeds: 1\ntask: {kind: csv, path: rows.csv, label: y, agent: who}\n"
+        "topology: {kind: random_regular, degree: 4}\nprotocols: {a: {kind: local}}\nstop: {time: 2}\n"
+    )
+    for given in ([], ["--data-dir", str(tmp_path)]):
+        assert main(["check", str(scenario), *given]) == 2
+        assert "own.yaml:5" in capsys.readouterr().err
+    assert main(["check", str(scenario), "--set", "task.path=no.csv"]) == 2
+    assert "no.csv: cannot be read" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["own.yaml", "rows.csv"]
+
+
+@pytest.mark.skipif(
+    not (Path(os.environ.get("HUSHNET_DATA", "")) / "a9a" / "a9a").is_file(),
+    reason="set HUSHNET_DATA to a folder that holds a9a/a9a",
+)
+def test_what_is_there_is_named_with_its_checksum(capsys):
+    assert main(["check", "hu2019-fig1", "--data-dir", os.environ["HUSHNET_DATA"]]) == 0
+    said = capsys.readouterr().out
+    assert "md5 fb3596510d780aaf76a06dc721d49662" in said
+    assert "as published" in said
+    assert "valid" in said
+
+
+FREE = {("TargetParameters", "level"), ("Figure", "at"), ("Together", "labels"), ("Figure", "seed")}
+"""Numbers that nothing is computed from: they are compared, or printed."""
+
+
+def numbers(annotation: Any, metadata: tuple[Any, ...], seen: set[type]):
+    """Every number within a type: its own type and the bounds that stand around it."""
+    if get_origin(annotation) is Annotated:
+        inner, *more = get_args(annotation)
+        parts = [part for item in more for part in (item.metadata if isinstance(item, FieldInfo) else [item])]
+        yield from numbers(inner, (*metadata, *parts), seen)
+    elif get_origin(annotation) in (Union, types.UnionType, list, tuple, dict):
+        inside = metadata if get_origin(annotation) in (Union, types.UnionType) else ()
+        for part in get_args(annotation):
+            yield from numbers(part, inside, seen)
+    elif annotation in (int, float):
+        yield metadata
+    elif isinstance(annotation, type) and issubclass(annotation, BaseModel) and annotation not in seen:
+        yield from unbounded(annotation, seen)
+
+
+def unbounded(model: type[BaseModel], seen: set[type]):
+    seen.add(model)
+    for name, info in model.model_fields.items():
+        for found in numbers(info.annotation, tuple(info.metadata), seen):
+            if isinstance(found, tuple) and found and isinstance(found[0], str):
+                yield found
+            elif (model.__name__, name) not in FREE:
+                low = any(isinstance(part, Ge | Gt) for part in found)
+                high = any(isinstance(part, Le | Lt) for part in found)
+                if not (low and high):
+                    yield (model.__name__, name)
+
+
+def test_every_number_of_a_scenario_is_bounded_on_both_sides():
+    seen: set[type] = set()
+    found = list(unbounded(Scenario, seen))
+    for name in catalog.names():
+        found += unbounded(catalog.resolve(name).Parameters, seen)
+    assert not found

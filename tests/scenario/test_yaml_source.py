@@ -64,11 +64,6 @@ def test_a_bomb_is_refused(text):
         read_text(text, "x")
 
 
-def test_a_file_that_is_missing_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"none\.yaml: cannot be read \(No such file or directory\)"):
-        read_file(tmp_path / "none.yaml")
-
-
 def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
     path = tmp_path / "a.yaml"
     path.write_bytes(b"\xef\xbb\xbfa: 1\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-Row = tuple[float, int, int, int, int, str, str, float]
+Row = tuple[float, int, int, float, int, str, str, float]
 """Time, activations, messages, vectors and bytes so far; metric, statistic, value."""
 ROW = ("time", "activations", "messages", "vectors", "bytes", "metric", "statistic", "value")
 """What the columns of a trace with such rows are called."""

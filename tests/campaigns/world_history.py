@@ -49,6 +49,8 @@ class Step:
     sent: tuple[Sending, ...]
     disclosed: tuple[tuple[Any, int], ...]
     silent: bool
+    idle: bool
+    """Whether it was no update: agents decide by their clocks, and it has sent and changed nothing."""
 
     @property
     def trace(self) -> tuple[Any, ...]:
@@ -170,6 +172,8 @@ class Onlooker:
 
     def __init__(self, history: History) -> None:
         self.history, self.recorder, self.samples = history, Recorder([]), 0
+        self.blocks: dict[int, list[bytes]] = {}
+        self.decides = False
 
     def woke(self, world, agent) -> None:
         """See `hushnet.simulator.world.watchers.Observer`."""
@@ -223,7 +227,10 @@ class Onlooker:
         every = phase == "step" and me.messages
         kept = tuple((m.sender, m.kind, m.tick, m.sent_at, m.vector.tobytes()) for m in me.messages if every)
         place = (phase, me.now, me.agent, me.tick, me.updates, me.round)
-        self.history.events.append(Step(*place, tuple(sorted(read)), kept, sent, disclosed, me.silent_))
+        blocks = [vector.tobytes() for _, vector in me.named_vectors_()]
+        same, self.blocks[me.agent] = blocks == self.blocks.get(me.agent), blocks
+        idle = phase == "step" and self.decides and not (sent or disclosed) and same
+        self.history.events.append(Step(*place, tuple(sorted(read)), kept, sent, disclosed, me.silent_, idle))
 
     def sample(self, world, *, final) -> None:
         """See `hushnet.simulator.world.watchers.Sampler`."""
@@ -290,6 +297,7 @@ def history_of(
         options = {"observer": onlooker if observe else None, "watch": onlooker if watch else None, **record}
         world = World(setting, protocol, parameters, recorder=onlooker, again=again, **options)
         history.layout = world.layout
+        onlooker.decides = world.protocol.decides and not world.in_rounds
         made.append((history, onlooker, world))
         return world
 

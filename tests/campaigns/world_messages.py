@@ -54,7 +54,7 @@ class MessageChecks:
         self.overtaken = self.vectors = self.start_vectors = 0
         self.orders: set[int] = set()
         self.begun = [False] * len(replay.agents)
-        self.last: list[dict[tuple[str, Any], tuple[bytes, float, Any]]] = [{} for _ in replay.agents]
+        self.last: list[dict[tuple[str, Any], tuple[bytes, float, Any, int]]] = [{} for _ in replay.agents]
         self.charged: list[tuple[Any, int, bytes]] = []
         self._introduced = False
         self._order = 0.0
@@ -68,7 +68,7 @@ class MessageChecks:
             to = [neighbour for neighbour in around if one.to is None or neighbour in one.to]
             if step.phase in ("start", "step", "react") and (to or step.phase == "start"):
                 self.last[step.agent].pop((one.kind, one.to), None)
-                self.last[step.agent][one.kind, one.to] = (one.vector, step.now, one)
+                self.last[step.agent][one.kind, one.to] = (one.vector, step.now, one, step.tick)
             if step.phase != "start":
                 # A session's messages belong to the tick of its caller.
                 tick = self.replay.tick_of(step, to[0]) if step.phase == "respond" else step.tick
@@ -106,7 +106,9 @@ class MessageChecks:
     def tell(self, sender: int, receiver: int) -> None:
         """The last of each kind that was meant for the receiver."""
         meant = {kind: last for (kind, to), last in self.last[sender].items() if to is None or receiver in to}
-        for kind, (vector, sent_at, one) in meant.items():
+        for kind, (vector, sent_at, one, tick) in meant.items():
+            if self.replay.reads_starts and tick == -1:
+                self.kept[receiver].append((sender, kind, tick, sent_at, vector))
             self._order += 2**-12
             self.heard[receiver, kind, sender] = (self._order, sent_at, vector)
             self.start_vectors += self.kinds[kind].vectors

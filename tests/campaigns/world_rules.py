@@ -25,6 +25,9 @@ class Replay:
         With all events: an observer and a watch looked on.
     """
 
+    reads_starts = False
+    """Whether starts are among the messages that are kept."""
+
     def __init__(self, history: History) -> None:
         self.history, self.setting = history, history.setting
         self.findings = Findings()
@@ -38,7 +41,7 @@ class Replay:
         numbers = stable_ids(self.setting.task.ids)
         self.clock = self.setting.clock.build(self.setting.task.ids, numbers, self.setting.draws, self.setting.base)
         traits = history.case.protocol.traits_for(history.case.parameters)
-        self.keeps = traits.inbox == "every"
+        self.keeps, self.reacts, self.idle = traits.inbox == "every", traits.trigger == "message", 0
         self.messages = MessageChecks(self)
         self.now, self.reached = 0.0, math.inf
 
@@ -71,7 +74,7 @@ class Replay:
         stop, reached = self.setting.stop, self.reached
         over = event.now > min(reached, math.inf if stop.time is None else stop.time)
         self.findings.expect(not over, "stop", f"{event} comes after the end at {min(reached, stop.time or reached)}")
-        limits = ((stop.activations, sum(self.updates)), (stop.vectors, self.vectors))
+        limits = ((stop.activations, sum(self.updates) + self.idle), (stop.vectors, self.vectors))
         limits += ((stop.updates, min(self.updates)),)
         if any(limit is not None and made >= limit for limit, made in limits):
             self.reached = min(reached, event.now)
@@ -103,7 +106,8 @@ class Replay:
         self.messages.check_reading(event)
         self.stepped(event)
         if self.counts(event):
-            self.updates[agent] += 1
+            self.updates[agent] += not event.idle
+            self.idle += event.idle
         self.silent[agent] = event.silent or (self.silent[agent] and event.phase in ("respond", "complete", "start"))
         self.messages.expect_sends(event)
 
@@ -129,12 +133,13 @@ class Replay:
     def arrived(self, event: Arrival) -> None:
         """A copy has arrived, on time."""
         newest = event.up and self.messages.put(event)
-        self.findings.expect(newest == event.newest, "inbox", f"{event} is newest: {newest}")
+        used = newest or (event.up and (self.keeps or (self.reacts and not self.silent[event.receiver])))
+        self.findings.expect(used == event.newest, "inbox", f"{event} is of use: {used}")
 
     def sampled(self, event: Sample) -> None:
         """The world is looked at."""
         self.messages.check_tallies(event)
-        expected = (sum(self.updates), tuple(self.updates))
+        expected = (sum(self.updates) + self.idle, tuple(self.updates))
         found = (event.activations, event.updates)
         self.findings.expect(found == expected, "counts", f"steps at {event.now} are {found}, not {expected}")
         started = tuple(self.messages.begun[agent] for agent in self.agents)
@@ -155,6 +160,8 @@ class Replay:
 
 class Awake(Replay):
     """Agents whose clocks make them step: at every tick at which they are there."""
+
+    reads_starts = True
 
     def __init__(self, history: History) -> None:
         super().__init__(history)

@@ -10,7 +10,7 @@ import pytest
 from hushnet.agents.availability import Diurnal, OnOff, Trace, Window
 from hushnet.agents.errors import InputError
 from hushnet.simulator.network.randomness import QUANTUM, Draws, Purpose, quantise
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from scipy import stats
@@ -101,6 +101,7 @@ def test_states_alternate_at_times_that_never_decrease_and_are_multiples_of_the_
             assert (later / QUANTUM).is_integer()
 
 
+@settings(deadline=None)
 @given(
     period=st.floats(1e-3, 1e3),
     online=st.floats(0.01, 0.99),

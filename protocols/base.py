@@ -254,9 +254,20 @@ class Protocol(ABC):
     @property
     def releases_rows_plainly(self) -> bool:
         """True if a release is plain for agents that have samples of the task, and public for others."""
-        own = type(self).release is not Protocol.release or is_patched(self)
         quiet = self.step_noise is None or self.step_noise.releases_rows_plainly
-        return quiet and not (own or self.changes_rows or self.problem.task.columns is not None)
+        return quiet and self._releases_by_rows
+
+    @property
+    def releases_alike(self) -> NDArray[np.int64]:
+        """(n,) groups of agents whose releases differ by agent, time and recipients alone."""
+        found = self.step_noise.alike if self.step_noise is not None and self._releases_by_rows else None
+        return np.arange(self.problem.task.agents) if found is None else found
+
+    @property
+    def _releases_by_rows(self) -> bool:
+        """True if releases are those of its noise, by the agents' own samples of the task."""
+        own = type(self).release is not Protocol.release or is_patched(self)
+        return not (own or self.changes_rows or self.problem.task.columns is not None)
 
     @property
     def changes_rows(self) -> bool:

@@ -93,6 +93,12 @@ class GradientNoise(StepNoise):
 
     @property
     @override
+    def alike(self) -> NDArray[np.int64] | None:
+        plain = type(self).release is GradientNoise.release and type(self).sensitivities is GradientNoise.sensitivities
+        return self.task.train.counts if plain and len(self.plans) <= 1 else None
+
+    @property
+    @override
     def clip(self) -> tuple[Norm, float] | None:
         return self._clip_of("record")
 

@@ -125,6 +125,14 @@ class StepNoise(ABC):
         return False
 
     @property
+    def alike(self) -> NDArray[np.int64] | None:
+        """(n,) groups of agents whose releases differ by agent, time and recipients alone; None if there are none.
+
+        It is asked for where agents have the task's own samples.
+        """
+        return None
+
+    @property
     def dimension(self) -> int:
         """Number of coordinates that its releases declare as their `Release.dimension`; 0 for none."""
         return 0

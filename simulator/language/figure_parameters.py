@@ -13,10 +13,10 @@ from ...agents.kinds import NameOf
 from ...agents.parameters import Instant, Parameters
 from ...agents.suggestions import listed, require
 from ...protocols.user_files import is_file
-from ..metrics import METRICS, more_is_better
+from ..metrics import METRICS, more_is_better, recordable
 from ..metrics.costs import TO_TARGET
 from ..metrics.epsilon import PAIRS
-from ..metrics.metric import OWN, names_of, statistics
+from ..metrics.metric import OWN, names_of, statistics, traced_by
 from .figure_kinds import FIGURE_KINDS, SWEPT, FigureKind, asked, kind_asked_by, named_kinds
 from .figure_style import FigureStyle
 from .names import Name
@@ -61,7 +61,7 @@ class Figure(Parameters):
     """Second swept parameter of a heat map, from bottom to top."""
     facet: str | list[str] | None = None
     """One panel for each protocol (``protocol``), each value of a swept parameter (its name), or each metric of a list;
-    axes are shared."""
+    axes are shared. A name that a record takes for several metrics, such as ``epsilon``, has a panel for each."""
     panels: list[Literal["unit", "adjacency", "observer"]] | None = None
     """What protocols of one panel of a frontier have in common; by default all three against epsilon, else none."""
     at: dict[str, Scalar] = Field(default={})
@@ -107,8 +107,11 @@ class Figure(Parameters):
             return data
         filled = dict(data)
         facet = filled.get("facet")
-        if "y" not in filled and isinstance(facet, list) and facet:
-            filled["y"] = facet[0]
+        if facet is None and isinstance(filled.get("y"), str) and len(traced_by([filled["y"]])) > 1:
+            facet = [filled.pop("y")]
+        if isinstance(facet, list) and facet and all(isinstance(name, str) for name in facet):
+            filled["facet"] = facet = traced_by(facet)
+            filled.setdefault("y", facet[0])
         kind = FIGURE_KINDS.get(str(filled.get("kind")))
         if kind is not None and kind.shows in USUAL_Y:
             filled.setdefault("y", USUAL_Y[kind.shows])
@@ -228,6 +231,11 @@ def _check(
         if PAIRS.name not in metrics:
             wanted = f"needs observers: [agents], and {PAIRS.name} among record.metrics"
             raise InputError(f"a figure of kind {kind.name} {wanted}", field=(*where, "kind"))
+    several = recordable().get(figure.y, ())
+    if len(several) > 1:
+        raise InputError(
+            f"stands for {listed(several)}; choose one, for the figure has other panels", field=(*where, "y")
+        )
     require(figure.y, known, "metric is not recorded", (*where, "y"))
     # A figure that names no kind may have on its x axis what would ask for another.
     axes = kind.axes(swept) if figure.kind is not None or SWEPT not in kind.asked_by else asked(swept)

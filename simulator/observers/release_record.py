@@ -24,6 +24,7 @@ from ...protocols.privacy.accounting import Charge, evaluate
 from ...protocols.privacy.ledger import charge_of
 from ...protocols.privacy.mechanisms import Release
 from ...protocols.steps.step_charges import StagedAgent, Unreadable
+from ..rules.copy_paths import distinct
 from .deliveries import AT_START, Deliveries
 
 if TYPE_CHECKING:
@@ -171,13 +172,10 @@ class ReleaseRecord:
         child = np.concatenate([np.arange(steps), deliveries.read_by[reads]])
         source = np.concatenate([before, made[reads]])
         whose, on = _through_silent(child, source, released, steps)
-        depends = whose * firsts[-1] + on
         sizes = np.diff(firsts)
         rank = np.arange(firsts[-1]) - np.repeat(firsts[:-1], sizes)
         chain = np.flatnonzero((rank > 0) & (rank < np.repeat(self.at_start, sizes)))
-        count = int(firsts[-1])
-        keys = _different(np.concatenate([depends, chain * count + chain - 1]))
-        return np.searchsorted(keys, np.arange(count + 1) * count), keys % max(count, 1)
+        return distinct(np.concatenate([whose, chain]), np.concatenate([on, chain - 1]), int(firsts[-1]))
 
     def of_steps(self, deliveries: Deliveries) -> Ranks:
         """(W,) release that each step has drawn, -1 for none, as `table` numbers them."""
@@ -211,7 +209,8 @@ def _through_silent(child: Ranks, source: Ranks, released: Ranks, steps: int) ->
     """
     known = released[child] >= 0
     whose, at, found = released[child[known]], source[known], [np.zeros((2, 0), dtype=np.int64)]
-    order = np.argsort(child, kind="stable") if (released[at] < 0).any() else np.zeros(0, dtype=np.int64)
+    through = bool((released[at[at < steps]] < 0).any())
+    order = np.argsort(child, kind="stable") if through else np.zeros(0, dtype=np.int64)
     behind, bounds = source[order], np.searchsorted(child[order], np.arange(steps + 1))
     while len(at):
         made = released[at]
@@ -335,26 +334,29 @@ def _drawn(world: World, deliveries: Deliveries) -> _Drawn:
 
 
 def _scheduled(world: World, noise: StepNoise, deliveries: Deliveries) -> _Drawn:
-    """Return what steps have drawn by the protocol's schedule: one release each, those of the last stages repeated."""
+    """Return what steps have drawn by the protocol's schedule: one release each, those of the last stages repeated.
+
+    Agents who are alike share theirs.
+    """
     protocol, graph, unplaced = world.protocol, world.setting.graph, ""
     made = np.bincount(deliveries.agent, minlength=graph.agents).astype(np.int64)
     most = int(made.max(initial=0))
     stages = most if noise.growth is not None else max(noise.scales().shape[1], noise.every)
-    releases, different = list[Release](), np.zeros(graph.agents, dtype=np.int64)
-    for agent in range(graph.agents):
+    _, examples, group = np.unique(protocol.releases_alike, return_index=True, return_inverse=True)
+    releases, (different, needed) = list[Release](), np.zeros((2, len(examples)), dtype=np.int64)
+    np.maximum.at(needed, group, np.minimum(made, stages))
+    for k, agent in enumerate(examples.tolist()):
         data = protocol.local_data(agent, protocol.problem.task.shard(agent))
         seen = agent, 0.0, data, graph.neighbours(agent)
         try:
-            own = [
-                protocol.release(StagedAgent(*seen, k)) for k in range(min(int(made[agent]), stages) * (len(data) > 0))
-            ]
+            own = [protocol.release(StagedAgent(*seen, stage)) for stage in range(int(needed[k]) * (len(data) > 0))]
         except Unreadable as missing:
             name = type(protocol).__name__
             own, unplaced = [], f"{name}: its release reads me.{missing}, which is not known of past steps"
         releases += own
-        different[agent] = len(own)
+        different[k] = len(own)
+    firsts, different = (np.cumsum(different) - different)[group], different[group]
     made[different == 0] = 0
-    firsts = np.cumsum(different) - different
     agent = np.repeat(np.arange(graph.agents), made)
     step = np.arange(len(agent)) - np.repeat(np.cumsum(made) - made, made)
     beyond = step - different[agent]

@@ -47,6 +47,25 @@ def find(groups: Any, numbers: Any, count: int, wanted_groups: Any, wanted_numbe
 
 
 @compiled
+def distinct(groups: Any, numbers: Any, count: int) -> tuple[Any, Any]:
+    """Return where each group begins among its different numbers, of (k,) pairs of a group and a number, and these.
+
+    Groups and numbers are below ``count``; numbers of a group are sorted.
+    """
+    _, by_number = grouped(numbers, count)
+    starts, members = grouped(groups[by_number], count)
+    begins, found, size = np.zeros(count + 1, np.int64), np.empty(len(groups), np.int64), 0
+    for group in range(count):
+        for k in range(starts[group], starts[group + 1]):
+            number = numbers[by_number[members[k]]]
+            if size == begins[group] or found[size - 1] != number:
+                found[size] = number
+                size += 1
+        begins[group + 1] = size
+    return begins, found[:size]
+
+
+@compiled
 def first_reads(
     channel: Any,
     receiver: Any,

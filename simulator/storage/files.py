@@ -273,13 +273,16 @@ def parquet(table: pd.DataFrame, schema: pa.Schema | None = None) -> bytes:
         columns = [pa.array(table[name], from_pandas=True) for name in schema.names]
         packed = pa.table([column.cast(field.type) for column, field in zip(columns, schema, strict=True)], schema)
     sink = pa.BufferOutputStream()
-    texts: Any = [one.name for one in packed.schema if pa.types.is_string(one.type)]
-    pq.write_table(packed, sink, use_dictionary=texts, **PARQUET)
+    # Texts, categories among them, are written as dictionaries and read as texts; their extremes are of no use.
+    kept = packed.schema
+    texts: Any = [one.name for one in kept if pa.types.is_string(one.type) or pa.types.is_dictionary(one.type)]
+    others: Any = [name for name in kept.names if name not in texts]
+    pq.write_table(packed, sink, use_dictionary=texts, write_statistics=others, store_schema=False, **PARQUET)
     return sink.getvalue().to_pybytes()
 
 
 def _storage_type(given: pa.DataType) -> pa.DataType:
-    if pa.types.is_large_string(given) or pa.types.is_dictionary(given):
+    if pa.types.is_large_string(given):
         return pa.string()
     return pa.float64() if pa.types.is_null(given) else given
 

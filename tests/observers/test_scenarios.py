@@ -75,6 +75,25 @@ def test_releases_of_starts_are_recorded_whole(engine, tmp_path, monkeypatch):
     np.testing.assert_allclose(releases["scale"], 2.0 * releases["sensitivity"], equal_nan=False)
 
 
+@pytest.mark.parametrize("engine", ["event", "batched"])
+def test_each_agents_releases_have_the_noise_of_its_own_number_of_samples(engine, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    task, descent = {**TINY["task"], "spread": 1.0}, {"kind": "coordinate_descent", "mu": 0.5, "privacy": PRIVACY}
+    result = run({**TINY, "engine": engine, "task": task, "protocols": {"descent": descent}})
+    (releases,) = map(pd.read_parquet, tmp_path.rglob("releases.parquet"))
+    samples = releases["agent"].map(result.agents.astype({"agent": str}).set_index("agent")["samples"])
+    assert samples.nunique() > 1
+    np.testing.assert_allclose(releases["scale"], 2.0 * 2 * PRIVACY["clip"] / samples)
+
+
+@pytest.mark.parametrize("engine", ["event", "batched"])
+def test_a_record_that_grows_too_long_is_one_sentence(engine, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("hushnet.simulator.recording.message_log.MOST_NOTES", 20)
+    with pytest.raises(InputError, match="observers: ask for a record of all messages, and this run has more than 20 "):
+        run({**TINY, "engine": engine})
+
+
 def test_observers_change_nothing_that_is_recorded(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     plain = {**TINY, "scenario": "plain", "record": {"every": 5, "metrics": ["objective"]}}

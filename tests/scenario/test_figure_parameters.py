@@ -41,6 +41,26 @@ def test_a_figures_kind_and_axis_follow_from_what_is_given(fields, kind, x):
     assert (figure.drawn_as, figure.x) == (kind, x)
 
 
+@pytest.mark.parametrize(
+    ("fields", "y", "panels"),
+    [
+        ({"y": "epsilon"}, "epsilon_claimed", ["epsilon_claimed", "epsilon_verified"]),
+        ({"y": "epsilon", "x": "depth"}, "epsilon_claimed", ["epsilon_claimed", "epsilon_verified"]),
+        ({"facet": ["accuracy", "epsilon"]}, "accuracy", ["accuracy", "epsilon_claimed", "epsilon_verified"]),
+    ],
+)
+def test_a_name_that_a_record_takes_for_several_metrics_has_a_panel_for_each(fields, y, panels):
+    figure = Figure.model_validate(fields)
+    assert (figure.y, figure.facet) == (y, panels)
+    assert figure.statistic == ("mean" if y == "accuracy" else "worst")
+
+
+def test_several_metrics_have_no_panels_for_something_else():
+    with pytest.raises(InputError, match="stands for epsilon_claimed, epsilon_verified; choose one") as caught:
+        checked({"y": "epsilon", "facet": "protocol"})
+    assert caught.value.field == ("figures", 0, "y")
+
+
 def test_a_timeline_needs_no_metric_but_a_log():
     (figure,) = checked({"kind": "timeline"}, messages=[0.0, 5.0])
     assert figure.y == "messages"

@@ -9,6 +9,7 @@ from types import EllipsisType
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from ...agents.suggestions import listed, nearest, suggestion
 from . import admissible
@@ -231,7 +232,7 @@ def _field_error(finding: _Finding, model: Any, data: Any, prefix: Keys) -> Scen
     keys, context = finding.keys, finding.context
     where = (*prefix, *keys)
     if finding.type == "missing":
-        return ScenarioError(where, MISSING)
+        return ScenarioError(where, lambda: _missing(admissible.at(model, data, keys)), type=MISSING)
     value = _at(data, keys)
     if finding.type == "extra_forbidden":
         above = keys[:-1]
@@ -253,6 +254,14 @@ def _field_error(finding: _Finding, model: Any, data: Any, prefix: Keys) -> Scen
         )
     template, bounds = _LIMITS.get(finding.type), {key: _bound(value) for key, value in context.items()}
     return ScenarioError(where, template.format(**bounds) if template else _fallback(finding), shown)
+
+
+def _missing(annotation: Any) -> str:
+    text = admissible.words(annotation)
+    if text == "text" and isinstance(annotation, FieldInfo) and annotation.description:
+        what = annotation.description.partition(". ")[0]
+        return f"{MISSING}; {what[0].lower()}{what[1:]}"
+    return f"{MISSING}; must be {text}" if text else MISSING
 
 
 def _of_another_type(finding: _Finding, annotation: Any, value: Any) -> str:

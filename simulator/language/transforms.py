@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import product
 from math import prod
 from typing import Any
@@ -42,8 +43,9 @@ def override(source: Source, assignments: Sequence[str]) -> Source:
     Raises
     ------
     InputError
-        If an assignment cannot be read or has no place in the scenario.
+        If an assignment cannot be read, has no place in the scenario, or is of a field that the sweep sets.
     """
+    assigned: dict[str, str] = {}
     for assignment in assignments:
         place = f"--set {assignment}"
         path, equals, text = assignment.partition("=")
@@ -51,7 +53,23 @@ def override(source: Source, assignments: Sequence[str]) -> Source:
             raise InputError(f"{place}: must look like network.loss=0.2")
         value = read_text(text, place, numbered=False).data if text.strip() else None
         source = _set(source, path.strip(), value, place, said=place)
+        assigned |= dict.fromkeys(expand(path.strip()), place)
+    for axis, path in _swept(source.data.get("sweep")):
+        if path in assigned:
+            raise InputError(
+                f"{assigned[path]}: has no effect, for the sweep sets this field (sweep.{axis}); leave it out, give "
+                f"sweep.{axis} other values, or take all sweeps away by --set sweep={{}}"
+            )
     return source
+
+
+def _swept(sweep: Any) -> Iterator[tuple[str, str]]:
+    """The fields that a sweep sets, as far as it can be read, each after the name of its axis."""
+    for axis, given in sweep.items() if isinstance(sweep, Mapping) else ():
+        zipped = given.get("zip") if isinstance(given, Mapping) else None
+        for path in zipped if isinstance(zipped, Mapping) else [axis]:
+            with suppress(InputError):
+                yield from ((axis, each) for each in expand(str(path)))
 
 
 def quickened(source: Source) -> Source:

@@ -267,7 +267,7 @@ def mistakes_across_fields():
 
 def wrong_overrides():
     table = [
-        ("network.loss=2", ["must be less than 1"]),
+        ("network.latency=-2", ["must be at least 0"]),
         ("network.los=0.1", ["unknown field 'los'; did you mean 'loss'?"]),
         ("netwrk.loss=0.1", ["unknown field 'netwrk'; did you mean 'network'?"]),
         ("protocols.cd.mu=-1", ["must be greater than 0"]),

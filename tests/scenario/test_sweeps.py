@@ -94,6 +94,23 @@ def test_braces_set_a_field_of_several_protocols_alike(tmp_path):
     assert expand("protocols.{a, b}.privacy.target") == ["protocols.a.privacy.target", "protocols.b.privacy.target"]
 
 
+@pytest.mark.parametrize(
+    ("axis", "assignment"),
+    [
+        ("network.loss: [0.0, 0.1]", "network.loss=0.2"),
+        ("loss: {zip: {network.loss: [0.0, 0.1]}}", "network.loss=0.2"),
+        ("protocols.cd.mu: {from: 1, to: 3, step: 1}", "protocols.{cd,admm}.mu=2"),
+    ],
+)
+def test_setting_a_field_that_is_swept_is_refused_rather_than_without_effect(axis, assignment, tmp_path):
+    with pytest.raises(InputError) as refused:
+        loaded(tmp_path, "sweep:", f"  {axis}", overrides=[assignment])
+    name = axis.partition(":")[0]
+    assert str(refused.value).startswith(f"--set {assignment}: has no effect, for the sweep sets this field")
+    assert f"give sweep.{name} other values" in str(refused.value)
+    assert len(loaded(tmp_path, "sweep:", f"  {axis}", overrides=["sweep={}", assignment]).points) == 1
+
+
 def test_a_swept_scenario_is_plain_when_resolved_and_loads_again(tmp_path):
     found = loaded(
         tmp_path,

@@ -63,7 +63,7 @@ class EventEngine(Engine):
 
     @override
     def driver(self, world: World) -> Driver:
-        from .event.event_driver import EventBroadcasts
+        from .event.event_broadcasts import EventBroadcasts
         from .event.event_rounds import EventRounds
         from .event.event_sessions import EventSessions
 

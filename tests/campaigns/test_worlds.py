@@ -12,6 +12,7 @@ from hushnet.protocols.base import Peer
 from hushnet.protocols.privacy.ledger import Ledger
 from hushnet.simulator.engine import driver
 from hushnet.simulator.engine.batched.batched_driver import BatchedDriver
+from hushnet.simulator.engine.event import event_broadcasts as event_broadcasts
 from hushnet.simulator.engine.event import event_driver as event_driver
 from hushnet.simulator.engine.event import event_sessions as event_sessions
 from hushnet.simulator.network.links import lasting
@@ -393,7 +394,7 @@ def time_that_was_spent_is_forgotten(patch):
 
 
 def a_step_hears_what_came_meanwhile(patch):
-    patch.setattr(event_driver.EventBroadcasts, "heard", event_driver.EventDriver.heard)
+    patch.setattr(event_broadcasts.EventBroadcasts, "heard", event_driver.EventDriver.heard)
 
 
 def who_is_down_at_the_end_of_a_step_forgets_it(patch):

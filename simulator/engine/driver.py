@@ -237,8 +237,7 @@ class Driver(ABC):
 
     def check_vectors(self) -> None:
         """End once the vectors asked for were sent."""
-        if self.world.setting.stop.vectors is not None:
-            self.world.stop_condition.check_vectors(self.transport.traffic.vectors)
+        self.world.stop_condition.check_vectors(self.transport.vectors)
 
 
 def _original(error: HushnetError) -> HushnetError:

@@ -122,12 +122,16 @@ class Transport:
         self.tables = with_capacity(self.tables, rows, nodes)
 
     @property
+    def vectors(self) -> float:
+        """Model-sized vectors sent so far; a whole number where no message counts as a share of one."""
+        sent = int(self.tables.counts[tallies.VECTORS])
+        return sent if self._shares == 1 else sent / self._shares
+
+    @property
     def traffic(self) -> Traffic:
         """Counts of messages and bytes so far, as the tables have them: sent, delivered, lost, dropped, in flight."""
         counts, traffic = self.tables.counts.tolist(), self._traffic
-        traffic.messages, traffic.vectors = counts[tallies.MESSAGES], counts[tallies.VECTORS]
-        if self._shares > 1:
-            traffic.vectors /= self._shares
+        traffic.messages, traffic.vectors = counts[tallies.MESSAGES], self.vectors
         traffic.overtaken = counts[tallies.OVERTAKEN]
         for fate, (links, size) in MIRRORED.items():
             setattr(traffic.links, fate, counts[links])

@@ -22,9 +22,10 @@ from typing_extensions import override
 
 from .compilation import form_of, part
 from .errors import FieldError, InputError
-from .input_files import beside, read_values
+from .input_files import beside
 from .kinds import KindOf
 from .parameters import LONGEST, Instant, Interval, Parameters, Spread
+from .table_files import TimesFile
 
 BEYOND = LONGEST + 1
 """Time units, which no run that ends by the clock lives to see: no period that is drawn is longer."""
@@ -297,7 +298,7 @@ class Diurnal(Availability):
 
 
 @AVAILABILITIES.register
-class Trace(Availability):
+class Trace(TimesFile, Availability):
     """Up intervals from a CSV file with the columns agent, up_from, up_to."""
 
     kind: Literal["trace"]
@@ -322,7 +323,7 @@ class Trace(Availability):
         where = ("availability", "path")
         file = beside(base, self.path)
         listed = [list[tuple[float, float, str]]() for _ in ids]
-        for line, (agent,), given in read_values(file, ids, ("agent",), ("up_from", "up_to"), where):
+        for line, (agent,), given in self.rows(base, ids, ("agent",), ("up_from", "up_to"), ("availability",)):
             start, end = (round_time(min(time, LONGEST)) for time in given)
             most = LONGEST if self.repeat is None else self.repeat
             if not 0 <= start < end <= most:

@@ -15,7 +15,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -238,66 +238,22 @@ def read_lines(
             yield number, line
 
 
-def read_rows(
-    path: Path, columns: tuple[str, ...], field: Field, *, optional: tuple[str, ...] = ()
-) -> list[tuple[str, dict[str, str]]]:
-    """Rows of a small CSV file as (``path:line``, {column: text}); a wrong header or row is an `InputError`.
+def csv_rows(path: Path, field: Field) -> list[tuple[str, list[str]]]:
+    """Rows of a small CSV file as ``path:line`` and their cells; blank lines are left out.
 
-    Of the ``optional`` columns, a file has all or none.
+    Raises
+    ------
+    InputError
+        If the file cannot be read as CSV, with the line.
     """
     with closing(read_lines(path, field=field, what="as a CSV file")) as lines:
         reader = csv.reader(line for _, line in lines)
         try:
-            header = [name.strip() for name in next(reader, [])]
-            if optional and set(optional) <= set(header):
-                columns = (*optional, *columns)
-            if sorted(header) != sorted(columns):
-                more = f", or {', '.join((*optional, *columns))}" if optional and optional[0] not in columns else ""
-                raise InputError(
-                    f"{path}:1: the header {shown(header)} must be {', '.join(columns)}{more}", field=field
-                )
-            rows = []
-            for row in reader:
-                line = f"{path}:{reader.line_num}"
-                if not row:
-                    continue
-                if len(row) != len(columns):
-                    raise InputError(f"{line}: has {len(row)} values; {len(columns)} are needed", field=field)
-                rows.append((line, dict(zip(header, (cell.strip() for cell in row), strict=True))))
-            return rows
+            return [(f"{path}:{reader.line_num}", [cell.strip() for cell in row]) for row in reader if row]
         except csv.Error as error:
             raise InputError(
                 f"{path}:{reader.line_num}: cannot be read as a CSV file ({csv_problem(error)})", field=field
             ) from error
-
-
-def read_values(
-    path: Path,
-    ids: Sequence[int | str],
-    who: tuple[str, ...],
-    columns: tuple[str, ...],
-    field: Field,
-    *,
-    optional: bool = False,
-    longest: float | None = None,
-) -> Iterator[tuple[str, tuple[int, ...], list[float]]]:
-    """Rows of a small CSV file about agents: ``path:line``, the indices of those that it names, and finite numbers.
-
-    The columns ``who`` of agents' ids may be ``optional``. Given ``longest``, the last number is a duration from 0 to
-    that. What is wrong is an `InputError` with its line.
-    """
-    position = {str(name): index for index, name in enumerate(ids)}
-    rows = read_rows(path, columns, field, optional=who) if optional else read_rows(path, (*who, *columns), field)
-    for line, row in rows:
-        named = [row[column] for column in who if column in row]
-        for name in named:
-            if name not in position:
-                raise InputError(f"{line}: {shown(name)} is not the id of an agent of this task", field=field)
-        values = [number(row[column], line, column, field) for column in columns]
-        if longest is not None and not 0 <= values[-1] <= longest:
-            said = f"{line}: {columns[-1]} {values[-1]!r} must be at least 0 and at most {longest}"
-            raise InputError(said, field=field)
-        yield line, tuple(position[name] for name in named), values
 
 
 def csv_problem(error: csv.Error) -> str:

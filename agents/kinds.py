@@ -14,6 +14,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
 from pydantic_core import CoreSchema, PydanticKnownError, core_schema
 
+from .durations import seconds_in
 from .parameters import Parameters
 from .registry import Registry
 
@@ -61,13 +62,16 @@ class Bare:
     ----------
     field : str
         The field of that kind that the number is.
+    timed : bool
+        Whether it is counted in time units, and may be a duration such as 80 ms.
     """
 
-    def __init__(self, kind: str, field: str) -> None:
-        self.kind, self.field = kind, field
+    def __init__(self, kind: str, field: str, *, timed: bool = False) -> None:
+        self.kind, self.field, self.timed = kind, field, timed
 
     def _spelled_out(self, value: Any) -> Any:
         number = isinstance(value, int | float) and not isinstance(value, bool)
+        number = number or (self.timed and seconds_in(value) is not None)
         return {"kind": self.kind, self.field: value} if number else value
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -131,7 +135,9 @@ class KindOf(Registry[type[Parameters]]):
         return self._adapter[1]
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(lambda value: self.adapter.validate_python(value))
+        return core_schema.with_info_plain_validator_function(
+            lambda value, info: self.adapter.validate_python(value, context=info.context)
+        )
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> Any:
         return handler(self.adapter.core_schema)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Self, cast
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from .durations import AS_TEXT, Timed
 from .errors import FieldError
 
 LONGEST = 2**22
@@ -38,15 +39,18 @@ def _not_tiny(value: float) -> float:
 _FOR_EDITORS: dict[str, Any] = {"json_schema_extra": {"minimum": SMALLEST}}
 """What the schema says of `_not_tiny`."""
 
-Interval = Annotated[float, Field(ge=LEAST, le=LONGEST)]
+_SOME_TIME: dict[str, Any] = {"type": "number", "minimum": LEAST, "maximum": LONGEST}
+
+Interval = Annotated[float, Field(ge=LEAST, le=LONGEST), Timed()]
 """Time units that pass between two events of a kind."""
 Delay = Annotated[
     float,
-    Field(ge=0, le=LONGEST, json_schema_extra={"anyOf": [{"const": 0}, {"minimum": LEAST}]}),
+    Field(ge=0, le=LONGEST, json_schema_extra={"anyOf": [{"const": 0}, _SOME_TIME, AS_TEXT]}),
     AfterValidator(_none_or_some),
+    Timed(),
 ]
 """Time units that something takes, or none."""
-Instant = Annotated[float, Field(ge=0, le=LONGEST)]
+Instant = Annotated[float, Field(ge=0, le=LONGEST), Timed()]
 """A time in a run."""
 Rate = Annotated[float, Field(gt=0, le=1e9, **_FOR_EDITORS), AfterValidator(_not_tiny)]
 """Events per time unit."""

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +51,10 @@ class Columns:
         )
         if not separated and not near and any(map(_is_data, self.names)):
             names = self.delimiter.join(f"column{k + 1}" for k in range(len(self.names)))
-            hint = f"line 1 has data; put names of the columns above it, as by: sed -i '1i {names}' {self.file}"
+            hint = (
+                f"line 1 has data; put names of the columns above it, as by: sed -i '1i {names}' {self.file}, or set "
+                "task.header to false and call them 1, 2, 3, ..."
+            )
         raise InputError(f"{self.file}:1: there is no column {name!r}; {hint}", field=("task", field))
 
     def texts(self, name: str, field: str) -> list[str]:
@@ -128,8 +132,13 @@ def day_of(text: str) -> float:
     return (date.replace(tzinfo=date.tzinfo or UTC) - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() / 86400
 
 
-def read_columns(file: Path, delimiter: str = ",") -> Columns:
-    """Read a CSV file with a header line; blank lines are skipped, quoted cells may hold line breaks.
+def read_columns(file: Path, delimiter: str = ",", *, header: bool = True) -> Columns:
+    """Read a CSV file; blank lines are skipped, quoted cells may hold line breaks.
+
+    Parameters
+    ----------
+    header : bool
+        Whether the first line names the columns; else they are called 1, 2, 3, ...
 
     Raises
     ------
@@ -142,10 +151,11 @@ def read_columns(file: Path, delimiter: str = ",") -> Columns:
     texts = (line for _, line in read_lines(file, field=FIELD))
     try:
         reader = csv.reader(texts, delimiter=delimiter, strict=True)
-        names = [name.strip() for name in next(reader, [])]
+        first = next(reader, [])
+        names = [name.strip() for name in first] if header else numbered(len(first))
         _check_header(file, names, delimiter)
-        start = reader.line_num + 1
-        for row in reader:
+        start = reader.line_num + 1 if header else 1
+        for row in reader if header else chain([first], reader):
             if row and len(row) != len(names):
                 hint = about_header(names, delimiter)
                 raise InputError(
@@ -162,6 +172,11 @@ def read_columns(file: Path, delimiter: str = ",") -> Columns:
     if not rows:
         raise InputError(f"{file}: has a header line only; at least one row is needed", field=FIELD)
     return Columns(file, names, [list(column) for column in zip(*rows, strict=True)], lines, delimiter)
+
+
+def numbered(columns: int) -> list[str]:
+    """Names of the columns of a file that does not name them: 1, 2, 3, ..."""
+    return [str(rank) for rank in range(1, columns + 1)]
 
 
 def _check_header(file: Path, names: list[str], delimiter: str) -> None:

@@ -25,7 +25,7 @@ from ..models import LinearModel
 from ..packed import plain_name
 from ..parameters import Positive
 from ..tables import Table
-from .csv_reader import FIELD, Columns, comma_number, day_of, read_columns
+from .csv_reader import FIELD, Columns, comma_number, day_of, numbered, read_columns
 from .datasets import md5
 from .extent import CELL_BYTES, Extent, Files, distinct, head_of, parsed
 from .outline import Outline
@@ -43,7 +43,7 @@ MOST_COLUMNS = 10
 @final
 @TASKS.register
 class CsvTable(TaskKind):
-    """A CSV file with a header line: a label, features, and a column or a rule that says which agent owns a row."""
+    """A CSV file: a label, features, and a column or a rule that says which agent owns a row."""
 
     kind: Literal["csv"]
     draws_data: ClassVar[bool] = False
@@ -82,6 +82,8 @@ class CsvTable(TaskKind):
     """lambda_i: one number for all agents, or 1 over the agent's number of training rows."""
     delimiter: str = Field(default=",", min_length=1, max_length=1)
     """What separates cells."""
+    header: bool = True
+    """Whether the first line names the columns; else they are called "1", "2", "3", ..."""
 
     @model_validator(mode="after")
     def _consistent(self) -> CsvTable:
@@ -130,7 +132,8 @@ class CsvTable(TaskKind):
         if files is None:
             return Extent(agents, len(self.features or [""]), 0)
         head = head_of(beside(files.base, self.path), FIELD)
-        names, *rows = parsed(head, self.delimiter) or [[]]
+        rows = parsed(head, self.delimiter) or [[]]
+        names = rows.pop(0) if self.header else numbered(len(rows[0]))
         if self.agent in names:
             agents = distinct(rows, names.index(self.agent))
         chosen = self._chosen(names)
@@ -142,7 +145,7 @@ class CsvTable(TaskKind):
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Read the file and make the task."""
-        everything = read_columns(beside(base, self.path), self.delimiter)
+        everything = read_columns(beside(base, self.path), self.delimiter, header=self.header)
         rows, columns = len(everything.lines), self._with_values(everything)
         labels, notes = self._labels(columns)
         if self.agent is not None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ...agents.durations import SECONDS
 from ...agents.errors import InputError
 from ...agents.input_files import parse_number, shown
 
-SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-"""Seconds of each unit, by its name."""
 WORDS = {
     "sec": "s",
     "secs": "s",
@@ -60,11 +59,11 @@ class TimeUnit:
             raise InputError(
                 f"--time-unit is {shown(text)}; admissible: a number and {', '.join(SECONDS)}, as in 80 ms"
             )
-        return cls(text.strip(), count * SECONDS[unit_named(found[2], "--time-unit")])
+        return cls(text.strip(), count * float(SECONDS[unit_named(found[2], "--time-unit")]))
 
     def of(self, value: float, unit: str) -> float:
         """Return a duration of some unit in time units."""
-        return value * SECONDS[unit] / self.seconds
+        return value * float(SECONDS[unit]) / self.seconds
 
 
 def unit_in(name: str) -> str | None:

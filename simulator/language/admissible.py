@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from ...agents.durations import Timed
 from ...agents.kinds import Bare, KindOf, NameOf
 from ...agents.suggestions import nearest
 from .yaml_source import Keys, has
@@ -17,7 +18,18 @@ from .yaml_source import Keys, has
 MOST_WEIGHED = 50
 """Fields of a mapping that say what it was meant to be."""
 
-_WORDS = {float: "a number", int: "a whole number", str: "text", bool: "true or false"}
+_WORDS = {
+    Timed: "a duration such as 80 ms",
+    float: "a number",
+    int: "a whole number",
+    str: "text",
+    bool: "true or false",
+}
+_PLURALS = {
+    "a number": "numbers",
+    "a whole number": "whole numbers",
+    f"a number or {_WORDS[Timed]}": "numbers or durations such as 80 ms",
+}
 
 
 def at(annotation: Any, data: Any, keys: Keys) -> Any:
@@ -42,11 +54,13 @@ def members(annotation: Any) -> list[Any]:
 
 def _annotated(inner: Any, metadata: Sequence[Any]) -> list[Any]:
     """The alternatives of a type with annotations, which may be those of a registry."""
-    bare = [float] if any(isinstance(part, Bare) for part in metadata) else []
+    bare = next((part for part in metadata if isinstance(part, Bare)), None)
+    numbers = [] if bare is None else [float]
+    timed = [Timed] if any(isinstance(part, Timed) for part in metadata) or (bare and bare.timed) else []
     for part in metadata:
         if isinstance(part, NameOf | KindOf):
-            return [*bare, *part.members()]
-    return [*bare, *members(inner)]
+            return [*numbers, *timed, *part.members()]
+    return [*numbers, *members(inner), *timed]
 
 
 def models(annotation: Any) -> list[type[BaseModel]]:
@@ -107,8 +121,7 @@ def _parts(annotation: Any) -> Iterator[str]:
             yield from (str(value) for value in get_args(member))
         elif origin is list:
             inner = words(get_args(member)[0]) if get_args(member) else ""
-            plain = inner.removeprefix("a ") if inner in ("a number", "a whole number") else ""
-            yield f"a list of {plain}s" if plain else "a list"
+            yield f"a list of {_PLURALS[inner]}" if inner in _PLURALS else "a list"
         elif isinstance(origin, type) and issubclass(origin, BaseModel):
             listed = f"kind {', '.join(named)}" if kinds_of(origin) else f"the fields {', '.join(fields(member, {}))}"
             yield f"a mapping with {listed}"

@@ -113,6 +113,7 @@ class Checker:
     def __init__(self, code: Code, source: Source) -> None:
         self.code, self.source = code, source
         self._known: dict[tuple[str, str], ProtocolParameters] = {}
+        self._context = {"time_unit": source.data.get("time_unit"), "metrics": code.metrics}
         self.scenario = self._whole(source)
 
     def point(self, variant: Source) -> Scenario:
@@ -142,7 +143,9 @@ class Checker:
             if name == "record" and self._wrong_metrics(variant):
                 return None
             if name != "protocols":
-                update[name] = getattr(_part(name).model_validate({name: variant.data[name]}), name)
+                update[name] = getattr(
+                    _part(name).model_validate({name: variant.data[name]}, context=self._context), name
+                )
                 continue
             entries = inherit(variant.data[name]).entries
             made = {key: self._protocol(key, entries.get(key)) for key in variant.data[name]}
@@ -172,7 +175,7 @@ class Checker:
                         made[key] = found
             data["protocols"] = made
         try:
-            scenario = Scenario.model_validate(data, context=self.code.metrics)
+            scenario = Scenario.model_validate(data, context=self._context)
             if not wrong:
                 self._check_fit(scenario)
                 return scenario
@@ -219,7 +222,7 @@ class Checker:
         named = kinds_of(model)
         accepted = dict(entry) if not named or kind in named else {**entry, "kind": named[0]}
         try:
-            parameters = model.model_validate(accepted).model_copy(update={"kind": kind})
+            parameters = model.model_validate(accepted, context=self._context).model_copy(update={"kind": kind})
             check_schedule(protocol.traits_for(parameters), parameters)
             check_kept(parameters)
             return parameters

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from ...agents.durations import Timed
 from ...agents.errors import InputError
 from ...agents.kinds import NameOf
 from ...agents.parameters import Instant, Parameters
@@ -37,7 +38,7 @@ BIN = "samples "
 """What begins the statistics of agents with about as many samples, whose numbers are known with the data."""
 
 Kind = Annotated[str, NameOf(FIGURE_KINDS)]
-Scalar = bool | int | float | str
+Scalar = Annotated[bool | int | float | str, Timed(always=False)]
 
 
 class Figure(Parameters):

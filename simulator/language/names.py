@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
+from ...agents.durations import DURATION, SECONDS, seconds_in
 from ...agents.parameters import Count
 
 __all__ = ["EACH_ONCE", "MAX_SEEDS", "Count", "Duration", "Key", "Memory", "Name", "Seed", "given"]
@@ -21,6 +22,12 @@ def _matching(pattern: str, what: str) -> AfterValidator:
         return value
 
     return AfterValidator(check)
+
+
+def _some(duration: str) -> str:
+    if not seconds_in(duration):
+        raise ValueError("must be longer than 0")
+    return duration
 
 
 def _for_editors(pattern: str) -> Any:
@@ -41,7 +48,6 @@ EACH_ONCE: Any = {"uniqueItems": True}
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 _KEY = r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}"
-_DURATION = r"\d+(\.\d+)? ?(us|ms|s|min|h|d)"
 _MEMORY = r"\d{1,6}(\.\d{1,6})? ?[MGT]i?B"
 Name = Annotated[
     str,
@@ -54,7 +60,10 @@ Key = Annotated[
     _for_editors(_KEY),
 ]
 Duration = Annotated[
-    str, _matching(_DURATION, "be a number with a unit of us, ms, s, min, h, d, such as 30 s"), _for_editors(_DURATION)
+    str,
+    _matching(DURATION, f"be a number with a unit of {', '.join(SECONDS)}, such as 30 s"),
+    AfterValidator(_some),
+    _for_editors(DURATION),
 ]
 Memory = Annotated[
     str,

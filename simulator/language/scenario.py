@@ -225,7 +225,7 @@ class Scenario(Parameters):
 
     @model_validator(mode="after")
     def _consistent(self, info: ValidationInfo) -> Scenario:
-        self._given = tuple(info.context or ())
+        self._given = tuple((info.context or {}).get("metrics", ()))
         self._check_seeds()
         swept = self.axes()
         if self.tune is not None:

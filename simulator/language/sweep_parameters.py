@@ -22,14 +22,16 @@ from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
+from ...agents.durations import Timed
 from ...agents.parameters import Parameters
 from ...agents.suggestions import nearest
 
 MAX_VALUES = 10_000
 
 Number = int | float
-Bounded = Annotated[Number, Field(ge=-1e100, le=1e100)]
-Scale = Annotated[Number, Field(gt=0, ge=1e-100, le=1e100)]
+Bounded = Annotated[Number, Field(ge=-1e100, le=1e100), Timed()]
+Scale = Annotated[Number, Field(gt=0, ge=1e-100, le=1e100), Timed()]
+Listed = Annotated[list[Annotated[Any, Timed(always=False)]], Field(min_length=1)]
 
 
 class Range(Parameters):
@@ -114,9 +116,7 @@ def _form_without_zip(given: Any) -> str | None:
 _VALUES = "a list of values, {from, to, step} or {log: [first, last, number]}"
 
 Values = Annotated[
-    Annotated[list[Any], Field(min_length=1), Tag("<list>")]
-    | Annotated[Range, Tag("<range>")]
-    | Annotated[Geometric, Tag("<log>")],
+    Annotated[Listed, Tag("<list>")] | Annotated[Range, Tag("<range>")] | Annotated[Geometric, Tag("<log>")],
     Discriminator(_form_without_zip, custom_error_type="sweep_values", custom_error_message=f"must be {_VALUES}"),
 ]
 
@@ -131,7 +131,7 @@ class Together(Parameters):
 
 
 SweepParameters = Annotated[
-    Annotated[list[Any], Field(min_length=1), Tag("<list>")]
+    Annotated[Listed, Tag("<list>")]
     | Annotated[Range, Tag("<range>")]
     | Annotated[Geometric, Tag("<log>")]
     | Annotated[Together, Tag("<zip>")],

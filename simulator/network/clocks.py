@@ -16,9 +16,10 @@ from typing_extensions import override
 from ...agents.authors import place_of, returned
 from ...agents.compilation import compiled, part
 from ...agents.errors import InputError
-from ...agents.input_files import beside, read_lines, read_values, shown
+from ...agents.input_files import beside, read_lines, shown
 from ...agents.kinds import KindOf
 from ...agents.parameters import LONGEST, Id, Interval, Parameters, Rate
+from ...agents.table_files import TimesFile
 from .randomness import QUANTUM, Draws, Purpose, draw_one, lasting, quantise
 from .rates import Rates, per_agent, rates_of, slowest_of
 
@@ -343,7 +344,7 @@ class Recorded(ClockModel):
 
 
 @CLOCKS.register
-class Times(ClockModel):
+class Times(TimesFile, ClockModel):
     """Wake-ups at given times, from a CSV file with the columns agent, time."""
 
     has_intervals: ClassVar[bool] = False
@@ -355,7 +356,7 @@ class Times(ClockModel):
     def build(self, ids: Sequence[int | str], numbers: NDArray[np.uint64], draws: Draws, base: Path | None) -> Clock:
         """The clock of these agents."""
         where, times = ("clock", "path"), [set[float]() for _ in ids]
-        for line, (agent,), (time,) in read_values(beside(base, self.path), ids, ("agent",), ("time",), where):
+        for line, (agent,), (time,) in self.rows(base, ids, ("agent",), ("time",), ("clock",)):
             if not 0 < time <= LONGEST:
                 raise InputError(f"{line}: time {time!r} must be greater than 0 and at most {LONGEST}", field=where)
             if quantise(time) in times[agent]:

@@ -14,9 +14,9 @@ from pydantic import Field
 from typing_extensions import override
 
 from ...agents.errors import InputError
-from ...agents.input_files import beside, read_values
 from ...agents.kinds import Bare, KindOf
 from ...agents.parameters import LONGEST, Delay, NotNegative, Parameters, Rate, Size
+from ...agents.table_files import TimesFile
 from ...agents.tasks.task import Task
 from .randomness import BEYOND, Draws, Purpose, quantise
 from .rates import Rates, rates_of
@@ -88,7 +88,7 @@ class ComputeTime(Parameters, ABC):
 
 
 COMPUTE_TIMES = KindOf("time of a step", ComputeTime)
-ComputeParameters = Annotated[ComputeTime, COMPUTE_TIMES, Bare("constant", "value")]
+ComputeParameters = Annotated[ComputeTime, COMPUTE_TIMES, Bare("constant", "value", timed=True)]
 
 
 @COMPUTE_TIMES.register
@@ -125,7 +125,7 @@ class TimeBySize(ComputeTime):
 
 
 @COMPUTE_TIMES.register
-class TimesFromFile(ComputeTime):
+class TimesFromFile(TimesFile, ComputeTime):
     """Times of successive steps from a CSV file with the columns agent, duration; after the last one they repeat."""
 
     kind: Literal["trace"]
@@ -134,9 +134,9 @@ class TimesFromFile(ComputeTime):
 
     @override
     def durations(self, task: Task, base: Path | None) -> Sequence[Sequence[float]]:
-        where, file = ("compute", "path"), beside(base, self.path)
+        where = ("compute", "path")
         times: list[list[float]] = [[] for _ in task.ids]
-        for _, (agent,), (time,) in read_values(file, task.ids, ("agent",), ("duration",), where, longest=LONGEST):
+        for _, (agent,), (time,) in self.rows(base, task.ids, ("agent",), ("duration",), ("compute",), longest=LONGEST):
             times[agent].append(time)
         for own, name in zip(times, task.ids, strict=True):
             if not own:

@@ -13,15 +13,15 @@ from pydantic import Field
 from typing_extensions import override
 
 from ...agents.errors import InputError
-from ...agents.input_files import beside, read_values
 from ...agents.parameters import LONGEST, Interval
+from ...agents.table_files import TimesFile
 from .latency import LATENCIES, FileDelays, Latency
 
-WHERE = ("network", "latency", "path")
+WHERE = ("network", "latency")
 
 
 @LATENCIES.register
-class Empirical(Latency):
+class Empirical(TimesFile, Latency):
     """Delays drawn from those that were measured, which a CSV file lists in its column delay.
 
     Every message takes one of them, each with the same probability.
@@ -38,10 +38,9 @@ class Empirical(Latency):
 
     @override
     def read(self, ids: Sequence[int | str], base: Path | None) -> FileDelays:
-        file = beside(base, self.path)
-        listed = [delay for *_, (delay,) in read_values(file, ids, (), ("delay",), WHERE, longest=LONGEST)]
+        listed = [delay for *_, (delay,) in self.rows(base, ids, (), ("delay",), WHERE, longest=LONGEST)]
         if not listed:
-            raise InputError(f"{file}: lists no delay; at least one is needed", field=WHERE)
+            raise InputError(f"{self.path} lists no delay; at least one is needed", field=(*WHERE, "path"))
         samples = np.sort(np.array(listed))
 
         def draw(_: int, __: NDArray[np.int64], uniforms: NDArray[np.float64], ___: float) -> NDArray[np.float64]:
@@ -52,7 +51,7 @@ class Empirical(Latency):
 
 
 @LATENCIES.register
-class Varying(Latency):
+class Varying(TimesFile, Latency):
     """Delays that change over time, from a CSV file with the columns time, delay, and for each link sender, receiver.
 
     A message takes the delay of the last time listed at or before the instant at which it is sent. Before the first it
@@ -73,18 +72,17 @@ class Varying(Latency):
 
     @override
     def read(self, ids: Sequence[int | str], base: Path | None) -> FileDelays:
-        file = beside(base, self.path)
         listed: dict[tuple[int, ...], dict[float, float]] = {}  # by link; of all links, by none
         ends, columns = ("sender", "receiver"), ("time", "delay")
-        for line, link, (time, delay) in read_values(file, ids, ends, columns, WHERE, optional=True, longest=LONGEST):
+        for line, link, (time, delay) in self.rows(base, ids, ends, columns, WHERE, optional=True, longest=LONGEST):
             if time < 0 or (self.repeat is not None and time >= self.repeat):
                 most = "" if self.repeat is None else f" and below repeat, {self.repeat}"
-                raise InputError(f"{line}: time {time!r} must be at least 0{most}", field=WHERE)
+                raise InputError(f"{line}: time {time!r} must be at least 0{most}", field=(*WHERE, "path"))
             if time in listed.setdefault(link, {}):
-                raise InputError(f"{line}: the time {time!r} is listed twice", field=WHERE)
+                raise InputError(f"{line}: the time {time!r} is listed twice", field=(*WHERE, "path"))
             listed[link][time] = delay
         if not listed:
-            raise InputError(f"{file}: lists no delay; at least one is needed", field=WHERE)
+            raise InputError(f"{self.path} lists no delay; at least one is needed", field=(*WHERE, "path"))
         traces = {link: (sorted(of), [of[time] for time in sorted(of)]) for link, of in listed.items()}
 
         def draw(sender: int, receivers: NDArray[np.int64], _: NDArray[np.float64], now: float) -> NDArray[np.float64]:
@@ -95,7 +93,7 @@ class Varying(Latency):
                 if trace is None:
                     raise InputError(
                         f"{self.path} gives no delay from {ids[sender]!r} to {ids[receiver]!r}; add the link",
-                        field=WHERE,
+                        field=(*WHERE, "path"),
                     )
                 times, delays = trace
                 rank = bisect_right(times, instant) - 1

@@ -10,7 +10,8 @@ from pydantic import Field
 from typing_extensions import override
 
 from ...agents.errors import InputError
-from ...agents.input_files import beside, read_values
+from ...agents.input_files import beside
+from ...agents.table_files import TableFile
 from ...agents.tasks.extent import Extent, Files, head_of
 from ...agents.tasks.task import Task
 from .graphs import BYTES_PER_EDGE, LARGEST_WEIGHT, TOPOLOGIES, Topology
@@ -26,7 +27,7 @@ UNDIRECTED = "edges have no direction here: list each once, or each both ways wi
 
 
 @TOPOLOGIES.register
-class EdgeList(Topology):
+class EdgeList(TableFile, Topology):
     """Edges from a CSV file with the columns source, target, weight, for messages both ways or, if directed, one way.
 
     Every undirected edge is listed once, or every one in both directions with the same weight.
@@ -60,7 +61,7 @@ class EdgeList(Topology):
     def edges(self, task: Task, *, rng: np.random.Generator, base: Path | None) -> nx.Graph:
         import networkx as nx
 
-        edges = _read(beside(base, self.path), task.ids, directed=self.directed)
+        edges = _read(self, base, task.ids)
         graph = nx.empty_graph(task.agents, create_using=nx.DiGraph if self.directed else nx.Graph)
         graph.add_weighted_edges_from((source, target, row.weight) for (source, target), row in edges.items())
         return graph
@@ -73,10 +74,11 @@ class _Row(NamedTuple):
     weight: float
 
 
-def _read(path: Path, ids: Sequence[int | str], *, directed: bool) -> dict[tuple[int, int], _Row]:
+def _read(table: EdgeList, base: Path | None, ids: Sequence[int | str]) -> dict[tuple[int, int], _Row]:
     """Rows of an edge list by (source, target); refuse undirected ones that would have a direction, or two weights."""
     rows: dict[tuple[int, int], _Row] = {}
-    for line, (source, target), (weight,) in read_values(path, ids, ("source", "target"), ("weight",), PATH):
+    directed = table.directed
+    for line, (source, target), (weight,) in table.rows(base, ids, ("source", "target"), ("weight",), PATH[:1]):
         edge, first, second = (source, target), str(ids[source]), str(ids[target])
         if weight <= 0:
             raise InputError(f"{line}: weight {weight!r} must be greater than 0", field=PATH)

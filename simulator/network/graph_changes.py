@@ -16,9 +16,9 @@ from typing_extensions import override
 
 from ...agents.errors import InputError
 from ...agents.graph import Graph
-from ...agents.input_files import beside, read_values
 from ...agents.kinds import KindOf
 from ...agents.parameters import LONGEST, Parameters, Size
+from ...agents.table_files import TimesFile
 
 if TYPE_CHECKING:
     from .randomness import Draws
@@ -220,7 +220,7 @@ class Mobility(GraphChanges):
 
 
 @GRAPH_CHANGES.register
-class EdgeTimes(GraphChanges):
+class EdgeTimes(TimesFile, GraphChanges):
     """Edges that are open for some time, from a CSV file with the columns source, target, from, until."""
 
     kind: Literal["times"]
@@ -257,11 +257,11 @@ class EdgeTimes(GraphChanges):
         """The stretches of time that the file lists by directed edge."""
         from .randomness import quantise  # loads the compiler, which reading results does without
 
-        where, file = (*WHERE, "path"), beside(base, self.path)
+        where = (*WHERE, "path")
         ends = zip(graph.tails.tolist(), graph.heads.tolist(), strict=True)
         place: dict[tuple[int, ...], int] = {link: edge for edge, link in enumerate(ends)}
         listed: dict[int, list[tuple[float, float]]] = {}
-        for line, link, (first, last) in read_values(file, ids, ("source", "target"), ("from", "until"), where):
+        for line, link, (first, last) in self.rows(base, ids, ("source", "target"), ("from", "until"), WHERE):
             if not 0 <= first < last <= LONGEST:
                 raise InputError(
                     f"{line}: from {first!r} must be at least 0 and below until, {last!r}, at most {LONGEST}",

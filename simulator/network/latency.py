@@ -19,9 +19,9 @@ from typing_extensions import override
 
 from ...agents.compilation import compiled, outside, part
 from ...agents.errors import FieldError, InputError
-from ...agents.input_files import beside, read_values
 from ...agents.kinds import Bare, KindOf
 from ...agents.parameters import LONGEST, Delay, Parameters, Positive, Spread
+from ...agents.table_files import TimesFile
 
 DISTRIBUTIONS = CONSTANT, UNIFORM, EXPONENTIAL, LOGNORMAL, GAMMA, PER_LINK = range(6)
 """Codes of the delays that compiled code draws or, per link, looks up."""
@@ -236,7 +236,7 @@ class Gamma(Latency):
 
 
 @LATENCIES.register
-class Matrix(Latency):
+class Matrix(TimesFile, Latency):
     """A fixed delay per link, read from a CSV file with the columns sender, receiver, delay."""
 
     kind: Literal["matrix"]
@@ -276,16 +276,14 @@ class Matrix(Latency):
 
     def _listed(self, ids: Sequence[int | str], base: Path | None) -> dict[tuple[int, int], float]:
         """The delays that the file lists by (sender, receiver) index."""
-        where = ("network", "latency", "path")
-        delays: dict[tuple[int, int], float] = {}
-        file, ends = beside(base, self.path), ("sender", "receiver")
-        for line, link, (delay,) in read_values(file, ids, ends, ("delay",), where, longest=LONGEST):
+        where, delays, ends = ("network", "latency"), dict[tuple[int, int], float](), ("sender", "receiver")
+        for line, link, (delay,) in self.rows(base, ids, ends, ("delay",), where, longest=LONGEST):
             sender, receiver = link
             if (sender, receiver) in delays:
                 said = f"from {str(ids[sender])!r} to {str(ids[receiver])!r}"
-                raise InputError(f"{line}: the link {said} is listed twice", field=where)
+                raise InputError(f"{line}: the link {said} is listed twice", field=(*where, "path"))
             delays[sender, receiver] = delay
         return delays
 
 
-LatencyParameters = Annotated[Latency, LATENCIES, Bare("constant", "value")]
+LatencyParameters = Annotated[Latency, LATENCIES, Bare("constant", "value", timed=True)]

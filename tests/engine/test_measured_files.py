@@ -69,7 +69,7 @@ REFUSED = {
     "half of a link": (
         Varying(kind="varying", path="d.csv"),
         "sender,time,delay\na,1,2\n",
-        "or sender, receiver, time",
+        "must be sender, receiver, time, delay",
     ),
     "a stranger": (Varying(kind="varying", path="d.csv"), "sender,receiver,time,delay\nx,a,1,2\n", "'x' is not the id"),
     "a missing link": (

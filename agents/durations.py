@@ -33,6 +33,21 @@ def seconds_in(text: Any) -> Fraction | None:
     return Fraction(number) * SECONDS[text.removeprefix(number).lstrip()]
 
 
+def time_units(text: Any, time_unit: str | None) -> float | None:
+    """Return the time units of a text such as ``80 ms``; None if it is no such text, or no time unit is known."""
+    length, one = seconds_in(text), seconds_in(time_unit)
+    return float(length / one) if length is not None and one else None
+
+
+def alike(value: Any, given: str, time_unit: str | None) -> bool:
+    """Say if a value is the one that somebody has typed, perhaps as a duration with a unit."""
+    try:
+        typed = time_units(given, time_unit)
+        return float(value) == (float(given) if typed is None else typed)
+    except (TypeError, ValueError):
+        return str(value) == given
+
+
 class Timed:
     """Marks a number of time units, for which a duration such as 80 ms may stand where the scenario has a time unit.
 

@@ -19,15 +19,25 @@ def words_of(name: str) -> str:
 def named(collection: Collection, path: str, usual: str, *, unit: bool = True) -> str:
     """Return the label of a swept parameter, with its unit: the figures' style's if it has one, else the default."""
     label = word_for(path, (collection.index.get("style") or {}).get("labels")) or usual
-    measured, scale = swept_unit(collection, path) if unit else "", collection.index.get("time_unit")
-    said = f"{measured} of {scale}" if scale and measured.endswith(("time unit", "time units")) else measured
+    measured = swept_unit(collection, path) if unit else ""
+    said = _scaled(collection, measured) or measured
     return f"{label} ({said})" if said else label
 
 
+def _scaled(collection: Collection, unit: str) -> str:
+    """A unit with the length of a time unit, as in ``time units of 10 s``; empty without one."""
+    scale = collection.index.get("time_unit")
+    return f"{unit} of {scale}" if scale and unit.endswith(("time unit", "time units")) else ""
+
+
 def swept_name(collection: Collection, path: str, *, whole: bool = False) -> str:
-    """Return what a table calls a swept parameter: as the style says, or the last part of its path, or the whole."""
+    """Return what a table calls a swept parameter: as the style says, or the last part of its path, or the whole.
+
+    Its unit is that of the style, or how long a time unit is where the scenario says so.
+    """
     styled = {name: (collection.index.get("style") or {}).get(name) for name in ("labels", "units")}
     label, unit = (word_for(path, words) for words in styled.values())
+    unit = unit or _scaled(collection, swept_unit(collection, path))
     return (label or (path if whole else path.rpartition(".")[2])) + (f" ({unit})" if unit else "")
 
 
@@ -57,7 +67,9 @@ def swept_unit(collection: Collection, path: str) -> str:
 def placed(collection: Collection, path: str, value: Any) -> str:
     """Describe a grid point's coordinate: the label of a swept parameter, its value and its unit."""
     unit = swept_unit(collection, path)
-    return f"{named(collection, path, short(path), unit=False)} {shown(value)}" + (f" {unit}" if unit else "")
+    return f"{named(collection, path, short(path), unit=False)} {shown(value)}" + (
+        f" {_scaled(collection, unit) or unit}" if unit else ""
+    )
 
 
 def short(path: str) -> str:

@@ -88,10 +88,15 @@ def unbeaten(collection: Collection) -> list[tuple[str, bool]]:
     A protocol beats the best one of its grid point if the whole 95 % interval of its lead, over the same runs, is
     above 0; of fewer than three runs, if the mean is.
     """
-    return [said for metric in with_baselines(collection) for said in _unbeaten(collection, metric)]
+    found: dict[tuple[str, bool], list[str]] = {}
+    for metric in with_baselines(collection):
+        for who, prediction, nobody in _unbeaten(collection, metric):
+            found.setdefault((who, nobody), []).append(prediction)
+    return [(f"{who}: {'; '.join(predictions)}.", nobody) for (who, nobody), predictions in found.items()]
 
 
-def _unbeaten(collection: Collection, metric: str) -> Iterator[tuple[str, bool]]:
+def _unbeaten(collection: Collection, metric: str) -> Iterator[tuple[str, str, bool]]:
+    """Who does not beat trivial predictions of a metric, which ones, and whether nobody does."""
     table, points = baselines(collection, metric), []
     for values in _by_place(collection, metric):
         name, theirs = best_trivial(table[table.index.isin(values["run"])], metric)
@@ -100,24 +105,24 @@ def _unbeaten(collection: Collection, metric: str) -> Iterator[tuple[str, bool]]
             points.append(_Point(name, float(theirs.mean()), leads))
     what = measure_of(metric)
 
-    def sentence(who: str, behind: list[tuple[_Point, bool]]) -> str:
+    def said(who: str, behind: list[tuple[_Point, bool]]) -> tuple[str, str]:
         where = "" if len(behind) == len(points) else f" at {len(behind)} of {len(points)} points of the sweep"
         beyond = " beyond the spread over seeds" if not all(below for _, below in behind) else ""
         names = " or ".join(dict.fromkeys(point.name for point, _ in behind))
         ends = [f"{end(point.value for point, _ in behind):.4g}" for end in (min, max)]
-        return f"{who} a trivial prediction{beyond}{where}: {names}, {what} {' to '.join(dict.fromkeys(ends))}."
+        return f"{who} a trivial prediction{beyond}{where}", f"{names}, {what} {' to '.join(dict.fromkeys(ends))}"
 
     everybody = _measured(collection, own_name(metric)) <= {key for point in points for key in point.leads}
     nobody = [point for point in points if not any(low > 0 for _, low in point.leads.values())] if everybody else []
     if nobody:
         behind = [(point, all(mean <= 0 for mean, _ in point.leads.values())) for point in nobody]
-        yield sentence("Nobody beats", behind), True
+        yield *said("Nobody beats", behind), True
     if len(nobody) < len(points):
         for key, label in collection.labels.items():
             own = [(point, *point.leads[key]) for point in points if key in point.leads]
             behind = [(point, mean <= 0) for point, mean, low in own if not low > 0]
             if behind:
-                yield sentence(f"{label} does not beat", behind), False
+                yield *said(f"{label} does not beat", behind), False
 
 
 def _measured(collection: Collection, own: str) -> set[str]:

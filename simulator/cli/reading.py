@@ -10,6 +10,9 @@ import typer
 from .application import DataDir, TrustCode, app, parts_of, place
 
 Results = Annotated[Path, typer.Argument(metavar="RESULTS", help="A folder results/<scenario>.", parser=place)]
+AnyResults = Annotated[
+    Path, typer.Argument(metavar="RESULTS", help="A folder results/<scenario>, or results/.", parser=place)
+]
 
 
 @app.command()
@@ -47,11 +50,17 @@ def plot(
 
 
 @app.command()
-def status(results: Results) -> None:
+def status(results: AnyResults) -> None:
     """Say how far a run is that goes on elsewhere: runs done of all, the time left, the latest one."""
     from ..console.status import status as status_of
+    from ..view.followed import experiments, listed
 
-    for line in status_of(results):
+    inside = experiments(results) if results.is_dir() else {}
+    if results in inside.values() or not inside:
+        lines = status_of(results)
+    else:
+        lines = [f"{folder}: {listed(name, folder)['words'][0]}" for name, folder in inside.items()]
+    for line in lines:
         typer.echo(line)
 
 
@@ -80,8 +89,8 @@ def replay(
             help="Such as cd,seed=0,network.latency.mean=3; twice for two side by side.",
         ),
     ] = None,
-    first: Annotated[float, typer.Option("--from", metavar="TIME", help="From this instant on.")] = 0.0,
-    last: Annotated[float | None, typer.Option("--to", metavar="TIME", help="Up to this instant.")] = None,
+    first: Annotated[str, typer.Option("--from", metavar="TIME", help="From this instant on.")] = "0",
+    last: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Up to this instant.")] = None,
     agents: Annotated[
         int | None, typer.Option("--agents", metavar="N", help="Only the first agent and those nearest to it.")
     ] = None,
@@ -177,9 +186,7 @@ def export(
 
 @app.command()
 def view(
-    results: Annotated[
-        Path, typer.Argument(metavar="RESULTS", help="A folder results/<scenario>, or results/.", parser=place)
-    ],
+    results: AnyResults,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, metavar="N", help="0 takes a free one.")] = 0,
     trust_code: TrustCode = False,
 ) -> None:

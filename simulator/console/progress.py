@@ -111,6 +111,8 @@ class _Shown(ProgressColumn):
         end = world.setting.stop.time
         self._share = min(world.now / end, 1.0) if end else 0.0
         self._progress.update(self._job, completed=self._ended + self._share * len(self._begun))
+        if self._share == 1 and self._ended + len(self._begun) == self._total:
+            self._say("writing tables")
 
     def checked(self, run: Run) -> None:
         """The contract of a run's protocol is about to be checked."""
@@ -134,7 +136,8 @@ class _Shown(ProgressColumn):
             return Text(COMPILING)
         gone = time.perf_counter() - self._at - (seconds_spent() - self._compiled)
         left = self._left.seconds_after(gone, begun=[key_of(run) for run in self._begun], share=self._share)
-        return Text("" if left is None or task.finished else f"{range_in_words(left)} left", style="progress.remaining")
+        nothing = left is None or left[1] <= 0
+        return Text("" if nothing else f"{range_in_words(left)} left", style="progress.remaining")
 
     def _next(self) -> None:
         """Count time from now on, for the runs that begin."""

@@ -52,7 +52,7 @@ class Cells:
     ----------
     path : Path
     header : list of str or None
-        Names of the columns in lower case; None where the first line has data.
+        Names of the columns; None where the first line has data.
     rows : list of list of str
     lines : list of int
         The line of each row.
@@ -71,9 +71,9 @@ class Cells:
         return f"{self.path}:{self.lines[row]}"
 
     def column(self, names: Sequence[str]) -> int | None:
-        """Return the place of the first column that has one of some names, or begins with one: ``rtt [ms]``."""
-        plain = [re.sub(r"[\W_]+", "_", given).strip("_") for given in self.header or ()]
-        for name in names:
+        """Return the place of the first column that has one of some names, or begins with one: ``RTT [ms]``."""
+        plain = [_plain(given) for given in self.header or ()]
+        for name in map(_plain, names):
             for place, given in enumerate(plain):
                 if given == name or given.startswith(f"{name}_"):
                     return place
@@ -165,7 +165,7 @@ def cells_of(path: Path, text: str) -> Cells:
     while rows[0][-1:] == [""] and len(rows) > 1 and len(rows[0]) > len(rows[1]):
         rows[0].pop()  # of a header that ends in a comma
     if len(rows) > 1 and _is_header(rows):
-        header, lines = [cell.strip().lower() for cell in rows.pop(0)], lines[1:]
+        header, lines = [cell.strip() for cell in rows.pop(0)], lines[1:]
         width = Counter(map(len, rows)).most_common(1)[0][0]
         if len(header) == width - 1 or (header and header[0] == ""):  # names of rows, as R and pandas write them
             header = header[len(header) - width + 1 :]
@@ -175,6 +175,10 @@ def cells_of(path: Path, text: str) -> Cells:
     if not rows:
         raise InputError(f"{path}: has no line of data")
     return Cells(path, header, rows, lines, notes)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]+", "_", name).strip("_").lower()
 
 
 def _with_point(cell: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
@@ -29,6 +31,8 @@ from .workers import Workers
 
 FEW = 50
 """Runs that no other process is started for, where all of an experiment's are short."""
+INDEXED_EVERY = 10.0
+"""Seconds after which whoever reads results while runs go on finds more of them in order."""
 
 
 def run(source: Path | str | Mapping[str, Any], options: RunOptions | None = None, **changes: Any) -> Collection:
@@ -124,9 +128,13 @@ def perform(
             prove(experiment, queue, executors, on_check)
             who = InProcess() if _is_short(experiment, queue) else executors
             work = who.work(experiment, queue, on_start=on_start, on_sample=on_sample)
+            indexed = -math.inf
             with closing(work):
                 for rank, outcome in work:
                     outcomes[rank] = outcome
+                    if time.monotonic() > indexed + INDEXED_EVERY:
+                        _write_index(store, experiment, runs, queue, outcomes)
+                        indexed = time.monotonic()
                     for repeated, place in enumerate(queue[rank].places):
                         if on_run:
                             on_run(runs[place], replace(outcome, there=outcome.there or repeated > 0))

@@ -44,7 +44,8 @@ def numbers(collection: Collection, spec: Spec) -> Plot:
     low, high = _window(manifest, spec)
     kept = log[(log["start"] <= high) & (log["end"].fillna(log["start"]) >= low)]
     if kept.empty:
-        raise InputError(f"figures: nothing was recorded between {low:g} and {high:g}", field=("figures",))
+        of = f"{manifest['label']}, {run_in_words(collection, manifest)}"
+        raise InputError(f"figures: nothing was recorded of {of}, between {low:g} and {high:g}", field=("figures",))
     factor = time_scale(collection.index.get("time_unit"))[0]
     kept = kept.assign(start=kept["start"] * factor, end=kept["end"] * factor)
     lanes = _lanes(collection, run, kept)

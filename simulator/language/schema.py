@@ -14,6 +14,8 @@ from ...agents.kinds import Bare
 from ...protocols import catalog
 from ...protocols.base import ProtocolParameters
 from ..network.network import NetworkParameters
+from .figure_kinds import FIGURE_KINDS
+from .figure_parameters import USUAL_Y
 from .scenario import Scenario
 
 BOUNDS = ("type", "anyOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
@@ -66,13 +68,17 @@ def scenario_schema() -> dict[str, Any]:
     )
     definitions = whole["$defs"]
     scenario = definitions.pop(_name(references[Scenario, "validation"]))
-    marked = ((field, each) for field, info in NetworkParameters.model_fields.items() for each in info.metadata)
-    for field, bare in ((field, each) for field, each in marked if isinstance(each, Bare)):
-        properties = definitions["NetworkParameters"]["properties"]
-        described = {key: properties[field].pop(key) for key in ("description", "title") if key in properties[field]}
-        simplest = next(d for d in definitions.values() if d["properties"].get("kind", {}).get("const") == bare.kind)
-        number = {key: value for key, value in simplest["properties"][bare.field].items() if key in BOUNDS}
-        properties[field] = {**described, "anyOf": [number, properties[field]]}
+    for model, properties in (
+        (NetworkParameters, definitions["NetworkParameters"]["properties"]),
+        (Scenario, scenario["properties"]),
+    ):
+        marked = ((field, each) for field, info in model.model_fields.items() for each in info.metadata)
+        for field, bare in ((field, each) for field, each in marked if isinstance(each, Bare)):
+            _admit_numbers(properties, field, bare, definitions)
+    usual = {"required": ["kind"], "properties": {"kind": {"enum": [k for k in FIGURE_KINDS if _has_usual_y(k)]}}}
+    figure = definitions["Figure"]
+    faceted = {"required": ["facet"], "properties": {"facet": {"type": "array"}}}
+    figure["anyOf"] = [{"required": figure.pop("required")}, faceted, usual]
     entries, heirs = [], []
     for name, model in parameters.items():
         definition = definitions[_name(references[model, "validation"])]
@@ -95,6 +101,19 @@ def scenario_schema() -> dict[str, Any]:
         **{key: value for key, value in scenario.items() if key != "title"},
         "$defs": definitions,
     }
+
+
+def _admit_numbers(properties: dict[str, Any], field: str, bare: Bare, definitions: dict[str, Any]) -> None:
+    """Describe a field that is also a number, with the bounds that the simplest kind sets for it."""
+    described = {key: properties[field].pop(key) for key in ("description", "title") if key in properties[field]}
+    fields = (one["properties"] for one in definitions.values() if bare.field in one.get("properties", {}))
+    simplest = next(one for one in fields if one.get("kind", {}).get("const") == bare.kind)
+    number = {key: value for key, value in simplest[bare.field].items() if key in BOUNDS}
+    properties[field] = {**described, "anyOf": [number, properties[field]]}
+
+
+def _has_usual_y(kind: str) -> bool:
+    return FIGURE_KINDS[kind].shows in USUAL_Y
 
 
 def _describable(name: str, model: type[ProtocolParameters]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ...agents.durations import alike
 from ...agents.errors import InputError
 from ...agents.suggestions import listed, suggestion
 from ..analysis.results import no_run
@@ -48,7 +49,7 @@ def chosen(results: Path, wanted: Sequence[str] = ()) -> list[Entry]:
 def _one(entries: Sequence[Entry], text: str) -> Entry:
     """The first run that is as somebody says."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
-    left = list(entries)
+    left, time_unit = list(entries), entries[0].manifest["scenario"].get("time_unit")
     for part in parts:
         name, sign, value = part.partition("=")
         if not sign:
@@ -60,7 +61,7 @@ def _one(entries: Sequence[Entry], text: str) -> Entry:
                 f"--run {text}: nothing is called {name!r}{suggestion(name, known)} admissible: {listed(known)}"
             )
         values = list(dict.fromkeys(_shown(_value(entry, name)) for entry in entries))
-        left = [entry for entry in left if _same(_value(entry, name), value)]
+        left = [entry for entry in left if alike(_value(entry, name), value, time_unit)]
         if not left:
             raise InputError(f"--run {text}: no such run has {name} = {value}; there are {listed(values)}")
     if not left:
@@ -78,13 +79,6 @@ def _named(left: list[Entry], entries: Sequence[Entry], name: str) -> list[Entry
 
 def _value(entry: Entry, name: str) -> Any:
     return entry.manifest["seed"] if name == "seed" else entry.grid.get(name)
-
-
-def _same(value: Any, given: str) -> bool:
-    try:
-        return float(value) == float(given)
-    except (TypeError, ValueError):
-        return str(value) == given
 
 
 def _shown(value: Any) -> str:

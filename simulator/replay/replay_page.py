@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from ...agents.durations import time_units
 from ...agents.errors import InputError
 from ..analysis.labels import placed
 from ..analysis.results import Collection
@@ -32,8 +33,8 @@ def write_replay(
     wanted: Sequence[str] = (),
     *,
     out: Path | None = None,
-    first: float = 0.0,
-    last: float | None = None,
+    first: float | str = 0.0,
+    last: float | str | None = None,
     agents: int | None = None,
     data_dir: Path | None = None,
     trust_code: bool = False,
@@ -48,8 +49,9 @@ def write_replay(
         Which runs, see `hushnet.simulator.replay.chosen.chosen`.
     out : Path, optional
         The HTML file; ``results/<scenario>/replay.html`` by default.
-    first, last : float
-        Time units that are shown; to the end by default, or as far as `MOST_MESSAGES` go.
+    first, last : float or str
+        Time units that are shown, or durations such as ``80 ms``; to the end by default, or as far as `MOST_MESSAGES`
+        go.
     agents : int, optional
         Only the first agent and those nearest to it, so many together.
     data_dir : Path, optional
@@ -71,8 +73,9 @@ def write_replay(
     """
     results = Path(results)
     entries = chosen(results, wanted)
-    window, notes = _window(entries, first, last, agents)
     index, manifests = Store(results).index(), [entry.manifest for entry in entries]
+    began, ended = (_instant(f"--{name}", text, index) for name, text in (("from", first), ("to", last)))
+    window, notes = _window(entries, began or 0.0, ended, agents)
     named = Collection(pd.DataFrame(), pd.DataFrame(), manifests, [entry.run for entry in entries], index)
     animations = []
     for entry in entries:
@@ -113,6 +116,18 @@ def _window(
         f"shown up to {reach:.4g} of {end:g} time units: a page carries about {MOST_MESSAGES:,} messages of a run; "
         "--from shows a later window, --agents fewer agents",
     ]
+
+
+def _instant(option: str, text: float | str | None, index: Mapping[str, Any]) -> float | None:
+    """The time units that somebody has typed."""
+    if text is None:
+        return None
+    counted = time_units(text, index.get("time_unit"))
+    try:
+        return float(text) if counted is None else counted
+    except ValueError:
+        said = f"{option} {text}: must be a number of time units, or such as 80 ms where the scenario has a time_unit"
+        raise InputError(said) from None
 
 
 def _copies(entry: Entry) -> float:

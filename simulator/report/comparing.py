@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...agents.durations import alike
 from ...agents.errors import InputError
 from ...agents.suggestions import require
 from ..analysis.aggregate import FEWEST
@@ -138,7 +139,7 @@ def chosen(
         path, equals, value = text.partition("=")
         path = _swept(path, comparison, f"--at {text}")
         there = list(dict.fromkeys(map(swept_text, comparison.differences[path])))
-        same = [known for known in there if _alike(known, value)]
+        same = [known for known in there if alike(known, value, collection.index.get("time_unit"))]
         if not equals or not same:
             raise InputError(f"--at {text}: nothing was run there; {path} is one of {', '.join(there)}")
         places[path] = same[0]
@@ -263,10 +264,3 @@ def _swept(given: str, comparison: Comparison, where: str) -> str:
         known = ", ".join(comparison.grid) or "none"
         raise InputError(f"{where}: must be one swept path of {known}")
     return found[0]
-
-
-def _alike(known: str, given: str) -> bool:
-    try:
-        return float(known) == float(given)
-    except ValueError:
-        return known == given

@@ -24,7 +24,7 @@ from ..language.scenario import Scenario
 from ..metrics import METRICS
 from .listing import line_of
 
-WIDTH = 100
+WIDTH = 80
 """Characters of a line."""
 
 
@@ -62,14 +62,16 @@ def _inner(known: Mapping[str, type[BaseModel]]) -> dict[str, type[BaseModel]]:
 
 
 def _field(asked: str) -> str | None:
-    """Return the explanation of one field, such as ``task.csv.features``; None if no part has it."""
-    part, _, name = asked.rpartition(".")
+    """Return the explanation of one field, such as ``task.csv.features`` or ``time_unit``; None if no part has it."""
+    part, _, name = asked.rpartition(".") if "." in asked else ("scenario", "", asked)
     known = {
         **parts(),
         **_inner(parts()),
         **{f"protocol.{kind}": catalog.resolve(kind).Parameters for kind in catalog.names()},
     }
-    found = [part] if part in known else matches(part, known) if part else []
+    found = [part] if part in known else matches(part, known)
+    if not found and part in SECTIONS:
+        found = [each for each in known if each.startswith(f"{part}.") and name in known[each].model_fields][:1]
     if len(found) != 1:
         return None
     lines = [line for field in described(known[found[0]]) if field.name == name for line in _lines(field)]
@@ -94,7 +96,7 @@ def explain(asked: str) -> str:
     found = [asked] if asked in known else matches(asked, known)
     if len(found) == 1:
         return known[found[0]]().replace("``", "`")  # docstrings mark code as pages do
-    field = _field(asked)
+    field = _field(".".join(SECTIONS.get(asked, (asked,))))
     if field is not None:
         return field
     if found:

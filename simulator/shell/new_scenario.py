@@ -120,7 +120,7 @@ def _assigned(content: str, assignment: str) -> str:
     keys, lines = path.split("."), content.split("\n")
     if not equals or not all(keys):
         raise InputError(f"--set {assignment}: must be PATH=VALUE, such as network.loss=0.2")
-    at: list[tuple[int, str]] = []
+    at, below = list[tuple[int, str]](), None
     for number, line in enumerate(lines):
         if (found := _LINE.fullmatch(line)) is None:
             continue
@@ -136,6 +136,14 @@ def _assigned(content: str, assignment: str) -> str:
             inner = {name: json_text(one, indent=None) for name, one in read_text(found["rest"], "it").data.items()}
             text = ", ".join(f"{name}: {one}" for name, one in {**inner, keys[-1]: value}.items())
             return "\n".join([*lines[:number], f"{found['indent']}{key}: {{{text}}}", *lines[number + 1 :]])
+        if names == keys[:-1] and not found["rest"].strip() and not line.lstrip().startswith("#"):
+            below = number + 1, depth + 2
+    if below is not None:
+        number, indent = below
+        return "\n".join([*lines[:number], f"{' ' * indent}{keys[-1]}: {value}", *lines[number:]])
+    if not any(re.match(rf"(# )?{re.escape(keys[0])}:", line) for line in lines):
+        *outer, last = (f"{'  ' * depth}{key}:" for depth, key in enumerate(keys))
+        return "\n".join([*lines[:-1], *outer, f"{last} {value}", ""])
     raise InputError(f"--set {assignment}: the file has no line for {path}; write it there by hand")
 
 

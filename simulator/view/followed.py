@@ -37,7 +37,7 @@ def listed(name: str, folder: Path) -> dict[str, Any]:
     try:
         first, *more = (line.removeprefix(f"{folder}: ") for line in status(folder))
     except InputError as error:
-        return {"name": name, "state": "empty", "words": [str(error)]}
+        return {"name": name, "state": "empty", "words": [str(error).removeprefix(f"{folder}: ")]}
     state = first.partition(",")[0].partition(" ")[0]
     return {
         "name": name,

@@ -108,6 +108,15 @@ def test_a_matrix_without_names_calls_nodes_by_their_place(tmp_path):
     assert "the ids of the scenario's task" not in said
 
 
+def test_names_in_a_header_keep_their_letters(tmp_path):
+    rows, said = converted(tmp_path, ";A;b\nA;0;78\nb;80;0\n", "delays", unit="ms")
+    assert [row[:2] for row in rows] == [["A", "b"], ["b", "A"]]
+    assert "called A, b:" in said
+    (tmp_path / "made.csv").unlink()
+    rows, _ = converted(tmp_path, "Source,Target,Big Strength\nA,B,.5\n", "edges", weight="Big Strength")
+    assert rows == [["A", "B", "0.5"]]
+
+
 def test_agents_that_count_from_one_are_said_to_and_renamed_where_asked_for(tmp_path):
     content = "1 2\n2 10\n"
     rows, said = converted(tmp_path, content, "edges")

@@ -11,11 +11,12 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
+from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
 from hushnet.simulator.console.log import FILE, LOGGER
-from hushnet.simulator.console.progress import perform_visibly
+from hushnet.simulator.console.progress import _Shown, perform_visibly
 from hushnet.simulator.console.status import status
-from hushnet.simulator.experiment import Experiment, InProcess, RunOutcome, start_workers, worker_pool
+from hushnet.simulator.experiment import Experiment, InProcess, RunOutcome, perform, start_workers, worker_pool
 from hushnet.simulator.experiment.plan import plan
 from hushnet.simulator.experiment.processes import OwnProcesses
 from hushnet.simulator.experiment.time_left import TimeLeft, range_in_words
@@ -59,6 +60,42 @@ def test_progress_has_counts_time_left_and_names_of_runs_in_80_columns(tmp_path,
     assert re.search(r" 9/10 runs about \d+ s left coordinate", text)
     assert re.search(r"tuning coordinate descent of the paper, (value|trial)", text)
     assert "92233720" not in text
+
+
+def test_nothing_is_left_once_the_last_runs_have_reached_their_end(tmp_path, monkeypatch):
+    experiment = Experiment(load({**TUNED, "tune": None, "engine": "batched"}), tmp_path / "out")
+    said, render = [], _Shown.render
+
+    def rendered(self, task):
+        text = render(self, task)
+        if self._share == 1 and self._ended + len(self._begun) == self._total:
+            said.append((str(text), task.description))
+        return text
+
+    monkeypatch.setattr(_Shown, "render", rendered)
+    monkeypatch.setattr(_Shown, "max_refresh", 0.0)
+    update = Progress.update
+    monkeypatch.setattr(Progress, "update", lambda self, *a, **k: (update(self, *a, **k), self.refresh())[1])
+    screen = Console(file=io.StringIO(), force_terminal=True, width=80)
+    assert perform_visibly(experiment, InProcess(), screen) == []
+    assert said[-1] == ("", "writing tables")
+
+
+def test_whoever_reads_results_while_runs_go_on_finds_them_in_order(tmp_path, monkeypatch):
+    monkeypatch.setitem(perform.__globals__, "INDEXED_EVERY", -1.0)
+    protocols = {"second": {"kind": "local"}, "first": {**TUNED["protocols"]["cd"], "label": "first"}}
+    experiment = Experiment(load({**TUNED, "tune": None, "protocols": protocols}), tmp_path / "out")
+    seen = []
+
+    def on_run(run, outcome):
+        found = load_all(tmp_path / "out")
+        seen.append([(m["grid"], m["seed"], m["protocol"]) for m in found.manifests])
+
+    assert perform(experiment, on_run=on_run) == []
+    order = seen[-1]
+    assert len(order) == 2 * 2 * 2
+    assert all(found == [place for place in order if place in found] for found in seen)
+    assert len(seen[0]) < 8
 
 
 def test_trials_are_called_by_their_number_and_that_of_their_seed(tmp_path):
@@ -122,6 +159,20 @@ def test_status_of_a_run_that_is_done_and_of_what_is_no_run(tmp_path, capsys):
     assert status(out) == [f"{out}: 3 runs are there, and nobody is writing there"]
     with pytest.raises(InputError, match="does not exist"):
         status(tmp_path / "nowhere")
+
+
+def test_status_of_several_experiments_has_a_line_for_each(tmp_path, capsys):
+    for name, runs in {"one": 10, "two": 4}.items():
+        (tmp_path / name / "run").mkdir(parents=True)
+        (tmp_path / name / "run" / "manifest.json").write_text("{}")
+        (tmp_path / name / FILE).write_text(LOG.replace(": 10 runs", f": {runs} runs"))
+    (tmp_path / "other").mkdir()
+    assert main(["status", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{tmp_path}/{name}: stopped after 3 of {runs} runs, 1 of them not to their end (see run.log); "
+        "the same command goes on from there"
+        for name, runs in (("one", 10), ("two", 4))
+    ]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hushnet.agents.losses import LOSSES
 from hushnet.agents.tables import Table
@@ -86,6 +87,16 @@ def test_nobody_beats_a_constant_is_said_in_one_sentence(experiment):
     assert said == [("Nobody beats a trivial prediction: majority class, accuracy 0.75.", True)]
     assert "Nobody beats a trivial prediction" in printed(collection)
     assert content(collection, collection.root)["alarms"] == [said[0][0]]
+
+
+def test_two_metrics_that_say_the_same_share_a_sentence(experiment):
+    runs = with_baseline({"local": 0.745, "cd": 0.749}, 0.75)
+    for run in runs:
+        run.trace = pd.concat([run.trace, run.trace.assign(metric="mse")], ignore_index=True)
+        run.manifest["baselines"]["mse"] = {"zero model": 0.1}
+    assert unbeaten(load_all(experiment(runs))) == [
+        ("Nobody beats a trivial prediction: majority class, accuracy 0.75; zero model, mse 0.1.", True)
+    ]
 
 
 def test_whose_interval_reaches_a_constant_does_not_beat_it(experiment):

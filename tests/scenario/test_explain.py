@@ -57,7 +57,20 @@ def test_a_name_may_be_short_as_long_as_it_is_one_things():
 
 @pytest.mark.parametrize(
     "asked",
-    ["record.messages", "record.messages.between", "task.csv.features", "csv.features", "cd.mu", "latency.gamma.shape"],
+    [
+        "record.messages",
+        "record.messages.between",
+        "task.csv.features",
+        "csv.features",
+        "cd.mu",
+        "latency.gamma.shape",
+        "time_unit",
+        "figures",
+        "compute",
+        "split",
+        "topology.changes",
+        "topology.angular_similarity.cutoff",
+    ],
 )
 def test_a_field_is_explained_behind_what_has_it(asked):
     text = explain(asked)
@@ -65,6 +78,7 @@ def test_a_field_is_explained_behind_what_has_it(asked):
     assert name.rpartition(".")[2] == asked.rpartition(".")[2]
     assert f"\n  {asked.rpartition('.')[2]}\n" in rest
     assert "fields:" not in rest
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_a_field_that_is_not_there_is_refused():

@@ -186,7 +186,11 @@ def test_a_table_that_cannot_be_a_task_is_refused(tmp_path, monkeypatch, capsys,
         ("network.loss=0.2", ("network", "loss", "probability"), 0.2),
         ("stop.time=50", ("stop", "time"), 50.0),  # among others in braces
         ("network.latency={kind: constant, value: 0.5}", ("network", "latency", "value"), 0.5),  # a block
-        ("record.messages={agents: 2}", None, "the file has no line for record.messages; write it there by hand"),
+        ("record.messages={agents: 2}", ("record", "messages", "agents"), 2),  # a new line of a block
+        ("time_unit=10 s", ("time_unit",), "10 s"),
+        ("compute.kind=by_size", None, "compute.each: is missing"),
+        ("limits.memory=2 GB", ("limits", "memory"), "2 GB"),
+        ("protocols.third.kind=local", None, "no line for protocols.third.kind; write it there by hand"),
         ("task.agents=-3", None, "task.agents = -3: must be at least 1"),
         ("seeds", None, "--set seeds: must be PATH=VALUE, such as network.loss=0.2"),
     ],

@@ -14,7 +14,9 @@ from hushnet.simulator.language.admissible import at as type_at
 from hushnet.simulator.language.admissible import members
 from hushnet.simulator.language.loading import load, shipped
 from hushnet.simulator.language.scenario import Scenario
+from hushnet.simulator.language.schema import scenario_schema
 from hushnet.simulator.language.yaml_source import read_file
+from jsonschema import Draft202012Validator
 
 from .test_schema_and_check import at, places, plain
 
@@ -194,3 +196,38 @@ def test_a_table_without_a_header_is_the_same(tmp_path):
         out = tmp_path / f"out-{name}"
         traces.append(run({**SMALL, "task": task, "protocols": {"p": {"kind": "local"}}}, out=out).trace)
     assert traces[0].drop(columns="run").equals(traces[1].drop(columns="run"))
+
+
+def test_durations_name_points_and_instants_of_results(tmp_path, capsys):
+    twice = {"p": SMALL["protocols"]["p"], "q": {"like": "p", "step_size": 0.2}}
+    scenario = {
+        **SMALL,
+        "protocols": twice,
+        "record": {"every": "50 ms"},
+        "sweep": {"network.latency": ["10 ms", "80 ms"]},
+    }
+    run(scenario, out=tmp_path / "out")
+    out = str(tmp_path / "out")
+    assert main(["compare", out, "--at", "latency=80 ms"]) == 0
+    assert main(["compare", out]) == 0
+    assert "by latency (time units of 50 ms)" in capsys.readouterr().out
+    for asked in (("80 ms", "50 ms", "0.15 s"), ("1.6", "1", "3")):
+        page, (delay, begin, end) = str(tmp_path / f"{asked[0]}.html"), asked
+        run_ = f"p,network.latency={delay}"
+        assert main(["replay", out, "--run", run_, "--from", begin, "--to", end, "--out", page]) == 0
+    assert (tmp_path / "80 ms.html").read_text() == (tmp_path / "1.6.html").read_text()
+    for wrong, says in (
+        (["compare", out, "--at", "latency=70 ms"], "nothing was run there"),
+        (["replay", out, "--from", "soon"], "--from soon: must be a number of time units"),
+    ):
+        assert main(wrong) == 2
+        assert says in capsys.readouterr().err
+
+
+def test_the_schema_admits_durations_where_the_check_does():
+    validator = Draft202012Validator(scenario_schema())
+    for value, admitted in ((0.5, True), ("80 ms", True), ({"kind": "constant", "value": "1 s"}, True), ("x", False)):
+        assert validator.is_valid({**SMALL, "compute": value}) == admitted
+    timeline = {"kind": "timeline", "between": [0, "100 ms"]}
+    assert validator.is_valid({**SMALL, "figures": [timeline]})
+    assert not validator.is_valid({**SMALL, "figures": [{"between": [0, "100 ms"]}]})

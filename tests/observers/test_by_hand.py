@@ -62,7 +62,7 @@ def star_where(lost: bool):
 
 
 def deliveries_table(world):
-    deliveries = deliveries_of(world, world.observer)
+    deliveries = deliveries_of(world)
     none = np.full(len(deliveries.agent), -1)
     return deliveries.table([str(one) for one in world.setting.task.ids], list(world.layout.messages), none)
 
@@ -88,7 +88,7 @@ def test_without_noise_values_are_computed_from_what_was_heard(graph, rounds, kn
     given = {"engine": engine, "fields": {"privacy": None}}
     world, vectors = gossip(graph, rounds, **given), Vectors()
     gossip(graph, rounds, observer=vectors, **given)
-    result, deliveries = found(world), deliveries_of(world, world.observer)
+    result, deliveries = found(world), deliveries_of(world)
     assert result.mistake == ""
     assert {k: np.flatnonzero(row).tolist() for k, row in enumerate(result.reconstructed)} == known
     view, values = linear_view(world, deliveries), world.learned._started_with(world)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Ranks = NDArray[np.int64]
 Times = NDArray[np.float64]
+OF_COPIES = "place", "kind", "tick", "order", "time", "arrived", "fate"
+"""What of the notes of copies is in the record."""
 AT_START = -1
 """In place of a step: what was sent at an agent's start."""
 NOBODY = -1
@@ -145,11 +147,11 @@ def deliveries_of(world: World) -> Deliveries:
     notes, graph = world.transport.notes.kept(), world.setting.graph
     content = [rank for rank, kind in enumerate(world.layout.messages.values()) if not kind.public]
     steps = notes[notes.what == WOKE]
-    sent = notes[(notes.what == DEPARTED) & np.isin(notes.kind, content)]
+    sent = np.flatnonzero((notes.what == DEPARTED) & np.isin(notes.kind, content))
     agent, tick = steps.place.astype(np.int64), steps.tick.copy()
     told = _told(world, agent, steps.time)
-    copies = np.concatenate([told, sent])
-    slot, sent_tick = copies["place"].astype(np.int64), copies["tick"].copy()
+    of_copies = {name: np.concatenate([told[name], notes[name][sent]]) for name in OF_COPIES}
+    slot, sent_tick = of_copies["place"].astype(np.int64), of_copies["tick"]
     sender = graph.heads[slot]
     of_told = _steps_before(agent, steps.time, sender[: len(told)], told.time)
     of_sent = find(agent, tick, graph.agents, sender[len(told) :], sent_tick[len(told) :])
@@ -167,12 +169,12 @@ def deliveries_of(world: World) -> Deliveries:
         sender=sender,
         receiver=graph.tails[slot],
         slot=slot,
-        kind=copies["kind"].astype(np.int64),
+        kind=of_copies["kind"].astype(np.int64),
         sent_tick=sent_tick,
-        order=copies["order"].copy(),
-        sent=copies["time"].copy(),
-        arrived=copies["arrived"].copy(),
-        fate=copies["fate"].astype(np.int64),
+        order=of_copies["order"],
+        sent=of_copies["time"],
+        arrived=of_copies["arrived"],
+        fate=of_copies["fate"].astype(np.int64),
         made_by=np.concatenate([of_told, of_sent]),
         read_by=np.full(len(slot), NOBODY),
     )

@@ -22,8 +22,8 @@ ACKNOWLEDGEMENT = "acknowledgement of "
 """What the kind of an acknowledgement begins with, before the kind that it answers."""
 NOTHING = np.empty(0)
 NOTHING.flags.writeable = False
-CAPACITY = 4096
-"""Notes that a buffer has room for at the beginning."""
+CAPACITY = 2**18
+"""Notes that a buffer has room for at the beginning; room that nobody has written to takes no memory."""
 
 
 class Notebook(ABC):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..language.message_window import FATES
 from ..network.churn import churn
-from ..rules.copy_paths import find, first_reads
+from ..rules.copy_paths import copies_among, find, first_reads
 from ..tables.allocation import zeros
 from ..tables.effects import DEPARTED, FATE_DELIVERED, FATE_OVERTAKEN, WOKE
 from ..tables.round_table import durations
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 Ranks = NDArray[np.int64]
 Times = NDArray[np.float64]
-OF_COPIES = "place", "kind", "tick", "order", "time", "arrived", "fate"
-"""What of the notes of copies is in the record."""
 AT_START = -1
 """In place of a step: what was sent at an agent's start."""
 NOBODY = -1
@@ -101,13 +99,15 @@ class Deliveries:
         _, read, sent, arrived = np.split(places, np.cumsum([steps, steps, count]))
         return read, sent, np.where(np.isfinite(self.arrived), arrived, -1)
 
-    def table(self, names: list[str], kinds: list[str], releases: Ranks) -> Frame:
+    def table(self, names: pd.CategoricalDtype, kinds: list[str], releases: Ranks) -> Frame:
         """Return the copies as a table.
 
         Parameters
         ----------
-        names, kinds : list of str
-            Of agents and of kinds of messages.
+        names : CategoricalDtype
+            Of agents.
+        kinds : list of str
+            Of messages.
         releases : (W,) int64
             The release that each step has drawn, -1 for none.
 
@@ -123,8 +123,8 @@ class Deliveries:
         return pd.DataFrame(
             {
                 "order": self.order.astype(np.int32),
-                "sender": pd.Categorical.from_codes(self.sender, names),
-                "receiver": pd.Categorical.from_codes(self.receiver, names),
+                "sender": pd.Categorical.from_codes(self.sender, dtype=names),
+                "receiver": pd.Categorical.from_codes(self.receiver, dtype=names),
                 "step": numbers[made],
                 "kind": pd.Categorical.from_codes(self.kind, kinds),
                 "release": np.append(releases, -1).astype(np.int32)[made],
@@ -132,7 +132,8 @@ class Deliveries:
                 "arrived": np.where(np.isfinite(self.arrived), self.arrived, math.nan),
                 "fate": pd.Categorical.from_codes(self.fate, FATES),
                 "read": numbers[read],
-            }
+            },
+            copy=False,
         )
 
 
@@ -145,16 +146,14 @@ def deliveries_of(world: World) -> Deliveries:
         At a record instant or at its end, all of whose messages and steps are noted.
     """
     notes, graph = world.transport.notes.kept(), world.setting.graph
-    content = [rank for rank, kind in enumerate(world.layout.messages.values()) if not kind.public]
-    steps = notes[notes.what == WOKE]
-    sent = np.flatnonzero((notes.what == DEPARTED) & np.isin(notes.kind, content))
-    agent, tick = steps.place.astype(np.int64), steps.tick.copy()
+    steps = notes.take(np.flatnonzero(notes.what == WOKE))
+    agent, tick = steps.place.astype(np.int64), steps.tick.astype(np.int64)
+    content = np.array([not kind.public for kind in world.layout.messages.values()], dtype=bool)
     told = _told(world, agent, steps.time)
-    of_copies = {name: np.concatenate([told[name], notes[name][sent]]) for name in OF_COPIES}
-    slot, sent_tick = of_copies["place"].astype(np.int64), of_copies["tick"]
-    sender = graph.heads[slot]
-    of_told = _steps_before(agent, steps.time, sender[: len(told)], told.time)
-    of_sent = find(agent, tick, graph.agents, sender[len(told) :], sent_tick[len(told) :])
+    (slot, kind, sent_tick, order, fate), (sent, arrived) = copies_among(told, notes, content)
+    sender, starts = graph.heads[slot], np.searchsorted(order, 0)
+    of_told = _steps_before(agent, steps.time, sender[:starts], sent[:starts])
+    of_sent = find(agent, tick, graph.agents, sender[starts:], sent_tick[starts:])
     in_steps = world.sessions is None and world.traits.trigger != "message"
     assert not in_steps or (of_sent >= 0).all(), "a message was sent by no step"
     found = Deliveries(
@@ -169,12 +168,12 @@ def deliveries_of(world: World) -> Deliveries:
         sender=sender,
         receiver=graph.tails[slot],
         slot=slot,
-        kind=of_copies["kind"].astype(np.int64),
+        kind=kind,
         sent_tick=sent_tick,
-        order=of_copies["order"],
-        sent=of_copies["time"],
-        arrived=of_copies["arrived"],
-        fate=of_copies["fate"].astype(np.int64),
+        order=order,
+        sent=sent,
+        arrived=arrived,
+        fate=fate,
         made_by=np.concatenate([of_told, of_sent]),
         read_by=np.full(len(slot), NOBODY),
     )
@@ -198,9 +197,9 @@ def _told(world: World, agent: Ranks, at: Times) -> Any:
     there &= world.setting.network.start == "known" and bool(world.traffic.start_vectors)
     begun = np.array([kind in world.transport.start_kinds for kind in world.layout.messages], dtype=bool)
     slots, kinds = np.nonzero(there[:, None] & (begun | (first[graph.heads] < time)[:, None]))
-    told = zeros(len(slots), NOTE)
+    told: Any = zeros(len(slots), NOTE)
     told.place, told.kind, told.time, told.arrived = slots, kinds, time[slots], time[slots]
-    told.order, told.tick, told.fate = -1, -1, FATE_DELIVERED
+    told.what, told.order, told.tick, told.fate = DEPARTED, -1, -1, FATE_DELIVERED
     return told
 
 

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ..language.observer_parameters import ObserverParameters
@@ -96,9 +97,9 @@ class Observing:
         deliveries, record, found = self._so_far(world, delta)
         tables, names = {"observers": found.table(world)}, [str(one) for one in world.setting.task.ids]
         if self.observers.record and deliveries is not None:
-            kinds = list(world.layout.messages)
-            tables["releases"] = record.table(names, deliveries)
-            tables["copies"] = deliveries.table(names, kinds, record.of_steps(deliveries))
+            people, kinds = pd.CategoricalDtype(names), list(world.layout.messages)
+            tables["releases"] = record.table(people, deliveries)
+            tables["copies"] = deliveries.table(people, kinds, record.of_steps(deliveries))
         warnings = [f"{found.mistake}; no linear bound is given against observers"] if found.mistake else []
         if record.unplaced:
             warnings.append(f"{record.unplaced}; all of its releases count as made at an agent's start")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..world.world import World
 
 MOST_NOTES = 20_000_000
-"""Notes of a whole run at most, of 72 bytes each."""
+"""Notes of a whole run at most, of 64 bytes each."""
 COLUMNS = ("what", "agent", "other", "kind", "start", "end", "fate", "bytes", "tick", "caller", "copy")
 DRAWN = ("agent", "time", "tick", "what", "rank", "value")
 

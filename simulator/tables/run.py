@@ -48,7 +48,7 @@ into the inbox; the clocks' code and jitter, and whether their first phase is ra
 (0: none); first and last time of steps, and of copies under way, that are noted; the delay that was drawn for the last
 copy that was lost."""
 
-_WHOLE, _SHORT, _REAL, _BOOL = np.int64, np.int32, np.float64, np.bool_
+_WHOLE, _HALF, _SHORT, _REAL, _BOOL = np.int64, np.int32, np.int16, np.float64, np.bool_
 VERSION = np.dtype(
     [
         ("sent_at", _REAL),
@@ -117,12 +117,12 @@ NOTE = np.dtype(
         ("delay", _REAL),
         ("arrived", _REAL),
         ("order", _WHOLE),
-        ("tick", _WHOLE),
         ("bytes", _WHOLE),
-        ("place", _SHORT),
-        ("kind", _SHORT),
-        ("row", _SHORT),
-        ("following", _SHORT),
+        ("tick", _HALF),
+        ("place", _HALF),
+        ("kind", _HALF),
+        ("row", _HALF),
+        ("following", _HALF),
         ("what", _SHORT),
         ("fate", _SHORT),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from hushnet.protocols.algorithms.decentralised_sgd import DecentralisedSGD
 from hushnet.simulator.network.clocks import Periodic
@@ -64,7 +65,8 @@ def star_where(lost: bool):
 def deliveries_table(world):
     deliveries = deliveries_of(world)
     none = np.full(len(deliveries.agent), -1)
-    return deliveries.table([str(one) for one in world.setting.task.ids], list(world.layout.messages), none)
+    names = pd.CategoricalDtype([str(one) for one in world.setting.task.ids])
+    return deliveries.table(names, list(world.layout.messages), none)
 
 
 def test_a_loss_may_raise_what_an_observer_learns_exactly_and_never_what_can_have_reached_it():

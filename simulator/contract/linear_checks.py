@@ -23,23 +23,23 @@ from .violation import ContractViolation
 Array = NDArray[np.float64]
 
 
-def logged(world: World) -> MessageLog | None:
-    """Have a world that is about to run keep a log of its messages, if its protocol declares a linear map."""
-    if world.protocol.linear_map() is None:
-        return None
-    world.observer = log = MessageLog(None, world.setting.task.ids, world.setting.graph, whole=True)
-    return log
+def note_messages(world: World) -> None:
+    """Have a world that is about to run note all of its messages, if its protocol declares a linear map."""
+    if world.protocol.linear_map() is not None:
+        world.observer = MessageLog(None, world.setting.task.ids, world.setting.graph, whole=True)
 
 
-def check_linear_map(world: World, log: MessageLog, recording: Recording) -> None:
-    """Compare a linear map with the run that was recorded; nothing is compared where it gives no bound.
+def check_linear_map(world: World, recording: Recording) -> None:
+    """Compare a declared linear map with the run that was recorded; nothing is compared where it gives no bound.
 
     Raises
     ------
     ContractViolation
         If it states another release than was drawn, or gives other messages than were sent.
     """
-    deliveries = deliveries_of(world, log)
+    if world.protocol.linear_map() is None:
+        return
+    deliveries = deliveries_of(world)
     view = linear_view(world, deliveries)
     if view is None:
         return

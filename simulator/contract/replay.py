@@ -27,7 +27,7 @@ from .charge_checks import check_charges, exposed
 from .decision_checks import check_decisions, flipped
 from .draws import difference, protects_nothing
 from .forcing import Forcing
-from .linear_checks import check_linear_map, logged
+from .linear_checks import check_linear_map, note_messages
 from .neighbours import Domain, crowded, differing, domain_of, groups, replaced, resized
 from .rows import Beside, Rows, in_turn, last
 from .samples_seen import Witness
@@ -95,7 +95,7 @@ class Noted:
         self.recording = Recording(setting.task.ids)
         try:
             self.world, engine = ready(make, setting, self.recording)
-            log = logged(self.world)
+            note_messages(self.world)
             self.ended = _run(self.world, engine)
         except Failed as error:
             raise Broken(str(error)) from error
@@ -110,8 +110,7 @@ class Noted:
             check_decisions(world, self.recording, other)
         if self.world.ended:  # a step that was broken off has not sent what it drew
             check_charges(self.world, self.recording)
-            if log is not None:
-                check_linear_map(self.world, log, self.recording)
+            check_linear_map(self.world, self.recording)
 
     @property
     def holders(self) -> list[int]:

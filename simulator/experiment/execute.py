@@ -134,7 +134,7 @@ class _Attempt:
         if self.log is not None:
             self.log.begin(self.world)
         observers = self._run.point.scenario.observers
-        self.observing = None if observers is None else Observing(observers, self.log)
+        self.observing = None if observers is None else Observing(observers)
         self.world.learned = self.observing
         return self.world
 

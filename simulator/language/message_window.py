@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 
 from ...agents.parameters import MOST, Id, Instant, Parameters
 
-DELIVERED, OVERTAKEN, LOST, DROPPED, UNDER_WAY = "delivered", "overtaken", "lost", "dropped", "in flight"
+FATES = DELIVERED, OVERTAKEN, LOST, DROPPED, UNDER_WAY = "delivered", "overtaken", "lost", "dropped", "in flight"
 """What becomes of a message: taken in, taken in after a newer one, lost on its way, dropped because the receiver was
 down, or still under way at the end of the run."""
 

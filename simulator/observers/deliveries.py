@@ -11,16 +11,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..language.message_window import DELIVERED, OVERTAKEN
+from ..language.message_window import FATES
 from ..network.churn import churn
-from ..recording.message_log import FATES, fates_of
-from ..rules.copy_paths import find, first_reads
-from ..tables import effects as columns
-from ..tables.effects import ARRIVED, DEPARTED, WOKE
+from ..rules.copy_paths import copies_among, find, first_reads
+from ..tables.allocation import zeros
+from ..tables.effects import DEPARTED, FATE_DELIVERED, FATE_OVERTAKEN, WOKE
 from ..tables.round_table import durations
+from ..tables.run import NOTE
 
 if TYPE_CHECKING:
-    from ..recording.message_log import MessageLog
     from ..storage.files import Frame
     from ..world.world import World
 
@@ -83,7 +82,7 @@ class Deliveries:
     @property
     def heard(self) -> NDArray[np.bool_]:
         """(C,) which copies reached their receiver while it was up."""
-        return self.fate <= FATES.index(OVERTAKEN)
+        return self.fate <= FATE_OVERTAKEN
 
     @cached_property
     def places(self) -> tuple[Ranks, Ranks, Ranks]:
@@ -100,13 +99,15 @@ class Deliveries:
         _, read, sent, arrived = np.split(places, np.cumsum([steps, steps, count]))
         return read, sent, np.where(np.isfinite(self.arrived), arrived, -1)
 
-    def table(self, names: list[str], kinds: list[str], releases: Ranks) -> Frame:
+    def table(self, names: pd.CategoricalDtype, kinds: list[str], releases: Ranks) -> Frame:
         """Return the copies as a table.
 
         Parameters
         ----------
-        names, kinds : list of str
-            Of agents and of kinds of messages.
+        names : CategoricalDtype
+            Of agents.
+        kinds : list of str
+            Of messages.
         releases : (W,) int64
             The release that each step has drawn, -1 for none.
 
@@ -122,8 +123,8 @@ class Deliveries:
         return pd.DataFrame(
             {
                 "order": self.order.astype(np.int32),
-                "sender": pd.Categorical.from_codes(self.sender, names),
-                "receiver": pd.Categorical.from_codes(self.receiver, names),
+                "sender": pd.Categorical.from_codes(self.sender, dtype=names),
+                "receiver": pd.Categorical.from_codes(self.receiver, dtype=names),
                 "step": numbers[made],
                 "kind": pd.Categorical.from_codes(self.kind, kinds),
                 "release": np.append(releases, -1).astype(np.int32)[made],
@@ -131,41 +132,28 @@ class Deliveries:
                 "arrived": np.where(np.isfinite(self.arrived), self.arrived, math.nan),
                 "fate": pd.Categorical.from_codes(self.fate, FATES),
                 "read": numbers[read],
-            }
+            },
+            copy=False,
         )
 
 
-def deliveries_of(world: World, log: MessageLog) -> Deliveries:
+def deliveries_of(world: World) -> Deliveries:
     """Return the steps and copies of a run so far.
 
     Parameters
     ----------
     world : World
-        At a record instant or at its end.
-    log : MessageLog
-        Of the whole run, its observer.
+        At a record instant or at its end, all of whose messages and steps are noted.
     """
-    world.transport.notes.keep()
-    times, notes, _ = log.notes()
-    graph, kinds = world.setting.graph, len(world.layout.messages)
-    what = notes[:, columns.NOTE].copy()
-    content = np.array([not kind.public for kind in world.layout.messages.values()] + [False], dtype=bool)
-    steps, copies, landed = (np.flatnonzero(what == one) for one in (WOKE, DEPARTED, ARRIVED))
-    steps = steps[np.lexsort((notes[steps, columns.RANK], times[steps, 0]))]
-    kind = notes[copies, columns.KIND]
-    copies = copies[content[np.where((kind < 0) | (kind > kinds), kinds, kind)]]
-    copies = copies[np.argsort(notes[copies, columns.RANK], kind="stable")]
-    sent, agent, tick, step_order = (
-        notes[copies],
-        *(notes[steps, k] for k in (columns.PLACE, columns.TICK, columns.RANK)),
-    )
-    step_time, took = times[steps].T
-    told, sent_slot, sent_tick = _told(world, agent, step_time), sent[:, columns.PLACE], sent[:, columns.TICK].copy()
-    fate, arrived = fates_of(sent, times[landed, 0], notes[landed], len(graph.heads))
-    slot = np.concatenate([told["slot"], sent_slot])
-    sender = graph.heads[slot]
-    of_told = _steps_before(agent, step_time, sender[: len(told)], told["time"])
-    of_sent = find(agent, tick, graph.agents, sender[len(told) :], sent_tick)
+    notes, graph = world.transport.notes.kept(), world.setting.graph
+    steps = notes.take(np.flatnonzero(notes.what == WOKE))
+    agent, tick = steps.place.astype(np.int64), steps.tick.astype(np.int64)
+    content = np.array([not kind.public for kind in world.layout.messages.values()], dtype=bool)
+    told = _told(world, agent, steps.time)
+    (slot, kind, sent_tick, order, fate), (sent, arrived) = copies_among(told, notes, content)
+    sender, starts = graph.heads[slot], np.searchsorted(order, 0)
+    of_told = _steps_before(agent, steps.time, sender[:starts], sent[:starts])
+    of_sent = find(agent, tick, graph.agents, sender[starts:], sent_tick[starts:])
     in_steps = world.sessions is None and world.traits.trigger != "message"
     assert not in_steps or (of_sent >= 0).all(), "a message was sent by no step"
     found = Deliveries(
@@ -173,19 +161,19 @@ def deliveries_of(world: World, log: MessageLog) -> Deliveries:
         agent=agent,
         tick=tick,
         number=_numbers(agent, graph.agents),
-        step_time=step_time,
-        read_time=step_time - took,
-        step_order=step_order,
-        read_order=np.where(took > 0, notes[steps, columns.SIZE], step_order),
+        step_time=steps.time.copy(),
+        read_time=steps.time - steps.delay,
+        step_order=steps.order.copy(),
+        read_order=np.where(steps.delay > 0, steps.bytes, steps.order),
         sender=sender,
         receiver=graph.tails[slot],
         slot=slot,
-        kind=np.concatenate([told["kind"], sent[:, columns.KIND]]),
-        sent_tick=np.concatenate([np.full(len(told), -1), sent_tick]),
-        order=np.concatenate([np.full(len(told), -1), sent[:, columns.RANK]]),
-        sent=np.concatenate([told["time"], times[copies, 0]]),
-        arrived=np.concatenate([told["time"], arrived]),
-        fate=np.concatenate([np.zeros(len(told), np.int64), fate]),
+        kind=kind,
+        sent_tick=sent_tick,
+        order=order,
+        sent=sent,
+        arrived=arrived,
+        fate=fate,
         made_by=np.concatenate([of_told, of_sent]),
         read_by=np.full(len(slot), NOBODY),
     )
@@ -194,7 +182,7 @@ def deliveries_of(world: World, log: MessageLog) -> Deliveries:
 
 
 def _told(world: World, agent: Ranks, at: Times) -> Any:
-    """Copies that are reliable: starts at time 0, and what an agent that joins and its neighbours tell each other.
+    """Copies that are reliable, like notes: starts at time 0, and what an agent that joins and its neighbours tell.
 
     Who has stepped by then, see the agents and times of steps, tells its last message, others what a start sends.
     """
@@ -209,8 +197,9 @@ def _told(world: World, agent: Ranks, at: Times) -> Any:
     there &= world.setting.network.start == "known" and bool(world.traffic.start_vectors)
     begun = np.array([kind in world.transport.start_kinds for kind in world.layout.messages], dtype=bool)
     slots, kinds = np.nonzero(there[:, None] & (begun | (first[graph.heads] < time)[:, None]))
-    told = np.empty(len(slots), dtype=[("slot", np.int64), ("kind", np.int64), ("time", np.float64)])
-    told["slot"], told["kind"], told["time"] = slots, kinds, time[slots]
+    told: Any = zeros(len(slots), NOTE)
+    told.place, told.kind, told.time, told.arrived = slots, kinds, time[slots], time[slots]
+    told.what, told.order, told.tick, told.fate = DEPARTED, -1, -1, FATE_DELIVERED
     return told
 
 
@@ -239,7 +228,7 @@ def _reads(world: World, all_of: Deliveries) -> Ranks:
         return _reads_of_newest(world, all_of)
     if world.in_rounds.patience is None:
         read = find(all_of.agent, all_of.tick, len(world.started), all_of.receiver, all_of.sent_tick + 1)
-        useful = all_of.fate == FATES.index(DELIVERED)
+        useful = all_of.fate == FATE_DELIVERED
         return np.where(useful, read, NOBODY)
     silent = world.transport.tables.agents.silent != 0
     _, patience = durations(world.setting, world.layout, world.network, world.in_rounds)
@@ -255,7 +244,7 @@ def _reads_of_newest(world: World, all_of: Deliveries) -> Ranks:
         all_of.receiver,
         all_of.order,
         all_of.arrived,
-        all_of.heard if every else all_of.fate == FATES.index(DELIVERED),
+        all_of.heard if every else all_of.fate == FATE_DELIVERED,
         0 if every else kinds * len(graph.heads),
         all_of.agent,
         all_of.read_time,
@@ -320,7 +309,7 @@ def _held_rounds(all_of: Deliveries, slots: int) -> tuple[list[dict[int, _Round]
     _, _, places = all_of.places
     for slot, rounds in enumerate(sent):
         for number, copies in rounds.items():
-            taken = np.array([copy for copy in copies if all_of.fate[copy] == FATES.index(DELIVERED)], dtype=np.int64)
+            taken = np.array([copy for copy in copies if all_of.fate[copy] == FATE_DELIVERED], dtype=np.int64)
             if len(taken) and len(np.unique(all_of.kind[taken])) == len(np.unique(all_of.kind[copies])):
                 last = taken[np.argmax(places[taken])]
                 time, at_once = float(all_of.arrived[last]), bool(all_of.sent[last] == all_of.arrived[last])

@@ -311,12 +311,13 @@ def distances_of(world: World, parties: Sequence[Party]) -> NDArray[np.int64]:
     from scipy.sparse.csgraph import shortest_path
 
     graph = world.setting.graph
-    heard = graph.opened[graph.reverse]
-    ways = graph.tails[heard], graph.heads[heard]
-    links = csr_array((np.ones(len(ways[0])), ways), shape=(graph.agents, graph.agents))
     ends = [one.members if one.members.any() else _tails(graph, one.slots) for one in parties]
-    near = [end.all() or not end.any() for end in ends]
-    apart = np.zeros((0, 0)) if all(near) else shortest_path(links, unweighted=True)
+    near, apart = [end.all() or not end.any() for end in ends], np.zeros((0, 0))
+    if not all(near):
+        heard = graph.opened[graph.reverse]
+        ways = graph.tails[heard], graph.heads[heard]
+        links = csr_array((np.ones(len(ways[0])), ways), shape=(graph.agents, graph.agents))
+        apart = shortest_path(links, unweighted=True)
     nearest = np.array(
         [np.zeros(graph.agents) if here else apart[end].min(axis=0) for end, here in zip(ends, near, strict=True)]
     )

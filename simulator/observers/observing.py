@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ..language.observer_parameters import ObserverParameters
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from ...protocols.linear_map import LinearMap
     from ...protocols.privacy.mechanisms import Release
     from ...protocols.steps.peer import Peer
-    from ..recording.message_log import MessageLog
     from ..storage.files import Frame
     from ..world.world import World
 
@@ -33,13 +33,10 @@ class Observing:
     Parameters
     ----------
     observers : ObserverParameters
-    log : MessageLog or None
-        The run's; of the whole run, where `needs_log` says so.
     """
 
-    def __init__(self, observers: ObserverParameters, log: MessageLog | None) -> None:
-        self.observers, self.log = observers, log if needs_log(observers) else None
-
+    def __init__(self, observers: ObserverParameters) -> None:
+        self.observers = observers
         self._linear: LinearMap | None = None
         self._values: dict[int, NDArray[np.float64]] = {}
         self._begun: dict[int, list[Release]] = {}
@@ -69,12 +66,11 @@ class Observing:
 
     def _so_far(self, world: World, delta: float) -> SoFar:
         """Deliveries, releases and what follows from them, computed once at a state of the run."""
-        world.transport.notes.keep()
         state = world.now, world.transport.tables.counts.tobytes(), self.observers, delta
         if self._known is None or self._known[0] != state:
             # Many small factorisations: threads of a library would wait for each other at every one of their columns.
             with one_thread():
-                deliveries = None if self.log is None else deliveries_of(world, self.log)
+                deliveries = deliveries_of(world) if needs_log(self.observers) else None
                 record = release_record(world, deliveries, delta, self._begun)
                 found = learned(world, deliveries, record, self.observers, self._started_with(world))
             self._known = state, (deliveries, record, found)
@@ -101,9 +97,9 @@ class Observing:
         deliveries, record, found = self._so_far(world, delta)
         tables, names = {"observers": found.table(world)}, [str(one) for one in world.setting.task.ids]
         if self.observers.record and deliveries is not None:
-            kinds = list(world.layout.messages)
-            tables["releases"] = record.table(names, deliveries)
-            tables["copies"] = deliveries.table(names, kinds, record.of_steps(deliveries))
+            people, kinds = pd.CategoricalDtype(names), list(world.layout.messages)
+            tables["releases"] = record.table(people, deliveries)
+            tables["copies"] = deliveries.table(people, kinds, record.of_steps(deliveries))
         warnings = [f"{found.mistake}; no linear bound is given against observers"] if found.mistake else []
         if record.unplaced:
             warnings.append(f"{record.unplaced}; all of its releases count as made at an agent's start")

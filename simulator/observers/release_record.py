@@ -98,12 +98,12 @@ class ReleaseRecord:
             self._known[key] = evaluate("verified", part, self.delta, "verified")
         return min(self._known[key], whole)
 
-    def table(self, names: Sequence[str], deliveries: Deliveries) -> Frame:
+    def table(self, names: pd.CategoricalDtype, deliveries: Deliveries) -> Frame:
         """Return the releases as a table, all of which the ledger has charged.
 
         Parameters
         ----------
-        names : sequence of str
+        names : CategoricalDtype
             Of agents.
         deliveries : Deliveries
 
@@ -129,7 +129,7 @@ class ReleaseRecord:
         return pd.DataFrame(
             {
                 "release": np.arange(len(self.kind)),
-                "agent": pd.Categorical.from_codes(self.agent, names),
+                "agent": pd.Categorical.from_codes(self.agent, dtype=names),
                 "step": self.step,
                 "time": np.append(deliveries.step_time, math.nan)[place],
                 "mechanism": pd.Categorical([one.mechanism for one in charges]).take(self.kind),

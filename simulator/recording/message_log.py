@@ -13,32 +13,23 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from ...agents.errors import InputError
 from ...agents.graph import Graph
-from ..language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER_WAY, MessageWindow
+from ..language.message_window import FATES, MessageWindow
 from ..network.churn import churn
-from ..rules.copy_paths import find
-from ..tables import effects as columns
-from ..tables.effects import ARRIVED, DEPARTED, WOKE
-from ..tables.tallies import ORDER
+from ..tables.effects import DEPARTED, FATE_LOST, WOKE
 from ..world.notes import Notebook
 
 if TYPE_CHECKING:
-    from ...agents.agent import Agent
     from ..storage.files import Frame
     from ..world.world import World
 
 MOST_NOTES = 20_000_000
-"""Notes of a whole run at most, of 96 bytes each."""
+"""Notes of a whole run at most, of 64 bytes each."""
 COLUMNS = ("what", "agent", "other", "kind", "start", "end", "fate", "bytes", "tick", "caller", "copy")
 DRAWN = ("agent", "time", "tick", "what", "rank", "value")
-NUMBERS = {"bytes": columns.SIZE, "order": columns.RANK, "tick": columns.TICK}
-"""Columns of messages, and what they are among notes."""
-STEP_NOTE = (columns.PLACE, columns.RANK, columns.SIZE, columns.TICK)
-Part = tuple[NDArray[np.float64], NDArray[np.int64]]
-"""Times and notes of one sort."""
-FATES = (DELIVERED, OVERTAKEN, LOST, DROPPED, UNDER_WAY)
 
 
 @final
@@ -52,7 +43,7 @@ class MessageLog(Notebook):
     names : sequence of int or str
         The task's agents.
     whole : bool
-        Whether all messages and steps of the run are kept, for `notes`.
+        Whether all messages and steps of the run are noted.
 
     Attributes
     ----------
@@ -75,59 +66,23 @@ class MessageLog(Notebook):
         if window is not None:
             self.shown[_indices(window.agents, self._names.tolist(), graph)] = True
         self.watched = np.ones(len(names), dtype=bool) if whole else self.shown
-        self._whole, self._kept = whole, 0
-        self._kind_of: Callable[[int], str] = str
+        self._whole = whole
         self._shows, self._draws = window is not None, window is not None and window.draws
         self._drawn = [_drawn("", [], [], [], np.empty(0), np.zeros(1, dtype=np.int64))]
-        self._steps: list[tuple[float, float, int, int, int, int]] = []
-        self._times = [np.empty((0, 2))]
-        self._notes = [np.empty((0, columns.NOTE_COLUMNS), dtype=np.int64)]
 
     def begin(self, world: World) -> None:
         """Have a run that is about to begin tell of what its steps draw, where the window asks for it."""
         if self._draws:
             world.step_tables.tell = lambda *drawn: self._drawn.append(_drawn(*drawn))
 
-    def woke(self, world: World, agent: Agent) -> None:
-        """Log the wake-up of an agent that steps in Python."""
-        if self.between[0] <= world.now <= self.between[1] and self.watched[agent.index]:
-            order = world.transport.tables.counts[ORDER]
-            begun, before = world.computing.begun(agent.index) if world.computing.takes_time else (world.now, order)
-            self._steps.append((world.now, world.now - begun, agent.index, order, before, agent.tick))
-
-    def keep(self, times: NDArray[np.float64], notes: NDArray[np.int64], kind_of: Callable[[int], str]) -> None:
-        """Keep notes of compiled windows as they are, until the log is written."""
-        self._kind_of = kind_of
-        self._kept += len(notes)
-        if self._whole and self._kept > MOST_NOTES:
+    @override
+    def check_length(self, notes: int) -> None:
+        if self._whole and notes > MOST_NOTES:
             raise InputError(
-                f"ask for a record of all messages, and this run has more than {MOST_NOTES:,} departures, arrivals and "
-                "steps; use fewer agents or less time, or leave observers out",
+                f"ask for a record of all messages, and this run has more than {MOST_NOTES:,} departures and steps; "
+                "use fewer agents or less time, or leave observers out",
                 field=("observers",),
             )
-        self._times.append(times.copy())
-        self._notes.append(notes.copy())
-
-    def notes(self) -> tuple[NDArray[np.float64], NDArray[np.int64], Callable[[int], str]]:
-        """Return all that was kept so far.
-
-        Returns
-        -------
-        times : (k, 2) float64
-        notes : (k, NOTE_COLUMNS) int64
-            See `hushnet.simulator.tables.effects`, in no particular order.
-        kind_of : callable
-            Kind of a message by its rank.
-        """
-        if self._steps:
-            taken, steps = np.array([one[:2] for one in self._steps]), np.array([one[2:] for one in self._steps])
-            noted = np.zeros((len(steps), columns.NOTE_COLUMNS), dtype=np.int64)
-            noted[:, columns.NOTE], noted[:, list(STEP_NOTE)] = WOKE, steps
-            self._times.append(taken)
-            self._notes.append(noted)
-            self._steps = []
-        self._times, self._notes = [np.concatenate(self._times)], [np.concatenate(self._notes)]
-        return self._times[0], self._notes[0], self._kind_of
 
     def tables(self, world: World) -> dict[str, Frame]:
         """All that was asked for, by the name of its file."""
@@ -152,13 +107,13 @@ class MessageLog(Notebook):
             ``caller`` (whose clock that is, where agents exchange in pairs: with the two agents and the tick it names a
             session), and ``copy`` (how many copies of the message stand before it: 1, 2, ... are repeats).
         """
-        times, notes, _ = self.notes()
-        woke, sent, arrived = (notes[:, columns.NOTE] == what for what in (WOKE, DEPARTED, ARRIVED))
-        if self._whole:
-            woke, sent = woke & self._in_window(times, notes, woke), sent & self._in_window(times, notes, sent)
-        messages = self._message_rows((times[sent], notes[sent]), (times[arrived], notes[arrived]))
-        begun, made = times[woke, 0] - times[woke, 1], times[woke, 0]
-        steps = _rows("step", notes[woke, columns.PLACE], begun, made, tick=notes[woke, columns.TICK])
+        notes, shown, graph = world.transport.notes.kept(), self.shown, self._graph
+        woke, sent = (notes[notes.what == what] for what in (WOKE, DEPARTED))
+        woke = woke[shown[woke.place] & (woke.time >= self.first) & (woke.time <= self.last)]
+        there = np.where(sent.fate == FATE_LOST, sent.time, sent.time + sent.delay) >= self.first
+        sent = sent[shown[graph.tails[sent.place]] & shown[graph.heads[sent.place]] & (sent.time <= self.last) & there]
+        messages = self._message_rows(sent, world.transport.notes.kind_of)
+        steps = _rows("step", woke.place, woke.time - woke.delay, woke.time, tick=woke.tick)
         rows = pd.concat([self._absence_rows(world), messages, steps])
         rows = rows.sort_values(["start", "what", "rank", "other", "order"], kind="stable", ignore_index=True)
         rows["agent"] = self._names[rows["rank"]]
@@ -167,18 +122,6 @@ class MessageLog(Notebook):
             called = rows["what"] == "message"
             rows.loc[called, "caller"] = rows["agent"].where(rows["kind"] == "request", rows["other"])[called]
         return rows[list(COLUMNS)]
-
-    def _in_window(self, times: NDArray[np.float64], notes: NDArray[np.int64], which: Any) -> NDArray[np.bool_]:
-        """(k,) which of some steps, or of some departures, a log of the window alone would have noted."""
-        inside, place = np.zeros(len(notes), dtype=bool), notes[which, columns.PLACE]
-        begin, taken = times[which, 0], notes[which, columns.TAKEN] != 0
-        end = np.where(taken, times[which].sum(axis=1), begin)
-        if (notes[which, columns.NOTE] == DEPARTED).all():
-            people = self.shown[self._graph.tails[place]] & self.shown[self._graph.heads[place]]
-        else:
-            people = self.shown[place]
-        inside[which] = people & (begin <= self.last) & (end >= self.first)
-        return inside
 
     def drawn(self) -> Frame:
         """The numbers that steps of the window's agents have drawn, in order of time, agent and drawing.
@@ -202,19 +145,17 @@ class MessageLog(Notebook):
         whose, start, end = found.reshape(-1, 3).T
         return _rows("absence", whose.astype(np.int64), start, end)
 
-    def _message_rows(self, sent: Part, arrived: Part) -> Frame:
-        """Messages that were under way within the window, with what has become of them."""
-        (times, notes), (landed, fates) = sent, arrived
-        places, reach = notes[:, columns.PLACE], notes[:, columns.TAKEN] != 0
-        start, end = times[:, 0], np.where(reach, times.sum(axis=1), math.nan)
-        ranks, which = np.unique(notes[:, columns.KIND], return_inverse=True)
-        kinds = np.array([self._kind_of(rank) for rank in ranks.tolist()], dtype=object)
-        fate, landed = fates_of(notes, landed[:, 0], fates, len(self._graph.heads))
-        end[np.isfinite(landed)] = landed[np.isfinite(landed)]
-        outcome = np.array(FATES, dtype=object)[fate]
-        others = {"other": self._names[self._graph.tails[places]], "kind": kinds[which], "fate": outcome}
-        numbers = {name: notes[:, column] for name, column in NUMBERS.items()}
-        return _rows("message", self._graph.heads[places], start, end, **others, **numbers)
+    def _message_rows(self, sent: Any, kind_of: Callable[[int], str]) -> Frame:
+        """Messages of some departures, with what has become of them."""
+        end = np.where(sent.fate == FATE_LOST, math.nan, sent.time + sent.delay)
+        end = np.where(np.isfinite(sent.arrived), sent.arrived, end)
+        ranks, which = np.unique(sent.kind, return_inverse=True)
+        kinds = np.array([kind_of(rank) for rank in ranks.tolist()], dtype=object)
+        others = {"other": self._names[self._graph.tails[sent.place]], "kind": kinds[which]}
+        others |= {"fate": np.array(FATES, dtype=object)[sent.fate], "bytes": sent.bytes}
+        return _rows(
+            "message", self._graph.heads[sent.place], sent.time, end, **others, order=sent.order, tick=sent.tick
+        )
 
     def _absences(self, world: World, agent: int) -> list[tuple[float, float]]:
         """Stretches of window and run in which an agent was down, or had not joined, or had left."""
@@ -233,39 +174,6 @@ class MessageLog(Notebook):
         found += [(0.0, joins[agent])] if joins[agent] > 0 else []
         found += [(leaves[agent], math.inf)] if leaves[agent] < math.inf else []
         return _merged([(max(a, self.first), min(b, last)) for a, b in found])
-
-
-def fates_of(
-    sent: NDArray[np.int64], times: NDArray[np.float64], arrived: NDArray[np.int64], edges: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return what became of copies.
-
-    Parameters
-    ----------
-    sent, arrived : (C, NOTE_COLUMNS), (L, NOTE_COLUMNS) int64
-        Notes of copies that were sent, and of arrivals, of these copies or others.
-    times : (L,) float64
-        Of arrivals.
-    edges : int
-        Directed ones.
-
-    Returns
-    -------
-    fates : (C,) int64
-        Ranks among `FATES`.
-    arrived : (C,) float64
-        When each arrived; infinite for what never did.
-    """
-    order = np.argsort(sent[:, columns.RANK], kind="stable")  # one copy of a message goes over a link
-    slots, ranks = sent[order, columns.PLACE], sent[order, columns.RANK]
-    copies = find(slots, ranks, edges, arrived[:, columns.PLACE].copy(), arrived[:, columns.RANK].copy())
-    known = copies >= 0
-    copies, up, newest = order[copies[known]], arrived[known, columns.TAKEN], arrived[known, columns.NEWEST]
-    found = np.where(sent[:, columns.TAKEN] != 0, FATES.index(UNDER_WAY), FATES.index(LOST))
-    found[copies] = np.where(up, np.where(newest, FATES.index(DELIVERED), FATES.index(OVERTAKEN)), FATES.index(DROPPED))
-    landed = np.full(len(sent), math.inf)
-    landed[copies] = times[known]
-    return found, landed
 
 
 def _rows(what: str, rank: Any, start: Any, end: Any, **others: Any) -> Frame:

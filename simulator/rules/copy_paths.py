@@ -1,4 +1,4 @@
-"""Where copies of messages end, compiled: the sending of what has landed, and the step that reads it first."""
+"""Copies of messages among notes, compiled: what they are, the step that sent them, and the one that reads them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...agents.compilation import compiled, part
+from ..tables.effects import DEPARTED
 
 
 @part
@@ -22,6 +23,35 @@ def grouped(groups: Any, count: int) -> tuple[Any, Any]:
         members[ends[groups[k]]] = k
         ends[groups[k]] += 1
     return starts, members
+
+
+@compiled
+def copies_among(told: Any, notes: Any, content: Any) -> tuple[Any, Any]:
+    """Return copies with content as columns, first those that were told reliably, then those of other notes.
+
+    Parameters
+    ----------
+    told, notes : (j,), (k,) NOTE
+    content : (kinds,) bool
+
+    Returns
+    -------
+    ranks : (5, C) int64
+        Edge, kind, tick, order and fate of each.
+    times : (2, C) float64
+        When each was sent, and when it arrived.
+    """
+    most, count = len(told) + len(notes), 0
+    ranks, times = np.empty((5, most), np.int64), np.empty((2, most))
+    for some in (told, notes):
+        for k in range(len(some)):
+            note = some[k]
+            if note.what == DEPARTED and 0 <= note.kind < len(content) and content[note.kind]:
+                ranks[0, count], ranks[1, count], ranks[2, count] = note.place, note.kind, note.tick
+                ranks[3, count], ranks[4, count] = note.order, note.fate
+                times[0, count], times[1, count] = note.time, note.arrived
+                count += 1
+    return ranks[:, :count], times[:, :count]
 
 
 @compiled
@@ -99,6 +129,7 @@ def first_reads(
     agents : int
     """
     starts, steps = grouped(agent, agents)
+    begun, read_order = begun[steps], read_order[steps]
     read, latest = np.full(len(channel), -1), np.full(channels, -1)
     for copy in range(len(channel)):
         if not useful[copy]:
@@ -107,9 +138,8 @@ def first_reads(
         last = end
         while first < last:
             middle = (first + last) // 2
-            step = steps[middle]
-            late = begun[step] == arrived[copy] and read_order[step] < order[copy]
-            if begun[step] < arrived[copy] or late:
+            late = begun[middle] == arrived[copy] and read_order[middle] < order[copy]
+            if begun[middle] < arrived[copy] or late:
                 first = middle + 1
             else:
                 last = middle

@@ -20,16 +20,13 @@ from ..tables.effects import (
     ARRIVE,
     ARRIVED,
     DEPARTED,
-    KIND,
-    NEWEST,
-    NOTE,
-    PLACE,
-    RANK,
+    FATE_DELIVERED,
+    FATE_DROPPED,
+    FATE_LOST,
+    FATE_OVERTAKEN,
+    FATE_UNDER_WAY,
+    KEPT,
     REACH,
-    ROW,
-    SIZE,
-    TAKEN,
-    TICK,
     TOLD,
     WOKE,
 )
@@ -59,7 +56,6 @@ from ..tables.tallies import (
     FREE_ROWS,
     IN_FLIGHT,
     IN_FLIGHT_BYTES,
-    LAST_NOTED,
     LOST,
     LOST_BYTES,
     MESSAGES,
@@ -335,28 +331,26 @@ def deliver(run: RunTables, slot: int, row: int, order: int, now: float, up: boo
 
 
 @rule
-def write_note(run: RunTables, time: float, delay: float, what: int, place: int, order: int, taken: int):
+def write_note(run: RunTables, time: float, what: int, place: int, order: int):
     """Write what all notes have; where it is."""
-    k = run.counts[NOTES]
+    k, notes = run.counts[NOTES], run.notes
     run.counts[NOTES] = k + 1
-    written, noted = run.note_times[k], run.notes[k]
-    written[0], written[1] = time, delay
-    noted[NOTE], noted[PLACE], noted[RANK], noted[TAKEN] = what, place, order, taken
+    notes.time[k], notes.what[k], notes.place[k], notes.order[k] = time, what, place, order
     return k
 
 
 @rule(inlined=False)
-def note_step(run: RunTables, agent: int, now: float):
-    """Note that a planned step begins."""
+def note_step(run: RunTables, agent: int, now: float, tick: int):
+    """Note that an agent makes a step."""
     if (
         run.counts[OBSERVED]
         and run.agents.watched[agent]
         and run.constants[FIRST_NOTED] <= now <= run.constants[LAST_NOTED_AT]
     ):
-        k = write_note(run, now, 0.0, WOKE, agent, run.counts[ORDER], True)
-        run.notes[k][TICK] = run.agents.ticks[agent]
+        k = write_note(run, now, WOKE, agent, run.counts[ORDER])
+        run.notes.tick[k], run.notes.delay[k] = tick, 0.0
         if len(run.computing):
-            run.note_times[k][1], run.notes[k][SIZE] = now - run.computing.since[agent], run.computing.order[agent]
+            run.notes.delay[k], run.notes.bytes[k] = now - run.computing.since[agent], run.computing.order[agent]
 
 
 @rule(inlined=False)
@@ -367,23 +361,48 @@ def note_sent(
 
     With a reference to its version for those who are told.
     """
-    lost = delay == math.inf
+    lost, notes = delay == math.inf, run.notes
     people = run.agents.watched[sender] and run.agents.watched[run.heads[edge]]
     if people and now <= run.constants[LAST_NOTED_AT] and (now if lost else now + delay) >= run.constants[FIRST_NOTED]:
-        delay = run.constants[LOST_DELAY] if lost else delay
-        k = write_note(run, now, delay, DEPARTED, run.reverse[edge], run.counts[ORDER], not lost)
-        noted = run.notes[k]
-        noted[TICK], noted[KIND], noted[ROW], noted[SIZE] = tick, kind, row, size
-        run.counts[LAST_NOTED] = run.counts[ORDER]
-        if row >= 0 and run.counts[OBSERVED] == TOLD:
+        place = run.reverse[edge]
+        k = write_note(run, now, DEPARTED, place, run.counts[ORDER])
+        notes.delay[k], notes.fate[k] = (run.constants[LOST_DELAY], FATE_LOST) if lost else (delay, FATE_UNDER_WAY)
+        notes.arrived[k] = math.inf
+        notes.tick[k], notes.kind[k], notes.row[k], notes.bytes[k] = tick, kind, row, size
+        if run.counts[OBSERVED] == KEPT and not lost:
+            expect_arrival(run, place, k)
+        elif run.counts[OBSERVED] == TOLD and row >= 0:
             run.versions.references[row] += 1
+
+
+@rule
+def expect_arrival(run: RunTables, edge: int, k: int):
+    """Let a noted copy be the last one under way over an edge."""
+    run.notes.following[k] = -1
+    if run.noted.first[edge] < 0:
+        run.noted.first[edge] = k
+    else:
+        run.notes.following[run.noted.last[edge]] = k
+    run.noted.last[edge] = k
 
 
 @rule(inlined=False)
 def note_arrived(run: RunTables, slot: int, order: int, now: float, up: bool, newest: bool):
-    """Note that a copy arrives at a slot, unless it was sent after the last one that is noted."""
-    edge = slot % len(run.heads)
-    people = run.agents.watched[run.heads[edge]] and run.agents.watched[run.heads[run.reverse[edge]]]
-    if people and now >= run.constants[FIRST_NOTED] and order <= run.counts[LAST_NOTED]:
-        k = write_note(run, now, 0.0, ARRIVED, edge, order, up)
-        run.notes[k][NEWEST] = newest
+    """Note that a copy arrives at a slot: with its departure, if that was noted, or for those who are told."""
+    edge, notes = slot % len(run.heads), run.notes
+    fate = (FATE_DELIVERED if newest else FATE_OVERTAKEN) if up else FATE_DROPPED
+    if run.counts[OBSERVED] == TOLD:
+        notes.fate[write_note(run, now, ARRIVED, edge, order)] = fate
+        return
+    before, k = -1, run.noted.first[edge]
+    while k >= 0 and notes.order[k] < order:
+        before, k = k, notes.following[k]
+    if k < 0 or notes.order[k] > order:
+        return
+    notes.arrived[k], notes.fate[k] = now, fate
+    if before < 0:
+        run.noted.first[edge] = notes.following[k]
+    else:
+        notes.following[before] = notes.following[k]
+    if run.noted.last[edge] == k:
+        run.noted.last[edge] = before

@@ -19,7 +19,6 @@ from ..network.distributions import CompiledDistributions
 from ..network.network import Network
 from ..network.setting import Stop
 from . import tallies
-from .effects import NOTE_COLUMNS
 from .run import (
     AGENT,
     BANDWIDTH,
@@ -43,6 +42,8 @@ from .run import (
     MOST_ACTIVATIONS,
     MOST_UPDATES,
     MOST_VECTORS,
+    NOTE,
+    NOTED,
     NOTHING_HEARD,
     PLANNED,
     RANDOM_PHASE,
@@ -181,8 +182,8 @@ def make_run_tables(
         recorded=np.empty(0),
         recorded_offsets=np.empty(0, dtype=np.int64),
         latest=np.full(agents * max(1, kinds), -1),
-        note_times=np.zeros((0, 2)),
-        notes=np.zeros((0, NOTE_COLUMNS), dtype=np.int64),
+        notes=zeros(0, NOTE),
+        noted=zeros(0, NOTED),
         opened=graph.opened.copy() if graph.directed or changing else np.empty(0, dtype=np.bool_),
         withheld=np.zeros(agents * kinds, dtype=np.bool_),
         computing=zeros(0, COMPUTING),

@@ -31,12 +31,7 @@ NOBODY, KEPT, TOLD = range(3)
 them, messages with their vectors."""
 
 WOKE, DEPARTED, ARRIVED = range(3)
-"""What is noted: a planned step begins, a copy is sent, a copy arrives."""
+"""What is noted: a step, a copy that is sent, and for observers who are told of single events its arrival."""
 
-NOTE, PLACE, RANK, TICK, KIND, ROW, SIZE, TAKEN, NEWEST, NOTE_COLUMNS = range(10)
-"""Columns of ``notes``; ``note_times`` has the time, and for a copy that is sent its delay. Place is the receiver's
-directed edge to the sender, or who wakes; rank is the order of sending; kind is one by its number, beyond all kinds of
-the protocol for a copy without numbers, and -1 - number for an acknowledgement of that kind; row is -1 where there are
-no numbers; taken says that a copy is not lost, or finds its receiver up. An arrival has no tick, kind, row and size,
-and the rank and place that the copy was sent with. A step has the rank of the last message that was sent before it; if
-it took time, its delay is how long ago it began, and its size the rank of the last message before that."""
+FATE_DELIVERED, FATE_OVERTAKEN, FATE_LOST, FATE_DROPPED, FATE_UNDER_WAY = range(5)
+"""What becomes of a copy, in the order of `hushnet.simulator.language.message_window.FATES`."""

@@ -48,7 +48,7 @@ into the inbox; the clocks' code and jitter, and whether their first phase is ra
 (0: none); first and last time of steps, and of copies under way, that are noted; the delay that was drawn for the last
 copy that was lost."""
 
-_WHOLE, _REAL, _BOOL = np.int64, np.float64, np.bool_
+_WHOLE, _HALF, _SHORT, _REAL, _BOOL = np.int64, np.int32, np.int16, np.float64, np.bool_
 VERSION = np.dtype(
     [
         ("sent_at", _REAL),
@@ -111,6 +111,31 @@ COMPUTING = np.dtype(
 )
 """An agent's steps that take time: how many have begun; messages of the run before the last one, its begin and its end;
 and the time that those before it took."""
+NOTE = np.dtype(
+    [
+        ("time", _REAL),
+        ("delay", _REAL),
+        ("arrived", _REAL),
+        ("order", _WHOLE),
+        ("bytes", _WHOLE),
+        ("tick", _HALF),
+        ("place", _HALF),
+        ("kind", _HALF),
+        ("row", _HALF),
+        ("following", _HALF),
+        ("what", _SHORT),
+        ("fate", _SHORT),
+    ]
+)
+"""What is noted (`hushnet.simulator.tables.effects`). Of a copy: when it is sent, its delay, even if it is lost, and
+when it arrived (infinite: not yet); its order of sending, its sender's tick and its bytes; the receiver's directed edge
+to the sender; its kind by number, beyond all kinds of the protocol for a copy without numbers, and -1 - number for an
+acknowledgement of that kind; its version (-1: no numbers); the copy under way that was noted on its edge after it (-1:
+none); and its fate. Of a step: whose it is in place of an edge, its tick, and the order of the last message before it;
+if it took time, its delay is how long ago it began, and its bytes the order of the last message before that. Of an
+arrival that is told of: when it was, order and edge of its copy, and its fate."""
+NOTED = np.dtype([("first", _WHOLE), ("last", _WHOLE)])
+"""Notes of the first and the last copy under way over a directed edge (-1: none)."""
 NOTHING_HEARD = np.array([(-1, -1, -np.inf, -1, -2)], dtype=SLOT)
 
 
@@ -150,9 +175,9 @@ class RunTables(NamedTuple):
         Recorded times of the clocks.
     latest : (kinds n,) int64
         Last version of a kind that each agent has sent to all (-1: none), kind after kind.
-    note_times : (L, 2) float64
-    notes : (L, NOTE_COLUMNS) int64
-        See `hushnet.simulator.tables.effects`.
+    notes : (L,) NOTE
+    noted : (E,) NOTED
+        Empty where nobody keeps notes.
     opened : (E,) bool
         Over which directed edges messages go, at present where the graph changes; empty where over all.
     withheld : (kinds n,) bool
@@ -188,8 +213,8 @@ class RunTables(NamedTuple):
     recorded: Any
     recorded_offsets: Any
     latest: Any
-    note_times: Any
     notes: Any
+    noted: Any
     opened: Any
     withheld: Any
     computing: Any

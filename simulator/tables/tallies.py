@@ -28,15 +28,13 @@ from __future__ import annotations
     WAKES,
     NOTES,
     OBSERVED,
-    LAST_NOTED,
     OPENED,
     ASKED_TICK,
     BEGUN,
     COUNTERS,
-) = range(30)
+) = range(29)
 """Places in `RunTables.counts`; `UNFINISHED` is whether the last wake-up's agent still has to be put back on its clock,
-and `WAKES` counts wake-ups and timers (`hushnet.simulator.world.watchdog`). `NOTES` are notes that nobody has read,
-`OBSERVED` is what becomes of them (`hushnet.simulator.tables.effects`), `LAST_NOTED` the order of the last copy noted
-as sent. Where the graph changes, the open edges of agent `OPENED` - 1 are known, at the step of whose tick
-(`ASKED_TICK`) they were asked for. `BEGUN` is how many steps that take time
-were begun."""
+and `WAKES` counts wake-ups and timers (`hushnet.simulator.world.watchdog`). `NOTES` are notes that there are, or that
+nobody was told of yet, and `OBSERVED` is what becomes of them (`hushnet.simulator.tables.effects`). Where the graph
+changes, the open edges of agent `OPENED` - 1 are known, at the step of whose tick (`ASKED_TICK`) they were asked for.
+`BEGUN` is how many steps that take time were begun."""

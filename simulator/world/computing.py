@@ -49,10 +49,6 @@ class Computing:
         self._table: Any = run.computing
         return run
 
-    def begun(self, agent: int) -> tuple[float, int]:
-        """When an agent's last step began, and how many messages were sent before; only where steps take time."""
-        return float(self._table.since[agent]), int(self._table.order[agent])
-
     def spent(self, now: float) -> NDArray[np.float64]:
         """(n,) time units that each agent has computed until now."""
         if self._table is None:

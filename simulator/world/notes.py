@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, final
 
 import numpy as np
@@ -12,22 +12,22 @@ from numpy.typing import NDArray
 from ...agents.agent import Agent
 from ...agents.inbox import Message
 from ..rules import delivery
-from ..tables import effects as columns
 from ..tables import tallies
-from ..tables.effects import ARRIVED, DEPARTED, KEPT, NOTE_COLUMNS, TOLD, WOKE
-from ..tables.run import FIRST_NOTED, LAST_NOTED_AT, RunTables
+from ..tables.allocation import extended, zeros
+from ..tables.effects import ARRIVED, DEPARTED, FATE_DELIVERED, FATE_DROPPED, FATE_LOST, KEPT, TOLD, WOKE
+from ..tables.run import FIRST_NOTED, LAST_NOTED_AT, NOTE, NOTED
 from .watchers import World
 
 ACKNOWLEDGEMENT = "acknowledgement of "
 """What the kind of an acknowledgement begins with, before the kind that it answers."""
 NOTHING = np.empty(0)
 NOTHING.flags.writeable = False
-CAPACITY = 4096
-"""Notes that a buffer has room for at the beginning."""
+CAPACITY = 2**18
+"""Notes that a buffer has room for at the beginning; room that nobody has written to takes no memory."""
 
 
 class Notebook(ABC):
-    """An observer that keeps notes as they are, in place of being told of messages one by one.
+    """An observer that reads notes as they are (`Notes.kept`), in place of being told of messages one by one.
 
     It may ask for those of some agents and of some time. What it does not ask for is not written, and windows of
     planned steps are as long as without it.
@@ -44,22 +44,8 @@ class Notebook(ABC):
     watched: NDArray[np.bool_]
 
     @abstractmethod
-    def woke(self, world: World, agent: Agent) -> None:
-        """Tell observers that an agent steps in Python, of which the tables have no note."""
-
-    @abstractmethod
-    def keep(self, times: NDArray[np.float64], notes: NDArray[np.int64], kind_of: Callable[[int], str]) -> None:
-        """Keep what was noted.
-
-        Parameters
-        ----------
-        times : (k, 2) float64
-            When, and the delay of a copy that is sent.
-        notes : (k, NOTE_COLUMNS) int64
-            See `hushnet.simulator.tables.effects`; in no particular order. Both arrays are overwritten later.
-        kind_of : callable
-            Kind of a message by its rank.
-        """
+    def check_length(self, notes: int) -> None:
+        """Refuse to keep so many notes if these are too many."""
 
 
 @final
@@ -108,6 +94,9 @@ class Notes:
         run.counts[tallies.OBSERVED] = TOLD if book is None else KEPT
         run.constants[[FIRST_NOTED, LAST_NOTED_AT]] = (-np.inf, np.inf) if book is None else book.between
         run.agents.watched[:] = True if book is None else book.watched
+        if book is not None:
+            self.transport.tables = run._replace(noted=zeros(len(run.heads), NOTED))
+            self.transport.tables.noted[:] = -1
         self._extend(CAPACITY)
 
     def grow(self, notes: int) -> None:
@@ -117,22 +106,30 @@ class Notes:
         run = self.transport.tables
         needed = notes + len(run.nodes) - int(run.counts[tallies.FREE_NODES])
         if len(run.notes) - run.counts[tallies.NOTES] < needed:
-            self.keep()
-            missing = needed - len(run.notes) + int(run.counts[tallies.NOTES])
-            if missing > 0:
-                self._extend(missing + needed)
+            self._extend(needed + len(self.kept()))
 
     def _extend(self, more: int) -> None:
         run = self.transport.tables
-        times = np.concatenate([run.note_times, np.zeros((more, 2))])
-        notes = np.concatenate([run.notes, np.zeros((more, NOTE_COLUMNS), dtype=np.int64)])
-        self.transport.tables = run._replace(note_times=times, notes=notes)
+        self.transport.tables = run._replace(notes=extended(run.notes, more))
 
-    def keep(self) -> None:
-        """Hand what was noted to a notebook, if it is one that observes."""
+    def kept(self) -> Any:
+        """Return what was noted so far, in order of noting, as records that may still change."""
+        run = self.transport.tables
+        count = int(run.counts[tallies.NOTES])
         if self._book is not None:
-            times, notes = self._taken()
-            self._book.keep(times, notes, self.kind_of)
+            self._book.check_length(count)
+        return run.notes[:count]
+
+    def woke(self, agent: Agent) -> None:
+        """Note a step in Python, of which the rules have no note, or tell of it."""
+        world = self._world
+        if world is None or world.observer is None:
+            return
+        if self._book is None:
+            world.observer.woke(world, agent)
+        else:
+            self.grow(1)
+            delivery.note_step(self.transport.plain, agent.index, world.now, agent.tick)
 
     def tell(self) -> None:
         """Tell an observer, unless it is a notebook, of all that was noted; there is at most one step among it.
@@ -141,43 +138,35 @@ class Notes:
         """
         if not self.told or self.transport.tables.counts[tallies.NOTES] == 0:
             return
-        times, notes = (part.copy() for part in self._taken())
+        notes = self.kept().copy()
+        self.transport.tables.counts[tallies.NOTES] = 0
         if self._late:
-            arrived = notes[:, columns.NOTE] == ARRIVED
+            arrived = notes.what == ARRIVED
             edges = np.zeros(len(notes), dtype=np.int64)
-            edges[arrived] = self.transport.tables.reverse[notes[arrived, columns.PLACE]]
-            order = np.lexsort((edges, notes[:, columns.RANK] * arrived, ~arrived, times[:, 0]))
-            times, notes = times[order], notes[order]
-        for (now, delay), note in zip(times.tolist(), notes.tolist(), strict=True):
-            self.telling = now
-            self._tell(now, delay, note)
+            edges[arrived] = self.transport.tables.reverse[notes.place[arrived]]
+            notes = notes[np.lexsort((edges, notes.order * arrived, ~arrived, notes.time))]
+        for note in notes.tolist():
+            self._tell(SimpleNamespace(**dict(zip(NOTE.names or (), note, strict=True))))
         self.telling = None
 
-    def _taken(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return the notes in the buffer, which is empty then."""
-        run = self.transport.tables
-        count = int(run.counts[tallies.NOTES])
-        run.counts[tallies.NOTES] = 0
-        return run.note_times[:count], run.notes[:count]
-
-    def _tell(self, now: float, delay: float, note: list[int]) -> None:
-        world = self._world
+    def _tell(self, note: Any) -> None:
+        world, key = self._world, (note.order, note.place)
         assert world is not None
         assert world.observer is not None
-        what, place, taken = note[columns.NOTE], note[columns.PLACE], bool(note[columns.TAKEN])
-        key = note[columns.RANK], place
-        if what == WOKE:
-            agent = world.agents[place]
-            if agent.tick != note[columns.TICK]:
-                agent.tick, agent.reactions = note[columns.TICK], 0
+        self.telling = note.time
+        if note.what == WOKE:
+            agent = world.agents[note.place]
+            if agent.tick != note.tick:
+                agent.tick, agent.reactions = note.tick, 0
             world.observer.woke(world, agent)
-        elif what == DEPARTED:
-            message = self._message(now, note)
-            if taken:
+        elif note.what == DEPARTED:
+            message, lost = self._message(note), note.fate == FATE_LOST
+            if not lost:
                 self._under_way[key] = message
-            world.observer.sent(world, message, delay, not taken)
+            world.observer.sent(world, message, note.delay, lost)
         else:
-            world.observer.arrived(world, self._under_way.pop(key), taken, bool(note[columns.NEWEST]))
+            up, newest = note.fate != FATE_DROPPED, note.fate == FATE_DELIVERED
+            world.observer.arrived(world, self._under_way.pop(key), up, newest)
 
     def kind_of(self, rank: int) -> str:
         """The kind of a copy by its rank, see `hushnet.simulator.tables.effects`."""
@@ -185,12 +174,10 @@ class Notes:
             return ACKNOWLEDGEMENT + self.kind_of(-1 - rank)
         return self._kinds[rank] if rank < len(self._kinds) else self._empty
 
-    def _message(self, now: float, note: list[int]) -> Message:
-        run: RunTables = self.transport.tables
-        place, row, size, vector = note[columns.PLACE], note[columns.ROW], note[columns.SIZE], NOTHING
-        people = int(run.heads[place]), int(run.heads[run.reverse[place]])
-        kind = self.kind_of(note[columns.KIND])
-        if row >= 0:
-            vector = self.transport.vector_of(row, kind, people[0])
-            delivery.release_version(run, row)
-        return Message(*people, kind, vector, now, note[columns.RANK], note[columns.TICK], place, size)
+    def _message(self, note: Any) -> Message:
+        run, kind, vector = self.transport.tables, self.kind_of(note.kind), NOTHING
+        people = int(run.heads[note.place]), int(run.heads[run.reverse[note.place]])
+        if note.row >= 0:
+            vector = self.transport.vector_of(note.row, kind, people[0])
+            delivery.release_version(run, note.row)
+        return Message(*people, kind, vector, note.time, note.order, note.tick, note.place, note.bytes)

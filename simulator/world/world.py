@@ -334,8 +334,7 @@ class World:
 
     def step(self, agent: Agent) -> Peer:
         """Let an awake agent take a step; what it gives out is still to be sent."""
-        if self.observer:
-            self.observer.woke(self, agent)
+        self.transport.notes.woke(agent)
         if self.traits.inbox == "every":
             self.peers[agent.index].take_in_(self.inbox.pending.pop(agent.index, []))
         return self.act("step", agent)
@@ -357,8 +356,7 @@ class World:
         edge = slots.start + partner
         if busy(edge):
             return None
-        if self.observer:
-            self.observer.woke(self, agent)
+        self.transport.notes.woke(agent)
         sent = self._made("request", agent, me, partner).sent_
         return (edge, sent[0]) if sent else None
 

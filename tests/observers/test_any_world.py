@@ -58,7 +58,7 @@ def test_weights_times_released_values_are_what_is_sent(case, engine):
     """The declared map, led along the log of deliveries and reads, gives every message of the run."""
     world, vectors = gossip(GRAPH, 6, engine=engine, **WORLDS[case]), Vectors()
     gossip(GRAPH, 6, engine=engine, observer=vectors, **WORLDS[case])
-    deliveries = deliveries_of(world, world.observer)
+    deliveries = deliveries_of(world)
     weights = linear_view(world, deliveries).sent
     keys = list(zip(deliveries.agent.tolist(), deliveries.tick.tolist(), strict=True))
     firsts = [keys.index((agent, min(tick for who, tick in keys if who == agent))) for agent in range(16)]

@@ -86,7 +86,7 @@ def attack(seen: np.ndarray, bits: np.ndarray) -> tuple[float, float]:
 def audited(seed: int):
     """Pairs of stated and attacked mu of one coordinate, in which a bit moves a value by all of its sensitivity."""
     world, sent_at, bits = world_of(seed)
-    deliveries, stated = deliveries_of(world, world.observer), found(world)
+    deliveries, stated = deliveries_of(world), found(world)
     assert stated.mistake == ""
     values = world.learned._started_with(world)
     for observer in range(AGENTS):

@@ -45,7 +45,7 @@ def world_of(seed: int):
 def audited(seed: int):
     """Pairs of stated and attacked mu of one coordinate, in which a bit moves a gradient by all of its sensitivity."""
     world, sent, bits = world_of(seed)
-    deliveries, stated, shared = deliveries_of(world, world.observer), found(world), world.protocol.step_noise.shared
+    deliveries, stated, shared = deliveries_of(world), found(world), world.protocol.step_noise.shared
     for observer in range(AGENTS):
         makers = np.unique(deliveries.made_by[(deliveries.receiver == observer) & deliveries.heard])
         seen = [sent[int(deliveries.agent[w]), int(deliveries.tick[w])] for w in makers if w >= 0]

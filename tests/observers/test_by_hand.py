@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from hushnet.protocols.algorithms.decentralised_sgd import DecentralisedSGD
 from hushnet.simulator.network.clocks import Periodic
@@ -62,9 +63,10 @@ def star_where(lost: bool):
 
 
 def deliveries_table(world):
-    deliveries = deliveries_of(world, world.observer)
+    deliveries = deliveries_of(world)
     none = np.full(len(deliveries.agent), -1)
-    return deliveries.table([str(one) for one in world.setting.task.ids], list(world.layout.messages), none)
+    names = pd.CategoricalDtype([str(one) for one in world.setting.task.ids])
+    return deliveries.table(names, list(world.layout.messages), none)
 
 
 def test_a_loss_may_raise_what_an_observer_learns_exactly_and_never_what_can_have_reached_it():
@@ -88,7 +90,7 @@ def test_without_noise_values_are_computed_from_what_was_heard(graph, rounds, kn
     given = {"engine": engine, "fields": {"privacy": None}}
     world, vectors = gossip(graph, rounds, **given), Vectors()
     gossip(graph, rounds, observer=vectors, **given)
-    result, deliveries = found(world), deliveries_of(world, world.observer)
+    result, deliveries = found(world), deliveries_of(world)
     assert result.mistake == ""
     assert {k: np.flatnonzero(row).tolist() for k, row in enumerate(result.reconstructed)} == known
     view, values = linear_view(world, deliveries), world.learned._started_with(world)

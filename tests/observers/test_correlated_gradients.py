@@ -79,7 +79,7 @@ def test_releases_stand_at_every_kth_step(engine):
     """Three gossip rounds a gradient, six messages an agent: the first value comes six edges far, the second three."""
     fields = {"order": "adapt_then_combine", "gossip_steps": 3}
     world = gradients(nx.path_graph(9), 2, shared=0.0, engine=engine, fields=fields)
-    record = release_record(world, deliveries_of(world, world.observer), DELTA)
+    record = release_record(world, deliveries_of(world), DELTA)
     assert record.step.tolist() == [0, 3] * 9
     assert record.at_start.sum() == 0
     once, twice = (np.sqrt(k) / 2 for k in (1, 2))

@@ -76,7 +76,7 @@ def test_bounds_are_those_of_a_replay_on_directed_and_changing_graphs(case):
     result = found(world)
     assert result.mistake == ""
     np.testing.assert_allclose(4 * mu_of(result.epsilons)[others] ** 2, squares[others], atol=1e-7)
-    deliveries = deliveries_of(world, world.observer)
+    deliveries = deliveries_of(world)
     parties = [deliveries.heard & (deliveries.receiver == v) for v in range(AGENTS)]
     counts = np.array(releases_heard(deliveries, release_record(world, deliveries, DELTA), parties))
     np.testing.assert_array_equal(counts[others] > 0, reached[others])

@@ -37,7 +37,7 @@ def test_a_path_by_hand(rounds, engine):
 def test_the_bound_lies_between_equal_moves_and_innovations_in_order_of_time(seed):
     given = {"fields": {"schedule": "async"}, "network": LOSSY} if seed else {}
     world = averaging(nx.random_regular_graph(3, 12, seed=seed), 4, run=ran, seed=seed, **given)
-    result, deliveries = found(world), deliveries_of(world, world.observer)
+    result, deliveries = found(world), deliveries_of(world)
     view = linear_view(world, deliveries)
     for observer in range(12):
         heard = (deliveries.receiver == observer) & deliveries.heard

@@ -62,7 +62,7 @@ def test_noise_stays_where_its_other_half_was_lost():
     """Whoever hears one of two values alone sees own noise of deviation 2 and shared noise of deviation 6."""
     world = gossip(nx.path_graph(3), 1, fields=SHARED)
     np.testing.assert_allclose(mu_of(found(world, {"agent": 0}).epsilons)[0], [np.nan, (4 + 36) ** -0.5, 0], atol=1e-7)
-    view = linear_view(world, deliveries_of(world, world.observer))
+    view = linear_view(world, deliveries_of(world))
     assert sorted(view.declared.shared.pairs.tolist()) == [[0, 1], [1, 2]]
 
 

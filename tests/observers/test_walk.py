@@ -42,7 +42,7 @@ def owners_of(tokens):
 
 def mu_by_hand(world, tokens, members, heard="delivered"):
     """mu^2 of each stretch between two tokens that were seen: the shortest way below the sums of what moves them."""
-    owners, deliveries = owners_of(tokens), deliveries_of(world, world.observer)
+    owners, deliveries = owners_of(tokens), deliveries_of(world)
     seen = {0, *(visit for visit, owner in owners.items() if owner in members)}
     seen |= {visit - 1 for visit, owner in owners.items() if owner in members}
     for copy in np.flatnonzero(np.isin(deliveries.receiver, members) & (deliveries.heard | (heard == "sent"))):
@@ -67,7 +67,7 @@ def mu_by_hand(world, tokens, members, heard="delivered"):
 def test_noise_of_later_visits_hides_a_visit(name, network):
     """A visit that is seen j visits later has mu = (Delta / sigma) / sqrt(j + 1), where it is its agent's only one."""
     world, tokens = walked(GRAPHS[name], network=network)
-    record = release_record(world, deliveries_of(world, world.observer), DELTA)
+    record = release_record(world, deliveries_of(world), DELTA)
     assert record.at_start.sum() == 0
     visits = np.bincount(record.agent).tolist()
     passed = np.bincount(list(owners_of(tokens).values()), minlength=len(visits))
@@ -96,7 +96,7 @@ def flow_of(world):
 def test_a_route_does_not_tell_anything():
     """Other noise, and other data: the same messages at the same times, to the same agents."""
     plain, loud = (walked(GRAPHS["random"], network=LOSSY, step_size=size)[0] for size in (0.1, 0.3))
-    one, other = (deliveries_of(world, world.observer) for world in (plain, loud))
+    one, other = (deliveries_of(world) for world in (plain, loud))
     for name in ("sender", "receiver", "kind", "sent", "fate", "made_by", "read_by"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 

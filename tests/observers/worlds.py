@@ -109,7 +109,7 @@ def ran(
     recorded = {} if mistakes is None else {"every": 1.0, "recorder": Asks(mistakes)}
     world = World(made, protocol, protocol_parameters(protocol, fields), observer=log, **recorded)
     if observer is None:
-        world.learned = Observing(ObserverParameters(against=["agents"]), log)
+        world.learned = Observing(ObserverParameters(against=["agents"]))
     ENGINES[engine].run(world)
     return world
 

@@ -181,7 +181,6 @@ class BatchedDriver(Driver):
         self.deliver_pending(self.world.now, int(run.counts[tallies.BARRIER]) if after_step else lazy.EVER)
         self.transport.notes.tell()
         if final:
-            self.transport.notes.keep()
             windows.count_last_ticks(run, self.world.now)
             self._charge(final=True)
             self.world.ledger.settle = None

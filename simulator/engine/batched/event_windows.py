@@ -290,7 +290,7 @@ def call(run: RunTables, tables: SessionTables, agent: int, weights: Any):  # pr
     if busy(run, tables, tables.counts[EDGE]):
         tables.counts[SKIPPED] += 1
         return
-    note_step(run, agent, now)
+    note_step(run, agent, now, run.agents.ticks[agent])
     tables.counts[PHASE] = REQUESTING
 
 

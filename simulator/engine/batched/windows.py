@@ -241,7 +241,7 @@ def plan_step(
     That is whether it is the agent's last, and whether it says anything.
     """
     updates, said, degree = run.agents.updates[agent], UNSAID, run.offsets[agent + 1] - run.offsets[agent]
-    note_step(run, agent, now)
+    note_step(run, agent, now, run.agents.ticks[agent])
     if updates >= plan.affordable[agent]:
         run.agents.silent[agent] = True
         return SILENT | UNSAID | UNMADE

@@ -261,12 +261,6 @@ class EventDriver(Driver):
         """Let happen what a rule has asked for, at that time; by default nothing."""
         return
 
-    @override
-    def settle(self, *, final: bool) -> None:
-        super().settle(final=final)
-        if final:
-            self.transport.notes.keep()
-
 
 def _copy_out(run: Any, slot: int) -> None:
     """`hushnet.simulator.rules.delivery.copy_out`, all numbers at once."""

@@ -15,11 +15,12 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import override
 
+from ..clipping import SHORT, Norm, norms
 from ..errors import InputError
 from ..losses import Loss
 from ..losses.cross_entropy import CrossEntropy
 from .model_registry import MODELS, ModelKind
-from .predictor import Array, Predictor, Ranks, alike
+from .predictor import Array, Clip, Predictor, Ranks, alike
 
 Activation = Literal["relu", "tanh"]
 
@@ -84,15 +85,26 @@ class Dense(Predictor):
 
     @override
     def gradients(
-        self, models: Array, features: Array, labels: Array, starts: Ranks, loss: Loss, weights: Array
+        self,
+        models: Array,
+        features: Array,
+        labels: Array,
+        starts: Ranks,
+        loss: Loss,
+        weights: Array,
+        clip: Clip | None = None,
     ) -> Array:
         out = np.zeros((len(models), self.width))
         for agents, rows in alike(starts):
             own = models[agents]
-            values = self._forward(own, features[rows])
-            scores = values[-1] if self.outputs > 1 else values[-1][..., 0]
-            slopes = loss.slope(scores, labels[rows]).reshape(values[-1].shape) * weights[rows][..., None]
-            out[agents] = self._backward(own, values, slopes)
+            with np.errstate(all=None if clip is None else "ignore"):
+                values = self._forward(own, features[rows])
+                scores = values[-1] if self.outputs > 1 else values[-1][..., 0]
+                slopes = loss.slope(scores, labels[rows]).reshape(values[-1].shape) * weights[rows][..., None]
+                slopes = self._backward(own, values, slopes)
+                if clip is not None:
+                    values, slopes = self._clipped(values, slopes, clip[0], clip[1] * weights[rows])
+                out[agents] = self._sums(values, slopes)
         return out
 
     def _forward(self, models: Array, features: Array) -> list[Array]:
@@ -107,17 +119,42 @@ class Dense(Predictor):
             values.append(found)
         return values
 
-    def _backward(self, models: Array, values: list[Array], slopes: Array) -> Array:
-        """(B, width) gradients, from the (B, k, outputs) derivatives by scores."""
-        out = np.empty_like(models)
-        for rank, (weights, biases, shape) in reversed([*enumerate(self._places)]):
-            out[:, weights] = (values[rank].transpose(0, 2, 1) @ slopes).reshape(len(out), -1)
+    def _backward(self, models: Array, values: list[Array], slopes: Array) -> list[Array]:
+        """(B, k, units) derivatives by what each layer gives before its activation, from those by scores."""
+        found = [slopes]
+        for rank in reversed(range(1, len(self._places))):
+            weights, _, shape = self._places[rank]
+            back = found[0] @ models[:, weights].reshape(-1, *shape).transpose(0, 2, 1)
+            active = values[rank]
+            found.insert(0, back * ((active > 0.0) if self.activation == "relu" else 1.0 - active * active))
+        return found
+
+    def _clipped(
+        self, values: list[Array], slopes: list[Array], norm: Norm, bounds: Array
+    ) -> tuple[list[Array], list[Array]]:
+        """Values and derivatives whose products are the gradients of rows, scaled down to (B, k) bounds.
+
+        A row's gradient by the weights of a layer is the outer product of its values and derivatives, whose norm is the
+        product of theirs, so it need not be made (Goodfellow 2015, arXiv 1510.01799).
+        """
+        sizes = [norms(one.reshape(-1, one.shape[-1]), norm) for one in (*values[:-1], *slopes)]
+        sent, back = sizes[: len(slopes)], sizes[len(slopes) :]
+        parts = [*(one * other for one, other in zip(sent, back, strict=True)), *(back if self.biases else ())]
+        lengths = norms(np.stack(parts, axis=1), norm).reshape(bounds.shape)
+        finite, short = np.isfinite(lengths)[..., None], SHORT * bounds
+        factors = (short / np.maximum(lengths, short))[..., None]
+        return (
+            [np.where(finite, one, 0.0) for one in values],
+            [np.where(finite, factors * one, 0.0) for one in slopes],
+        )
+
+    def _sums(self, values: list[Array], slopes: list[Array]) -> Array:
+        """(B, width) sums over rows of the gradients that values and derivatives of layers make."""
+        out = np.empty((len(values[0]), self.width))
+        for (weights, biases, _), value, slope in zip(self._places, values[:-1], slopes, strict=True):
+            out[:, weights] = (value.transpose(0, 2, 1) @ slope).reshape(len(out), -1)
             if self.biases:
-                out[:, biases] = slopes.sum(axis=1)
-            if rank:
-                back = slopes @ models[:, weights].reshape(-1, *shape).transpose(0, 2, 1)
-                active = values[rank]
-                slopes = back * ((active > 0.0) if self.activation == "relu" else 1.0 - active * active)
+                out[:, biases] = slope.sum(axis=1)
         return out
 
 

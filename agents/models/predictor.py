@@ -9,10 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..clipping import Norm
 from ..losses import Loss
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]
+Clip = tuple[Norm, float]
+"""A norm, and the largest that the gradient of a row may have in it, > 0."""
 
 
 class Predictor(ABC):
@@ -59,7 +62,14 @@ class Predictor(ABC):
 
     @abstractmethod
     def gradients(
-        self, models: Array, features: Array, labels: Array, starts: Ranks, loss: Loss, weights: Array
+        self,
+        models: Array,
+        features: Array,
+        labels: Array,
+        starts: Ranks,
+        loss: Loss,
+        weights: Array,
+        clip: Clip | None = None,
     ) -> Array:
         """Weighted sums over each agent's rows of the gradients of their losses.
 
@@ -72,7 +82,10 @@ class Predictor(ABC):
         loss : Loss
             Of the model's scores.
         weights : (S,) float64
-            What the loss of each row counts.
+            What the loss of each row counts; > 0 with ``clip``.
+        clip : tuple, optional
+            Norm and bound that the gradient of each row is scaled down to, before it is weighted (Abadi et al. 2016,
+            algorithm 1). A row whose gradient is not finite then counts as zero.
 
         Returns
         -------
@@ -80,11 +93,13 @@ class Predictor(ABC):
             Zeros for an agent without rows.
         """
 
-    def mean_gradients(self, models: Array, features: Array, labels: Array, starts: Ranks, loss: Loss) -> Array:
+    def mean_gradients(
+        self, models: Array, features: Array, labels: Array, starts: Ranks, loss: Loss, clip: Clip | None = None
+    ) -> Array:
         """(A, width) gradients of the mean losses over each agent's rows, see `gradients`."""
         counts = np.diff(starts)
         weights = np.repeat(1.0 / np.maximum(counts, 1), counts)
-        return self.gradients(models, features, labels, starts, loss, weights)
+        return self.gradients(models, features, labels, starts, loss, weights, clip)
 
 
 class Alike(NamedTuple):

@@ -19,11 +19,12 @@ import numpy as np
 from pydantic import AfterValidator, Field
 from typing_extensions import override
 
+from ..clipping import clip_rows
 from ..errors import InputError
 from ..losses import Loss
 from .dense import of_classes
 from .model_registry import MODELS, ModelKind
-from .predictor import Array, Predictor, Ranks, alike
+from .predictor import Array, Clip, Predictor, Ranks, alike
 
 WHERE = ("task", "model", "net")
 NETS: dict[str, Callable[[int, int], Any]] = {}
@@ -98,17 +99,40 @@ class TorchNet(Predictor):
 
     @override
     def gradients(
-        self, models: Array, features: Array, labels: Array, starts: Ranks, loss: Loss, weights: Array
+        self,
+        models: Array,
+        features: Array,
+        labels: Array,
+        starts: Ranks,
+        loss: Loss,
+        weights: Array,
+        clip: Clip | None = None,
     ) -> Array:
         torch, out = pytorch(), np.zeros((len(models), self.width))
         for agents, rows in self._calls(starts):
-            given = self._tensor(features[rows])
-            found, pull = torch.func.vjp(lambda at, given=given: self._at(at, given), self._tensor(models[agents]))
+            given, at = self._tensor(features[rows]), self._tensor(models[agents])
+            found, pull = torch.func.vjp(lambda at, given=given: self._at(at, given), at)
             scores = found.detach().numpy().astype(np.float64)
             scores = scores if self.outputs > 1 else scores[..., 0]
-            slopes = loss.slope(scores, labels[rows]).reshape(found.shape) * weights[rows][..., None]
-            out[agents] = pull(self._tensor(slopes))[0].numpy()
+            with np.errstate(all=None if clip is None else "ignore"):
+                slopes = loss.slope(scores, labels[rows]).reshape(found.shape)
+            if clip is None:
+                out[agents] = pull(self._tensor(slopes * weights[rows][..., None]))[0].numpy()
+                continue
+            each = self._of_rows(at, given, self._tensor(slopes)).numpy().astype(np.float64)
+            each = clip_rows(each.reshape(-1, self.width), clip[1], clip[0]).reshape(each.shape)
+            out[agents] = (weights[rows][:, None, :] @ each)[:, 0]
         return out
+
+    @cached_property
+    def _of_rows(self) -> Callable[[Any, Any, Any], Any]:
+        """``(models, rows, slopes)`` -> (B, k, width) gradients of single rows, from (B, k, outputs) slopes."""
+        func = pytorch().func
+
+        def one(vector: Any, row: Any, slope: Any) -> Any:
+            return func.vjp(lambda at: self._score(at, row[None]), vector)[1](slope[None])[0]
+
+        return func.vmap(func.vmap(one, in_dims=(None, 0, 0)))
 
     def _scores_at(self, models: Array, features: Array) -> Array:
         """(B, k, outputs) scores of (B, k, p) rows at (B, width) models."""
@@ -126,13 +150,19 @@ class TorchNet(Predictor):
     @cached_property
     def _at(self) -> Callable[[Any, Any], Any]:
         """``(models, rows)`` -> (B, k, outputs) scores of (B, k, p) rows at (B, width) models."""
+        one = self._score
+        return pytorch().func.vmap(one) if self.vmap else lambda models, rows: one(models[0], rows[0])[None]
+
+    @cached_property
+    def _score(self) -> Callable[[Any, Any], Any]:
+        """``(model, rows)`` -> (k, outputs) scores of (k, p) rows at a (width,) model."""
         torch, net, places = pytorch(), self._net(0), self._places
 
         def one(vector: Any, rows: Any) -> Any:
             parameters = {name: vector[begin:end].view(shape) for name, begin, end, shape in places}
             return torch.func.functional_call(net, parameters, (rows,))
 
-        return torch.func.vmap(one) if self.vmap else lambda models, rows: one(models[0], rows[0])[None]
+        return one
 
     @cached_property
     def _places(self) -> list[tuple[str, int, int, Any]]:

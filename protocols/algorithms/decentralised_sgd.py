@@ -43,7 +43,7 @@ from ..base import Layout, Problem, Traits
 from ..context import Context, check_slope
 from ..invariants import Declared, last_sent_is_kept
 from ..linear_map import SharedNoise
-from ..noise import GradientNoise, active
+from ..noise import GradientNoise, active, check_all_rows
 from ..privacy.budget import GradientPrivacy
 from ..steps import (
     Constants,
@@ -65,7 +65,6 @@ from .gradient_rounds import (
     GradientRounds,
     MixingParameters,
     check_all_gradients_count,
-    check_private_task,
 )
 from .muffliato import momentum
 
@@ -95,7 +94,7 @@ class DecentralisedSGDParameters(MixingParameters):
     seeds_lost: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Probability with which two neighbours have failed to exchange their seed, and have no noise in common."""
     privacy: GradientPrivacy | None = None
-    """Noise on every gradient, of all rows of a linear model; after ``updates`` an agent falls silent."""
+    """Noise on every gradient, of all rows; after ``updates`` an agent falls silent."""
 
     @model_validator(mode="after")
     def _mixed_between(self) -> DecentralisedSGDParameters:
@@ -138,7 +137,7 @@ class DecentralisedSGD(GradientRounds):
                 "geometric_median",
                 field=("byzantine",),
             )
-        check_private_task(parameters.privacy, problem.task)
+        check_all_rows(parameters.privacy, problem.task)
 
     @classmethod
     @override

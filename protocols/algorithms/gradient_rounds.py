@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from ...agents.blocks import State
-from ...agents.errors import FieldError, InputError
+from ...agents.errors import FieldError
 from ...agents.objectives.objectives import Objective
 from ...agents.objectives.pooled_objective import PooledObjective
 from ...agents.parameters import NotNegative, Positive, Size
-from ...agents.tasks.task import Task
 from ..base import Layout, MessageKind, Protocol, ProtocolParameters, PublicStart, Traits
-from ..noise import active, check_all_rows
+from ..noise import active
 from ..privacy.budget import GradientPrivacy
 from ..steps import Constants, draw_rows, loss_gradient, mixing_weights
 
@@ -109,13 +108,6 @@ def check_all_gradients_count(batch: int | None, privacy: GradientPrivacy | None
         raise FieldError("is for runs without privacy: noise is accounted for gradients of all rows", "batch")
     if privacy is not None and (privacy.allocation != "uniform" or privacy.oracle_schedule):
         raise FieldError("must be uniform, without oracle_schedule: all gradients count alike", "privacy")
-
-
-def check_private_task(privacy: GradientPrivacy | None, task: Task) -> None:
-    """Raise an `InputError` if noise on gradients would not protect a task's rows."""
-    if active(privacy) and (task.first is not None or task.classes > 2):
-        raise InputError("is for linear models with two classes or real labels", field=("privacy",))
-    check_all_rows(privacy, task)
 
 
 def gradient(me: Any, model: Array) -> Array:

@@ -38,7 +38,7 @@ from ...agents.losses import public_smoothness
 from ..base import Layout, MessageKind, Problem, PublicStart, Traits
 from ..context import Context, check_slope
 from ..invariants import Declared, Instant, Invariant
-from ..noise import GradientNoise, active
+from ..noise import GradientNoise, active, check_all_rows
 from ..privacy.budget import GradientPrivacy
 from ..steps import Constants, uniform
 from ..steps.declarations import POST_PROCESSING
@@ -46,7 +46,6 @@ from .gradient_rounds import (
     GradientProtocol,
     GradientRoundsParameters,
     check_all_gradients_count,
-    check_private_task,
     gradient,
 )
 
@@ -62,7 +61,7 @@ class RandomWalkSGDParameters(GradientRoundsParameters):
     walk_weights: Literal["metropolis", "simple"] = "metropolis"
     """Weights of the walk: of Metropolis and Hastings, uniform over agents in the long run, or any neighbour alike."""
     privacy: GradientPrivacy | None = None
-    """Noise on the gradient of every visit, of all rows of a linear model; after ``updates`` visits an agent hands the
+    """Noise on the gradient of every visit, of all rows; after ``updates`` visits an agent hands the
     token on as it is."""
 
     @model_validator(mode="after")
@@ -84,7 +83,7 @@ class RandomWalkSGD(GradientProtocol):
     @classmethod
     @override
     def check_problem(cls, parameters: RandomWalkSGDParameters, problem: Problem) -> None:
-        check_private_task(parameters.privacy, problem.task)
+        check_all_rows(parameters.privacy, problem.task)
 
     @classmethod
     @override
@@ -162,6 +161,8 @@ class RandomWalkSGD(GradientProtocol):
         """True if a step on any data moves two tokens no further apart, which a bound on rows and the step size say."""
         privacy, task = self.parameters.privacy, self.problem.task
         if privacy is None or privacy.noiseless or privacy.norm != "l2" or privacy.unit != "record":
+            return False
+        if task.model is not None:  # clipping of rows keeps such a step from expansion for linear models alone
             return False
         bounds = [task.bounds.get("l2", np.inf), np.inf if privacy.radius is None else privacy.radius]
         smoothness = public_smoothness(min(bounds), task.loss, 0.0)

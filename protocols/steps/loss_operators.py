@@ -133,12 +133,11 @@ def _rows_of(me: Record, rows: Any) -> tuple[Array, Array, Ranks]:
 
 def _gradient_of_model(me: Record, model: Array, decays: Array, rows: Any) -> Array:
     """Gradients of a model that is not linear, plus ``decays`` times the models of agents with rows."""
-    tables, kind = me.tables_, me.tables_.task.model
-    if tables.clip[0]:
-        raise ValueError("gradients of examples are clipped for linear models alone; set task.model to {kind: linear}")
+    tables, noise = me.tables_, me.tables_.protocol.step_noise
     models = me.matrix_(model, tables.dimension)
     features, labels, starts = _rows_of(me, rows)
-    out = kind.mean_gradients(models, features, labels, starts, tables.loss)
+    clip = None if noise is None else noise.clip
+    out = tables.task.model.mean_gradients(models, features, labels, starts, tables.loss, clip)
     if decays.any():
         out += np.where(np.diff(starts) > 0, decays, 0.0)[:, None] * models
     return me.given_(out)

@@ -7,7 +7,8 @@ test                  what it asks
 ====================  ==============================================================================================
 scale                 sums of absolute values (Laplace), squares (Gaussian) or norms (gamma) are distributed as stated,
                       over all agents and for each of them
-distribution          log densities of vectors are like those of fresh draws (Kolmogorov-Smirnov, two samples)
+distribution          log densities of vectors are like those of fresh draws of their width (Kolmogorov-Smirnov,
+                      two samples)
 coordinate k          so are single coordinates, up to 16 of a vector
 signs                 as many numbers are positive as negative (an exact binomial test)
 independence          signs of products are as often positive as negative: of a vector's coordinates, one and two apart;
@@ -134,7 +135,7 @@ _SUMS = {
 
 def _distributions(mechanism: str, some: Sequence[Stack], rng: np.random.Generator) -> Iterator[Check]:
     """Log densities and coordinates of the draws, against those of fresh ones of the same shapes and scale 1."""
-    kind, own, new = noise_of(mechanism), [], []
+    kind = noise_of(mechanism)
     for one in some:
         width = one.values.shape[1]
         values = _spread(one.values, max(1, min(MOST // len(some), NUMBERS // width)))
@@ -142,14 +143,15 @@ def _distributions(mechanism: str, some: Sequence[Stack], rng: np.random.Generat
         fresh = _fresh(mechanism, (count, width), rng)
         # Coordinate by coordinate where they are independent, so that a few draws say more.
         shape = (-1, 1) if kind.independent else (-1, width)
-        own.append(_spread(np.ravel(kind.log_density(values.reshape(shape), 1.0)), FRESH * MOST))
-        new.append(_spread(np.ravel(kind.log_density(fresh.reshape(shape), 1.0)), FRESH * MOST))
+        own, new = (
+            _spread(np.ravel(kind.log_density(each.reshape(shape), 1.0)), FRESH * MOST) for each in (values, fresh)
+        )
+        yield _same_distribution(f"distribution of {mechanism} noise", own, new)
         if width > 1 and len(values) >= FEW:
             for column in np.unique(np.linspace(0, width - 1, min(width, COLUMNS)).astype(np.int64)).tolist():
                 yield _same_distribution(
                     f"coordinate {column} of {mechanism} noise", values[:, column], fresh[:, column]
                 )
-    yield _same_distribution(f"distribution of {mechanism} noise", np.concatenate(own), np.concatenate(new))
 
 
 def _same_distribution(name: str, measured: Array, expected: Array) -> Check:

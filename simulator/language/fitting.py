@@ -113,7 +113,7 @@ def check_protocol(
 
 
 def _check_model(task: TaskKind, protocol: type[Protocol], parameters: ProtocolParameters) -> None:
-    """Refuse a protocol that does not learn the task's model, and noise that is for linear ones."""
+    """Refuse a protocol that does not learn the task's model, and noise that relies on a linear one."""
     if isinstance(task.model, LinearModel):
         return
     kind = kind_of(task)
@@ -129,9 +129,10 @@ def _check_model(task: TaskKind, protocol: type[Protocol], parameters: ProtocolP
             field=("kind",),
         )
     privacy = getattr(parameters, "privacy", None)
-    if privacy is not None and not getattr(privacy, "noiseless", False):
+    if privacy is not None and not getattr(privacy, "noiseless", False) and privacy.sensitivity != "clip":
         raise InputError(
-            f"is not for this model: noise is proved for gradients of linear models, and task.model is {kind}",
+            f"is not for this model: a sensitivity that is not by clipping is proved for linear models, and task.model "
+            f"is {kind}; use sensitivity: clip",
             field=("privacy",),
         )
 

@@ -86,6 +86,53 @@ def test_gradients_are_those_of_finite_differences(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_clipped_gradients_are_means_of_rows_that_are_scaled_one_by_one(name, norm):
+    """Abadi et al. 2016, algorithm 1: g / max(1, |g| / C) of every row, then the mean; rows longer and shorter than C."""
+    task, rng = task_of(name), np.random.default_rng(7)
+    table, model, order = task.train, task.model, {"l1": 1, "l2": 2}[norm]
+    models, sums, lengths = rng.normal(size=(task.agents, model.width)), np.zeros((task.agents, model.width)), []
+    bound = {"l1": 3.0, "l2": 1.0}[norm]
+    for agent, count in enumerate(COUNTS):
+        for row in range(table.offsets[agent], table.offsets[agent + 1]):
+            one = table.features[[row]], table.labels[[row]], np.array([0, 1]), task.loss
+            gradient = model.mean_gradients(models[[agent]], *one)[0]
+            lengths.append(np.linalg.norm(gradient, order))
+            sums[agent] += gradient / max(1.0, lengths[-1] / bound) / count
+    assert min(lengths) < bound < max(lengths)
+    given = table.features, table.labels, table.offsets, task.loss
+    found = model.mean_gradients(models, *given, clip=(norm, bound))
+    np.testing.assert_allclose(found, sums, rtol=0, atol=1e-12)
+    among = model.mean_gradients(models[[1, 1, 3]], *_rows_of(table, [1, 3, 1]), task.loss, clip=(norm, bound))
+    alone = model.mean_gradients(models[[1]], *_rows_of(table, [3]), task.loss, clip=(norm, bound))
+    assert among[1].tobytes() == alone[0].tobytes()
+
+
+def _rows_of(table, agents):
+    """Features, labels and beginnings of the rows of some agents, one after the other."""
+    shards = [table.shard(agent) for agent in agents]
+    starts = np.concatenate(([0], np.cumsum([len(shard) for shard in shards])))
+    return np.concatenate([one.features for one in shards]), np.concatenate([one.labels for one in shards]), starts
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("size", [1e-200, 1e160, 1e300, np.inf, np.nan])
+def test_a_row_out_of_the_ordinary_moves_a_clipped_mean_by_the_bound_at_most(name, size):
+    task, rng = task_of(name, counts=(3,)), np.random.default_rng(8)
+    model, table = task.model, task.train
+    models = rng.normal(size=(1, model.width))
+    features = table.features.copy()
+    features[1] *= size
+    clip, loss = ("l2", 0.5), task.loss
+    for label in np.unique(table.labels):
+        labels = table.labels.copy()
+        labels[1] = label
+        both = model.mean_gradients(models, features, labels, np.array([0, 3]), loss, clip=clip)
+        others = model.mean_gradients(models, features[[0, 2]], labels[[0, 2]], np.array([0, 2]), loss, clip=clip)
+        assert np.linalg.norm(3 * both - 2 * others) <= 0.5 * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_an_agent_has_the_same_bits_alone_and_among_others(name):
     task, rng = task_of(name, counts=(7, 7, 7, 2, 7)), np.random.default_rng(3)
     models = rng.normal(size=(task.agents, task.dimension))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -216,3 +217,28 @@ def test_quantised_differences_are_right_in_the_mean_and_never_too_large():
     assert (np.abs(found) <= s * unit * (1 + 1e-12)).all()
     error = found.std(axis=0) / np.sqrt(len(found))
     assert (np.abs(found.mean(axis=0) - vectors[0]) <= 5 * error + 1e-12).all()
+
+
+@pytest.mark.parametrize(("unit", "bound"), [("record", 0.65), ("agent", 0.3)])
+def test_a_private_step_of_a_net_clips_each_row_or_the_mean_and_never_the_penalty(unit, bound, monkeypatch):
+    """W (x - alpha (mean_k g_k min(1, C / |g_k|) + mu x)) up to noise of 1e-13, each row's g_k by a call of its own."""
+    privacy = {"mechanism": "gaussian", "multiplier": 1e-13, "updates": 5, "clip": bound, "unit": unit}
+    private = DecentralisedSGD, {"order": "adapt_then_combine", "privacy": privacy}
+    monkeypatch.setitem(PROTOCOLS, "private", private)
+    task, graph = task_of("net"), small_graph(6)
+    moved, lengths = [], []
+    for agent in range(6):
+        shard, each = task.shard(agent), unit == "record"
+        cuts = np.arange(len(shard) + 1) if each else np.array([0, len(shard)])
+        sums = np.zeros(task.dimension)
+        for k, end in pairwise(cuts):
+            rows = shard.features[k:end], shard.labels[k:end], np.array([0, end - k]), task.loss
+            one = task.model.mean_gradients(task.first[None], *rows)[0]
+            lengths.append(np.linalg.norm(one))
+            sums += one * min(1.0, bound / max(lengths[-1], 1e-300)) / (len(cuts) - 1)
+        moved.append(task.first - ALPHA * (sums + MU * task.first))
+    assert min(lengths) < bound < max(lengths)
+    mixing = np.zeros((6, 6))
+    mixing[graph.tails, graph.heads] = mixing_weights(graph, "metropolis")
+    mixing += np.diag(1 - mixing.sum(axis=1))
+    np.testing.assert_allclose(models("private", 2, model="net"), mixing @ moved, rtol=0, atol=1e-12)

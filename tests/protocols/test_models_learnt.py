@@ -109,12 +109,46 @@ def test_what_a_net_has_not_is_refused_before_a_run(fields, sentence):
         load(scenario(["decentralised_sgd"], {"kind": "perceptron"}) | fields)
 
 
-def test_noise_is_refused_for_what_it_is_not_proved_for():
-    given = scenario(["dual_averaging"], {"kind": "softmax"})
-    privacy = {"mechanism": "gaussian", "target": {"verified": 1, "delta": 1e-5}, "updates": 5, "sensitivity": "clip"}
-    given["protocols"]["dual_averaging"]["privacy"] = {**privacy, "clip": 1.0}
-    with pytest.raises(InputError, match=r"privacy.*noise is proved for gradients of linear models"):
-        load(given)
+NOISE = {"mechanism": "gaussian", "target": {"verified": 8.0, "delta": 1e-5}, "updates": 5, "clip": 0.5}
+PRIVATE = {
+    "decentralised_sgd": {},
+    "random_walk_sgd": {},
+    "dual_averaging": {"mu": 0.1, "batch": 2},
+    "push_sum_dual_averaging": {"mu": 0.1, "batch": 2},
+}
+
+
+@pytest.mark.parametrize("unit", ["record", "agent"])
+@pytest.mark.parametrize("model", ["perceptron", "softmax"])
+def test_private_protocols_learn_a_net_alike_on_both_engines_and_pay_as_for_a_linear_model(model, unit, tmp_path):
+    """Rows that are clipped to C move a mean of m of them by 2 C / m, whatever the model."""
+    kinds = [kind for kind in PRIVATE if kind not in CONVEX or (model == "softmax" and unit == "record")]
+    own = {} if unit == "record" else {"unit": unit}
+    protocols = {kind: {"kind": kind, **PRIVATE[kind], "privacy": NOISE | own} for kind in kinds}
+    found = {}
+    for name in ("linear", model):
+        given = scenario([], {"kind": name}) | {"protocols": protocols}
+        given["record"] = {"every": 5, "metrics": ["epsilon", "test_loss"]}
+        for engine in ("event", "batched"):
+            trace = run(given | {"engine": engine}, out=tmp_path / name / engine).collection.trace
+            found[name, engine] = trace.drop(columns=["run", "bytes"])
+        pd.testing.assert_frame_equal(found[name, "event"], found[name, "batched"])
+    linear, other = (
+        one[one["metric"].str.startswith("epsilon")].reset_index(drop=True)
+        for one in (found["linear", "event"], found[model, "event"])
+    )
+    assert set(other["protocol"]) == set(kinds)
+    assert 0 < other["value"].max() < np.inf
+    pd.testing.assert_frame_equal(linear, other)
+
+
+@pytest.mark.parametrize("given", [{"sensitivity": "claimed"}, {"sensitivity": "data_check", "radius": 1.0}])
+@pytest.mark.parametrize("model", ["softmax", "perceptron"])
+def test_noise_is_refused_for_what_it_is_not_proved_for(model, given):
+    made = scenario(["decentralised_sgd"], {"kind": model})
+    made["protocols"]["decentralised_sgd"]["privacy"] = {"mechanism": "gaussian", "multiplier": 1, **given}
+    with pytest.raises(InputError, match=r"privacy.*not by clipping is proved for linear.*use sensitivity: clip"):
+        load(made)
 
 
 def test_an_own_protocol_of_gradients_learns_a_net_as_it_is(tmp_path):

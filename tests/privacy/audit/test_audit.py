@@ -8,6 +8,8 @@ import pytest
 from hushnet.agents.errors import AuditFailure, InputError
 from hushnet.protocols import catalog
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
+from hushnet.protocols.algorithms.decentralised_sgd import DecentralisedSGD
+from hushnet.protocols.noise import GradientNoise
 from hushnet.simulator.audit.audit import Options, audit
 from hushnet.simulator.audit.audit_command import audit_scenario
 from hushnet.simulator.audit.verdicts import verdict
@@ -128,6 +130,54 @@ def lying(protocol, out):
 @pytest.mark.parametrize("tier", ["B", "C"])
 def test_an_understated_sensitivity_fails_by_replay_and_by_attack(tier, tmp_path):
     (outcome,) = audit(lying(Understates, tmp_path), Options((tier,), pairs=2, trials=0))
+    assert outcome.failures
+    assert all(failure.startswith(f"tier {tier}") for failure in outcome.failures)
+
+
+class MeanClipped(GradientNoise):
+    """Noise for rows that are clipped, where their mean is clipped instead."""
+
+    clip = None
+
+    @property
+    def clip_mean(self):
+        return self.privacy.norm, self.privacy.clip
+
+
+class ClipsTheMean(DecentralisedSGD):
+    """Clips the mean of rows in place of the rows, and charges as if it were these."""
+
+    def prepare(self):
+        super().prepare()
+        self.step_noise.__class__ = MeanClipped
+
+
+def of_nets(out, model, protocol=DecentralisedSGD, **fields):
+    """A private protocol on gradients whose agents learn a net."""
+    audited = load("audit-rows").scenario
+    own = audited.protocols["dsgd"].model_dump(exclude_unset=True) | {"kind": "own", **fields}
+    task = {"kind": "linear_classification", "agents": 4, "dimension": 3, "samples": [4, 4], "model": model}
+    data = {**CUBE, "task": task, "protocols": {"own": own}, "stop": {"updates": 5}}
+    return experiment_of(data, out, extra={"own": protocol})
+
+
+NETS = [{"kind": "softmax"}, {"kind": "perceptron", "hidden": [3]}]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", NETS, ids=lambda model: model["kind"])
+def test_noise_on_clipped_rows_of_a_net_withstands_noise_tests_replays_and_attacks(model, tmp_path):
+    """Seeded; on other seeds a false alarm has a probability of 1 %."""
+    (outcome,) = audit(of_nets(tmp_path, model), Options(("A", "B", "C"), pairs=2, trials=100))
+    assert outcome.failures == []
+    assert max(one.ratio for one in outcome.replays) > 0.5
+    assert 0.25 * outcome.verified < outcome.audited <= outcome.verified
+
+
+@pytest.mark.parametrize("model", NETS, ids=lambda model: model["kind"])
+@pytest.mark.parametrize("tier", ["B", pytest.param("C", marks=pytest.mark.slow)])
+def test_clipping_of_the_mean_in_place_of_the_rows_of_a_net_fails_by_replay_and_by_attack(tier, model, tmp_path):
+    (outcome,) = audit(of_nets(tmp_path, model, ClipsTheMean), Options((tier,), pairs=2, trials=100))
     assert outcome.failures
     assert all(failure.startswith(f"tier {tier}") for failure in outcome.failures)
 

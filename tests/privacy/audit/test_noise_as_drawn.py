@@ -55,6 +55,13 @@ def test_noise_without_a_mistake_passes(mechanism):
     assert caught(noise_of(mechanism)) == []
 
 
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_noise_of_many_narrow_and_few_wide_vectors_passes(mechanism):
+    """Log densities of vectors of 16 numbers are far from those of 4, and fewer than of these are drawn."""
+    wide = lambda values, **_: draw_noise(mechanism, 4 * WIDTH, 1.0, rng=np.random.default_rng(list(values.tobytes())))  # noqa: E731
+    assert caught(noise_of(mechanism, ranks=20) + noise_of(mechanism, wide, ranks=4)) == []
+
+
 @pytest.mark.parametrize(("said", "drawn"), [("gaussian", "laplace"), ("laplace", "gaussian"), ("gamma", "gaussian")])
 def test_noise_of_another_distribution_is_found(said, drawn):
     spread = {"laplace": 2**0.5, "gaussian": 1.0, "gamma": (WIDTH + 1) ** 0.5}

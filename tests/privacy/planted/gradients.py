@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 from hushnet.agents.clipping import clip_rows, norms
+from hushnet.protocols.noise import GradientNoise
 from hushnet.protocols.steps import clipped, perturbed
 
 from .base import Descent, Waking, clipped_to, gradients, mean_gradient, variant
 from .harness import ADJACENCIES, SAMPLINGS, Case
+from .honest import OF_A_NET, PrivateGossip
 
 
 def clip_times(factor: float) -> Callable[..., Any]:
@@ -109,6 +111,24 @@ def by_the_square(self, count):
     return 2 * self.parameters.privacy.clip / max(1, count) ** 2
 
 
+class MeanOfRows(GradientNoise):
+    """Noise as for rows that are clipped, of which the mean is clipped instead."""
+
+    clip = None
+
+    @property
+    def clip_mean(self):
+        return self.privacy.norm, self.privacy.clip
+
+
+class ClipsTheMean(PrivateGossip):
+    """Clips the mean in place of the rows, whatever the model."""
+
+    def prepare(self):
+        super().prepare()
+        self.step_noise = MeanOfRows(self.parameters.privacy, self.problem.task)
+
+
 def of(
     name: str,
     what: str,
@@ -131,6 +151,7 @@ TOLERANCE = [
     of("clips-at-1.05", "clips at 1.05 times what is charged", parts={"value": clip_times(1.05)}, **EVERYWHERE),
     of("never-clips", "does not clip", parts={"value": unclipped}, **EVERYWHERE),
     of("clips-the-mean", "clips the mean in place of each gradient", parts={"value": clipped_mean}, **EVERYWHERE),
+    Case("clips-the-mean-of-a-net", "tolerance", ClipsTheMean, "likewise, of the rows of a net", scenario=OF_A_NET),
     of("clips-rows-not-slopes", "clips rows, and multiplies by slopes", parts={"value": clips_rows_then_slopes}),
     of("sum-as-mean", "charges a mean, and releases the sum", parts={"value": not_divided}, samplings=SAMPLINGS),
     of("drawn-count", "divides by the number drawn", parts={"value": divided_by_drawn}, samplings=("poisson",)),

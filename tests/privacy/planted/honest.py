@@ -309,6 +309,7 @@ TARGET = {"multiplier": None, "target": {"verified": 3.0, "delta": 1e-3}, "sensi
 BUDGET = {"multiplier": None, "budget": {"epsilon": 2.0, "delta": 1e-3, "by": "advanced_composition"}}
 BASIC = {"multiplier": None, "budget": {"epsilon": 2.0, "delta": 0.0, "by": "basic_composition"}}
 ALONE = {"topology": {"kind": "erdos_renyi", "probability": 0.15, "allow_isolated": True, "allow_disconnected": True}}
+OF_A_NET = {"task.model": {"kind": "perceptron", "hidden": [3]}}
 
 HONEST = [
     honest("descent", "the base of all mistakes", Descent, **EVERYWHERE),
@@ -322,6 +323,7 @@ HONEST = [
         PrivateGossip,
         privacy={"clip": None, "sensitivity": "data_check", "radius": 4.0},
     ),
+    honest("of-a-net", "the tutorial's, with rows of a net that are clipped", PrivateGossip, scenario=OF_A_NET),
     honest("rounds", "behind a barrier", InRounds),
     honest(
         "rounds-with-patience",

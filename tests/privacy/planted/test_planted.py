@@ -12,6 +12,7 @@ from .run import enough, notes_on
 ALL: dict[str, Variant] = {variant.name: variant for case in CASES for variant in case.variants}
 CAUGHT = (
     "stacked-ten-times/gamma/full/replace-one",
+    "clips-the-mean-of-a-net/gaussian/full/replace-one",
     "offset-1e+14/gaussian/full/replace-one",
     "full-as-5-percent/gaussian/full/replace-one",
     "half-more/gaussian/poisson/replace-one",
@@ -31,6 +32,7 @@ CAUGHT = (
 """One of every kind at least, each of which was once verified."""
 PASSED = (
     "descent/gaussian/poisson/add-or-remove-one",
+    "of-a-net/gamma/full/replace-one",
     "relaying-alone/laplace/full/replace-one",
     "objective-by-word/gamma/full/replace-one",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 Width = int | Sequence[int] | NDArray[np.int64]
 """Numbers that a block holds: the same for everyone, or one width per owner."""
@@ -25,6 +25,17 @@ def whole_widths(width: Width) -> NDArray[np.int64]:
     return given.astype(np.int64)
 
 
+def real(values: NDArray[np.floating]) -> NDArray[np.float64]:
+    """The same numbers in float64, which steps compute in: a copy of float32, else the very array."""
+    return np.asarray(values, dtype=np.float64)
+
+
+def rounded(values: NDArray[np.float64], precision: DTypeLike) -> NDArray[np.floating]:
+    """The numbers in a precision: infinite where they are beyond its range."""
+    with np.errstate(over="ignore"):
+        return values.astype(precision, copy=False)
+
+
 class Block:
     """One named vector per owner (an agent or a directed edge), packed into a single array.
 
@@ -34,14 +45,16 @@ class Block:
         Number of owners.
     width : int or (owners,) sequence of int
         Length of each owner's vector.
+    precision : dtype
+        Type of its numbers: float64, or float32.
     """
 
-    def __init__(self, owners: int, width: Width) -> None:
+    def __init__(self, owners: int, width: Width, precision: DTypeLike = np.float64) -> None:
         widths = np.broadcast_to(whole_widths(width), (owners,))
         self.uniform = isinstance(width, int | np.integer) or len(set(widths.tolist())) <= 1
         self.width = int(width) if isinstance(width, int | np.integer) else int(widths.max(initial=0))
         self.offsets = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
-        self.values = np.zeros(int(self.offsets[-1]))
+        self.values = np.zeros(int(self.offsets[-1]), precision)
 
     @classmethod
     def joined(cls, parts: Sequence[Block]) -> Block:
@@ -81,10 +94,10 @@ class Block:
         return int(widths[0])
 
     def taken(self, owners: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(k, width) copies of the vectors of some owners, whose widths agree."""
+        """(k, width) float64 copies of the vectors of some owners, whose widths agree."""
         if self.uniform:
-            return self.rows.take(owners, 0)
-        return self.values[self.offsets[owners][:, None] + np.arange(self.width_of(owners))]
+            return real(self.rows.take(owners, 0))
+        return real(self.values[self.offsets[owners][:, None] + np.arange(self.width_of(owners))])
 
     def put(self, owners: NDArray[np.int64], values: NDArray[np.float64]) -> None:
         """Set the vectors of some owners, whose widths agree."""
@@ -114,18 +127,26 @@ class State:
         Number of agents and of directed edges.
     agent_widths, edge_widths : mapping of str to Width
         Blocks of each agent, and of each directed edge (owned by its tail).
+    precision : dtype
+        Type of all numbers.
     """
 
     def __init__(
-        self, agents: int, edges: int, agent_widths: Mapping[str, Width], edge_widths: Mapping[str, Width]
+        self,
+        agents: int,
+        edges: int,
+        agent_widths: Mapping[str, Width],
+        edge_widths: Mapping[str, Width],
+        precision: DTypeLike = np.float64,
     ) -> None:
-        self.agent = {name: Block(agents, width) for name, width in agent_widths.items()}
-        self.edge = {name: Block(edges, width) for name, width in edge_widths.items()}
+        self.precision = np.dtype(precision)
+        self.agent = {name: Block(agents, width, precision) for name, width in agent_widths.items()}
+        self.edge = {name: Block(edges, width, precision) for name, width in edge_widths.items()}
 
     @classmethod
     def joined(cls, parts: Sequence[State]) -> State:
         """The blocks of several runs with blocks of the same names; see `Block.joined`."""
-        whole = cls(0, 0, {}, {})
+        whole = cls(0, 0, {}, {}, parts[0].precision)
         whole.agent = {name: Block.joined([part.agent[name] for part in parts]) for name in parts[0].agent}
         whole.edge = {name: Block.joined([part.edge[name] for part in parts]) for name in parts[0].edge}
         return whole

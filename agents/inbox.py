@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from .blocks import Block, Width
 from .graph import Graph
@@ -48,6 +48,8 @@ class Inbox:
     ----------
     widths : mapping of str to Width
         Width of each message kind: one, or one per sender.
+    precision : dtype
+        Type of the vectors' numbers.
 
     Attributes
     ----------
@@ -58,8 +60,8 @@ class Inbox:
         Per agent, what arrived since its last step (inbox ``every`` only).
     """
 
-    def __init__(self, graph: Graph, widths: Mapping[str, Width]) -> None:
-        edges = len(graph.heads)
+    def __init__(self, graph: Graph, widths: Mapping[str, Width], precision: DTypeLike = np.float64) -> None:
+        edges, self.precision = len(graph.heads), precision
         self._edges, self._widths = edges, dict[str, Width]()
         self.sent_at: dict[str, NDArray[np.float64]] = {}
         self.order: dict[str, NDArray[np.int64]] = {}
@@ -75,4 +77,4 @@ class Inbox:
     @cached_property
     def values(self) -> dict[str, Block]:
         """Per kind, the newest vector of every directed edge; zeros until one was received."""
-        return {kind: Block(self._edges, width) for kind, width in self._widths.items()}
+        return {kind: Block(self._edges, width, self.precision) for kind, width in self._widths.items()}

@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..agents.authors import place_of
 from ..agents.blocks import State, Width, whole_widths
@@ -34,7 +35,7 @@ class MessageKind:
         Model-sized vectors that one message counts as in the traffic; a share of one, to a millionth, where it has a
         part of a model.
     bits : int, optional
-        Bits that one message takes, where its numbers are sent in another form than as float64 (indices of 32 bits,
+        Bits that one message takes, where its numbers are sent in another form than a model's (indices of 32 bits,
         signs of one): the traffic counts whole bytes. The numbers themselves must be those that fit into them.
     addressed : bool
         Whether a step sends every neighbour a vector of its own: its message is (degree, width) then.
@@ -57,9 +58,9 @@ class MessageKind:
         if not (isinstance(self.vectors, Real) and 0 <= self.vectors <= SHARES):
             raise ValueError(f"MessageKind: vectors = {self.vectors!r}: must be a number from 0 to {SHARES:,}")
 
-    def size(self, numbers: int) -> int:
-        """Bytes of a message that carries this many numbers, without a header."""
-        return 8 * numbers if self.bits is None else (self.bits + 7) // 8
+    def size(self, numbers: int, each: int = 8) -> int:
+        """Bytes of a message that carries this many numbers of so many bytes each, without a header."""
+        return each * numbers if self.bits is None else (self.bits + 7) // 8
 
     def width_of(self, agent: int) -> int:
         """Numbers of a message of an agent."""
@@ -112,13 +113,15 @@ class Layout:
                 raise ValueError(f"messages[{name!r}] mirrors {kind.mirrors!r}; blocks of agents are: {blocks}")
 
 
-def laid_out(layout_of: Callable[[], Any], graph: Graph) -> tuple[Layout, State]:
+def laid_out(layout_of: Callable[[], Any], graph: Graph, precision: DTypeLike) -> tuple[Layout, State]:
     """Blocks of a layout on a graph.
 
     Parameters
     ----------
     layout_of : callable
         A protocol's ``layout``.
+    precision : dtype
+        Type of the numbers in blocks.
 
     Raises
     ------
@@ -130,6 +133,6 @@ def laid_out(layout_of: Callable[[], Any], graph: Graph) -> tuple[Layout, State]
         if not isinstance(layout, Layout):
             raise ValueError(f"must return a Layout, not {type(layout).__name__}")
         layout.check()
-        return layout, State(graph.agents, len(graph.heads), layout.agent, layout.edge)
+        return layout, State(graph.agents, len(graph.heads), layout.agent, layout.edge, precision)
     except ValueError as error:
         raise InputError(f"{place_of(layout_of)}: {error}") from error

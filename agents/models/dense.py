@@ -6,7 +6,7 @@ regression has no biases, as the linear model: where tasks have an intercept, it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, ClassVar, Literal, final
@@ -19,7 +19,7 @@ from ..clipping import SHORT, Norm, norms
 from ..errors import InputError
 from ..losses import Loss
 from ..losses.cross_entropy import CrossEntropy
-from .model_registry import MODELS, ModelKind
+from .model_registry import MODELS, ModelKind, Precision
 from .predictor import Array, Clip, Predictor, Ranks, alike
 
 Activation = Literal["relu", "tanh"]
@@ -35,6 +35,7 @@ class Dense(Predictor):
     activation: Activation
     biases: bool
     """Whether layers have biases."""
+    precision: str = field(default="float64", repr=False)
 
     @cached_property
     def _places(self) -> list[tuple[slice, slice, tuple[int, int]]]:
@@ -165,10 +166,12 @@ class Softmax(ModelKind):
 
     kind: Literal["softmax"]
     convex: ClassVar[bool] = True
+    precision: Precision = "float64"
+    """Type of the numbers that agents keep and send; computed with are float64, and float32 halves the memory."""
 
     def bind(self, features: int, loss: Loss, classes: int) -> tuple[Predictor | None, Loss]:
         """Return one layer and its loss; see `ModelKind.bind`."""
-        return Dense((features, classes), "relu", False), of_classes(loss, self.kind)
+        return Dense((features, classes), "relu", False, self.precision), of_classes(loss, self.kind)
 
 
 @final
@@ -182,12 +185,14 @@ class Perceptron(ModelKind):
     """Units of each hidden layer."""
     activation: Activation = "relu"
     """Activation of hidden units: max(0, s), or tanh(s)."""
+    precision: Precision = "float64"
+    """Type of the numbers that agents keep and send; computed with are float64, and float32 halves the memory."""
 
     def bind(self, features: int, loss: Loss, classes: int) -> tuple[Predictor | None, Loss]:
         """Return the layers and their loss; see `ModelKind.bind`."""
         several = loss.labels == "classes" and classes > 2
         outputs = classes if several else 1
-        layers = Dense((features, *self.hidden, outputs), self.activation, True)
+        layers = Dense((features, *self.hidden, outputs), self.activation, True, self.precision)
         return layers, of_classes(loss, self.kind) if several else loss
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from ..kinds import KindOf
 from ..losses import Loss
 from ..parameters import Parameters
 from .predictor import Predictor
+
+Precision = Literal["float32", "float64"]
 
 
 class ModelKind(Parameters, ABC):

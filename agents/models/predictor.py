@@ -25,6 +25,9 @@ class Predictor(ABC):
     What is computed for an agent has the same bits alone and among others.
     """
 
+    precision: str
+    """{"float32", "float64"}: type of the numbers of models, as agents keep and send them."""
+
     @property
     @abstractmethod
     def width(self) -> int:
@@ -50,7 +53,7 @@ class Predictor(ABC):
 
         Parameters
         ----------
-        models : (A, width) float64
+        models : (A, width) float64 or float32
         features : (S, p) float64 or float32
         starts : (A + 1,) int64
 

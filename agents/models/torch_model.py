@@ -23,7 +23,7 @@ from ..clipping import clip_rows
 from ..errors import InputError
 from ..losses import Loss
 from .dense import of_classes
-from .model_registry import MODELS, ModelKind
+from .model_registry import MODELS, ModelKind, Precision
 from .predictor import Array, Clip, Predictor, Ranks, alike
 
 WHERE = ("task", "model", "net")
@@ -47,7 +47,6 @@ class TorchNet(Predictor):
     features: int
     scores_of_row: int
     precision: str
-    """{"float32", "float64"}."""
     vmap: bool
     """Whether agents with equally many rows are computed in one call; their bits then depend on who is among them."""
     make: Callable[[int, int], Any] = field(repr=False)
@@ -228,8 +227,9 @@ class TorchModel(ModelKind):
     net: Annotated[str, AfterValidator(_checked_name)] = Field(examples=["./net.py:Net"])
     """``./file.py:Class``; ``Class(features, outputs)`` is a `torch.nn.Module` whose scores of (k, features) rows are
     (k, outputs). Run only with ``--trust-code``."""
-    precision: Literal["float32", "float64"] = "float32"
-    """Type of numbers that scores and gradients are computed in; agents keep and send float64."""
+    precision: Precision = "float32"
+    """Type of numbers that scores and gradients are computed in, and that agents keep and send; their steps compute in
+    float64."""
     vmap: bool = False
     """Compute agents with equally many rows in one call: faster for small nets, and then both engines agree up to
     rounding only."""

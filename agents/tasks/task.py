@@ -86,6 +86,11 @@ class Task:
         """Number of parameters p of a model."""
         return self.train.features.shape[1] if self.model is None else self.model.width
 
+    @property
+    def precision(self) -> np.dtype[Any]:
+        """Type of the numbers that agents keep and send: float64, or float32."""
+        return np.dtype(np.float64 if self.model is None else self.model.precision)
+
     def check(self) -> None:
         """Refuse a task whose parts do not belong together, such as owners of rows that are no agents.
 
@@ -148,6 +153,7 @@ class Task:
             digest.update(np.ascontiguousarray(array).data)
         digest.update(repr((self.loss.name, self.metric, self.ids)).encode())
         if self.model is not None:
+            digest.update(b"" if self.precision == np.float64 else self.precision.name.encode())
             digest.update(repr((self.model, None if self.first is None else self.first.tolist())).encode())
         if self.columns is not None:
             digest.update(repr([held.tolist() for held in self.columns]).encode())

@@ -103,7 +103,8 @@ class Batch(Record):
         if width == 0 and names.is_partial(kind):
             raise ValueError(names.unsent(kind))
         addressed = names.layout.messages[kind].addressed
-        return broadcast(name, value, (int(self.degrees_.sum()) if addressed else len(self.agents_), width))
+        count = int(self.degrees_.sum()) if addressed else len(self.agents_)
+        return broadcast(name, value, (count, width), self.tables_.state.precision)
 
     def _unknown(self, name: str) -> AttributeError:
         if name in ("features", "labels", "data"):

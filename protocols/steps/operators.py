@@ -60,7 +60,7 @@ def heard_of(me: Record, rank: int) -> Array:
         raise ValueError("heard_of is for steps of single agents; in a batch, received has all neighbours of all")
     pool, index, begins, counts, own = me.heard_(me.tables_.first_kind)
     row = index[int(begins[0]) : int(begins[0] + counts[0])][rank]
-    return np.array(pool[row][: own.shape[1]]) if row >= 0 else own[0].copy()
+    return np.array(pool[row][: own.shape[1]] if row >= 0 else own[0], dtype=np.float64)
 
 
 def heard_sum(me: Record) -> Array:

@@ -146,7 +146,7 @@ class Peer(One):
             raise ValueError(f"{kind!r} has a release of agent {release.agent}, sent by agent {agent}")
         if kind not in names.layout.messages:
             raise ValueError(f"{kind!r} is not a message kind of this protocol: {', '.join(names.layout.messages)}")
-        copied = np.array(vector, dtype=np.float64).reshape(-1)
+        copied = np.array(vector, dtype=self.tables_.state.precision).reshape(-1)
         if len(copied) != names.width(kind, agent):
             raise ValueError(
                 f"a message of kind {kind!r} carries {names.width(kind, agent)} numbers, got {len(copied)}"
@@ -314,7 +314,7 @@ class PeerSource(StepSource):
         if block.uniform:
             pool, first = block.rows, slots.start
         else:
-            pool, first = np.zeros((slots.stop - slots.start, width)), 0
+            pool, first = np.zeros((slots.stop - slots.start, width), block.values.dtype), 0
             for row, slot in zip(pool, range(slots.start, slots.stop), strict=True):
                 vector = block[slot][:width]
                 row[: len(vector)] = vector

@@ -2,7 +2,8 @@
 
 What either has is listed in `hushnet.protocols.steps.step_names`. Of one agent, blocks are views that are written in
 place. Of a batch, what a step names is gathered into arrays whose first axis is the agents or their edges, and blocks
-are written back when it is over.
+are written back when it is over. Of blocks in float32, either has copies in float64: what a step computes is rounded
+once, when it is kept or sent.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from typing_extensions import override
 
+from ...agents.blocks import real, rounded
 from ...agents.suggestions import suggestion
 from .kernels import gathered, known
 from .step_names import ACTIONS, MESSAGE
@@ -124,7 +126,8 @@ class Record:
             widths = tables.names.heard_widths[kind]
             width = int(widths[self.agents_[0]] if len(self.agents_) else widths.max(initial=0))
             own = np.zeros((len(self.agents_), width))
-        return *self.source_.heard_at(kind, own.shape[1]), own
+        pool, index, begins, counts = self.source_.heard_at(kind, own.shape[1])
+        return pool, index, begins, counts, np.asarray(own, dtype=pool.dtype)
 
     def received_(self, kind: str) -> Array:
         """(R, width) what was heard over each edge."""
@@ -189,11 +192,23 @@ class One(Record):
         put["agent"] = self.agents_[0] = agent
         self.decays_[0] = tables.decays[agent]
         for name, views in tables.views.items():
-            blocks[name] = views[agent]
+            blocks[name] = views[agent] if tables.exact else widened(views[agent])
         for name in tables.vectors:
             put[name] = blocks[name]
         put["messages_"], put["said_"] = messages, {}
         put["updates"], put["tick"], put["now"] = updates, tick, now
+
+    def close_(self, *, changed: bool = True) -> None:
+        """End a step that had float64 copies of blocks in float32: round into these what it may have changed."""
+        if self.tables_.exact:
+            return
+        for name, views in self.tables_.views.items():
+            kept, given = views[self.agent], self.blocks_[name]
+            for mine, theirs in zip(kept, given, strict=True) if isinstance(kept, list) else [(kept, given)]:
+                if changed:
+                    mine[:] = rounded(theirs, mine.dtype)
+            self.blocks_[name] = kept
+        self.__dict__.update((name, self.blocks_[name]) for name in self.tables_.vectors)
 
     @property
     def degree(self) -> int:
@@ -244,7 +259,7 @@ class One(Record):
         width = tables.widths[kind][self.agent]
         if width == 0 and tables.names.is_partial(kind):
             raise ValueError(tables.names.unsent(kind))
-        message = np.empty((self.degree, width) if kind in tables.addressed else width)
+        message = np.empty((self.degree, width) if kind in tables.addressed else width, tables.state.precision)
         fill(name, message, value)
         return message
 
@@ -279,9 +294,14 @@ def fill(name: str, out: Array, value: Any) -> None:
         raise ValueError(f"me.{name} is {np.shape(out)} here, and was given {np.shape(value)}") from None
 
 
-def broadcast(name: str, value: Any, shape: tuple[int, int]) -> Array:
+def widened(view: Any) -> Any:
+    """A float64 copy of what an agent has in a block in float32; one of each edge where they differ in width."""
+    return [real(one) for one in view] if isinstance(view, list) else real(view)
+
+
+def broadcast(name: str, value: Any, shape: tuple[int, int], precision: DTypeLike = np.float64) -> Array:
     """A copy of a value in a shape, if it fits (`fill`)."""
-    out = np.empty(shape)
+    out = np.empty(shape, precision)
     fill(name, out, value)
     return out
 

@@ -125,6 +125,7 @@ class SingleSteps:
         """
         if phase == "start":
             self.protocol.start(me)
+            me.close_()
             return
         function = self.functions.get(phase)
         if function is None:
@@ -135,6 +136,7 @@ class SingleSteps:
         me.source_.look()
         try:
             over = self.alone(me, function, *given) if phase in self._batched else function(me, *given)
+            me.close_(changed=phase not in self._batched)
             if np.ndim(over):
                 raise TypeError(f"{place_of(function)} returns {type(over).__name__}: {RETURNED}")
         except (HushnetError, Objection, *INTERRUPTED):

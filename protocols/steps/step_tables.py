@@ -44,7 +44,7 @@ class StepTables:
 
     def __init__(self, names: Names, state: State, task: Any, graph: Graph, *, unheard_is_own: bool) -> None:
         self.names, self.protocol, self.state, self.unheard_is_own = names, names.protocol, state, unheard_is_own
-        self.task, self.graph = task, graph
+        self.task, self.graph, self.exact = task, graph, state.precision == np.float64
         self.loss, self.dimension = self.task.loss, self.task.dimension
         self.first_kind = next(iter(names.heard_kinds), "")
         self.loaders: Mapping[str, Callable[[Any], Any]] = {}

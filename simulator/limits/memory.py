@@ -61,7 +61,8 @@ def expected_bytes(scenario: Scenario, files: Files | None = None, resolve: Reso
     making = scenario.topology.making(extent, edges)
     sizes = Sizes(extent.agents, _parameters_of(scenario.task, extent))
     layouts = [expected_layout(resolve(given.kind), given, sizes) for given in scenario.protocols.values()]
-    worlds = [world_bytes(layout, sizes.agents, edges) for layout in layouts]
+    each = 4 if getattr(scenario.task.model, "precision", "float64") == "float32" else 8
+    worlds = [world_bytes(layout, sizes.agents, edges, each) for layout in layouts]
     return int(extent.data + making + max(worlds, default=0.0))
 
 
@@ -98,18 +99,20 @@ def early_layout(protocol: type[Protocol], parameters: ProtocolParameters, sizes
         return None
 
 
-def world_bytes(layout: Layout, agents: int, edges: float) -> float:
+def world_bytes(layout: Layout, agents: int, edges: float, each: int = 8) -> float:
     """Memory of agents with their blocks, of edges with theirs, and of inboxes.
 
     Parameters
     ----------
     edges : float
         Undirected ones.
+    each : int
+        Bytes of a number.
     """
-    each = sum(8 * _mean(width) + BYTES_PER_OWNER for width in layout.agent.values())
-    owned = sum(8 * _mean(width) + BYTES_PER_OWNER for width in layout.edge.values())
-    heard = sum(8 * _mean(kind.width) + BYTES_PER_SLOT for kind in layout.messages.values())
-    return agents * (BYTES_PER_AGENT + each) + 2 * edges * (owned + heard)
+    own = sum(each * _mean(width) + BYTES_PER_OWNER for width in layout.agent.values())
+    owned = sum(each * _mean(width) + BYTES_PER_OWNER for width in layout.edge.values())
+    heard = sum(each * _mean(kind.width) + BYTES_PER_SLOT for kind in layout.messages.values())
+    return agents * (BYTES_PER_AGENT + own) + 2 * edges * (owned + heard)
 
 
 def _mean(width: Width) -> float:

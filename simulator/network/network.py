@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from pydantic import Field
 from typing_extensions import override
 
@@ -144,7 +144,7 @@ class NetworkParameters(Parameters):
     energy_per_byte: NotNegative = 0.0
     """Joules that a byte takes on a link; for the metric ``energy``."""
     header_bytes: int = Field(default=0, ge=0, le=10**9)
-    """Bytes that every message carries besides its numbers (8 bytes each)."""
+    """Bytes that every message carries besides its numbers (8 bytes each, or 4 in float32)."""
     start: Literal["known", "own", "zero"] = "known"
     """What an agent knows of its neighbours before hearing from them: their start message (exchanged reliably
     beforehand and counted apart), its own model, or zeros."""
@@ -175,8 +175,10 @@ class Network:
         numbers: NDArray[np.uint64],
         draws: Draws,
         base: Path | None = None,
+        precision: DTypeLike = np.float64,
     ) -> None:
         self.parameters, self.numbers, self.draws = parameters, numbers, draws
+        self.precision = np.dtype(precision)
         self._fixed = parameters.latency.links(ids, base)
         self._read = parameters.latency.read(ids, base)
         self._loss_probabilities = returned(parameters.loss.begin(numbers, draws), Callable, parameters.loss.begin)
@@ -199,8 +201,8 @@ class Network:
         return None if self._fixed is None else self._fixed.of(tails, heads)
 
     def size(self, numbers: int) -> int:
-        """Bytes of a message that carries this many float64 numbers."""
-        return 8 * numbers + self.parameters.header_bytes
+        """Bytes of a message that carries this many numbers of the run's precision."""
+        return self.precision.itemsize * numbers + self.parameters.header_bytes
 
     def mean_delay(self, size: int) -> float:
         """Mean delay in time units of a message of this many bytes; of links, over those that have a known one."""

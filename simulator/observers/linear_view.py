@@ -155,11 +155,11 @@ def linear_view(world: World, deliveries: Deliveries) -> LinearView | None:
     """Return the weights of all that was sent; None where that is not known to be linear in what was released.
 
     That is so if the protocol declares no linear map, or one that does not fit what has happened: agents are byzantine,
-    or the weights are too many.
+    what they send is rounded to float32, or the weights are too many.
     """
     linear = world.protocol.linear_map()
     agents, steps = world.setting.graph.agents, len(deliveries.agent)
-    if linear is None or not deliveries.in_steps or not world.honest.all() or len(linear.sent) != 1:
+    if linear is None or not world.step_tables.exact or not deliveries.in_steps or not world.honest.all() or len(linear.sent) != 1:
         return None
     stated = [
         (agent, number, release)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,9 @@ from ...protocols.invariants import Instant, Invariant, NoInvariant
 
 if TYPE_CHECKING:
     from ..world.world import World
+
+FLOAT32 = 1e-4
+"""Largest distance, as a share of the scale, that passes for rounding where agents keep and send float32."""
 
 
 @dataclass
@@ -81,7 +84,9 @@ class InvariantCheck:
         if world.attackers is not None:
             declared = NoInvariant("byzantine agents keep none")
         self.why_none = declared.why if isinstance(declared, NoInvariant) else None
-        self._watched = [] if isinstance(declared, NoInvariant) else [Watched(each) for each in declared]
+        least = 0.0 if world.step_tables.exact else FLOAT32
+        each = () if isinstance(declared, NoInvariant) else declared
+        self._watched = [Watched(replace(one, tolerance=max(one.tolerance, least))) for one in each]
         self._state = _shown(world.state)
 
     def look(self, world: World) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ...agents.blocks import State
+from ...agents.blocks import State, real
 from ...agents.errors import Divergence, Inconsistency, InputError
 from ...agents.graph import Graph
 from ...agents.losses.cross_entropy import class_names
@@ -202,7 +202,7 @@ class Recorder:
         """Return the view of the run that metrics may read now."""
         models = world.protocol.models(world.state)
         if models is not None:
-            models = models.view()
+            models = real(models).view()
             models.flags.writeable = False
         few = final or self.samples & (self.samples - 1) == 0
         return Reading(world, models, self.delta_of(world), world.started, few, self._kept)

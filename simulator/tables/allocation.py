@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from ...agents.blocks import Block
 from ...agents.graph import Graph
@@ -87,9 +87,9 @@ class TableInbox(Inbox):
         Brings the vectors up to date when somebody asks for them.
     """
 
-    def __init__(self, graph: Graph, layout: Layout) -> None:
+    def __init__(self, graph: Graph, layout: Layout, precision: DTypeLike) -> None:
         self.refresh: Callable[[], None] | None = None
-        super().__init__(graph, {kind: spec.width for kind, spec in layout.messages.items()})
+        super().__init__(graph, {kind: spec.width for kind, spec in layout.messages.items()}, precision)
         edges, kinds = len(graph.heads), list(layout.messages)
         self.slots = zeros(edges * len(kinds), SLOT)
         self.slots[:] = NOTHING_HEARD
@@ -117,9 +117,9 @@ class TableInbox(Inbox):
 
     @cached_property
     def _copies(self) -> tuple[dict[str, Block], NDArray[np.float64], NDArray[np.int64]]:
-        blocks = {kind: Block(self._edges, width) for kind, width in self._widths.items()}
+        blocks = {kind: Block(self._edges, width, self.precision) for kind, width in self._widths.items()}
         starts = np.cumsum([0, *(len(block.values) for block in blocks.values())])
-        values = np.zeros(int(starts[-1]))
+        values = np.zeros(int(starts[-1]), self.precision)
         for block, start, end in zip(blocks.values(), starts[:-1], starts[1:], strict=True):
             block.values = values[start:end]
         parts = [block.offsets[:-1] + start for block, start in zip(blocks.values(), starts[:-1], strict=True)]
@@ -167,7 +167,7 @@ def make_run_tables(
         reverse=graph.reverse,
         link_delays=np.empty(0) if fixed is None else fixed,
         links=zeros(edges if constants[MEAN_BAD] > 0 else 0, LINK),
-        pool=zeros((rows, width), np.float64),
+        pool=zeros((rows, width), inbox.precision),
         versions=zeros(rows, VERSION),
         nodes=zeros(nodes, COPY),
         slots=inbox.slots,
@@ -176,7 +176,7 @@ def make_run_tables(
         awaited=np.zeros(most + 1, dtype=np.int64),
         receivers=np.zeros(degree, dtype=np.uint64),
         copy_draws=np.zeros((3, degree)),
-        values=np.empty(0),
+        values=np.empty(0, inbox.precision),
         places=np.empty(0, dtype=np.int64),
         changes=np.empty((agents, 0)),
         recorded=np.empty(0),

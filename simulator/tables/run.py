@@ -153,7 +153,7 @@ class RunTables(NamedTuple):
         Delays per link, or empty.
     links : (E,) LINK
         Or empty.
-    pool : (R, width) float64
+    pool : (R, width) float64 or float32
         Vectors of the versions.
     versions : (R,) VERSION
     nodes : (N,) COPY

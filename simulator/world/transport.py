@@ -82,7 +82,7 @@ class Transport:
         if len(layout.messages) >= KINDS:
             raise ValueError(f"a protocol has fewer than {KINDS} kinds of messages, got {len(layout.messages)}")
         self.graph, self.layout, self.network, self.ledger = graph, layout, network, ledger
-        self.agents, self.inbox = agents, TableInbox(graph, layout)
+        self.agents, self.inbox = agents, TableInbox(graph, layout, network.precision)
         self._traffic = Traffic()
         self._ranks = {kind: rank for rank, kind in enumerate(layout.messages)}
         self._last_sent: dict[int, LastSent] = {}
@@ -214,7 +214,7 @@ class Transport:
         width = int(np.max(self.layout.messages[kind].width))
         agents = self.graph.agents
         if self.tables.constants[PLANNED] == 0.0 or self.sessions or self.layout.messages[kind].addressed:
-            vectors = np.zeros((agents, width))
+            vectors = np.zeros((agents, width), self.network.precision)
             return vectors, self._fill_in(vectors, kind, range(agents))
         # What planned steps say to all neighbours is only in the tables.
         own = slice(self._ranks[kind] * agents, (self._ranks[kind] + 1) * agents)
@@ -246,11 +246,11 @@ class Transport:
 
     def size(self, kind: str, numbers: int) -> int:
         """Bytes of a message of a kind that carries this many numbers, with its header."""
-        return self.network.size(0) + self.layout.messages[kind].size(numbers)
+        return self.network.size(0) + self.layout.messages[kind].size(numbers, self.network.precision.itemsize)
 
     def vector_of(self, row: int, kind: str, sender: int) -> NDArray[np.float64]:
         """A copy of the vector that a version holds, a message of a kind from a sender, which nobody can write."""
-        vector = self.tables.pool[row, : self.layout.messages[kind].width_of(sender)].copy()
+        vector = np.array(self.tables.pool[row, : self.layout.messages[kind].width_of(sender)], dtype=np.float64)
         vector.flags.writeable = False
         return vector
 

@@ -126,7 +126,9 @@ class World:
         self.env, task, graph = simpy.Environment(), setting.task, setting.graph
         self.numbers = stable_ids(task.ids)
         self.clock = clock_of(setting.clock, task.ids, self.numbers, setting.draws, setting.base)
-        self.network = Network(setting.network, task.ids, self.numbers, setting.draws, setting.base)
+        self.network = Network(
+            setting.network, task.ids, self.numbers, setting.draws, setting.base, task.precision
+        )
         self.network.check_links(graph.tails, graph.heads)
         self.computing = Computing(setting, self.numbers)
         self.traits = protocol_class.traits_for(parameters)
@@ -140,7 +142,7 @@ class World:
             problem = replace(problem, assumed=watch.assumed)
         self.protocol = protocol_class(parameters, problem)
         self.setting = setting = replace(setting, stop=setting.stop.counted(self.protocol.epoch))
-        self.layout, self.state = laid_out(self.protocol.layout, graph)
+        self.layout, self.state = laid_out(self.protocol.layout, graph, task.precision)
         block = self.state.agent.get("model")
         if task.first is not None and block is not None and block.uniform and block.width == len(task.first):
             block.rows[:] = task.first

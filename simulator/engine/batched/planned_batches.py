@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from ....agents.authors import place_of
+from ....agents.blocks import real, rounded
 from ....agents.errors import INTERRUPTED, HushnetError, Objection, Undeclared
 from ....protocols.steps.batch_record import Batch
 from ....protocols.steps.record import Record, segments
@@ -163,7 +164,7 @@ class BatchMaker(StepMaker):
             self.functions[0](batch)
         else:
             pool, width = source.run.pool, self._heard_width(int(steps["edge"][0]), phase)
-            heard = pool.take(self._heard[places], 0)
+            heard = real(pool.take(self._heard[places], 0))
             self.functions[phase - 1](batch, heard if heard.shape[1] == width else heard[:, :width].copy())
         if phase and phase != COMPLETING and MESSAGE not in batch.said_:
             raise _Wrong(UNSENT, declared=False)
@@ -211,6 +212,8 @@ class BatchMaker(StepMaker):
             written = [(values, name in state.edge) for name, values in batch.blocks_.items()]
             written += [] if here is None else [(values, False) for values in here.blocks_.values()]
         bad = None
+        if not self.tables.exact:
+            written = [(rounded(values, state.precision), of_edges) for values, of_edges in written]
         for values, of_edges in written:
             if not finite(values):
                 bad = np.zeros(len(batch.agents_), dtype=bool) if bad is None else bad

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from ....agents.authors import place_of
+from ....agents.blocks import real
 from ....agents.errors import INTERRUPTED, HushnetError, Objection
 from ....protocols.steps.record import One, Record, segments
 from ....protocols.steps.single_steps import PHASES, UNSENT, contradiction, failure_of
@@ -340,6 +341,7 @@ class StepsInTurn(PlannedSteps):
                     raise
                 except BaseException as error:  # a class of an author's own may derive from it
                     self._end(w, failure_of(self.protocol, agent, now, updates, self._name(phase), error))
+                me.close_()
                 if over and not phase:
                     self._contradicted(f"it ended an agent's steps at its step {updates + 1}")
                 self._say(w, me, phase)
@@ -359,7 +361,7 @@ class StepsInTurn(PlannedSteps):
         partner = edge - int(graph.offsets[step["agent"]])
         if phase == REQUESTING:
             return (partner,)
-        heard = self.world.transport.tables.pool[step["heard"], : self._heard_width(edge, phase)].view()
+        heard = real(self.world.transport.tables.pool[step["heard"], : self._heard_width(edge, phase)]).view()
         heard.flags.writeable = False
         return partner, heard
 

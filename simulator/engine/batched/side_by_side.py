@@ -172,7 +172,8 @@ def _check_alike(part: StepsInBatches, first: StepsInBatches) -> None:
         raise Apart("some of their agents are byzantine")
     if (part.private, part.limited, part.pairs) != (first.private, first.limited, first.pairs):
         raise Apart("some of them are private")
-    if part.run.pool.shape[1] != first.run.pool.shape[1] or not np.array_equal(part.ports, first.ports):
+    one, other = part.run.pool, first.run.pool
+    if (one.shape[1], one.dtype) != (other.shape[1], other.dtype) or not np.array_equal(part.ports, first.ports):
         raise Apart("their messages differ in width")
     one, other = part.charges, first.charges
     same = (one.noisy, one.mechanism, one.growth is None) == (other.noisy, other.mechanism, other.growth is None)

@@ -144,7 +144,7 @@ class EventRounds(EventDriver):
         for place, order in self._rounds.shown[: self._rounds.counts[SHOWN_MESSAGES]].tolist():
             rank, slot = divmod(place, len(heads))
             kind = kinds[int(rank)]
-            vector = inbox.values[kind][slot].copy()
+            vector = np.array(inbox.values[kind][slot], dtype=np.float64)
             vector.flags.writeable = False
             sent_at, tick = float(inbox.sent_at[kind][slot]), int(inbox.tick[kind][slot])
             size = self.transport.size(kind, len(vector))

@@ -160,6 +160,31 @@ class RecordedClock(Clock):
         return ClockForm(RECORDED, times=self.times)
 
 
+class RepeatedClock(Clock):
+    """Given wake-ups that begin anew after a period.
+
+    Parameters
+    ----------
+    times : sequence of n sequences of float
+        Those of each agent within the first period, rising, multiples of 2^-30.
+    period : float
+        Time units, a multiple of 2^-30.
+    """
+
+    has_intervals: ClassVar[bool] = False
+
+    def __init__(self, times: Sequence[Sequence[float]], period: float) -> None:
+        self.times, self.period = times, period
+
+    @override
+    def next_time(self, agent: int, tick: int, now: float) -> float:
+        own = self.times[agent]
+        if not own:
+            return math.inf
+        periods, rank = divmod(tick, len(own))
+        return periods * self.period + own[rank]
+
+
 def clock_of(
     model: ClockModel, ids: Sequence[int | str], numbers: NDArray[np.uint64], draws: Draws, base: Path | None
 ) -> Clock:
@@ -352,16 +377,20 @@ class Times(TimesFile, ClockModel):
     path: str = Field(examples=["wake-ups.csv"])
     """CSV file with a header line and the columns agent, time (time units), in any order; who is not listed never
     wakes."""
+    repeat: Interval | None = None
+    """Time units after which the wake-ups begin anew; by default nobody wakes after the last."""
 
     def build(self, ids: Sequence[int | str], numbers: NDArray[np.uint64], draws: Draws, base: Path | None) -> Clock:
         """The clock of these agents."""
-        where, times = ("clock", "path"), [set[float]() for _ in ids]
+        where, times, most = ("clock", "path"), [set[float]() for _ in ids], self.repeat or LONGEST
         for line, (agent,), (time,) in self.rows(base, ids, ("agent",), ("time",), ("clock",)):
-            if not 0 < time <= LONGEST:
-                raise InputError(f"{line}: time {time!r} must be greater than 0 and at most {LONGEST}", field=where)
+            if not 0 < time <= most:
+                said = f"{line}: time {time!r} must be greater than 0 and at most {most}"
+                raise InputError(said + ("" if self.repeat is None else " (repeat)"), field=where)
             if quantise(time) in times[agent]:
                 raise InputError(f"{line}: agent {str(ids[agent])!r} wakes at {time!r} twice", field=where)
             times[agent].add(quantise(time))
         if not any(times):
             raise InputError(f"{self.path} lists no wake-up; at least one is needed", field=where)
-        return RecordedClock([sorted(own) for own in times])
+        listed = [sorted(own) for own in times]
+        return RecordedClock(listed) if self.repeat is None else RepeatedClock(listed, quantise(self.repeat))

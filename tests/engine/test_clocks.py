@@ -13,6 +13,7 @@ from hushnet.simulator.network.clocks import (
     Periodic,
     Poisson,
     Recorded,
+    Times,
     wake_up_ranks,
 )
 from hushnet.simulator.network.randomness import QUANTUM, Draws, stable_ids
@@ -124,6 +125,15 @@ def test_a_recorded_order_is_read_from_a_file_relative_to_the_scenario(tmp_path)
     (tmp_path / "order.txt").write_text("\ufeff2\n0\n\n 2 \n", encoding="utf-8")
     clock = Recorded(kind="recorded", path="order.txt").build([0, 1, 2], stable_ids([0, 1, 2]), Draws(0), tmp_path)
     assert clock.times == [[2.0], [], [1.0, 3.0]]
+
+
+def test_given_wake_ups_begin_anew_after_a_period(tmp_path):
+    (tmp_path / "w.csv").write_text("agent,time\n0,1\n0,2.5\n1,4\n")
+    clock = Times(kind="times", path="w.csv", repeat=4.0).build([0, 1, 2], stable_ids([0, 1, 2]), Draws(0), tmp_path)
+    woken = [[clock.next_time(agent, tick, 0.0) for tick in range(4)] for agent in range(3)]
+    assert woken == [[1.0, 2.5, 5.0, 6.5], [4.0, 8.0, 12.0, 16.0], [math.inf] * 4]
+    with pytest.raises(InputError, match=r"w.csv:4: time 4.0 must be greater than 0 and at most 3.0 \(repeat\)"):
+        Times(kind="times", path="w.csv", repeat=3.0).build([0, 1], stable_ids([0, 1]), Draws(0), tmp_path)
 
 
 def test_a_file_of_a_recorded_order_that_names_nobody_is_an_input_error(tmp_path):

@@ -136,8 +136,8 @@ class _Shown(ProgressColumn):
             return Text(COMPILING)
         gone = time.perf_counter() - self._at - (seconds_spent() - self._compiled)
         left = self._left.seconds_after(gone, begun=[key_of(run) for run in self._begun], share=self._share)
-        nothing = left is None or left[1] <= 0
-        return Text("" if nothing else f"{range_in_words(left)} left", style="progress.remaining")
+        words = f"{range_in_words(left)} left" if left is not None and left[1] > 0 else ""
+        return Text(words, style="progress.remaining")
 
     def _next(self) -> None:
         """Count time from now on, for the runs that begin."""

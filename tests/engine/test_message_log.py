@@ -75,7 +75,7 @@ def test_a_number_of_agents_means_the_first_and_those_nearest_to_it():
 def test_a_log_of_the_whole_run_shows_of_its_window_what_a_log_of_the_window_alone_shows(engine):
     window = MessageWindow(agents=[0, 1, 2, 5], between=[3.0, 7.5])
     setting = setting_of(task=small_task(6, empty=False), availability=CHURN, stop=Stop(time=12.0), **BAD)
-    setting, tables = replace(setting, compute=ConstantTime(kind="constant", value=0.5)), []
+    setting, tables = replace(setting, compute=ConstantTime(kind="constant", value=2.0)), []
     for whole in (False, True):
         log = MessageLog(window, list(range(6)), setting.graph, whole=whole)
         drive(world := ENGINES[engine](setting, Stamp, Stamp.Parameters(), observer=log))

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..figures.graph_layout import graph_layout
-from ..language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER_WAY
+from ..language.message_window import DELIVERED, FATES
 from ..network.topology import TOPOLOGIES
 from .rerun import Rerun
 
-FATES = (DELIVERED, OVERTAKEN, LOST, DROPPED, UNDER_WAY)
 COLOURS = 12
 """Colours that models are told apart by."""
 AGES = 200

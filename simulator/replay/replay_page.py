@@ -13,11 +13,12 @@ from ...agents.durations import time_units
 from ...agents.errors import InputError
 from ..analysis.labels import placed
 from ..analysis.results import Collection
+from ..language.message_window import FATES
 from ..report.report_page import rendered
 from ..storage.dataset import Entry
 from ..storage.files import put_file, writing
 from ..storage.store import Store
-from .animation import EPSILONS, FATES, animation
+from .animation import EPSILONS, animation
 from .chosen import chosen
 from .rerun import rerun
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
+import pandas as pd
 import pytest
 from hushnet.agents.availability import Always, OnOff, Window
 from hushnet.simulator.contract.bench import small_task
 from hushnet.simulator.language.message_window import MessageWindow
+from hushnet.simulator.network.compute import ConstantTime
 from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.recording.message_log import MessageLog
 from hushnet.simulator.world.world import World
@@ -66,6 +69,19 @@ def test_a_number_of_agents_means_the_first_and_those_nearest_to_it():
     assert len(named) == 4
     assert near <= named
     assert named <= near | far | set(itertools.chain(*(world.setting.graph.neighbours(a).tolist() for a in far)))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_log_of_the_whole_run_shows_of_its_window_what_a_log_of_the_window_alone_shows(engine):
+    window = MessageWindow(agents=[0, 1, 2, 5], between=[3.0, 7.5])
+    setting = setting_of(task=small_task(6, empty=False), availability=CHURN, stop=Stop(time=12.0), **BAD)
+    setting, tables = replace(setting, compute=ConstantTime(kind="constant", value=2.0)), []
+    for whole in (False, True):
+        log = MessageLog(window, list(range(6)), setting.graph, whole=whole)
+        drive(world := ENGINES[engine](setting, Stamp, Stamp.Parameters(), observer=log))
+        tables.append(log.table(world))
+    pd.testing.assert_frame_equal(*tables)
+    assert set(tables[0]["what"]) == {"message", "step", "absence"}
 
 
 def test_a_window_ends_after_it_begins():

@@ -12,8 +12,9 @@ import pytest
 from hushnet.agents.errors import AuditFailure, InputError
 from hushnet.simulator.cli import main
 from hushnet.simulator.figures.graph_layout import graph_layout
+from hushnet.simulator.language.message_window import FATES
 from hushnet.simulator.replay import write_replay
-from hushnet.simulator.replay.animation import AGES, FATES, animation
+from hushnet.simulator.replay.animation import AGES, animation
 from hushnet.simulator.replay.chosen import chosen
 from hushnet.simulator.replay.difference import first_difference
 from hushnet.simulator.replay.rerun import rerun

@@ -69,7 +69,9 @@ class ChocoParameters(MixingParameters):
     def _of_its_compression(self) -> ChocoParameters:
         check_named(self, "compression", levels="quantise")
         if self.keep > 1 and self.compression not in ("top_k", "random_k"):
-            raise FieldError("is for compression: top_k or random_k; leave it out, or say keep: null after like", "keep")
+            raise FieldError(
+                "is for compression: top_k or random_k; leave it out, or say keep: null after like", "keep"
+            )
         return self
 
 

@@ -24,12 +24,20 @@ class Context:
     """Whether no agent is ever absent."""
     in_rounds: bool
     """Whether the protocol runs in rounds."""
+    width: int | None
+    """Number of parameters of a model; None if data alone tell."""
 
 
 def check_length(given: object, agents: int | None, *field: str) -> None:
     """Raise an `InputError` if a list does not have one value per agent; None agents are not known yet."""
     if isinstance(given, list) and agents is not None and len(given) != agents:
         raise InputError(f"has {len(given)} values; one for each of the {agents} agents is needed", field=field)
+
+
+def check_within(field: str, number: int, width: int | None) -> None:
+    """Raise an `InputError` if more parts of a model are asked for than it has parameters; None are not known yet."""
+    if width is not None and number > width:
+        raise InputError(f"must be at most {width}, the numbers of a model", field=(field,))
 
 
 def check_newton(loss: Loss, task: str) -> None:

@@ -49,7 +49,7 @@ class Digits(ImageTask):
     def extent(self, files: Files | None) -> Extent:
         """Return the size of the task."""
         features = PIXELS + self.intercept
-        return Extent(self.split.count, features, 3 * 8 * ROWS * features, classes=CLASSES)
+        return Extent(self.split.count, features, 3 * 8 * ROWS * features, classes=CLASSES, known=True)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Read the shipped rows, and deal them to agents."""

@@ -44,6 +44,8 @@ class Extent:
         Whether profiles point evenly in all directions of a plane.
     classes : int
         Number of classes, where labels are classes; likewise.
+    known : bool
+        Whether dimension and classes are those of the data, whatever these are.
     """
 
     agents: int
@@ -52,6 +54,7 @@ class Extent:
     profile: int = 0
     around: bool = False
     classes: int = 2
+    known: bool = False
 
 
 class Head(NamedTuple):

@@ -88,7 +88,7 @@ class LibsvmSet(TaskKind):
             there = files_of(self.dataset, self.path, files.data_dir, files.base).values()
             limits = zip(there, (self.rows, self.test_rows), strict=True)
             rows = sum(min(head_of(file, PATH).count, limit or math.inf) for file, limit in limits)
-        return Extent(agents, dimension, 2 * 8 * rows * (self.dimension + 1))
+        return Extent(agents, dimension, 2 * 8 * rows * (self.dimension + 1), known=True)
 
     def _check_bounds(self, features: NDArray[np.float64], file: Path) -> None:
         """Refuse rows beyond the bounds, which sensitivities are proved from."""

@@ -135,7 +135,7 @@ class LinearClassification(TaskKind):
         rows = sum(self.samples) / 2 + self.test_samples
         point = np.dtype(self.precision).itemsize * self.dimension
         data = self.agents * (rows * (point + 8) + 8 * self.dimension)
-        return Extent(self.agents, self.dimension, data, profile=self.dimension, around=True)
+        return Extent(self.agents, self.dimension, data, profile=self.dimension, around=True, known=True)
 
     def _target_and_count(self, rng: np.random.Generator) -> tuple[NDArray[np.float64], int]:
         """The first draws of an agent's stream: two coordinates of its target, and its number of points."""

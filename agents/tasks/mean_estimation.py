@@ -51,7 +51,7 @@ class MeanEstimation(TaskKind):
 
     def extent(self, files: Files | None) -> Extent:
         """Estimate the size of the task from its parameters."""
-        return Extent(self.agents, 1, 2 * 8 * self.agents * (self.samples / 2 + 2), profile=2)
+        return Extent(self.agents, 1, 2 * 8 * self.agents * (self.samples / 2 + 2), profile=2, known=True)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Draw the data.

@@ -75,7 +75,7 @@ def rating_extent(parameters: RatingParameters, users: int, items: int, ratings:
     p = parameters.features
     factors = 2 * 8 * max(users, items) * p * p  # systems of equations, and what solves them
     rows = ratings * (2 * 8 * p + 80)
-    return Extent(users, p, max(read, factors, rows), profile=items)
+    return Extent(users, p, max(read, factors, rows), profile=items, known=True)
 
 
 def rating_task(

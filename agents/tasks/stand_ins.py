@@ -77,7 +77,7 @@ class EpsilonLike(TaskKind):
     def extent(self, files: Files | None) -> Extent:
         """Estimate the size of the task from its parameters."""
         rows = self.agents * (self.samples + self.test_samples)
-        return Extent(self.agents, self.dimension, 2 * 8 * rows * (self.dimension + 1))
+        return Extent(self.agents, self.dimension, 2 * 8 * rows * (self.dimension + 1), known=True)
 
 
 @final
@@ -124,7 +124,7 @@ class GisetteLike(TaskKind):
     def extent(self, files: Files | None) -> Extent:
         """Estimate the size of the task from its parameters."""
         agents, dimension = split_size(self.split, self.dimension)
-        return Extent(agents, dimension, 3 * 8 * (self.rows + self.test_rows) * self.dimension)
+        return Extent(agents, dimension, 3 * 8 * (self.rows + self.test_rows) * self.dimension, known=True)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Draw the data; `data_dir` and `base` are not used."""

@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, final
 import numpy as np
 from pydantic import Field
 
+from ..errors import InputError
 from ..kinds import KindOf
 from ..models import LinearModel, ModelParameters
 from ..parameters import Parameters
@@ -59,6 +60,15 @@ class TaskKind(Parameters, ABC):
         InputError
             If a file is missing or not what it should be, or rows cannot be dealt so; with file, line and value.
         """
+
+    @final
+    def width(self, extent: Extent) -> int:
+        """Number of a model's parameters; of one that has no such loss, which is refused later, one a feature."""
+        try:
+            model, _ = self.model.bind(extent.dimension, self.outline().loss, extent.classes)
+        except InputError:
+            return extent.dimension
+        return extent.dimension if model is None else model.width
 
     @final
     def with_model(self, task: Task, *, rng: np.random.Generator) -> Task:

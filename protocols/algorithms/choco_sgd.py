@@ -41,9 +41,10 @@ import numpy as np
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from ...agents.errors import InputError
+from ...agents.errors import FieldError
 from ...agents.parameters import Size, check_named
 from ..base import Layout, MessageKind, Problem, Traits
+from ..context import Context, check_within
 from ..invariants import Declared, last_sent_is_kept
 from ..steps import batched, choice, per_edge, received, segment_sum, uniform
 from .gradient_rounds import Array, GradientRounds, MixingParameters, gradient
@@ -67,6 +68,10 @@ class ChocoParameters(MixingParameters):
     @model_validator(mode="after")
     def _of_its_compression(self) -> ChocoParameters:
         check_named(self, "compression", levels="quantise")
+        if self.keep > 1 and self.compression not in ("top_k", "random_k"):
+            raise FieldError(
+                "is for compression: top_k or random_k; leave it out, or say keep: null after like", "keep"
+            )
         return self
 
 
@@ -80,12 +85,13 @@ class ChocoSGD(GradientRounds):
 
     @classmethod
     @override
+    def check_scenario(cls, parameters: ChocoParameters, context: Context) -> None:
+        check_within("keep", parameters.keep, context.width)
+
+    @classmethod
+    @override
     def check_problem(cls, parameters: ChocoParameters, problem: Problem) -> None:
-        sparse = parameters.compression in ("top_k", "random_k")
-        if sparse and parameters.keep > problem.task.dimension:
-            raise InputError(
-                f"{parameters.keep} coordinates cannot be kept of models of {problem.task.dimension}", field=("keep",)
-            )
+        check_within("keep", parameters.keep, problem.task.dimension)
 
     @override
     def layout(self) -> Layout:

@@ -30,9 +30,9 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import override
 
-from ...agents.errors import InputError
 from ...agents.parameters import Size
 from ..base import Layout, MessageKind, Problem, Traits
+from ..context import Context, check_within
 from ..invariants import Declared, NoInvariant
 from ..steps import choice, received
 from .gradient_rounds import GradientProtocol, GradientRoundsParameters, gradient
@@ -62,12 +62,13 @@ class DivShare(GradientProtocol):
 
     @classmethod
     @override
+    def check_scenario(cls, parameters: DivShareParameters, context: Context) -> None:
+        check_within("fragments", parameters.fragments, context.width)
+
+    @classmethod
+    @override
     def check_problem(cls, parameters: DivShareParameters, problem: Problem) -> None:
-        if parameters.fragments > problem.task.dimension:
-            raise InputError(
-                f"a model of {problem.task.dimension} numbers has no {parameters.fragments} fragments",
-                field=("fragments",),
-            )
+        check_within("fragments", parameters.fragments, problem.task.dimension)
 
     def layout(self) -> Layout:
         """The model, and what was sent of it; a kind of message for each fragment."""

@@ -11,6 +11,7 @@ from ...agents.models import MODELS, LinearModel
 from ...agents.optimisation.solvers import check_minimised
 from ...agents.suggestions import listed
 from ...agents.tasks import TaskKind
+from ...agents.tasks.extent import Extent
 from ...agents.tasks.outline import Outline
 from ...protocols.base import Context, Protocol, ProtocolParameters
 from ...protocols.schedule_selection import exchange_of, rounds_of
@@ -84,6 +85,7 @@ def check_protocol(
         How many there are, from whoever has read data that alone tell.
     """
     outline = scenario.task.outline()
+    extent = returned(scenario.task.extent(None), Extent, scenario.task.extent)
     in_rounds = rounds_of(protocol.traits_for(parameters), parameters) is not None
     context = Context(
         outline if outline.agents is not None else replace(outline, agents=agents),
@@ -91,6 +93,7 @@ def check_protocol(
         may_be_star=scenario.topology.may_be_star,
         always_up=scenario.availability.nobody_absent,
         in_rounds=in_rounds,
+        width=scenario.task.width(extent) if extent.known else None,
     )
     if context.task.columns and protocol.learns_from == "rows":
         raise InputError(

@@ -9,8 +9,7 @@ import numpy as np
 
 from ...agents.authors import returned
 from ...agents.blocks import Width
-from ...agents.errors import INTERRUPTED, InputError, OutOfResources
-from ...agents.tasks import TaskKind
+from ...agents.errors import INTERRUPTED, OutOfResources
 from ...agents.tasks.extent import Extent, Files
 from ...protocols import catalog
 from ...protocols.base import Layout, MessageKind, Problem, Protocol, ProtocolParameters
@@ -59,20 +58,11 @@ def expected_bytes(scenario: Scenario, files: Files | None = None, resolve: Reso
     counted = scenario.topology.expected_edges
     edges = returned(counted(extent, files), (int, float, np.number), counted)
     making = scenario.topology.making(extent, edges)
-    sizes = Sizes(extent.agents, _parameters_of(scenario.task, extent))
+    sizes = Sizes(extent.agents, scenario.task.width(extent))
     layouts = [expected_layout(resolve(given.kind), given, sizes) for given in scenario.protocols.values()]
     each = 4 if getattr(scenario.task.model, "precision", "float64") == "float32" else 8
     worlds = [world_bytes(layout, sizes.agents, edges, each) for layout in layouts]
     return int(extent.data + making + max(worlds, default=0.0))
-
-
-def _parameters_of(task: TaskKind, extent: Extent) -> int:
-    """Number of parameters of a task's model; of one that has no such loss, which is refused later, one a feature."""
-    try:
-        model, _ = task.model.bind(extent.dimension, task.outline().loss, extent.classes)
-    except InputError:
-        return extent.dimension
-    return extent.dimension if model is None else model.width
 
 
 def expected_layout(protocol: type[Protocol], parameters: ProtocolParameters, sizes: Sizes) -> Layout:

@@ -88,7 +88,7 @@ def test_gradients_are_those_of_finite_differences(name):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_clipped_gradients_are_means_of_rows_that_are_scaled_one_by_one(name, norm):
-    """Abadi et al. 2016, algorithm 1: g / max(1, |g| / C) of every row, then the mean; rows longer and shorter than C."""
+    """Abadi et al. 2016, algorithm 1: the mean of g / max(1, |g| / C); rows longer and shorter than C."""
     task, rng = task_of(name), np.random.default_rng(7)
     table, model, order = task.train, task.model, {"l1": 1, "l2": 2}[norm]
     models, sums, lengths = rng.normal(size=(task.agents, model.width)), np.zeros((task.agents, model.width)), []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -139,7 +140,7 @@ class State:
         edge_widths: Mapping[str, Width],
         precision: DTypeLike = np.float64,
     ) -> None:
-        self.precision = np.dtype(precision)
+        self.precision: np.dtype[Any] = np.dtype(precision)
         self.agent = {name: Block(agents, width, precision) for name, width in agent_widths.items()}
         self.edge = {name: Block(edges, width, precision) for name, width in edge_widths.items()}
 

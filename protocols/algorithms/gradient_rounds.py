@@ -58,8 +58,9 @@ class GradientProtocol(Protocol):
             return PublicStart()
         blocks = {}
         for name in (one for one in self.from_first if one in layout.agent):
-            blocks[name] = np.zeros((self.problem.task.agents, np.max(layout.agent[name])))
-            blocks[name][:, : len(first)] = first
+            row = np.zeros(np.max(layout.agent[name]))
+            row[: len(first)] = first
+            blocks[name] = np.broadcast_to(row, (self.problem.task.agents, len(row)))
         return PublicStart(blocks, sent={kind: kind for kind in layout.messages if kind in blocks})
 
     @override

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -178,7 +178,7 @@ class Network:
         precision: DTypeLike = np.float64,
     ) -> None:
         self.parameters, self.numbers, self.draws = parameters, numbers, draws
-        self.precision = np.dtype(precision)
+        self.precision: np.dtype[Any] = np.dtype(precision)
         self._fixed = parameters.latency.links(ids, base)
         self._read = parameters.latency.read(ids, base)
         self._loss_probabilities = returned(parameters.loss.begin(numbers, draws), Callable, parameters.loss.begin)

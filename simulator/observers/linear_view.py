@@ -159,7 +159,8 @@ def linear_view(world: World, deliveries: Deliveries) -> LinearView | None:
     """
     linear = world.protocol.linear_map()
     agents, steps = world.setting.graph.agents, len(deliveries.agent)
-    if linear is None or not world.step_tables.exact or not deliveries.in_steps or not world.honest.all() or len(linear.sent) != 1:
+    exact = world.step_tables.exact and deliveries.in_steps and world.honest.all()
+    if linear is None or not exact or len(linear.sent) != 1:
         return None
     stated = [
         (agent, number, release)

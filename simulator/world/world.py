@@ -126,9 +126,7 @@ class World:
         self.env, task, graph = simpy.Environment(), setting.task, setting.graph
         self.numbers = stable_ids(task.ids)
         self.clock = clock_of(setting.clock, task.ids, self.numbers, setting.draws, setting.base)
-        self.network = Network(
-            setting.network, task.ids, self.numbers, setting.draws, setting.base, task.precision
-        )
+        self.network = Network(setting.network, task.ids, self.numbers, setting.draws, setting.base, task.precision)
         self.network.check_links(graph.tails, graph.heads)
         self.computing = Computing(setting, self.numbers)
         self.traits = protocol_class.traits_for(parameters)

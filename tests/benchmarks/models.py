@@ -2,19 +2,22 @@
 
 Agents of a random regular graph learn digits by decentralised SGD in rounds, with 16 rows a gradient. One by one is the
 event engine, batched the other; both make the same steps to every bit. Times are processor time of one thread.
+``--agents 1000 --updates 4 --peak float32`` prints what 1,000 agents of 100,026 numbers take in memory at most.
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from hushnet.agents.availability import Always
+from hushnet.agents.models.model_registry import Precision
 from hushnet.agents.models.torch_model import NETS
 from hushnet.agents.tasks import TASKS
 from hushnet.protocols.algorithms.decentralised_sgd import DecentralisedSGD, DecentralisedSGDParameters
@@ -87,7 +90,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.models", description=__doc__)
     parser.add_argument("--agents", type=int, default=100)
     parser.add_argument("--updates", type=int, default=100)
+    parser.add_argument(
+        "--peak", choices=get_args(Precision), help="only the peak of memory, of 100,026 numbers an agent"
+    )
+    parser.add_argument("--engine", choices=list(ENGINES), default="batched", help="for --peak")
     given = parser.parse_args(arguments)
+    if given.peak is not None:
+        model = {**MODELS["perceptron of 1,316"], "precision": given.peak}
+        world = drive(world_of(model, given.engine, given.agents, given.updates))
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        print(f"{given.agents:,} agents, {world.activations:,} steps, {given.engine}, {given.peak}: {peak:.1f} GiB")
+        return 0
     print("| model | parameters | one by one, steps a second | batched | times |", "| --- " * 5 + "|", sep="\n")
     for name, model in MODELS.items():
         rates, world = [], None

@@ -64,6 +64,7 @@ CHANGING = [
     {"kind": "complete", "changes": {"kind": "mobility", "radius": 0.5, "speed": 0.2}},
 ]
 MODELS = [{"kind": "softmax"}, {"kind": "perceptron", "hidden": [3]}, {"kind": "perceptron", "activation": "tanh"}]
+MODELS += [{**model, "precision": "float32"} for model in MODELS]
 SPLITS = [
     {"kind": "even"},
     {"kind": "dirichlet", "concentration": 0.3},
@@ -123,7 +124,7 @@ def _task(case: Case, agents: int, plain: Task, rng: np.random.Generator) -> Tas
     """The small task with a model, or some digits in a split."""
     if rng.random() < 0.4:
         return plain
-    model = _one(rng, MODELS[:1] if case.protocol.learns == "convex" else MODELS)
+    model = _one(rng, MODELS[::3] if case.protocol.learns == "convex" else MODELS)
     kind = _one(rng, ["linear_classification", "digits"])
     given: dict[str, Any] = {"kind": kind, "model": model}
     given |= {"split": {**_one(rng, SPLITS), "agents": agents}} if kind == "digits" else {

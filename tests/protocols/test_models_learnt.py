@@ -68,6 +68,9 @@ def finals(kinds, model, out, **more):
         ({"kind": "softmax"}, IN_A_STAR),
         ({"kind": "perceptron"}, ANY),
         ({"kind": "perceptron"}, IN_A_STAR),
+        ({"kind": "softmax", "precision": "float32"}, ANY + CONVEX),
+        ({"kind": "perceptron", "precision": "float32"}, ANY),
+        ({"kind": "perceptron", "precision": "float32"}, IN_A_STAR),
     ],
 )
 def test_protocols_learn_every_model_that_they_say_alike_on_both_engines(model, kinds, tmp_path):

@@ -24,6 +24,8 @@ from ...world.world import World
 from .planned_steps import SENT, Array, PlannedSteps, Ranks, StepMaker, StepsInTurn
 from .step_plan import find_levels
 
+NUMBERS = 2**23
+"""Numbers that a batch has at most in each array that it computes, beyond those of one agent."""
 TOGETHER = (
     "it was made for {} agents at once, and passes for each alone: vectors of agents are rows here, and their numbers "
     "columns (np.where or me.where in place of if, axis=1, per_edge)"
@@ -62,7 +64,7 @@ class BatchMaker(StepMaker):
     Attributes
     ----------
     widest : int or None
-        Agents in a batch at most.
+        Agents in a batch at most; by default as many as have `NUMBERS` in one block.
     turned : bool
         Whether the agents of a batch are in the opposite order.
     """
@@ -113,7 +115,7 @@ class BatchMaker(StepMaker):
         else:
             order = np.argsort(keys, kind="stable")
         cuts = [0, *(np.flatnonzero(np.diff(keys[order])) + 1).tolist(), total]
-        widest = self.widest or total
+        widest = self.widest or max(1, NUMBERS // self.run.pool.shape[1])
         return order, [k for begin, stop in pairwise(cuts) for k in range(begin, stop, widest)] + [total]
 
     @abstractmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, MutableMapping
-from typing import final
+from typing import Any, final
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -49,7 +49,7 @@ class Peers:
         self._peers = WeakValueDictionary(self._peers)
 
 
-def finite(values: NDArray[np.float64] | list[NDArray[np.float64]]) -> bool:
+def finite(values: NDArray[np.floating[Any]] | list[NDArray[np.float64]]) -> bool:
     """True if all numbers are finite; a finite sum of them, or of their squares, proves it unless it overflows."""
     if isinstance(values, list):  # edges of one agent that differ in width
         return all(map(finite, values))

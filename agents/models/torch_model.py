@@ -47,6 +47,7 @@ class TorchNet(Predictor):
     features: int
     scores_of_row: int
     precision: str
+    device: str
     vmap: bool
     """Whether agents with equally many rows are computed in one call; their bits then depend on who is among them."""
     make: Callable[[int, int], Any] = field(repr=False)
@@ -55,6 +56,11 @@ class TorchNet(Predictor):
     def __post_init__(self) -> None:
         found = self._net(0)
         torch = pytorch()
+        try:
+            self._tensor(np.zeros(1))
+        except (RuntimeError, AssertionError, TypeError) as error:
+            said = f"PyTorch has none here for {self.precision} ({str(error).splitlines()[0]}); cpu is always there"
+            raise InputError(said, field=(*WHERE[:2], "device")) from error
         if not isinstance(found, torch.nn.Module):
             raise InputError(f"{self.name} makes no torch.nn.Module, but {type(found).__name__}", field=WHERE)
         if any(True for _ in found.buffers()):
@@ -111,14 +117,14 @@ class TorchNet(Predictor):
         for agents, rows in self._calls(starts):
             given, at = self._tensor(features[rows]), self._tensor(models[agents])
             found, pull = torch.func.vjp(lambda at, given=given: self._at(at, given), at)
-            scores = found.detach().numpy().astype(np.float64)
+            scores = _array(found)
             scores = scores if self.outputs > 1 else scores[..., 0]
             with np.errstate(all=None if clip is None else "ignore"):
                 slopes = loss.slope(scores, labels[rows]).reshape(found.shape)
             if clip is None:
-                out[agents] = pull(self._tensor(slopes * weights[rows][..., None]))[0].numpy()
+                out[agents] = _array(pull(self._tensor(slopes * weights[rows][..., None]))[0])
                 continue
-            each = self._of_rows(at, given, self._tensor(slopes)).numpy().astype(np.float64)
+            each = _array(self._of_rows(at, given, self._tensor(slopes)))
             each = clip_rows(each.reshape(-1, self.width), clip[1], clip[0]).reshape(each.shape)
             out[agents] = (weights[rows][:, None, :] @ each)[:, 0]
         return out
@@ -136,7 +142,7 @@ class TorchNet(Predictor):
     def _scores_at(self, models: Array, features: Array) -> Array:
         """(B, k, outputs) scores of (B, k, p) rows at (B, width) models."""
         with pytorch().no_grad():
-            return self._at(self._tensor(models), self._tensor(features)).numpy()
+            return _array(self._at(self._tensor(models), self._tensor(features)))
 
     def _calls(self, starts: Ranks) -> Iterator[tuple[Ranks, Ranks]]:
         """Ranks of agents and their rows by call: those with equally many rows together, or each alone."""
@@ -182,7 +188,7 @@ class TorchNet(Predictor):
 
     def _tensor(self, values: Array) -> Any:
         torch = pytorch()
-        return torch.tensor(values, dtype=getattr(torch, self.precision))
+        return torch.tensor(values, dtype=getattr(torch, self.precision), device=self.device)
 
     def _vector(self, net: Any) -> Array:
         return np.concatenate([value.detach().numpy().reshape(-1) for value in net.parameters()] or [[]], dtype=float)
@@ -190,6 +196,11 @@ class TorchNet(Predictor):
     def __getstate__(self) -> dict[str, Any]:
         """Fields alone: what is computed of them is computed anew."""
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+
+def _array(tensor: Any) -> Array:
+    """What a tensor of any device holds, in float64."""
+    return tensor.detach().cpu().numpy().astype(np.float64)
 
 
 def pytorch() -> Any:
@@ -230,6 +241,9 @@ class TorchModel(ModelKind):
     precision: Precision = "float32"
     """Type of numbers that scores and gradients are computed in, and that agents keep and send; their steps compute in
     float64."""
+    device: str = "cpu"
+    """Where scores and gradients are computed: ``cpu``, or a device that PyTorch has there, such as ``cuda`` or
+    ``mps``, whose last bits may differ; agents and messages stay in the machine's memory."""
     vmap: bool = False
     """Compute agents with equally many rows in one call: faster for small nets, and then both engines agree up to
     rounding only."""
@@ -239,5 +253,6 @@ class TorchModel(ModelKind):
         if self.net not in NETS:
             raise InputError(f"the code in {self.net.rpartition(':')[0]} is run only with --trust-code", field=WHERE)
         several = loss.labels == "classes" and classes > 2
-        net = TorchNet(self.net, features, classes if several else 1, self.precision, self.vmap, NETS[self.net])
+        outputs = classes if several else 1
+        net = TorchNet(self.net, features, outputs, self.precision, self.device, self.vmap, NETS[self.net])
         return net, of_classes(loss, self.kind) if several else loss

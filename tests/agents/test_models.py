@@ -245,6 +245,14 @@ def test_a_net_that_agents_cannot_learn_says_why(made, sentence, monkeypatch):
         task_of("torch")
 
 
+@needs_torch
+def test_a_device_that_is_not_there_is_one_sentence(monkeypatch):
+    model, *rest = MADE["torch"]
+    monkeypatch.setitem(MADE, "torch", ({**model, "device": "nowhere"}, *rest))
+    with pytest.raises(InputError, match=r"PyTorch has none here for float64 \(.+\); cpu is always there"):
+        task_of("torch")
+
+
 def test_code_that_is_not_trusted_and_a_missing_pytorch_are_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(InputError, match=r"needs PyTorch, .*: pip install 'hushnet\[torch\]'"):

@@ -35,12 +35,13 @@ from .worlds import EVERY, checked_ends, differences
 PATIENT = {"schedule": {"kind": "rounds", "patience": 0.7}}
 ASYNC = {"schedule": "async"}
 RULES = ("median", "trimmed_mean", "krum", "geometric_median", "clipped_gossip")
-COMPRESSIONS = ("top_k", "random_k", "sign", "quantise")
+KEPT = [{"compression": name, "keep": 2} for name in ("top_k", "random_k")]
+COMPRESSED = [*KEPT, {"compression": "sign"}, {"compression": "quantise"}]
 MIXED = [
     *(Case("decentralised_sgd", {"aggregation": rule, "byzantine": 0 if rule == "krum" else 1}) for rule in RULES),
     Case("decentralised_sgd", {"order": "adapt_then_combine", "local_steps": 2, "batch": 2}),
     Case("decentralised_sgd", PATIENT),
-    *(Case("choco_sgd", {"compression": name, "keep": 2, "precision": "float32"}) for name in COMPRESSIONS),
+    *(Case("choco_sgd", {**fields, "precision": "float32"}) for fields in COMPRESSED),
     *(Case("stochastic_gradient_push", fields) for fields in (ASYNC, PATIENT, ROUNDS)),
     *(Case("epidemic_learning", {**fields, "local_steps": 2}) for fields in (ASYNC, PATIENT, ROUNDS)),
     *(Case("gossip_learning", fields) for fields in (ASYNC, {**PATIENT, "batch": 2})),

@@ -116,7 +116,7 @@ class Deliveries:
         DataFrame
             Columns ``order``, ``sender``, ``receiver``, ``step`` (the sender's, from 0; -1 for its start), ``kind``,
             ``release`` (drawn by that step; -1 for post-processing), ``sent``, ``arrived`` (NaN for what did not
-            arrive), ``fate`` and ``read`` (the receiver's step that read it first; -1 for none).
+            arrive), ``fate`` and ``read`` (the receiver's step that read it first; -1 for none); 40 bytes a row.
         """
         made, read = self.made_by, self.read_by
         numbers = np.append(self.number, -1).astype(np.int32)  # -1 stands for no step

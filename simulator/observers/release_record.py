@@ -92,11 +92,14 @@ class ReleaseRecord:
         whole = float(self.everyone[agent])
         if count >= self.firsts[agent + 1] - self.firsts[agent] or whole == 0.0:
             return whole
-        part = Counter(self.charges(agent, count))
-        key = frozenset(part.items())
+        return min(self._epsilon_of(Counter(self.charges(agent, count))), whole)
+
+    def _epsilon_of(self, charges: Counter[Charge]) -> float:
+        """Verified epsilon of some releases."""
+        key = frozenset(charges.items())
         if key not in self._known:
-            self._known[key] = evaluate("verified", part, self.delta, "verified")
-        return min(self._known[key], whole)
+            self._known[key] = evaluate("verified", charges, self.delta, "verified")
+        return self._known[key]
 
     def table(self, names: pd.CategoricalDtype, deliveries: Deliveries) -> Frame:
         """Return the releases as a table, all of which the ledger has charged.
@@ -112,10 +115,10 @@ class ReleaseRecord:
         DataFrame
             Columns ``release`` (from 0), ``agent``, ``step`` (the agent's, from 0; -1 for its start), ``time`` (NaN for
             the start), ``mechanism``, ``multiplier`` (noise scale over proved sensitivity), ``scale``, ``sensitivity``
-            (proved; NaN, both, where the ledger alone knows of the release), ``sampling``, ``dimension`` (0 where noise
-            is not added to a vector) and ``parents``: the last releases of every agent that the releasing one had read
-            by then, its own among them, without those that are behind others of the list; none known (None) where
-            agents answer arrivals.
+            (proved; NaN, both, where the ledger alone knows of the release), ``sampling``, ``charged`` (verified
+            epsilon of this release alone), ``dimension`` (0 where noise is not added to a vector) and ``parents``: the
+            last releases of every agent that the releasing one had read by then, its own among them, without those that
+            are behind others of the list; none known (None) where agents answer arrivals.
         """
         charges, releases = [charge for charge, _ in self.kinds], [release for _, release in self.kinds]
         numbers = {
@@ -123,14 +126,15 @@ class ReleaseRecord:
             "scale": [math.nan if one is None else one.scale for one in releases],
             "sensitivity": [math.nan if one is None else one.verified_sensitivity for one in releases],
             "sampling": [one.sampling for one in charges],
+            "charged": [self._epsilon_of(Counter([one])) for one in charges],
         }
-        dimensions = np.array([0 if one is None else one.dimension for one in releases], dtype=np.int64)
+        dimensions = np.array([0 if one is None else one.dimension for one in releases], dtype=np.int32)
         parents, place = self._parents(deliveries), self._places(deliveries)[self.agent, self.step + 1]
         return pd.DataFrame(
             {
-                "release": np.arange(len(self.kind)),
+                "release": np.arange(len(self.kind), dtype=np.int32),
                 "agent": pd.Categorical.from_codes(self.agent, dtype=names),
-                "step": self.step,
+                "step": self.step.astype(np.int32),
                 "time": np.append(deliveries.step_time, math.nan)[place],
                 "mechanism": pd.Categorical([one.mechanism for one in charges]).take(self.kind),
                 **{name: np.array(values, dtype=np.float64)[self.kind] for name, values in numbers.items()},
@@ -188,7 +192,8 @@ def _lists(starts: Ranks, values: Ranks) -> Any:
     """Column of lists, the k-th from ``starts[k]`` to ``starts[k + 1]`` of the values."""
     import pyarrow as pa
 
-    return pd.Series(pd.arrays.ArrowExtensionArray(pa.ListArray.from_arrays(pa.array(starts, pa.int32()), values)))
+    lists = pa.ListArray.from_arrays(pa.array(starts, pa.int32()), pa.array(values, pa.int32()))
+    return pd.Series(pd.arrays.ArrowExtensionArray(lists))
 
 
 def _through_silent(child: Ranks, source: Ranks, released: Ranks, steps: int) -> Ranks:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator import run
@@ -60,11 +61,21 @@ def test_a_run_keeps_who_can_have_learned_what(tmp_path, monkeypatch):
     assert last["distance 2"] <= last["worst"] == pytest.approx(verified)
     assert set(releases["mechanism"]) == {"gaussian"}
     np.testing.assert_allclose(releases["scale"], 2.0 * releases["sensitivity"])
+    assert releases["charged"].tolist() == [verified] * 12  # each agent has made one
     assert releases["parents"].map(len).sum() == 0
     totals = result.manifests[0]["totals"]
     assert 0 < (copies["fate"] == "lost").sum() <= totals["lost"]  # acknowledgements have no content
     assert len(copies) == totals["vectors"]
     assert (copies.loc[copies["read"] >= 0, "fate"] == "delivered").all()
+
+
+def test_a_row_of_copies_is_at_most_40_bytes_before_compression(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run({**TINY, "task": {**TINY["task"], "agents": 200}})
+    (file,) = tmp_path.rglob("copies.parquet")
+    written = pq.ParquetFile(file).metadata
+    columns = [written.row_group(0).column(k) for k in range(written.num_columns)]
+    assert sum(column.total_uncompressed_size for column in columns) <= 40 * written.num_rows
 
 
 @pytest.mark.parametrize("engine", ["event", "batched"])

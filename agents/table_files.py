@@ -37,6 +37,7 @@ class TableFile(Parameters):
         field: tuple[str, ...],
         *,
         optional: bool = False,
+        default: float | None = None,
         longest: float | None = None,
     ) -> Iterator[tuple[str, tuple[int, ...], list[float]]]:
         """Rows as ``path:line``, the indices of the agents that they name, and finite numbers, times in time units.
@@ -51,6 +52,8 @@ class TableFile(Parameters):
             Columns of agents' ids, which may be ``optional``, and of numbers.
         field : tuple of str
             The part of the scenario that names the file, for errors.
+        default : float, optional
+            What all numbers are where the file has no columns but those of agents.
         longest : float, optional
             The last number is a duration from 0 to that.
 
@@ -61,9 +64,12 @@ class TableFile(Parameters):
         """
         file, where, position = beside(base, self.path), (*field, "path"), {str(name): k for k, name in enumerate(ids)}
         rows = csv_rows(file, where)
-        names = rows.pop(0)[1] if self.header and rows else self._unnamed(rows, who, columns, optional=optional)
+        forms = (*who, *columns), *([columns] if optional else ()), *([who] if default is not None else ())
+        names = rows.pop(0)[1] if self.header and rows else self._unnamed(rows, forms)
         if optional and not any(name in self.columns or name in names for name in who):
             who = ()
+        defaults = [] if default is None or len(names) > len(who) else [default] * len(columns)
+        columns = columns[len(defaults) :]
         places = self._places(file, names, (*who, *columns), field)
         for line, row in rows:
             if len(row) != len(names):
@@ -73,6 +79,7 @@ class TableFile(Parameters):
                 if name not in position:
                     raise InputError(f"{line}: {shown(name)} is not the id of an agent of this task", field=where)
             values = [self._scale * number(row[places[name]], line, name, where) for name in columns]
+            values += defaults
             if longest is not None and not 0 <= values[-1] <= longest:
                 said = f"{line}: {columns[-1]} {values[-1]!r} must be at least 0 and at most {longest}"
                 raise InputError(said, field=where)
@@ -83,14 +90,12 @@ class TableFile(Parameters):
         """Time units in a unit of the file's numbers."""
         return 1.0
 
-    def _unnamed(
-        self, rows: Sequence[tuple[str, list[str]]], who: tuple[str, ...], columns: tuple[str, ...], *, optional: bool
-    ) -> list[str]:
+    def _unnamed(self, rows: Sequence[tuple[str, list[str]]], forms: Sequence[tuple[str, ...]]) -> list[str]:
         """Names for the columns of a file without a header: numbers if it is said which is what, else by order."""
         width = len(rows[0][1]) if rows else 0
         if self.columns:
             return [str(rank) for rank in range(1, width + 1)]
-        return [*columns] if optional and width == len(columns) else [*who, *columns]
+        return [*next((form for form in forms if len(form) == width), forms[0])]
 
     def _places(
         self, file: Path, names: Sequence[str], asked: tuple[str, ...], field: tuple[str, ...]

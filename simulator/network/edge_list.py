@@ -30,7 +30,8 @@ UNDIRECTED = "edges have no direction here: list each once, or each both ways wi
 class EdgeList(TableFile, Topology):
     """Edges from a CSV file with the columns source, target, weight, for messages both ways or, if directed, one way.
 
-    Every undirected edge is listed once, or every one in both directions with the same weight.
+    Every undirected edge is listed once, or every one in both directions with the same weight. A file with the columns
+    source and target alone has weights of 1.
     """
 
     may_be_star: ClassVar[bool] = True
@@ -78,7 +79,8 @@ def _read(table: EdgeList, base: Path | None, ids: Sequence[int | str]) -> dict[
     """Rows of an edge list by (source, target); refuse undirected ones that would have a direction, or two weights."""
     rows: dict[tuple[int, int], _Row] = {}
     directed = table.directed
-    for line, (source, target), (weight,) in table.rows(base, ids, ("source", "target"), ("weight",), PATH[:1]):
+    ends = ("source", "target")
+    for line, (source, target), (weight,) in table.rows(base, ids, ends, ("weight",), PATH[:1], default=1.0):
         edge, first, second = (source, target), str(ids[source]), str(ids[target])
         if weight <= 0:
             raise InputError(f"{line}: weight {weight!r} must be greater than 0", field=PATH)

@@ -120,6 +120,18 @@ def of_file(kind, folder, first, rows, **fields):
     return run(scenario, out=folder / "out").trace.drop(columns="run")
 
 
+@pytest.mark.parametrize(
+    "fields", [{}, {"columns": {"source": 1, "target": "target"}}, {"header": False}], ids=["named", "said", "bare"]
+)
+def test_edges_without_weights_weigh_one(fields, tmp_path):
+    pairs, headed = ["0,1", "1,2"], fields.get("header", True)
+    for folder in ("ours", "theirs"):
+        (tmp_path / folder).mkdir()
+    ours = of_file("edge_list", tmp_path / "ours", "source,target,weight", [f"{pair},1" for pair in pairs])
+    theirs = of_file("edge_list", tmp_path / "theirs", "source,target" if headed else None, pairs, **fields)
+    assert theirs.equals(ours)
+
+
 @pytest.mark.parametrize("kind", WORDS)
 def test_a_file_in_its_own_words_and_unit_is_the_same(kind, tmp_path):
     _, header, rows = WORDS[kind]

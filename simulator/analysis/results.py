@@ -40,8 +40,8 @@ class Collection:
         Run ids, in the same order; a run that stands for several grid points reappears as ``<id>#2`` and so on.
     index : dict
         Contents of ``index.json``; empty if there is none.
-    missing : list of str
-        Run ids of the index that are not there.
+    missing : int
+        Number of runs of the experiment that are not there and have not failed.
     root : Path, optional
         The folder that they were read from, which also holds graphs and logs of messages.
     """
@@ -51,7 +51,7 @@ class Collection:
     manifests: list[dict[str, Any]]
     runs: list[str]
     index: dict[str, Any] = field(default_factory=dict)
-    missing: list[str] = field(default_factory=list)
+    missing: int = 0
     root: Path | None = None
 
     @property
@@ -125,8 +125,9 @@ def load_all(root: Path) -> Collection:
     for entry in entries:
         for name, said in (entry.manifest.get("own_metrics") or {}).items():
             show_as(name, said)
-    there = set(runs)
-    missing = [name for name in index.get("runs", []) if name not in there]
+    failed, there = len(index.get("failed") or []), set(runs)
+    gone = sum(name not in there for name in index.get("runs", []))
+    missing = max(gone, (index.get("planned") or 0) - failed - len(runs))
     return Collection(
         **tables, manifests=[e.manifest for e in entries], runs=runs, index=index, missing=missing, root=root
     )

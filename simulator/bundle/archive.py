@@ -224,7 +224,7 @@ def made_with(collection: Collection) -> dict[str, Any]:
 
 
 def _check_whole(collection: Collection, results: Path) -> None:
-    unfinished = len(collection.missing) + len(collection.index.get("failed") or [])
+    unfinished = collection.missing + len(collection.index.get("failed") or [])
     if unfinished:
         raise InputError(f"{results}: {unfinished} runs are missing or failed; run the scenario to its end first")
     if len({(m.get("code"), json_text(m.get("versions"))) for m in collection.manifests}) > 1:

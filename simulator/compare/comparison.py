@@ -318,7 +318,7 @@ def _warnings(collection: Collection, baseline: str, pairs: Frame) -> list[str]:
                 f"{elsewhere} of {len(here)} runs of {label} have no verified epsilon to compare: its privacy contract "
                 "was replayed at other points of the sweep, not there."
             )
-    unfinished = len(collection.missing) + len(collection.index.get("failed") or [])
+    unfinished = collection.missing + len(collection.index.get("failed") or [])
     if unfinished:
         said.append(f"{unfinished} runs failed or have not been finished.")
     return [f"{MARK} {sentence}" for sentence in said]

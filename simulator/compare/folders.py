@@ -33,7 +33,7 @@ def gather(folders: Sequence[Path]) -> Collection:
         manifests=[manifest for part in parts for manifest in part.manifests],
         runs=[run for part in parts for run in part.runs],
         index={**parts[0].index, "labels": labels},
-        missing=[run for part in parts for run in part.missing],
+        missing=sum(part.missing for part in parts),
     )
 
 

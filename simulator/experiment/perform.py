@@ -31,8 +31,9 @@ from .workers import Workers
 
 FEW = 50
 """Runs that no other process is started for, where all of an experiment's are short."""
-INDEXED_EVERY = 10.0
-"""Seconds after which whoever reads results while runs go on finds more of them in order."""
+INDEXED_EVERY, SHARE = 10.0, 0.02
+"""Seconds after which whoever reads results while runs go on finds more of them in order, or more, so that writing
+them down takes at most that share of the time."""
 
 
 def run(source: Path | str | Mapping[str, Any], options: RunOptions | None = None, **changes: Any) -> Collection:
@@ -128,13 +129,13 @@ def perform(
             prove(experiment, queue, executors, on_check)
             who = InProcess() if _is_short(experiment, queue) else executors
             work = who.work(experiment, queue, on_start=on_start, on_sample=on_sample)
-            indexed = -math.inf
+            due = -math.inf
             with closing(work):
                 for rank, outcome in work:
                     outcomes[rank] = outcome
-                    if time.monotonic() > indexed + INDEXED_EVERY:
+                    if (began := time.monotonic()) > due:
                         _write_index(store, experiment, runs, queue, outcomes)
-                        indexed = time.monotonic()
+                        due = time.monotonic() + max(INDEXED_EVERY, (time.monotonic() - began) / SHARE)
                     for repeated, place in enumerate(queue[rank].places):
                         if on_run:
                             on_run(runs[place], replace(outcome, there=outcome.there or repeated > 0))
@@ -199,6 +200,7 @@ def _write_index(
         scenario=scenario.scenario,
         runs=[run_id for _, run_id in there],
         grids=[runs[place].point.values for place, _ in there],
+        planned=len(runs),
         **shown(scenario),
         tuning=experiment.loaded.tuning,
         failed=[

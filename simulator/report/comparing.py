@@ -261,6 +261,6 @@ def _swept(given: str, comparison: Comparison, where: str) -> str:
     """The swept path that somebody means."""
     found = [path for path in comparison.grid if given in (path, path.rpartition(".")[2]) or path.endswith(f".{given}")]
     if len(found) != 1:
-        known = ", ".join(comparison.grid) or "none"
-        raise InputError(f"{where}: must be one swept path of {known}")
+        paths = ", ".join(comparison.grid)
+        raise InputError(f"{where}: {f'must be one swept path of {paths}' if paths else 'nothing is swept here'}")
     return found[0]

@@ -191,8 +191,8 @@ def alarms(collection: Collection, shown: dict[str, Any]) -> list[str]:
                 "final values."
             )
     if collection.missing:
-        total = len(collection.missing) + len(collection.runs)
-        found.append(f"{len(collection.missing)} of {counted(total, 'run')} have not been finished.")
+        total = collection.missing + len(collection.runs)
+        found.append(f"{collection.missing} of {counted(total, 'run')} have not been finished.")
     return found
 
 

@@ -114,6 +114,7 @@ class Index(_Document):
     target: TargetEntry | None = None
     tuning: TuningEntry | None = None
     failed: list[FailedEntry] | None = None
+    planned: int | None = None
 
     @model_validator(mode="after")
     def _a_grid_for_each_run(self) -> Index:

@@ -12,6 +12,7 @@ import pytest
 from hushnet.agents.errors import InputError
 from hushnet.simulator import Result, load, run
 from hushnet.simulator.analysis.results import load_all
+from hushnet.simulator.compare.comparison import compare
 from hushnet.simulator.storage.store import Store
 
 from .synthetic import LABELS, make_run
@@ -99,11 +100,22 @@ def test_a_collection_joins_grid_values_and_follows_the_index(tmp_path):
     Store(tmp_path).write_index(scenario="s", runs=["c", "a", "gone"], figures=[], labels={"cd": "CD"})
     collection = load_all(tmp_path)
     assert collection.runs == ["c", "a"]
-    assert collection.missing == ["gone"]
+    assert collection.missing == 1
     assert collection.labels == {"cd": "CD"}
     assert list(collection.trace["network.loss"].unique()) == [0.2, 0.0]
     assert list(collection.agents["run"].unique()) == ["c", "a"]
     assert list(collection.trace["task.samples"].unique()) == ["[10, 100]"]
+
+
+def test_runs_that_were_planned_and_are_not_there_are_counted_and_compared_with_a_warning(tmp_path):
+    for name in ("cd", "local"):
+        Store(tmp_path).save(name, make_run(name))
+    failed = [{"protocol": "cd", "seed": 1, "grid": {}, "error": "e", "details": "failures/a.txt"}]
+    there = {"runs": ["cd", "local"], "labels": {"cd": "CD", "local": "local"}}
+    Store(tmp_path).write_index(scenario="s", figures=[], planned=5, failed=failed, **there)
+    assert load_all(tmp_path).missing == 2
+    said = [text for text in compare(load_all(tmp_path)).warnings if "finished" in text]
+    assert said == ["\u26a0 3 runs failed or have not been finished."]
 
 
 def test_a_run_can_stand_for_several_grid_points(tmp_path):

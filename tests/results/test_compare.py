@@ -166,6 +166,11 @@ def test_what_cannot_be_shown_is_one_sentence(experiment, capsys, words, said):
     assert said in capsys.readouterr().err
 
 
+def test_results_without_a_sweep_have_nothing_to_show_by(experiment, capsys):
+    assert main(["compare", str(experiment([make_run("cd"), make_run("local")])), "--by", "loss"]) == 2
+    assert "--by loss: nothing is swept here" in capsys.readouterr().err
+
+
 def test_two_pairs_have_no_interval_in_the_short_table(experiment, capsys):
     assert main(["compare", str(experiment(with_values([0.5, 0.6], "local") + with_values([0.7, 0.9], "cd")))]) == 0
     out = capsys.readouterr().out

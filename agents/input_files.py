@@ -263,14 +263,6 @@ def csv_problem(error: csv.Error) -> str:
     return str(error)
 
 
-def number(text: str, line: str, column: str, field: Field) -> float:
-    """A finite number from a CSV cell, or an `InputError` that names the line."""
-    value = parse_number(text)
-    if not math.isfinite(value):
-        raise InputError(f"{line}: {column} {shown(text)} must be a finite number", field=field)
-    return value
-
-
 def parse_number(text: str) -> float:
     """The number that a cell holds, NaN if it holds none: Python's ``1_000`` is none of a data file's.
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
+from typing_extensions import override
 
-from .durations import Timed
+from .durations import Timed, seconds_in
 from .errors import InputError
-from .input_files import beside, csv_rows, number, shown
+from .input_files import beside, csv_rows, parse_number, shown
 from .parameters import Parameters, Positive
 
 Column = str | Annotated[int, Field(ge=1, le=10_000)]
@@ -78,17 +80,19 @@ class TableFile(Parameters):
             for name in agents:
                 if name not in position:
                     raise InputError(f"{line}: {shown(name)} is not the id of an agent of this task", field=where)
-            values = [self._scale * number(row[places[name]], line, name, where) for name in columns]
+            values = [self._number(row[places[name]], line, name, where) for name in columns]
             values += defaults
             if longest is not None and not 0 <= values[-1] <= longest:
                 said = f"{line}: {columns[-1]} {values[-1]!r} must be at least 0 and at most {longest}"
                 raise InputError(said, field=where)
             yield line, tuple(position[name] for name in agents), values
 
-    @property
-    def _scale(self) -> float:
-        """Time units in a unit of the file's numbers."""
-        return 1.0
+    def _number(self, cell: str, line: str, column: str, field: tuple[str, ...]) -> float:
+        """Return the finite number of a cell."""
+        value = parse_number(cell)
+        if not math.isfinite(value):
+            raise InputError(f"{line}: {column} {shown(cell)} must be a finite number", field=field)
+        return value
 
     def _unnamed(self, rows: Sequence[tuple[str, list[str]]], forms: Sequence[tuple[str, ...]]) -> list[str]:
         """Names for the columns of a file without a header: numbers if it is said which is what, else by order."""
@@ -128,6 +132,9 @@ class TimesFile(TableFile):
     unit: Annotated[Positive, Timed(units=True)] = 1.0
     """What the file counts times in, such as ms, where the scenario has a ``time_unit``; by default time units."""
 
-    @property
-    def _scale(self) -> float:
-        return self.unit
+    @override
+    def _number(self, cell: str, line: str, column: str, field: tuple[str, ...]) -> float:
+        if seconds_in(cell) is not None:
+            said = "must be a number without its unit, which unit says for the whole file"
+            raise InputError(f"{line}: {column} {shown(cell)} {said}", field=field)
+        return self.unit * super()._number(cell, line, column, field)

@@ -171,6 +171,10 @@ def test_a_file_in_its_own_words_and_unit_is_the_same(kind, tmp_path):
             {"columns": {"sender": "a"}},
             "t.csv:1: has no column 'receiver' among ['a', 'b', 'rtt']; set columns.receiver",
         ),
+        (
+            {"columns": {"sender": "a", "receiver": "b", "delay": "rtt"}},
+            "t.csv:3: delay '3 ms' must be a number without its unit, which unit says for the whole file",
+        ),
         ({"header": False}, "t.csv:1: 'a' is not the id of an agent"),
         ({"columns": {"delay": 0}}, "network.latency.columns.delay = 0: must be at least 1"),
         ({"unit": "parsec"}, "network.latency.unit = 'parsec': must be a number"),
@@ -178,7 +182,7 @@ def test_a_file_in_its_own_words_and_unit_is_the_same(kind, tmp_path):
     ],
 )
 def test_what_a_file_does_not_have_is_one_sentence(fields, says, tmp_path, capsys):
-    (tmp_path / "t.csv").write_text("a,b,rtt\n0,1,2\n")
+    (tmp_path / "t.csv").write_text("a,b,rtt\n0,1,2\n1,0,3 ms\n")
     latency = {"kind": "matrix", "path": "t.csv", **fields}
     unit = latency.pop("time_unit", "1 s")
     text = f"""schema: 1

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from .kernels import table_starts
 from .record import Record, broadcast, column, segments
-from .step_names import MESSAGE
 from .step_tables import StepSource, StepTables
 
 Array = NDArray[np.float64]
@@ -92,19 +91,15 @@ class Batch(Record):
             here = self.__dict__.get("here")
             if here is not None and not of_agents:
                 here.blocks_.pop(name, None)
-        elif name == MESSAGE or name in self.tables_.names.messages:
-            self.said_[name] = self._copied(name, value)
-        else:
-            raise self._fixed_name(name)
-
-    def _copied(self, name: str, value: Any) -> Array:
-        kind, names = self._sent_kind(name), self.tables_.names
+            return
+        kind, names = self.messages_.get(name), self.tables_.names
+        if kind is None:
+            raise self._unsendable(name)
         width = int(names.sent_widths[kind][self.agents_[0]])
         if width == 0 and names.is_partial(kind):
             raise ValueError(names.unsent(kind))
-        addressed = names.layout.messages[kind].addressed
-        count = int(self.degrees_.sum()) if addressed else len(self.agents_)
-        return broadcast(name, value, (count, width), self.tables_.state.precision)
+        count = int(self.degrees_.sum()) if kind in self.tables_.addressed else len(self.agents_)
+        self.said_[name] = broadcast(name, value, (count, width), state.precision)
 
     def _unknown(self, name: str) -> AttributeError:
         if name in ("features", "labels", "data"):

@@ -140,11 +140,6 @@ class StepTables:
         return None if noise is None else noise.shared
 
     @cached_property
-    def ranks(self) -> NDArray[np.int64]:
-        """(n,) all agents."""
-        return np.arange(self.graph.agents)
-
-    @cached_property
     def sent(self) -> dict[str, tuple[list[int], bool]]:
         """By kind, how many numbers each agent's message carries, and whether every neighbour is sent its own."""
         return {kind: (widths.tolist(), kind in self.addressed) for kind, widths in self.names.sent_widths.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, final
+from typing import Any, NoReturn, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -323,8 +323,8 @@ class StepsInTurn(PlannedSteps):
 
     @override
     def _make(self, total: int, plain: NDArray[np.bool_]) -> None:
-        source, private = self.source, self.world.private
-        functions: Any = self.functions
+        source, private, functions = self.source, self.world.private, cast(Any, self.functions)
+        of_agents = not private and not self.tables.state.edge
         self._open(self.plan.steps[:total], np.arange(total))
         columns = [source.window[name].tolist() for name in ("agent", "phase", "updates", "tick", "now")]
         me, messages, noisy, exact, w = self._one, self.names.messages, self.charges.noisy, self.tables.exact, 0
@@ -357,19 +357,12 @@ class StepsInTurn(PlannedSteps):
                     self._say(w, me)
                 if noisy or source.noted:
                     self._charge(slice(w, w + 1))
-                if not (all(map(finite, me.said_.values())) if private else self._is_finite(me.blocks_)):
+                written = me.said_ if private else me.blocks_
+                if not all(map(source.forms[all_finite] if of_agents else finite, written.values())):
                     self._end(w, None)
             w = total
         finally:
             plain[:w] = self._plain[:w]
-
-    def _is_finite(self, blocks: Mapping[str, Any]) -> bool:
-        """True if all numbers of an agent's blocks are finite."""
-        state, is_finite = self.tables.state, self.source.forms[all_finite]
-        for name in state.agent:
-            if not is_finite(blocks[name]):
-                return False
-        return not state.edge or all(finite(blocks[name]) for name in state.edge)
 
     def _given(self, w: int, phase: int) -> tuple[Any, ...]:
         """Arguments of half of an exchange: the neighbour's rank and, after a request, the vector received from it."""

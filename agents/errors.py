@@ -153,9 +153,14 @@ class Interrupted(HushnetError):
 
 
 def words_of(failure: BaseException) -> str:
-    """An error's message in one printable line of at most `MOST_SHOWN` characters, whatever its author made of it."""
+    """An error's message in one printable line of at most `MOST_SHOWN` characters, whatever its author made of it.
+
+    Of a name that an object does not have, the object's own ``unknown_`` gives the message, if it has that.
+    """
     try:
         text = str(failure)
+        if isinstance(failure, AttributeError) and not hasattr(type(failure.obj), failure.name or "unknown_"):
+            text = getattr(failure.obj, "unknown_", lambda _: text)(failure.name)
     except INTERRUPTED:
         raise
     except BaseException as broken:

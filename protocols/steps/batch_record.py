@@ -55,7 +55,7 @@ class Batch(Record):
         """Whatever a step names for the first time."""
         load = self.tables_.loaders.get(name)
         if load is None:
-            raise self._unknown(name)
+            raise AttributeError(self._unknown(name))
         found = self.__dict__[name] = load(self)
         if isinstance(found, np.ndarray) and name not in self.blocks_ and not name.endswith("_"):
             found.flags.writeable = False
@@ -101,9 +101,9 @@ class Batch(Record):
         count = int(self.degrees_.sum()) if kind in self.tables_.addressed else len(self.agents_)
         self.said_[name] = broadcast(name, value, (count, width), state.precision)
 
-    def _unknown(self, name: str) -> AttributeError:
+    def _unknown(self, name: str) -> str:
         if name in ("features", "labels", "data"):
-            return AttributeError(
+            return (
                 f"a batch has no {name!r}, for agents have different numbers of rows; operators read them, and so do "
                 "steps of single agents"
             )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -63,15 +63,16 @@ class Record:
     rows: Any
     now: Any
 
-    def _unknown(self, name: str) -> AttributeError:
+    def _unknown(self, name: str) -> str:
+        """Message about a name that a step has asked for, and its record does not have."""
         if name in self.tables_.names.messages:
-            return AttributeError(f"me.{name} is assigned as a whole, and never read")
+            return f"me.{name} is assigned as a whole, and never read"
         if name in OF_BATCHES and not self.is_batch_:
-            return AttributeError(OF_BATCHES[name])
+            return OF_BATCHES[name]
         if name in ACTIONS:
-            return AttributeError(NO_ACTION.format(name))
+            return NO_ACTION.format(name)
         known = self.tables_.names.all
-        return AttributeError(f"an agent has no {name!r}{suggestion(name, known)} it has {', '.join(known)}")
+        return f"an agent has no {name!r}{suggestion(name, known)} it has {', '.join(known)}"
 
     def _unsendable(self, name: str) -> AttributeError:
         """Return the error about what is assigned to a name that is neither a block nor a message of this step."""
@@ -115,7 +116,7 @@ class Record:
     def heard_(self, kind: str) -> tuple[Any, Ranks, Ranks, Array]:
         """Return received vectors as `StepSource.heard_at` does, and (B, width) values that replace missing ones."""
         tables = self.tables_
-        if kind not in tables.mirrors:
+        if kind not in tables.names.heard_kinds:
             raise ValueError("nothing is heard here but what an exchange hands over")
         mirror = tables.mirrors[kind]
         if mirror is not None:
@@ -217,17 +218,11 @@ class One(Record):
             return values[None]
         return super().matrix_(values, width)
 
-    def __getattr__(self, name: str) -> Any:
-        """A block of one number, or whatever a step names for the first time."""
-        block = self.blocks_.get(name)
-        if block is not None:
-            return block[0]
-        load = self.tables_.loaders_of_one.get(name)
-        if load is None:
-            raise self._unknown(name)
-        found = self.__dict__[name] = load(self)
-        self.found_.append(name)
-        return found
+    unknown_ = Record._unknown  # what is said of the AttributeError, which Python raises
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Write into a block, or say what is to be sent."""
@@ -338,8 +333,29 @@ def loaders_of(tables: StepTables) -> dict[str, Callable[[Any], Any]]:
     return found
 
 
-def loaders_of_one(tables: StepTables) -> dict[str, Callable[[One], Any]]:
-    """Return the loaders of values that depend on one agent, for its record, by name; blocks of vectors need none."""
+class Found:
+    """A value of one agent's record that is found when a step first names it.
+
+    Parameters
+    ----------
+    name : str
+    load : callable
+        ``load(me)``.
+    """
+
+    def __init__(self, name: str, load: Callable[[One], Any]) -> None:
+        self._name, self._load = name, load
+
+    def __get__(self, me: One | None, kind: type) -> Any:
+        if me is None:  # asked of the class
+            return self
+        found = me.__dict__[self._name] = self._load(me)
+        me.found_.append(self._name)
+        return found
+
+
+def records_of(tables: StepTables, *kinds: type[One]) -> dict[type, type]:
+    """Return classes of records of one agent which have, beside its vectors, all that a step may name."""
     names, graph = tables.names, tables.graph
     found: dict[str, Callable[[One], Any]] = {
         "round": lambda me: me.updates + 1,
@@ -356,4 +372,6 @@ def loaders_of_one(tables: StepTables) -> dict[str, Callable[[One], Any]]:
     found |= {name: (lambda me, of=one: fixed(of[me.agent])) for name, one in names.per_agent.items()}
     found |= {name: (lambda me, of=one: fixed(of[graph.edges_of(me.agent)])) for name, one in names.per_edge.items()}
     found |= {name: (lambda me, one=one: fixed(me.of_heard_(*one))) for name, one in names.heard.items()}
-    return found
+    numbers = {name: property(lambda me, of=name: me.blocks_[of][0]) for name in tables.numbers}
+    named = {name: Found(name, load) for name, load in found.items()} | numbers
+    return {kind: type(kind.__name__, (kind,), named) for kind in (One, *kinds)}

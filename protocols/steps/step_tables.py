@@ -49,8 +49,9 @@ class StepTables:
         self.loss, self.dimension = self.task.loss, self.task.dimension
         self.first_kind = next(iter(names.heard_kinds), "")
         self.loaders: Mapping[str, Callable[[Any], Any]] = {}
-        self.loaders_of_one: Mapping[str, Callable[[Any], Any]] = {}
-        """How a batch, and the record of one agent, finds what a step may name (`hushnet.protocols.steps.record`)."""
+        """How a batch finds what a step may name (`hushnet.protocols.steps.record`)."""
+        self.records: dict[type, type] = {}
+        """Classes of records of one agent, each with all that a step may name, by the class that it extends."""
         self.attackers: Attackers | None = None
         """Byzantine agents, whose messages are replaced when they leave a step."""
         self.opening: Callable[[int, int, float], NDArray[np.bool_]] | None = None
@@ -164,15 +165,20 @@ class StepTables:
         return found
 
     @cached_property
+    def numbers(self) -> list[str]:
+        """Blocks of one number of an agent."""
+        return [name for name in self.state.agent if self.names.is_number(name)]
+
+    @cached_property
     def vectors(self) -> list[str]:
-        """Blocks that are no numbers of an agent."""
-        return [*(name for name in self.state.agent if not self.names.is_number(name)), *self.state.edge]
+        """All other blocks."""
+        return [*(name for name in self.state.agent if name not in self.numbers), *self.state.edge]
 
     @cached_property
     def mirrors(self) -> dict[str, str | None]:
-        """The block that stands for what was never heard, by kind that is heard; None for zeros."""
-        messages = self.names.layout.messages
-        return {kind: messages[kind].mirrors if self.unheard_is_own else None for kind in self.names.heard_kinds}
+        """The block that stands for what was never heard, by kind; None for zeros."""
+        messages = self.names.layout.messages.items()
+        return {kind: what.mirrors if self.unheard_is_own else None for kind, what in messages}
 
 
 Ranks = NDArray[np.int64]

@@ -319,7 +319,7 @@ class StepsInTurn(PlannedSteps):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self._one = One(self.tables, self.source)
+        self._one = self.tables.records[One](self.tables, self.source)
 
     @override
     def _make(self, total: int, plain: NDArray[np.bool_]) -> None:

@@ -155,12 +155,13 @@ class Interrupted(HushnetError):
 def words_of(failure: BaseException) -> str:
     """An error's message in one printable line of at most `MOST_SHOWN` characters, whatever its author made of it.
 
-    Of a name that an object does not have, the object's own ``unknown_`` gives the message, if it has that.
+    Of a name that an object does not have, it is what the object's ``unknown_`` says of it, if its class has that.
     """
     try:
         text = str(failure)
-        if isinstance(failure, AttributeError) and not hasattr(type(failure.obj), failure.name or "unknown_"):
-            text = getattr(failure.obj, "unknown_", lambda _: text)(failure.name)
+        kind = type(failure.obj) if isinstance(failure, AttributeError) else object
+        if hasattr(kind, "unknown_") and not hasattr(kind, failure.name):
+            text = failure.obj.unknown_(failure.name)
     except INTERRUPTED:
         raise
     except BaseException as broken:

@@ -116,11 +116,10 @@ def _mean_gradient(me: Record, model: Array, decays: Array, rows: Any) -> Array:
     models, forms, (norm, bound) = me.matrix_(model, tables.dimension), me.source_.forms, tables.clip
     (features, labels, offsets, agents), out = me.data_, np.empty(models.shape)
     if rows is None:
-        kernel = forms[rows_of.gradients]
-        kernel(features, labels, offsets, agents, models, decays, code, norm, bound, out)
+        forms[rows_of.gradients](features, labels, offsets, agents, models, decays, code, norm, bound, out)
     else:
-        kernel, (ranks, starts) = forms[rows_of.gradients_at], ranks_of(me, rows)
-        kernel(features, labels, offsets, agents, models, ranks, starts, code, norm, bound, out)
+        chosen = ranks_of(me, rows)
+        forms[rows_of.gradients_at](features, labels, offsets, agents, models, *chosen, code, norm, bound, out)
     return me.given_(out)
 
 

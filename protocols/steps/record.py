@@ -9,7 +9,7 @@ once, when it is kept or sent.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -194,7 +194,7 @@ class One(Record):
         put["updates"], put["tick"], put["now"] = updates, tick, now
         if not tables.exact:
             put["blocks_"] = blocks = {name: widened(view) for name, view in self.blocks_.items()}
-            put.update((name, blocks[name]) for name in tables.vectors)
+            put.update((name, block) for name, block in blocks.items() if name not in tables.numbers)
 
     def close_(self, *, changed: bool = True) -> None:
         """End a step that had float64 copies of blocks in float32: round into these what it may have changed."""
@@ -333,25 +333,11 @@ def loaders_of(tables: StepTables) -> dict[str, Callable[[Any], Any]]:
     return found
 
 
-class Found:
-    """A value of one agent's record that is found when a step first names it.
-
-    Parameters
-    ----------
-    name : str
-    load : callable
-        ``load(me)``.
-    """
-
-    def __init__(self, name: str, load: Callable[[One], Any]) -> None:
-        self._name, self._load = name, load
-
-    def __get__(self, me: One | None, kind: type) -> Any:
-        if me is None:  # asked of the class
-            return self
-        found = me.__dict__[self._name] = self._load(me)
-        me.found_.append(self._name)
-        return found
+def _found(name: str, load: Callable[[One], Any], me: One) -> Any:
+    """What a step names for the first time, and is to be forgotten when the next one begins."""
+    found = load(me)
+    me.found_.append(name)
+    return found
 
 
 def records_of(tables: StepTables, *kinds: type[One]) -> dict[type, type]:
@@ -373,5 +359,5 @@ def records_of(tables: StepTables, *kinds: type[One]) -> dict[type, type]:
     found |= {name: (lambda me, of=one: fixed(of[graph.edges_of(me.agent)])) for name, one in names.per_edge.items()}
     found |= {name: (lambda me, one=one: fixed(me.of_heard_(*one))) for name, one in names.heard.items()}
     numbers = {name: property(lambda me, of=name: me.blocks_[of][0]) for name in tables.numbers}
-    named = {name: Found(name, load) for name, load in found.items()} | numbers
+    named = {name: cached_property(partial(_found, name, load)) for name, load in found.items()} | numbers
     return {kind: type(kind.__name__, (kind,), named) for kind in (One, *kinds)}

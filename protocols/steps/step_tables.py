@@ -155,11 +155,12 @@ class StepTables:
 
         Of a block of edges that is the rows of the agent's own, as a list if widths differ.
         """
-        edges, views = self.graph.edges_of(agent), {name: block[agent] for name, block in self.state.agent.items()}
+        edges = self.graph.edges_of(agent)
+        views: dict[str, Any] = {name: block[agent] for name, block in self.state.agent.items()}
         for name, block in self.state.edge.items():
             rows = block.of(edges)
             views[name] = np.asarray(rows)[:, 0] if self.names.is_number(name) else rows
-        found = self.own[agent] = {name: views[name] for name in self.vectors}
+        found = self.own[agent] = {name: view for name, view in views.items() if name not in self.numbers}
         found |= {"blocks_": views, "agent": agent, "degree": edges.stop - edges.start}
         found["degrees_"], found["decays_"] = self.graph.degrees[agent : agent + 1], self.decays[agent : agent + 1]
         return found
@@ -168,11 +169,6 @@ class StepTables:
     def numbers(self) -> list[str]:
         """Blocks of one number of an agent."""
         return [name for name in self.state.agent if self.names.is_number(name)]
-
-    @cached_property
-    def vectors(self) -> list[str]:
-        """All other blocks."""
-        return [*(name for name in self.state.agent if name not in self.numbers), *self.state.edge]
 
     @cached_property
     def mirrors(self) -> dict[str, str | None]:
@@ -187,10 +183,7 @@ SAMPLING, OWN = "sampling", "own draws"
 
 
 class Forms(dict[Any, Callable[..., Any]]):
-    """Kernels by what they are declared as, for arguments that have the same types at every step of a run.
-
-    To find these types takes longer than most kernels.
-    """
+    """Kernels for arguments of the same types at every step of a run: to find these takes longer than most kernels."""
 
     def __missing__(self, kernel: Any) -> Callable[..., Any]:
         def first(*arguments: Any) -> Any:

@@ -331,12 +331,13 @@ class StepsInTurn(PlannedSteps):
         if self.pairs:
             edges, graph = source.window["edge"], self.tables.graph
             partners = edges - graph.offsets[source.all_agents]
-            halves = edges.tolist(), partners.tolist(), self._heard.tolist(), self._wrote.tolist()
-            self._halves = list(zip(*halves, strict=True))
+            self._halves = list(zip(partners.tolist(), self._heard.tolist(), strict=True))
+            places, due = [self._wrote.tolist()] * 2, [None] * 2
         else:
-            places = [one.tolist() for one in self._places]
-            rows = [source.pool[:, :width] for width in self.ports[:, WIDTH]]
-            self._sent = list(zip(messages, rows, self._due, places, self._apart_ports, strict=True))
+            places, due = [one.tolist() for one in self._places], self._due
+        rows = [source.pool[:, :width] for width in self.ports[:, WIDTH]]
+        ports = list(zip([MESSAGE] * 2 if self.pairs else messages, rows, due, places, self._apart_ports, strict=True))
+        self._sent = {0: ports, REQUESTING: ports[:1], RESPONDING: ports[1:], COMPLETING: []}
         try:
             for w, (agent, phase, updates, tick, now) in enumerate(zip(*columns, strict=True)):
                 source.begin(slice(w, w + 1))
@@ -351,10 +352,7 @@ class StepsInTurn(PlannedSteps):
                     me.close_()
                 if over and not phase:
                     self._contradicted(f"it ended an agent's steps at its step {updates + 1}")
-                if phase:
-                    self._say_half(w, me, phase)
-                else:
-                    self._say(w, me)
+                self._say(w, me, phase)
                 if noisy or source.noted:
                     self._charge(slice(w, w + 1))
                 written = me.said_ if private else me.blocks_
@@ -366,45 +364,35 @@ class StepsInTurn(PlannedSteps):
 
     def _given(self, w: int, phase: int) -> tuple[Any, ...]:
         """Arguments of half of an exchange: the neighbour's rank and, after a request, the vector received from it."""
-        _, partner, row, _ = self._halves[w]
+        partner, row = self._halves[w]
         if phase == REQUESTING:
             return (partner,)
         heard = real(self.source.pool[row, : self._heard_width(phase)])
         heard.flags.writeable = False  # of a view, or a copy
         return partner, heard
 
-    def _say_half(self, w: int, me: One, phase: int) -> None:
-        """Put what half of an exchange says where its plan has it."""
-        if phase == COMPLETING:
-            return
-        message = me.said_.get(MESSAGE)
-        if message is None:
-            who = me.agent, me.now, me.updates
-            self._end(w, failure_of(self.protocol, *who, self._name(phase), UNSENT))
-        edge, _, _, row = self._halves[w]
-        if self.tables.attackers is not None:
-            message = self._leaving(me, SENT[phase][MESSAGE], message[None], np.array([edge]))[0]
-        self.source.pool[row, : len(message)] = message
-
-    def _say(self, w: int, me: One) -> None:
+    def _say(self, w: int, me: One, phase: int) -> None:
         """Put what a step says where its plan has it."""
-        for name, rows, due, places, apart in self._sent:
+        for name, rows, due, places, apart in self._sent[phase]:
             message: Any = me.said_.get(name)
             if (message is None) is (due is None or bool(due[w])):
                 if me.degree:
-                    self._end_undeclared(w, me, name, sent=message is not None)
+                    self._end_undeclared(w, me, phase, name)
             elif message is not None:
                 if self.tables.attackers is not None:
-                    left = self._leaving(me, me.messages_[name], np.atleast_2d(message))
+                    edges = self.source.window["edge"][w : w + 1] if phase else None
+                    left = self._leaving(me, me.messages_[name], np.atleast_2d(message), edges)
                     message = left.reshape(message.shape)
                 place = places[w]
                 rows[self.plan.reads[place : place + me.degree] if apart else place] = message
 
-    def _end_undeclared(self, w: int, me: One, name: str, *, sent: bool) -> NoReturn:
+    def _end_undeclared(self, w: int, me: One, phase: int, name: str) -> NoReturn:
         """End the run at a step that has sent a message or none, against what its protocol declares."""
-        if not sent:
-            self._contradicted(f"it did not send {name} at an agent's step {me.updates + 1}")
         who, kind = (me.agent, me.now, me.updates), me.messages_[name]
+        if phase:
+            self._end(w, failure_of(self.protocol, *who, self._name(phase), UNSENT))
+        if name not in me.said_:
+            self._contradicted(f"it did not send {name} at an agent's step {me.updates + 1}")
         self._end(w, contradiction(self.protocol, self.functions[0], *who, f"sends {name}", kind))
 
     @override

@@ -142,7 +142,7 @@ class StepTables:
 
     @cached_property
     def sent(self) -> dict[str, tuple[list[int], bool]]:
-        """By kind, how many numbers each agent's message carries, and whether every neighbour is sent its own."""
+        """Count by kind the numbers that each agent's message carries; true beside if every neighbour gets its own."""
         return {kind: (widths.tolist(), kind in self.addressed) for kind, widths in self.names.sent_widths.items()}
 
     @cached_property

@@ -159,9 +159,8 @@ def words_of(failure: BaseException) -> str:
     """
     try:
         text = str(failure)
-        kind = type(failure.obj) if isinstance(failure, AttributeError) else object
-        if hasattr(kind, "unknown_") and not hasattr(kind, failure.name):
-            text = failure.obj.unknown_(failure.name)
+        if isinstance(failure, AttributeError) and not hasattr(type(failure.obj), str(failure.name)):
+            text = getattr(type(failure.obj), "unknown_", lambda *_: text)(failure.obj, failure.name)
     except INTERRUPTED:
         raise
     except BaseException as broken:

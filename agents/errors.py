@@ -153,9 +153,14 @@ class Interrupted(HushnetError):
 
 
 def words_of(failure: BaseException) -> str:
-    """An error's message in one printable line of at most `MOST_SHOWN` characters, whatever its author made of it."""
+    """An error's message in one printable line of at most `MOST_SHOWN` characters, whatever its author made of it.
+
+    Of a name that an object does not have, it is what the object's ``unknown_`` says of it, if its class has that.
+    """
     try:
         text = str(failure)
+        if isinstance(failure, AttributeError) and not hasattr(type(failure.obj), str(failure.name)):
+            text = getattr(type(failure.obj), "unknown_", lambda *_: text)(failure.obj, failure.name)
     except INTERRUPTED:
         raise
     except BaseException as broken:

@@ -53,7 +53,7 @@ from .schedule import ScheduleParameters, expanded
 from .steps.declarations import NO_DATA, NO_NOISE, Every, StepNoise, check_declared
 from .steps.kernels import NO_WEIGHTS, rank_of
 from .steps.peer import Peer, Sent
-from .steps.record import loaders_of, loaders_of_one
+from .steps.record import loaders_of, records_of
 from .steps.single_steps import PHASES, SingleSteps, bound, check_form
 from .steps.step_names import Constants, Names
 from .steps.step_tables import StepTables
@@ -339,7 +339,7 @@ class Protocol(ABC):
         names = Names(self)
         check_declared(self, names.kinds, self.problem.task.agents)
         tables = StepTables(names, state, self.problem.task, self.problem.graph, unheard_is_own=unheard_is_own)
-        tables.loaders, tables.loaders_of_one = loaders_of(tables), loaders_of_one(tables)
+        tables.loaders, tables.records = loaders_of(tables), records_of(tables, Peer)
         vars(self).update(_steps=SingleSteps(self, self.step_functions, tables), _in_run=True)
         return tables
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from .kernels import table_starts
 from .record import Record, broadcast, column, segments
-from .step_names import MESSAGE
 from .step_tables import StepSource, StepTables
 
 Array = NDArray[np.float64]
@@ -56,7 +55,7 @@ class Batch(Record):
         """Whatever a step names for the first time."""
         load = self.tables_.loaders.get(name)
         if load is None:
-            raise self._unknown(name)
+            raise AttributeError(self._unknown(name))
         found = self.__dict__[name] = load(self)
         if isinstance(found, np.ndarray) and name not in self.blocks_ and not name.endswith("_"):
             found.flags.writeable = False
@@ -92,23 +91,19 @@ class Batch(Record):
             here = self.__dict__.get("here")
             if here is not None and not of_agents:
                 here.blocks_.pop(name, None)
-        elif name == MESSAGE or name in self.tables_.names.messages:
-            self.said_[name] = self._copied(name, value)
-        else:
-            raise self._fixed_name(name)
-
-    def _copied(self, name: str, value: Any) -> Array:
-        kind, names = self._sent_kind(name), self.tables_.names
+            return
+        kind, names = self.messages_.get(name), self.tables_.names
+        if kind is None:
+            raise self._unsendable(name)
         width = int(names.sent_widths[kind][self.agents_[0]])
         if width == 0 and names.is_partial(kind):
             raise ValueError(names.unsent(kind))
-        addressed = names.layout.messages[kind].addressed
-        count = int(self.degrees_.sum()) if addressed else len(self.agents_)
-        return broadcast(name, value, (count, width), self.tables_.state.precision)
+        count = int(self.degrees_.sum()) if kind in self.tables_.addressed else len(self.agents_)
+        self.said_[name] = broadcast(name, value, (count, width), state.precision)
 
-    def _unknown(self, name: str) -> AttributeError:
+    def _unknown(self, name: str) -> str:
         if name in ("features", "labels", "data"):
-            return AttributeError(
+            return (
                 f"a batch has no {name!r}, for agents have different numbers of rows; operators read them, and so do "
                 "steps of single agents"
             )

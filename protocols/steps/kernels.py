@@ -40,6 +40,15 @@ def _small(function: Any) -> Any:
     return part(function, fastmath=REASSOCIATED, error_model="numpy")
 
 
+@_kernel
+def all_finite(vector):  # pragma: no cover - compiled
+    """True if all numbers of a vector are finite."""
+    found = True
+    for k in range(len(vector)):
+        found &= math.isfinite(vector[k])
+    return found
+
+
 @_small
 def length_of(norm, row, unit):  # pragma: no cover - compiled
     """Norm of a row in units."""

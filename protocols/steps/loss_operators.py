@@ -43,7 +43,8 @@ def local_gradient(me: Record, model: Array) -> Array:
     (p,) float64
         Zeros for an agent without rows.
     """
-    return _gradient(me, model, me.decays_, None)
+    mean = _mean_gradient if me.tables_.clip_mean is None else _clipped_mean_gradient
+    return mean(me, model, me.decays_, None)
 
 
 def local_loss(me: Record, model: Array) -> Any:
@@ -91,31 +92,34 @@ def loss_gradient(me: Record, model: Array, rows: Any = None) -> Array:
     (p,) float64
         Zeros for no rows.
     """
-    return _gradient(me, model, np.zeros(len(me.agents_)), rows)
+    mean = _mean_gradient if me.tables_.clip_mean is None else _clipped_mean_gradient
+    return mean(me, model, np.zeros(len(me.agents_)), rows)
 
 
-def _gradient(me: Record, model: Array, decays: Array, rows: Any) -> Array:
-    """Gradients of mean losses over some rows or all, in which case ``decays`` times the models are added."""
-    tables = me.tables_
-    if tables.clip_mean is None:
-        return _mean_gradient(me, model, decays, rows)
-    (norm, bound), models = tables.clip_mean, me.matrix_(model)
+def _clipped_mean_gradient(me: Record, model: Array, decays: Array, rows: Any) -> Array:
+    """Gradients of `_mean_gradient`, of which each agent's mean is clipped."""
+    tables, models = me.tables_, me.matrix_(model)
+    assert tables.clip_mean is not None
+    norm, bound = tables.clip_mean
     means = me.matrix_(_mean_gradient(me, model, np.zeros(len(decays)), rows))
     decays = np.where(tables.counts[me.agents_] > 0, decays, 0.0)
     return me.given_(clip_rows(means, bound, norm) + decays[:, None] * models)
 
 
 def _mean_gradient(me: Record, model: Array, decays: Array, rows: Any) -> Array:
-    """Gradients of `_gradient` without clipping of an agent's mean."""
-    tables = me.tables_
-    if tables.task.model is not None:
-        return _gradient_of_model(me, model, decays, rows)
-    if tables.code == UNKNOWN:
+    """Gradients of mean losses over some rows or all, in which case ``decays`` times the models are added."""
+    tables, code = me.tables_, me.tables_.code
+    if code == UNKNOWN:
+        if tables.task.model is not None:
+            return _gradient_of_model(me, model, decays, rows)
         return _gradient_by_shards(me, model, decays / 2.0, rows)
-    models = me.matrix_(model, tables.dimension)
-    out = np.empty(models.shape)
-    kernel, given = (rows_of.gradients, (decays,)) if rows is None else (rows_of.gradients_at, ranks_of(me, rows))
-    me.source_.run_kernel(kernel, *me.data_, models, *given, tables.code, *tables.clip, out)
+    models, forms, (norm, bound) = me.matrix_(model, tables.dimension), me.source_.forms, tables.clip
+    (features, labels, offsets, agents), out = me.data_, np.empty(models.shape)
+    if rows is None:
+        forms[rows_of.gradients](features, labels, offsets, agents, models, decays, code, norm, bound, out)
+    else:
+        chosen = ranks_of(me, rows)
+        forms[rows_of.gradients_at](features, labels, offsets, agents, models, *chosen, code, norm, bound, out)
     return me.given_(out)
 
 

@@ -40,9 +40,10 @@ def average(me: Record) -> Array:
         Who was never heard counts as the agent's own block (`MessageKind.mirrors`), or as zeros; so does everybody
         where an agent has no neighbours.
     """
-    pool, index, begins, _, own = me.heard_(me.tables_.first_kind)
-    out = np.empty(own.shape)
-    me.source_.run_kernel(heard.averages, pool, index, begins, me.agents_, *me.tables_.edges, own, out)
+    tables = me.tables_
+    pool, index, begins, own = me.heard_(tables.first_kind)
+    (offsets, weights), out = tables.edges, np.empty(own.shape)
+    me.source_.forms[heard.averages](pool, index, begins, me.agents_, offsets, weights, own, out)
     return me.given_(out)
 
 
@@ -58,8 +59,8 @@ def heard_of(me: Record, rank: int) -> Array:
     """
     if me.is_batch_:
         raise ValueError("heard_of is for steps of single agents; in a batch, received has all neighbours of all")
-    pool, index, begins, counts, own = me.heard_(me.tables_.first_kind)
-    row = index[int(begins[0]) : int(begins[0] + counts[0])][rank]
+    pool, index, begins, own = me.heard_(me.tables_.first_kind)
+    row = index[int(begins[0]) : int(begins[0]) + me.degree][rank]
     return np.array(pool[row][: own.shape[1]] if row >= 0 else own[0], dtype=np.float64)
 
 
@@ -81,14 +82,13 @@ def weighted_sum(me: Record, weights: Any) -> Array:
     -------
     (width,) float64
     """
-    pool, index, begins, counts, own = me.heard_(me.tables_.first_kind)
-    given, edges = np.asarray(weights, dtype=np.float64), int(counts.sum())
+    pool, index, begins, own = me.heard_(me.tables_.first_kind)
+    given, edges = np.asarray(weights, dtype=np.float64), int(me.degrees_.sum())
     if given.ndim and given.size != edges:
         raise ValueError(f"there are {given.size} weights, and {edges} edges")
     out = np.empty(own.shape)
-    me.source_.run_kernel(
-        heard.weighted_sums, pool, index, begins, counts, np.array(np.broadcast_to(given.reshape(-1), edges)), own, out
-    )
+    weight = np.array(np.broadcast_to(given.reshape(-1), edges))
+    me.source_.forms[heard.weighted_sums](pool, index, begins, me.degrees_, weight, own, out)
     return me.given_(out)
 
 
@@ -137,9 +137,9 @@ def trimmed_mean(me: Record, cut: Any) -> Array:
 
 
 def _middle(me: Record, cuts: Ranks) -> Array:
-    pool, index, begins, counts, own = me.heard_(me.tables_.first_kind)
+    pool, index, begins, own = me.heard_(me.tables_.first_kind)
     out = np.empty(own.shape)
-    heard.trimmed_means(pool, index, begins, counts, cuts, own, out)
+    heard.trimmed_means(pool, index, begins, me.degrees_, cuts, own, out)
     return me.given_(out)
 
 
@@ -207,7 +207,7 @@ def segment_sum(me: Record, values: Any) -> Array:
     if not rows.flags.writeable:
         rows = rows.copy()
     out = np.empty((len(me.agents_), rows.shape[1]))
-    me.source_.run_kernel(heard.segment_sums, rows, counts, out)
+    me.source_.forms[heard.segment_sums](rows, counts, out)
     return me.given_(out)
 
 

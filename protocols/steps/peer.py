@@ -309,7 +309,7 @@ class PeerSource(StepSource):
         return bool((self.inbox.order[kind][self._slots] >= 0).any())
 
     @override
-    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks, Ranks]:
+    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks]:
         slots, block = self._slots, self.inbox.values[kind]  # asked for each time, which brings it up to date
         if block.uniform:
             pool, first = block.rows, slots.start
@@ -320,7 +320,7 @@ class PeerSource(StepSource):
                 row[: len(vector)] = vector
         there = self.inbox.order[kind][slots] >= 0
         index = np.where(there, np.arange(first, first + len(there)), -1)
-        return pool, index, np.zeros(self._count, dtype=np.int64), np.full(self._count, len(index))
+        return pool, index, np.zeros(self._count, dtype=np.int64)
 
     @override
     def sent_at(self, kind: str) -> Array:

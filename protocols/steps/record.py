@@ -9,8 +9,8 @@ once, when it is kept or sent.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -63,19 +63,24 @@ class Record:
     rows: Any
     now: Any
 
-    def _unknown(self, name: str) -> AttributeError:
+    def _unknown(self, name: str) -> str:
+        """Message about a name that a step has asked for, and its record does not have."""
         if name in self.tables_.names.messages:
-            return AttributeError(f"me.{name} is assigned as a whole, and never read")
+            return f"me.{name} is assigned as a whole, and never read"
         if name in OF_BATCHES and not self.is_batch_:
-            return AttributeError(OF_BATCHES[name])
+            return OF_BATCHES[name]
         if name in ACTIONS:
-            return AttributeError(NO_ACTION.format(name))
+            return NO_ACTION.format(name)
         known = self.tables_.names.all
-        return AttributeError(f"an agent has no {name!r}{suggestion(name, known)} it has {', '.join(known)}")
+        return f"an agent has no {name!r}{suggestion(name, known)} it has {', '.join(known)}"
 
-    def _fixed_name(self, name: str) -> AttributeError:
-        names = ", ".join(sorted(self.tables_.names.writable))
-        return AttributeError(f"me.{name} is not for a step to change; admissible: {names}")
+    def _unsendable(self, name: str) -> AttributeError:
+        """Return the error about what is assigned to a name that is neither a block nor a message of this step."""
+        names = self.tables_.names
+        if name == MESSAGE or name in names.messages:
+            return AttributeError(f"nothing is sent here, so there is no me.{name}")
+        admissible = ", ".join(sorted(names.writable))
+        return AttributeError(f"me.{name} is not for a step to change; admissible: {admissible}")
 
     def matrix_(self, values: Any, width: int | None = None) -> Array:
         """(B, width) float64, contiguous, of what a step has of its agents."""
@@ -108,13 +113,7 @@ class Record:
         """Return (B, width) values in the shape that a step gets: of one agent (width,)."""
         return rows if self.is_batch_ else rows[0]
 
-    def _sent_kind(self, name: str) -> str:
-        kind = self.messages_.get(name)
-        if kind is None:
-            raise AttributeError(f"nothing is sent here, so there is no me.{name}")
-        return kind
-
-    def heard_(self, kind: str) -> tuple[Any, Ranks, Ranks, Ranks, Array]:
+    def heard_(self, kind: str) -> tuple[Any, Ranks, Ranks, Array]:
         """Return received vectors as `StepSource.heard_at` does, and (B, width) values that replace missing ones."""
         tables = self.tables_
         if kind not in tables.names.heard_kinds:
@@ -126,21 +125,21 @@ class Record:
             widths = tables.names.heard_widths[kind]
             width = int(widths[self.agents_[0]] if len(self.agents_) else widths.max(initial=0))
             own = np.zeros((len(self.agents_), width))
-        pool, index, begins, counts = self.source_.heard_at(kind, own.shape[1])
-        return pool, index, begins, counts, np.asarray(own, dtype=pool.dtype)
+        pool, index, begins = self.source_.heard_at(kind, own.shape[1])
+        return pool, index, begins, own if tables.exact else np.asarray(own, dtype=pool.dtype)
 
     def received_(self, kind: str) -> Array:
         """(R, width) what was heard over each edge."""
-        pool, index, begins, counts, own = self.heard_(kind)
-        out = np.empty((int(counts.sum()), own.shape[1]))
-        self.source_.run_kernel(gathered, pool, index, begins, counts, own, out)
+        pool, index, begins, own = self.heard_(kind)
+        out = np.empty((int(self.degrees_.sum()), own.shape[1]))
+        self.source_.forms[gathered](pool, index, begins, self.degrees_, own, out)
         return out
 
     def was_heard_(self, kind: str) -> NDArray[np.bool_]:
         """(R,) whether anything was heard over each edge."""
-        _, index, begins, counts = self.source_.heard_at(kind, 0)
-        out = np.empty(int(counts.sum()), dtype=bool)
-        self.source_.run_kernel(known, index, begins, counts, out)
+        _, index, begins = self.source_.heard_at(kind, 0)
+        out = np.empty(int(self.degrees_.sum()), dtype=bool)
+        self.source_.forms[known](index, begins, self.degrees_, out)
         return out
 
     def is_new_(self, kind: str) -> NDArray[np.bool_]:
@@ -177,48 +176,36 @@ class One(Record):
     def __init__(self, tables: StepTables, source: StepSource) -> None:
         put, names = self.__dict__, tables.names
         put.update(tables_=tables, source_=source, is_batch_=False, found_=[], blocks_={})
-        put.update(agents_=np.zeros(1, dtype=np.int64), decays_=np.zeros(1))  # of whatever agent's turn it is
+        put.update(agents_=np.zeros(1, dtype=np.int64))  # of whatever agent's turn it is
         for name, value in names.parameters.items():
             put[name] = np.float64(value) if isinstance(value, float) else value
         put.update({name: fixed(array) for name, array in names.run.items()})
 
     def begin_(self, agent: int, messages: Mapping[str, str], updates: int, tick: int, now: float) -> None:
         """Begin a step of an agent that may send messages, by name and kind."""
-        put, tables, blocks = self.__dict__, self.tables_, self.blocks_
+        put, tables = self.__dict__, self.tables_
         if self.found_:
             for name in self.found_:
                 del put[name]
             self.found_.clear()
-        put["agent"] = self.agents_[0] = agent
-        self.decays_[0] = tables.decays[agent]
-        for name, views in tables.views.items():
-            blocks[name] = views[agent] if tables.exact else widened(views[agent])
-        for name in tables.vectors:
-            put[name] = blocks[name]
+        put.update(tables.own.get(agent) or tables.own_of(agent))
+        self.agents_[0] = agent
         put["messages_"], put["said_"] = messages, {}
         put["updates"], put["tick"], put["now"] = updates, tick, now
+        if not tables.exact:
+            put["blocks_"] = blocks = {name: widened(view) for name, view in self.blocks_.items()}
+            put.update((name, block) for name, block in blocks.items() if name not in tables.numbers)
 
     def close_(self, *, changed: bool = True) -> None:
         """End a step that had float64 copies of blocks in float32: round into these what it may have changed."""
         if self.tables_.exact:
             return
-        for name, views in self.tables_.views.items():
-            kept, given = views[self.agent], self.blocks_[name]
+        own = self.tables_.own[self.agent]
+        for name, kept in own["blocks_"].items() if changed else ():
+            given = self.blocks_[name]
             for mine, theirs in zip(kept, given, strict=True) if isinstance(kept, list) else [(kept, given)]:
-                if changed:
-                    mine[:] = rounded(theirs, mine.dtype)
-            self.blocks_[name] = kept
-        self.__dict__.update((name, self.blocks_[name]) for name in self.tables_.vectors)
-
-    @property
-    def degree(self) -> int:
-        """Number of neighbours of the agent."""
-        return self.tables_.degrees[self.agent]
-
-    @property
-    def degrees_(self) -> Ranks:
-        """`degree` of the one agent."""
-        return self.tables_.graph.degrees[self.agent : self.agent + 1]
+                mine[...] = rounded(theirs, mine.dtype)
+        self.__dict__.update(own)
 
     @cached_property
     def data_(self) -> tuple[Any, Array, Ranks, Ranks]:
@@ -227,20 +214,15 @@ class One(Record):
 
     @override
     def matrix_(self, values: Any, width: int | None = None) -> Array:
-        plain = type(values) is np.ndarray and values.ndim == 1 and values.dtype is REAL and values.flags.carray
-        return values[None] if plain and len(values) == (width or len(values)) else super().matrix_(values, width)
+        if type(values) is np.ndarray and values.dtype is REAL and values.shape == (width,) and values.flags.carray:
+            return values[None]
+        return super().matrix_(values, width)
 
-    def __getattr__(self, name: str) -> Any:
-        """A block of one number, or whatever a step names for the first time."""
-        block = self.blocks_.get(name)
-        if block is not None:
-            return block[0] if name in self.tables_.state.agent else block
-        load = self.tables_.loaders_of_one.get(name)
-        if load is None:
-            raise self._unknown(name)
-        found = self.__dict__[name] = load(self)
-        self.found_.append(name)
-        return found
+    unknown_ = Record._unknown  # what is said of the AttributeError, which Python raises
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Write into a block, or say what is to be sent."""
@@ -248,20 +230,17 @@ class One(Record):
         if block is not None:
             if block is not value:
                 fill(name, block, value)
-        elif name in self.messages_ or name == MESSAGE or name in self.tables_.names.messages:
-            self.said_[name] = self._copied(name, value)
-        else:
-            raise self._fixed_name(name)
-
-    def _copied(self, name: str, value: Any) -> Array:
-        """A copy of what is assigned to a message."""
-        kind, tables = self.messages_.get(name) or self._sent_kind(name), self.tables_
-        width = tables.widths[kind][self.agent]
+            return
+        kind, tables = self.messages_.get(name), self.tables_
+        if kind is None:
+            raise self._unsendable(name)
+        widths, apart = tables.sent[kind]
+        width = widths[self.agent]
         if width == 0 and tables.names.is_partial(kind):
             raise ValueError(tables.names.unsent(kind))
-        message = np.empty((self.degree, width) if kind in tables.addressed else width, tables.state.precision)
+        message = np.empty((self.degree, width) if apart else width, tables.precision)
         fill(name, message, value)
-        return message
+        self.said_[name] = message
 
 
 def fixed(array: Any) -> Any:
@@ -289,7 +268,7 @@ def fill(name: str, out: Array, value: Any) -> None:
             what = f"an array of {kind}" if isinstance(value, np.ndarray) else f"{type(value).__name__}"
             raise TypeError(f"me.{name} takes real numbers, not {what}")
     try:
-        out[:] = value
+        out[...] = value
     except ValueError:
         raise ValueError(f"me.{name} is {np.shape(out)} here, and was given {np.shape(value)}") from None
 
@@ -354,8 +333,15 @@ def loaders_of(tables: StepTables) -> dict[str, Callable[[Any], Any]]:
     return found
 
 
-def loaders_of_one(tables: StepTables) -> dict[str, Callable[[One], Any]]:
-    """Return the loaders of values that depend on one agent, for its record, by name; blocks of vectors need none."""
+def _found(name: str, load: Callable[[One], Any], me: One) -> Any:
+    """What a step names for the first time, and is to be forgotten when the next one begins."""
+    found = load(me)
+    me.found_.append(name)
+    return found
+
+
+def records_of(tables: StepTables, *kinds: type[One]) -> dict[type, type]:
+    """Return classes of records of one agent which have, beside its vectors, all that a step may name."""
     names, graph = tables.names, tables.graph
     found: dict[str, Callable[[One], Any]] = {
         "round": lambda me: me.updates + 1,
@@ -372,4 +358,6 @@ def loaders_of_one(tables: StepTables) -> dict[str, Callable[[One], Any]]:
     found |= {name: (lambda me, of=one: fixed(of[me.agent])) for name, one in names.per_agent.items()}
     found |= {name: (lambda me, of=one: fixed(of[graph.edges_of(me.agent)])) for name, one in names.per_edge.items()}
     found |= {name: (lambda me, one=one: fixed(me.of_heard_(*one))) for name, one in names.heard.items()}
-    return found
+    numbers = {name: property(lambda me, of=name: me.blocks_[of][0]) for name in tables.numbers}
+    named = {name: cached_property(partial(_found, name, load)) for name, load in found.items()} | numbers
+    return {kind: type(kind.__name__, (kind,), named) for kind in (One, *kinds)}

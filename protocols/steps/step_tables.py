@@ -44,18 +44,22 @@ class StepTables:
 
     def __init__(self, names: Names, state: State, task: Any, graph: Graph, *, unheard_is_own: bool) -> None:
         self.names, self.protocol, self.state, self.unheard_is_own = names, names.protocol, state, unheard_is_own
-        self.task, self.graph, self.exact = task, graph, state.precision == np.float64
+        self.precision, self.exact = state.precision, state.precision == np.float64
+        self.task, self.graph = task, graph
         self.loss, self.dimension = self.task.loss, self.task.dimension
         self.first_kind = next(iter(names.heard_kinds), "")
         self.loaders: Mapping[str, Callable[[Any], Any]] = {}
-        self.loaders_of_one: Mapping[str, Callable[[Any], Any]] = {}
-        """How a batch, and the record of one agent, finds what a step may name (`hushnet.protocols.steps.record`)."""
+        """How a batch finds what a step may name (`hushnet.protocols.steps.record`)."""
+        self.records: dict[type, type] = {}
+        """Classes of records of one agent, each with all that a step may name, by the class that it extends."""
         self.attackers: Attackers | None = None
         """Byzantine agents, whose messages are replaced when they leave a step."""
         self.opening: Callable[[int, int, float], NDArray[np.bool_]] | None = None
         """``(agent, tick, now)`` -> (degree,) over which edges an agent sends, where the graph changes."""
-        self.forms: dict[Any, Callable[..., Any]] = {}
-        """Kernels for the types that steps made when they are due give them: to find these takes longer than most."""
+        self.forms = Forms()
+        """Kernels for the types that steps made when they are due give them."""
+        self.own: dict[int, dict[str, Any]] = {}
+        """`own_of` the agents that have made steps."""
         self.tell: Tell | None = None
         """Told of the noise and the rows that steps draw, where somebody asks for them."""
 
@@ -113,11 +117,6 @@ class StepTables:
         return read_only(self.graph.offsets), read_only(self.graph.weights)
 
     @cached_property
-    def degrees(self) -> list[int]:
-        """Number of neighbours of each agent."""
-        return self.graph.degrees.tolist()
-
-    @cached_property
     def decays(self) -> Array:
         """(n,) factors of the regulariser's gradients."""
         return 2.0 * np.asarray(self.task.regularisation, dtype=np.float64)
@@ -142,36 +141,34 @@ class StepTables:
         return None if noise is None else noise.shared
 
     @cached_property
-    def ranks(self) -> NDArray[np.int64]:
-        """(n,) all agents."""
-        return np.arange(self.graph.agents)
-
-    @cached_property
-    def widths(self) -> dict[str, list[int]]:
-        """Count by kind the numbers that each agent's message carries."""
-        return {kind: widths.tolist() for kind, widths in self.names.sent_widths.items()}
+    def sent(self) -> dict[str, tuple[list[int], bool]]:
+        """Count by kind the numbers that each agent's message carries; true beside if every neighbour gets its own."""
+        return {kind: (widths.tolist(), kind in self.addressed) for kind, widths in self.names.sent_widths.items()}
 
     @cached_property
     def addressed(self) -> frozenset[str]:
         """Kinds of messages of which every neighbour is sent its own."""
         return frozenset(name for name, kind in self.names.layout.messages.items() if kind.addressed)
 
-    @cached_property
-    def views(self) -> dict[str, list[Any]]:
-        """Views of each block by agent: its vector, or the rows of its edges, as a list if widths differ."""
-        state, edges = self.state, [self.graph.edges_of(agent) for agent in range(self.graph.agents)]
-        found: dict[str, list[Any]] = {
-            name: [*map(block.__getitem__, self.ranks)] for name, block in state.agent.items()
-        }
-        for name, block in state.edge.items():
-            rows = [block.of(own) for own in edges]
-            found[name] = [np.asarray(own)[:, 0] for own in rows] if self.names.is_number(name) else rows
+    def own_of(self, agent: int) -> dict[str, Any]:
+        """What the record of an agent has at every step: views of its blocks, and what never changes.
+
+        Of a block of edges that is the rows of the agent's own, as a list if widths differ.
+        """
+        edges = self.graph.edges_of(agent)
+        views: dict[str, Any] = {name: block[agent] for name, block in self.state.agent.items()}
+        for name, block in self.state.edge.items():
+            rows = block.of(edges)
+            views[name] = np.asarray(rows)[:, 0] if self.names.is_number(name) else rows
+        found = self.own[agent] = {name: view for name, view in views.items() if name not in self.numbers}
+        found |= {"blocks_": views, "agent": agent, "degree": edges.stop - edges.start}
+        found["degrees_"], found["decays_"] = self.graph.degrees[agent : agent + 1], self.decays[agent : agent + 1]
         return found
 
     @cached_property
-    def vectors(self) -> list[str]:
-        """Blocks that are no numbers of an agent."""
-        return [name for name in self.views if name in self.state.edge or not self.names.is_number(name)]
+    def numbers(self) -> list[str]:
+        """Blocks of one number of an agent."""
+        return [name for name in self.state.agent if self.names.is_number(name)]
 
     @cached_property
     def mirrors(self) -> dict[str, str | None]:
@@ -185,30 +182,34 @@ SAMPLING, OWN = "sampling", "own draws"
 """Streams from which rows are drawn, and what authors draw for themselves."""
 
 
+class Forms(dict[Any, Callable[..., Any]]):
+    """Kernels for arguments of the same types at every step of a run: to find these takes longer than most kernels."""
+
+    def __missing__(self, kernel: Any) -> Callable[..., Any]:
+        def first(*arguments: Any) -> Any:
+            form = self[kernel] = kernel.form(arguments)
+            return form(*arguments)
+
+        return first
+
+
 class StepSource(ABC):
     """Source of what one step, of one agent or of a batch of agents, reads beside its blocks.
 
     Attributes
     ----------
-    forms : dict of callable
-        Kernels for the types that these steps give them: to find these takes longer than most kernels.
+    forms : Forms
+        Kernels for the types that these steps give them.
     """
 
-    forms: dict[Any, Callable[..., Any]]
+    forms: Forms
 
     @abstractmethod
-    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks, Ranks]:
+    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks]:
         """A pool of vectors, and where in it what was heard over each edge is (-1: nothing).
 
-        These are indices, and (B,) where each agent's begin among them and (B,) how many they are.
+        These are indices, one for each edge, and (B,) where each agent's begin among them.
         """
-
-    def run_kernel(self, kernel: Any, *arguments: Any) -> Any:
-        """Call a kernel whose arguments have the same types at every step of a run."""
-        form = self.forms.get(kernel)
-        if form is None:
-            form = self.forms[kernel] = kernel.form(arguments)
-        return form(*arguments)
 
     @abstractmethod
     def sent_at(self, kind: str) -> Array:

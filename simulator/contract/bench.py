@@ -152,7 +152,8 @@ class Bench:
         self.data = [_copied(self.protocol.local_data(i, self.task.shard(i))) for i in range(AGENTS)]
         self.released, self.perturbed = [0] * AGENTS, [0] * AGENTS
         purse, data = OpenPurse(self.released, self.perturbed), enumerate(self.data)
-        self.peers = [Peer(PeerSource(tables, i, self.inbox, purse, shard=one, stream=stream)) for i, one in data]
+        sources = [PeerSource(tables, i, self.inbox, purse, shard=one, stream=stream) for i, one in data]
+        self.peers = list(map(tables.records[Peer], sources))
         self.at = 0, 0, 0.0
         self.started = [self.take("start", agent) for agent in range(AGENTS)]
         self.at = 0, 1, 1.0  # steps come after time 0

@@ -272,7 +272,9 @@ class World:
 
     def _peer(self, index: int) -> Peer:
         shard = self.protocol.local_data(index, self.protocol.problem.task.shard(index))
-        peer = Peer(PeerSource(self.step_tables, index, self.inbox, self.ledger, shard=shard, stream=self._stream))
+        tables = self.step_tables
+        source = PeerSource(tables, index, self.inbox, self.ledger, shard=shard, stream=self._stream)
+        peer = tables.records[Peer](source)
         agent = self.agents[index]
         peer.open_({}, agent.updates, agent.tick, self.now)
         return peer

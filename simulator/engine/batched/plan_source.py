@@ -22,7 +22,7 @@ from ....protocols.steps.kernels import (
 )
 from ....protocols.steps.record import segments
 from ....protocols.steps.step_charges import NoiseColumns
-from ....protocols.steps.step_tables import OWN, SAMPLING, StepSource, StepTables
+from ....protocols.steps.step_tables import OWN, SAMPLING, Forms, StepSource, StepTables
 from ...tables.run import RunTables
 from .step_plan import StepPlan
 
@@ -47,8 +47,9 @@ class PlanSource(StepSource):
 
     Attributes
     ----------
-    agents : (B,) int64
-        The agents that make the steps.
+    noted : dict of str to (B,) int64
+        Of all steps that were begun: how often each has ``drawn`` noise, and how often it said that what it sends
+        ``follows`` from what was heard; without what none has done.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class PlanSource(StepSource):
     ) -> None:
         self.tables, self.charges, self.seeds = tables, charges, seeds
         self.numbers = numbers.astype(np.int64)
-        self.forms: dict[Any, Callable[..., Any]] = {}
+        self.forms = Forms()
         self._kinds = {kind: rank for rank, kind in enumerate(tables.names.kinds)}
         self._generators: dict[str, Generator] = {}
 
@@ -71,6 +72,7 @@ class PlanSource(StepSource):
         steps : (W,) STEP
         """
         self.plan, self.run, self.window = plan, run, steps
+        self.pool, self.reads = run.pool, plan.reads
         self.all_agents, self._firsts = (np.ascontiguousarray(steps[name]) for name in ("agent", "first"))
         self.all_degrees = self.tables.graph.degrees[self.all_agents]
 
@@ -81,15 +83,15 @@ class PlanSource(StepSource):
         ----------
         places : slice or (B,) int64
         """
-        self.places, self.agents = places, self.all_agents[places]
-        self._begun, self._rows = places, EVERY
-        self._noted: dict[str, NDArray[Any]] = {}  # of all steps that were begun, also by parts of them
+        self.places = self._begun = places
+        self._rows = EVERY
+        self.noted: dict[str, Ranks] = {}  # also by parts of them
         self._streams: dict[str, NDArray[np.uint64]] = {}
 
     @override
     def part(self, rows: Ranks) -> PlanSource:
         some = copy(self)
-        some.places, some.agents = np.r_[self.places][rows], self.agents[rows]
+        some.places = np.r_[self.places][rows]
         some._rows = rows if self._rows is EVERY else self._rows[rows]
         return some
 
@@ -99,20 +101,15 @@ class PlanSource(StepSource):
         return self.window[self.places]
 
     @property
-    def drawn(self) -> Ranks | None:
-        """(B,) how often noise was drawn for each step that was begun; None if it never was."""
-        return self._noted.get("drawn")
-
-    @property
-    def follows(self) -> Ranks | None:
-        """(B,) 0 but for steps that say that what they send follows from what was heard; None if none does."""
-        return self._noted.get("follows")
+    def agents(self) -> Ranks:
+        """(B,) the agents that make the steps."""
+        return self.all_agents[self.places]
 
     def _note(self, what: str, counts: Any) -> None:
         """Add what these steps have done to what is noted of all that were begun."""
-        if what not in self._noted:
-            self._noted[what] = np.zeros(len(self.all_agents[self._begun]), dtype=np.int64)
-        self._noted[what][self._rows] += counts
+        if what not in self.noted:
+            self.noted[what] = np.zeros(len(self.all_agents[self._begun]), dtype=np.int64)
+        self.noted[what][self._rows] += counts
 
     def _draw(self, purpose: str, kernel: Callable[..., Any], *given: Any) -> None:
         """Let a kernel draw from the steps' streams; asked twice, they go on."""
@@ -132,9 +129,9 @@ class PlanSource(StepSource):
         self._note("follows", 1)
 
     @override
-    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks, Ranks]:
-        rank, begins, degrees = self._kinds[kind], self._firsts[self.places], self.all_degrees[self.places]
-        return self.run.pool, self.plan.reads, begins + rank * degrees if rank else begins, degrees
+    def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks]:
+        rank, begins = self._kinds[kind], self._firsts[self.places]
+        return self.pool, self.reads, begins + rank * self.all_degrees[self.places] if rank else begins
 
     @override
     def sent_at(self, kind: str) -> Array:
@@ -147,7 +144,7 @@ class PlanSource(StepSource):
 
     def _places(self, kind: str) -> Ranks:
         """(R,) where the plan has what was heard of a kind."""
-        return segments(*self.heard_at(kind, 0)[2:])
+        return segments(self.heard_at(kind, 0)[2], self.all_degrees[self.places])
 
     @override
     def rows(self, agents: Ranks) -> tuple[Any, Array, Ranks, Ranks]:

@@ -165,7 +165,7 @@ class BatchMaker(StepMaker):
         elif phase == REQUESTING:
             self.functions[0](batch)
         else:
-            pool, width = source.run.pool, self._heard_width(int(steps["edge"][0]), phase)
+            pool, width = source.run.pool, self._heard_width(phase)
             heard = real(pool.take(self._heard[places], 0))
             self.functions[phase - 1](batch, heard if heard.shape[1] == width else heard[:, :width].copy())
         if phase and phase != COMPLETING and MESSAGE not in batch.said_:

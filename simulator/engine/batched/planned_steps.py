@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, final
+from typing import Any, NoReturn, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from typing_extensions import override
 from ....agents.authors import place_of
 from ....agents.blocks import real
 from ....agents.errors import INTERRUPTED, HushnetError, Objection
+from ....protocols.steps.kernels import all_finite
 from ....protocols.steps.record import One, Record, segments
 from ....protocols.steps.single_steps import PHASES, UNSENT, contradiction, failure_of
 from ....protocols.steps.step_charges import NoiseColumns, NotPlanned, StepCharges
@@ -141,9 +142,9 @@ class StepMaker(ABC):
         period, phase = self.plan.period[port, agents], self.plan.phase[port, agents]
         return (period > 0) & (updates % np.maximum(period, 1) == phase)
 
-    def _heard_width(self, edge: int, phase: int) -> int:
-        """Numbers of what half of an exchange has heard over an edge."""
-        return int(self.names.sent_widths["request" if phase == RESPONDING else "reply"][self.tables.graph.heads[edge]])
+    def _heard_width(self, phase: int) -> int:
+        """Numbers of what a half of an exchange has heard."""
+        return int(self.ports[phase - RESPONDING, WIDTH])
 
     def _leaving(self, me: Record, kind: str, messages: Array, edges: Ranks | None = None) -> Array:
         """Return messages of some agents, with those of byzantine ones replaced.
@@ -168,14 +169,14 @@ class StepMaker(ABC):
     def _charge(self, places: Any) -> None:
         """Charge the noise that some steps have drawn, and note whether what they say reveals data without any."""
         source, charges = self.source, self.noise
+        drawn, follows = source.noted.get("drawn"), source.noted.get("follows")
         if charges.noisy:
-            drawn = source.drawn
             if drawn is not None and self.limited and (drawn > 1).any():
                 self._contradicted("it draws noise more than once in a step, and its budget counts draws")
             charges.count(source.agents, source.steps["updates"], drawn)
             self._plain[places] = charges.plain(source.agents, drawn)
-        if source.follows is not None:
-            self._plain[places] &= source.follows == 0
+        if follows is not None:
+            self._plain[places] &= follows == 0
 
     @staticmethod
     def _name(phase: int) -> str:
@@ -318,19 +319,25 @@ class StepsInTurn(PlannedSteps):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self._one = One(self.tables, self.source)
+        self._one = self.tables.records[One](self.tables, self.source)
 
     @override
     def _make(self, total: int, plain: NDArray[np.bool_]) -> None:
-        source, private = self.source, self.world.private
-        functions: Any = self.functions
+        source, private, functions = self.source, self.world.private, cast(Any, self.functions)
+        of_agents = not private and not self.tables.state.edge
         self._open(self.plan.steps[:total], np.arange(total))
         columns = [source.window[name].tolist() for name in ("agent", "phase", "updates", "tick", "now")]
-        me, messages, noisy, w = self._one, self.names.messages, self.charges.noisy, 0
-        if not self.pairs:
-            places = [one.tolist() for one in self._places]
-            ports = zip(messages.items(), self._due, places, self._apart_ports, strict=True)
-            self._sent = [(name, kind, due, place, apart) for (name, kind), due, place, apart in ports]
+        me, messages, noisy, exact, w = self._one, self.names.messages, self.charges.noisy, self.tables.exact, 0
+        if self.pairs:
+            edges, graph = source.window["edge"], self.tables.graph
+            partners = edges - graph.offsets[source.all_agents]
+            self._halves = list(zip(partners.tolist(), self._heard.tolist(), strict=True))
+            places, due = [self._wrote.tolist()] * 2, [None] * 2
+        else:
+            places, due = [one.tolist() for one in self._places], self._due
+        rows = [source.pool[:, :width] for width in self.ports[:, WIDTH]]
+        ports = list(zip([MESSAGE] * 2 if self.pairs else messages, rows, due, places, self._apart_ports, strict=True))
+        self._sent = {0: ports, REQUESTING: ports[:1], RESPONDING: ports[1:], COMPLETING: []}
         try:
             for w, (agent, phase, updates, tick, now) in enumerate(zip(*columns, strict=True)):
                 source.begin(slice(w, w + 1))
@@ -341,60 +348,52 @@ class StepsInTurn(PlannedSteps):
                     raise
                 except BaseException as error:  # a class of an author's own may derive from it
                     self._end(w, failure_of(self.protocol, agent, now, updates, self._name(phase), error))
-                me.close_()
+                if not exact:
+                    me.close_()
                 if over and not phase:
                     self._contradicted(f"it ended an agent's steps at its step {updates + 1}")
                 self._say(w, me, phase)
-                if noisy or source.follows is not None:
+                if noisy or source.noted:
                     self._charge(slice(w, w + 1))
-                for vector in me.said_.values() if private else me.blocks_.values():
-                    if not finite(vector):
-                        self._end(w, None)
+                written = me.said_ if private else me.blocks_
+                if not all(map(source.forms[all_finite] if of_agents else finite, written.values())):
+                    self._end(w, None)
             w = total
         finally:
             plain[:w] = self._plain[:w]
 
     def _given(self, w: int, phase: int) -> tuple[Any, ...]:
         """Arguments of half of an exchange: the neighbour's rank and, after a request, the vector received from it."""
-        step, graph = self.source.window[w], self.tables.graph
-        edge = int(step["edge"])
-        partner = edge - int(graph.offsets[step["agent"]])
+        partner, row = self._halves[w]
         if phase == REQUESTING:
             return (partner,)
-        heard = real(self.world.transport.tables.pool[step["heard"], : self._heard_width(edge, phase)]).view()
-        heard.flags.writeable = False
+        heard = real(self.source.pool[row, : self._heard_width(phase)])
+        heard.flags.writeable = False  # of a view, or a copy
         return partner, heard
 
     def _say(self, w: int, me: One, phase: int) -> None:
         """Put what a step says where its plan has it."""
-        pool, said = self.world.transport.tables.pool, me.said_
-        if phase:
-            if phase != COMPLETING:
-                message = said.get(MESSAGE)
-                if message is None:
-                    who = me.agent, me.now, me.updates
-                    self._end(w, failure_of(self.protocol, *who, self._name(phase), UNSENT))
-                kind, edge = SENT[phase][MESSAGE], self.source.window[w : w + 1]["edge"]
-                pool[self._wrote[w], : len(message)] = self._leaving(me, kind, message[None], edge)[0]
-            return
-        for name, kind, due, places, apart in self._sent:
-            message: Any = said.get(name)
-            place, is_due = places[w], due is None or due[w]
-            if message is None:
-                if is_due and me.degree:
-                    self._contradicted(f"it did not send {name} at an agent's step {me.updates + 1}")
-                continue
-            if not is_due:
+        for name, rows, due, places, apart in self._sent[phase]:
+            message: Any = me.said_.get(name)
+            if (message is None) is (due is None or bool(due[w])):
                 if me.degree:
-                    what, who = f"sends {name}", (me.agent, me.now, me.updates)
-                    self._end(w, contradiction(self.protocol, self.functions[0], *who, what, kind))
-                continue
-            if self.tables.attackers is not None:
-                message = self._leaving(me, kind, np.atleast_2d(message)).reshape(message.shape)
-            if apart:
-                pool[self.plan.reads[place : place + me.degree], : message.shape[-1]] = message
-            else:
-                pool[place, : len(message)] = message
+                    self._end_undeclared(w, me, phase, name)
+            elif message is not None:
+                if self.tables.attackers is not None:
+                    edges = self.source.window["edge"][w : w + 1] if phase else None
+                    left = self._leaving(me, me.messages_[name], np.atleast_2d(message), edges)
+                    message = left.reshape(message.shape)
+                place = places[w]
+                rows[self.plan.reads[place : place + me.degree] if apart else place] = message
+
+    def _end_undeclared(self, w: int, me: One, phase: int, name: str) -> NoReturn:
+        """End the run at a step that has sent a message or none, against what its protocol declares."""
+        who, kind = (me.agent, me.now, me.updates), me.messages_[name]
+        if phase:
+            self._end(w, failure_of(self.protocol, *who, self._name(phase), UNSENT))
+        if name not in me.said_:
+            self._contradicted(f"it did not send {name} at an agent's step {me.updates + 1}")
+        self._end(w, contradiction(self.protocol, self.functions[0], *who, f"sends {name}", kind))
 
     @override
     def _diverged(self, place: int) -> Record:

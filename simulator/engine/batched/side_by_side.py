@@ -286,7 +286,7 @@ class JoinedTables(StepTables):
         names, state = _joined_names([part.names for part in parts]), State.joined([part.state for part in parts])
         super().__init__(names, state, task, joined, unheard_is_own=parts[0].unheard_is_own)
         for part in parts:
-            part.__dict__.pop("views", None)  # of the blocks that it had
+            part.own.clear()  # of the blocks that it had
         offsets = [part.rows[2] for part in parts]
         ends = np.cumsum([0, *(own[-1] for own in offsets)])
         begins = [own[:-1] + begin for own, begin in zip(offsets, ends[:-1], strict=True)]

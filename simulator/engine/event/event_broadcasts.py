@@ -44,6 +44,7 @@ class EventBroadcasts(EventDriver):
         self._shares = [world.layout.shares_of(kind) for kind in self._kinds]
         self._keeps, self._reacts = world.traits.inbox == "every", world.traits.trigger == "message"
         self._most, self._reserved = int(world.setting.graph.degrees.max(initial=0)) + 1, 0
+        self._receivers: list[int] = world.setting.graph.tails.tolist()
         self._unread = defaultdict[int, list[Message]](list)
 
     @override
@@ -106,17 +107,18 @@ class EventBroadcasts(EventDriver):
             part, transmission = edges[np.equal(attempts, attempt)], attempt * KINDS + rank
             row = self.transport.new_version(sent, now, agent.tick)
             self.draw_together(agent, part, transmission, size)
-            self._begin_notes()
-            run = self.transport.plain
-            run.versions.order[row] = self._count(run, vectors * len(part))
+            if self.observed:
+                self._begin_notes()
+            run, first = self.transport.plain, rank * len(self._receivers)
+            run.versions.order[row], way = self._count(run, vectors * len(part)), self._end_of_way(run)
             for edge in part.tolist():
                 delay = self._depart(run, agent.index, edge, agent.tick, transmission, rank, row, size, now)
                 if delay < math.inf:
                     run.versions.references[row] += 1
-                    slot = rank * len(run.heads) + run.reverse[edge]
-                    self.schedule(None, now + delay, ARRIVAL, self._end_of_way(run), slot, row)
+                    self.schedule(None, now + delay, ARRIVAL, way, first + run.reverse[edge], row)
             self._release(run, row)
-            self._end_notes()
+            if self.observed:
+                self._end_notes()
 
     @override
     def heard(self, agent: Agent) -> Callable[[], AbstractContextManager[None]]:
@@ -149,26 +151,25 @@ class EventBroadcasts(EventDriver):
     @override
     def happen(self, asked: RuleEvent) -> None:
         """A copy arrives, or reaches a shared downlink: a version, at a slot of its receiver."""
-        slot, row, world = asked.subject, asked.serial, self.world
-        agent = world.agents[int(world.setting.graph.tails[slot % len(world.setting.graph.heads)])]
-        run = self.transport.plain
+        slot, row, now = asked.subject, asked.serial, self.env.now
+        index, run = self._receivers[slot % len(self._receivers)], self.transport.plain
         if asked.what == REACH:
-            now = self.env.now
-            turn = run.constants[DOWNLINK], run.agents.downlink_free, agent.index, run.versions.bytes[row], now
+            turn = run.constants[DOWNLINK], run.agents.downlink_free, index, run.versions.bytes[row], now
             self.schedule(None, self._take_turn(*turn), ARRIVAL, ARRIVE, slot, row)
             return
-        up = self.is_up(None, agent.index, self.env.now, True)
-        reacts = up and self._reacts and not agent.silent
-        order = int(run.versions.order[row])
+        up, order = self.is_up(None, index, now, True), run.versions.order[row]
+        reacts = up and self._reacts and not self.world.agents[index].silent
         message = self._message(slot, row, order) if reacts or (up and self._keeps) else None
-        self._begin_notes()
-        run = self.transport.plain
-        self._deliver(run, slot, row, order, self.env.now, up, message is not None)
-        self._end_notes()
+        if self.observed:
+            self._begin_notes()
+            run = self.transport.plain
+        self._deliver(run, slot, row, order, now, up, message is not None)
+        if self.observed:
+            self._end_notes()
         if message is not None and self._keeps:
-            world.inbox.pending[agent.index].append(message)
+            self.world.inbox.pending[index].append(message)
         if message is not None and reacts:
-            self._react(agent, message)
+            self._react(self.world.agents[index], message)
 
     def _message(self, slot: int, row: int, order: int) -> Message:
         """Return a version as the message that the receiver of a channel (directed edge and kind) gets."""
@@ -190,11 +191,11 @@ class EventBroadcasts(EventDriver):
         self.check_vectors()
 
     def _begin_notes(self) -> None:
-        if self.observed and not self._reserved:
+        if not self._reserved:
             self.transport.notes.grow(RESERVED * self._most)
             self._reserved = RESERVED
-        self._reserved -= self.observed
+        self._reserved -= 1
 
     def _end_notes(self) -> None:
-        if self.observed and self.transport.notes.told:
+        if self.transport.notes.told:
             self.transport.notes.tell()

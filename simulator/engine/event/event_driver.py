@@ -230,8 +230,8 @@ class EventDriver(Driver):
 
     def is_up(self, _run: Any, agent: int, _time: float, _after: bool) -> bool:
         """True if an agent is present and up at this instant, in place of `hushnet.simulator.rules.lazy.is_up`."""
-        one = self.world.agents[agent]
-        return one.up and bool(self.world.agents.present[agent])
+        agents = self.world.agents
+        return agents[agent].up and bool(agents.present[agent])
 
     def fate(self, run: Any, sender: int, edge: int, tick: int, transmission: int, size: int, now: float) -> float:
         """Draw a copy's delay, or its loss, by the network's distributions, which may have no compiled form."""

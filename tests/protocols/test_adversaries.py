@@ -13,6 +13,7 @@ from hushnet.agents.objectives.pooled_objective import PooledObjective
 from hushnet.protocols.algorithms.ad_psgd import AdPsgd
 from hushnet.protocols.algorithms.collaborative_admm import CollaborativeAdmm
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
+from hushnet.protocols.algorithms.dada import Dada
 from hushnet.protocols.algorithms.decentralised_sgd import DecentralisedSGD
 from hushnet.protocols.algorithms.gradient_rounds import gradient
 from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging
@@ -172,6 +173,21 @@ def test_both_engines_attack_alike(kind, name):
     for blocks in ("agent", "edge"):
         for block, other in zip(*(getattr(world.state, blocks).values() for world in worlds), strict=True):
             assert block.values.tobytes() == other.values.tobytes()
+
+
+def test_a_sum_of_weights_below_zero_which_only_an_attacker_says_leaves_models_of_dada_finite(tmp_path):
+    """On a ring sums begin with 1, and a weight goes along 1 / (sum + delta): a flipped sum is -delta."""
+    given = {
+        "schema": 1,
+        "scenario": "flipped",
+        "task": {"kind": "linear_classification", "agents": AGENTS, "dimension": 3, "samples": [5, 9]},
+        "topology": {"kind": "ring"},
+        "adversaries": {"agents": [2, 4], "attack": NAMED["sign_flip"]},
+        "protocols": {"dada": {"kind": "dada", "delta": 1.0}},
+        "stop": {"time": 6},
+        "record": {"every": 2, "metrics": ["training_loss"]},
+    }
+    assert np.isfinite(run(given, out=tmp_path).collection.trace["value"]).all()
 
 
 class Roles(OneByOne):

@@ -13,7 +13,6 @@ from hushnet.agents.objectives.pooled_objective import PooledObjective
 from hushnet.protocols.algorithms.ad_psgd import AdPsgd
 from hushnet.protocols.algorithms.collaborative_admm import CollaborativeAdmm
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
-from hushnet.protocols.algorithms.dada import Dada
 from hushnet.protocols.algorithms.decentralised_sgd import DecentralisedSGD
 from hushnet.protocols.algorithms.gradient_rounds import gradient
 from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging

@@ -18,6 +18,8 @@ class ModelKind(Parameters, ABC):
 
     convex: ClassVar[bool]
     """Whether losses of its scores are convex in its parameters, so that their minimum can be found."""
+    libraries: ClassVar[tuple[str, ...]] = ()
+    """Libraries that its numbers depend on besides; an extra of the same name installs each."""
 
     @abstractmethod
     def bind(self, features: int, loss: Loss, classes: int) -> tuple[Predictor | None, Loss]:

@@ -235,6 +235,7 @@ class TorchModel(ModelKind):
 
     kind: Literal["torch"]
     convex: ClassVar[bool] = False
+    libraries: ClassVar[tuple[str, ...]] = ("torch",)
     net: Annotated[str, AfterValidator(_checked_name)] = Field(examples=["./net.py:Net"])
     """``./file.py:Class``; ``Class(features, outputs)`` is a `torch.nn.Module` whose scores of (k, features) rows are
     (k, outputs). Run only with ``--trust-code``."""

@@ -163,15 +163,18 @@ class Femnist(ImageFiles):
     """Number of classes K; labels are 0 to K - 1."""
     agents: Size = 50
     """Number of writers, from the first of the first file on."""
+    split: SplitParameters | None = None
+    """Rule that deals the writers' training images anew, and test images evenly; by default each keeps its own."""
 
     def outline(self) -> Outline:
-        """Return the outline of the task; agents are named by their writers."""
-        return Outline(self.kind, "logistic", bounded=("l1", "l2"))
+        """Return the outline of the task; agents are named by their writers, unless images are dealt anew."""
+        return Outline(self.kind, "logistic", agents=self.split and self.split.count, bounded=("l1", "l2"))
 
     def extent(self, files: Files | None) -> Extent:
         """Estimate the size of the task, by LEAF's mean of 227 images of a writer."""
         features = SIDE**2 + self.intercept
-        return Extent(self.agents, features, 10.0 * 8 * 227 * self.agents * features, classes=self.classes)
+        agents = self.agents if self.split is None else self.split.count
+        return Extent(agents, features, 10.0 * 8 * 227 * self.agents * features, classes=self.classes)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
         """Read the folders ``train`` and ``test``; there must be as many writers as agents."""
@@ -188,16 +191,26 @@ class Femnist(ImageFiles):
         parts = [[train[name] for name in train], [test.get(name, nothing) for name in train]]
         if any(features.shape[1] != width for part in parts for features, _ in part):
             raise InputError(f"{folder}: has images of several sizes; all must have as many values", field=PATH)
-        train_table, test_table = (
-            Table(
-                np.concatenate([features for features, _ in part]),
-                np.concatenate([labels for _, labels in part]),
-                np.concatenate([[0], np.cumsum([len(labels) for _, labels in part])]).astype(np.int64),
+        rows = [(np.concatenate([x for x, _ in part]), np.concatenate([y for _, y in part])) for part in parts]
+        title = DATASETS[self.dataset].title
+        if self.split is not None:
+            return partitioned(
+                rows[0],
+                rows[1],
+                self.split,
+                name=title,
+                loss="logistic",
+                bounds=self.bounds(width),
+                notes={"source": title},
+                rng=rng,
+                classes=self.classes,
             )
-            for part in parts
+        train_table, test_table = (
+            Table(*both, np.concatenate([[0], np.cumsum([len(labels) for _, labels in part])]).astype(np.int64))
+            for both, part in zip(rows, parts, strict=True)
         )
         return Task(
-            name=DATASETS[self.dataset].title,
+            name=title,
             ids=list(train),
             train=train_table,
             test=test_table,
@@ -205,7 +218,7 @@ class Femnist(ImageFiles):
             regularisation=inverse_counts(train_table.counts),
             metric="accuracy",
             bounds=self.bounds(width),
-            notes={"source": DATASETS[self.dataset].title, "split": split_notes(train_table, self.classes)},
+            notes={"source": title, "split": split_notes(train_table, self.classes)},
             classes=self.classes,
         )
 

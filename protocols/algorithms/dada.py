@@ -158,7 +158,8 @@ def descend_weights(me: Any, heard: Any) -> None:
     """One projected step of algorithm 2, over the edges that were heard anew."""
     new, p = me.is_new, len(me.model)
     apart = ((heard[:, :p] - me.model) ** 2).sum(axis=1)
-    barrier = 1.0 / (me.weight.sum() + me.delta) + 1.0 / (heard[:, p + 1] + me.delta)
+    theirs = np.maximum(heard[:, p + 1], 0.0)  # only an attacker says less
+    barrier = 1.0 / (me.weight.sum() + me.delta) + 1.0 / (theirs + me.delta)
     slope = own_loss(me) + heard[:, p] + 0.5 * me.mu * apart
     slope += me.mu_graph * (2.0 * me.lambda_graph * me.weight - barrier)
     smooth = me.mu_graph * (2.0 * me.lambda_graph + (new.sum() + 1.0) / me.delta**2)

@@ -11,9 +11,15 @@ from packaging.utils import canonicalize_name
 ROOT = "hushnet"
 
 
-def lock_file() -> str:
-    """``name==version`` of every installed distribution that hushnet needs, directly or not, without hushnet itself."""
-    pins = "".join(f"{name}=={version}\n" for name, version in sorted(needed().items()))
+def lock_file(*libraries: str) -> str:
+    """``name==version`` of every installed distribution that hushnet needs, directly or not, without hushnet itself.
+
+    Parameters
+    ----------
+    *libraries : str
+        Libraries that runs have used; those that an extra of the same name installs are needed as well.
+    """
+    pins = "".join(f"{name}=={version}\n" for name, version in sorted(needed(*libraries).items()))
     return f"# Python {platform.python_version()}\n{pins}"
 
 

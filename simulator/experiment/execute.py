@@ -205,7 +205,7 @@ def _manifest(run: Run, world: World, failure: Exception | None, verdict: Verdic
         "contract": verdict.as_dict(),
         "warnings": [*warnings, *world.warnings],
         "totals": _totals(world),
-        "versions": libraries(),
+        "versions": libraries(scenario.task.model),
         "code": code_version(),
         "commit": commit(),
         "data": task.fingerprint,

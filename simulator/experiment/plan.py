@@ -263,7 +263,7 @@ class Experiment:
             code_version=code_version(),
             plugin_source=self._judged_source(run),
             data_fingerprint=f"{self._data(run).fingerprint} {json_text(files)}",
-            libraries=libraries(),
+            libraries=libraries(run.point.scenario.task.model),
             form=asked_form(run.point.scenario.engine, debug=run.point.scenario.debug),
         )
 

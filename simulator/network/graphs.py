@@ -121,8 +121,7 @@ class Topology(Parameters, ABC):
 
     def _check(self, graph: Graph, task: Task) -> None:
         if not np.all((graph.weights >= 0) & (graph.weights <= LARGEST_WEIGHT)):  # nor NaN
-            sentence = f"makes a weight that is not a number from 0 to {LARGEST_WEIGHT:g}"
-            raise InputError(sentence, field=("topology",))
+            raise no_weight()
         _check_both_ways(graph)
         isolated = np.flatnonzero(graph.degrees == 0)
         if len(isolated) and not (self.allow_isolated or task.agents == 1):
@@ -161,9 +160,16 @@ def _packed(graph: Any, made_by: Callable[..., Any]) -> Graph:
     edges = [(u, v, w) for u, v, w in graph.edges(data="weight", default=1.0) if w != 0]
     tails, heads, weights = zip(*edges, strict=True) if edges else ((), (), ())
     make = Graph.from_directed_edges if graph.is_directed() else Graph.from_edges
-    return make(
-        graph.number_of_nodes(), np.array(tails, dtype=np.int64), np.array(heads, dtype=np.int64), np.array(weights)
-    )
+    try:
+        numbers = np.array(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise no_weight() from None
+    return make(graph.number_of_nodes(), np.array(tails, dtype=np.int64), np.array(heads, dtype=np.int64), numbers)
+
+
+def no_weight() -> InputError:
+    """Error about an edge whose weight is too large, below 0 or no number."""
+    return InputError(f"makes a weight that is not a number from 0 to {LARGEST_WEIGHT:g}", field=("topology",))
 
 
 def _check_both_ways(graph: Graph) -> None:

@@ -13,7 +13,8 @@ from ..language.loading import LoadedScenario
 def check_files(loaded: LoadedScenario) -> None:
     """Read the files that a scenario names by a path, such as a table or edges, at its first seed.
 
-    Nothing is read of a scenario without such files, or with a data set that was published, which need not be here.
+    Nothing is read of a scenario without such files, or with a data set that was published and has no path of its own,
+    for that need not be here.
 
     Raises
     ------
@@ -22,7 +23,8 @@ def check_files(loaded: LoadedScenario) -> None:
     """
     scenario = loaded.points[0].scenario
     resolved = scenario.resolved()
-    if is_published(resolved["task"]["kind"]) or not any(paths_named(resolved)):
+    task = resolved["task"]
+    if (is_published(task["kind"]) and not any(paths_named(task))) or not any(paths_named(resolved)):
         return
     from ..experiment import Experiment
     from ..experiment.plan import plan

@@ -15,6 +15,7 @@ import pandas as pd
 
 from ...agents.graph import Graph
 from ...agents.input_files import beside, paths_named, read_bytes
+from ...agents.models import ModelKind
 from ...agents.tasks.task_registry import is_published
 from .files import Frame, file_checksum, json_text
 
@@ -204,9 +205,9 @@ def commit() -> str | None:
     return done.stdout.strip()
 
 
-def libraries() -> dict[str, str]:
-    """Versions of the libraries that numbers depend on, read from their metadata without importing them."""
-    return {name: _version(name) for name in NUMERIC_LIBRARIES}
+def libraries(model: ModelKind | None = None) -> dict[str, str]:
+    """Versions of the libraries that numbers depend on, a model's too, from their metadata without importing them."""
+    return {name: _version(name) for name in (*NUMERIC_LIBRARIES, *(model.libraries if model else ()))}
 
 
 @cache

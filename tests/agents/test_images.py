@@ -78,6 +78,18 @@ def test_writers_of_leaf_are_agents_with_their_own_rows(tmp_path):
         assert task.train.shard(agent).labels.tolist() == users[name]["y"]
     assert task.test.counts.tolist() == [2, 3, 4, 5, 0]
     assert build("femnist", None, agents=2, path=str(tmp_path / "femnist")).ids == ["f0000", "f0001"]
+
+
+def test_images_of_writers_are_dealt_anew_by_a_split(tmp_path):
+    users = write_femnist(tmp_path / "femnist")
+    split = {"kind": "shards", "agents": 3, "shards": 1}
+    task = build("femnist", tmp_path, agents=4, intercept=False, precision="float64", split=split)
+    written = [(tuple(x), y) for name in sorted(users)[:4] for x, y in zip(*users[name].values(), strict=True)]
+    for table in (task.train, task.test):
+        assert sorted(zip(map(tuple, table.features.tolist()), table.labels, strict=True)) == sorted(written)
+        assert sorted(table.counts.tolist()) == [4, 5, 5]
+    assert [np.ptp(task.train.shard(agent).labels) <= 1 for agent in range(3)] == [True] * 3
+    assert (task.ids, task.notes["split"]["rows"]) == ([0, 1, 2], [4.0, 5.0, 5.0])
     assert {one.name for one in find(tmp_path) if one.path} == {"femnist"}
 
 

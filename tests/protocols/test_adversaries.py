@@ -174,6 +174,21 @@ def test_both_engines_attack_alike(kind, name):
             assert block.values.tobytes() == other.values.tobytes()
 
 
+def test_a_sum_of_weights_below_zero_which_only_an_attacker_says_leaves_models_of_dada_finite(tmp_path):
+    """On a ring sums begin with 1, and a weight goes along 1 / (sum + delta): a flipped sum is -delta."""
+    given = {
+        "schema": 1,
+        "scenario": "flipped",
+        "task": {"kind": "linear_classification", "agents": AGENTS, "dimension": 3, "samples": [5, 9]},
+        "topology": {"kind": "ring"},
+        "adversaries": {"agents": [2, 4], "attack": NAMED["sign_flip"]},
+        "protocols": {"dada": {"kind": "dada", "delta": 1.0}},
+        "stop": {"time": 6},
+        "record": {"every": 2, "metrics": ["training_loss"]},
+    }
+    assert np.isfinite(run(given, out=tmp_path).collection.trace["value"]).all()
+
+
 class Roles(OneByOne):
     """Agents whose model is 1 if they are byzantine, and -1 if they are honest."""
 

@@ -13,6 +13,7 @@ from hushnet.simulator.limits.memory import expected_bytes
 from hushnet.simulator.replay.chosen import chosen
 from hushnet.simulator.replay.rerun import rerun
 
+from ..agents.test_models import needs_torch
 from ..benchmarks.models import world_of
 from ..engine.driving import drive
 from .test_models_learnt import ANY, CONVEX, scenario
@@ -20,8 +21,12 @@ from .test_models_learnt import ANY, CONVEX, scenario
 ENGINES = {"batched": BatchedEngine, "one by one": EventEngine}
 
 
-def of(precision, hidden=3):
-    return {"kind": "perceptron", "hidden": [hidden], "precision": precision}
+KINDS = ["perceptron", pytest.param("torch", marks=needs_torch)]
+
+
+def of(precision, hidden=3, kind="perceptron"):
+    own = {"hidden": [hidden]} if kind == "perceptron" else {"net": "net.py:Net32"}
+    return {"kind": kind, **own, "precision": precision}
 
 
 def arrays(world):
@@ -30,9 +35,11 @@ def arrays(world):
     return [*blocks, world.transport.tables.pool, *(block.values for block in world.inbox.values.values())]
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("engine", ENGINES)
-def test_blocks_and_messages_take_half_of_the_memory_and_models_agree_up_to_rounding(engine):
-    single, double = (drive(world_of(of(precision), engine, 6, 5)) for precision in ("float32", "float64"))
+def test_blocks_and_messages_take_half_of_the_memory_and_models_agree_up_to_rounding(engine, kind):
+    given = [of(precision, kind=kind) for precision in ("float32", "float64")]
+    single, double = (drive(world_of(model, engine, 6, 5)) for model in given)
     assert [one.dtype for one in arrays(single)] == [np.float32] * len(arrays(single))
     assert [2 * one.nbytes for one in arrays(single)] == [one.nbytes for one in arrays(double)]
     models = single.state.agent["model"].rows, double.state.agent["model"].rows
@@ -40,8 +47,9 @@ def test_blocks_and_messages_take_half_of_the_memory_and_models_agree_up_to_roun
     assert (models[0] != models[1]).any()
 
 
-def test_both_engines_have_the_same_bits():
-    worlds = [drive(world_of(of("float32"), engine, 6, 5)) for engine in ENGINES]
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_engines_have_the_same_bits(kind):
+    worlds = [drive(world_of(of("float32", kind=kind), engine, 6, 5)) for engine in ENGINES]
     for name in ("model", "sent"):
         assert np.array_equal(*(world.state.agent[name].values for world in worlds))
 
@@ -63,10 +71,11 @@ def test_a_model_is_what_float64_makes_of_the_rounded_one_before_rounded_once():
     assert np.array_equal(world.state.agent["model"].rows[1:], first[1:])
 
 
-def test_a_message_has_four_bytes_a_number():
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_message_has_four_bytes_a_number(kind):
     sizes = []
     for precision in ("float32", "float64"):
-        world = drive(world_of(of(precision), "batched", 6, 3))
+        world = drive(world_of(of(precision, kind=kind), "batched", 6, 3))
         sent = world.transport.traffic
         sizes.append((sent.links.sent, sent.bytes.sent, world.setting.task.dimension))
     assert sizes[0] == (sizes[1][0], sizes[1][1] / 2, sizes[1][2])

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from hushnet.agents.availability import OnOff
 from hushnet.agents.errors import InputError
+from hushnet.agents.objectives.objectives import mean_losses
 from hushnet.agents.objectives.pooled_objective import PooledObjective
 from hushnet.protocols.base import Problem
 from hushnet.protocols.catalog import resolve
@@ -40,7 +42,10 @@ SHELF = {
     "divshare": STEP,
     "random_walk_sgd": STEP,
     "federated_averaging": STEP,
+    "dada": {},
 }
+PERSONAL = ("dada",)
+"""Methods of whose models each is for its agent alone."""
 LOSS, LATENCY = {"loss": 0.3, "latency": 0.2}, {"latency": 5.0}
 CHURN = {"latency": 0.2, "availability": OnOff(kind="on_off", online=0.7, mean_down=2.0)}
 CALM = {"latency": 0.2}
@@ -77,9 +82,11 @@ def outcome(kind, network, topology):
     assert world.traffic.conserved
     kept = recorder.invariants.report()
     said = "broken" if any(one["broken"] for one in kept) else "kept" if kept else "runs"
-    objective = PooledObjective.mean_of_agents(task, parameters.mu)
+    losses = (
+        partial(mean_losses, task) if kind in PERSONAL else PooledObjective.mean_of_agents(task, parameters.mu).value
+    )
     models = world.protocol.models(world.state)
-    end, start = (float(np.mean(objective.value(at))) for at in (models, np.zeros_like(models)))
+    end, start = (float(np.mean(losses(at))) for at in (models, np.zeros_like(models)))
     return said if end < start else f"{said}, diverges"
 
 

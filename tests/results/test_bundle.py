@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import importlib.metadata
+import json
 import os
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from hushnet.agents.errors import HushnetError, InputError
+from hushnet.agents.models import Softmax
 from hushnet.simulator import run
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.bundle import check_bundle, write_bundle
@@ -22,6 +24,7 @@ from hushnet.simulator.bundle.claims import check_claims, claims, read_claims
 from hushnet.simulator.bundle.lock import lock_file, needed
 from hushnet.simulator.bundle.wheel import wheel_files
 from hushnet.simulator.cli import main
+from hushnet.simulator.storage.store import Store
 from rich.console import Console
 
 from .synthetic import FALSE, make_run
@@ -247,6 +250,31 @@ def test_tables_are_compared_byte_by_byte(packed, tmp_path):
     said = Console(record=True, width=200)
     check_bundle(packed / "results", changed / "claims.csv", said)
     assert "11 of 12 tables are the same" in said.export_text()
+
+
+def test_runs_of_float32_are_resumed_and_packed_with_the_libraries_of_their_model(tmp_path, monkeypatch):
+    """The pretended library has the name of an extra, which installs Plotly."""
+    monkeypatch.setattr(Softmax, "libraries", ("report",))
+    model = "{kind: linear_classification, agents: 4, dimension: 2, samples: [6, 8], model: {kind: linear}}"
+    text = QUICK.replace("{kind: mean_estimation, agents: 4}", model).replace("local", "solitary")
+    text = text.replace("coordinate_descent", "decentralised_sgd").replace("objective_of: cd", "objective_of: null")
+    (tmp_path / "quick.yaml").write_text(
+        text + "sweep: {task.model: [{kind: linear}, {kind: softmax, precision: float32}]}\n"
+    )
+    first, again = tmp_path / "first", tmp_path / "again"
+    for out in (first, again):
+        run(tmp_path / "quick.yaml", out=out)
+        shutil.rmtree(next(entry.folder for entry in Store(out).entries() if "float32" in str(entry.manifest)))
+        run(tmp_path / "quick.yaml", out=out)
+    with zipfile.ZipFile(write_bundle(first, tmp_path / "bundle.zip")) as archive:
+        archive.extractall(tmp_path / "unpacked")
+    assert {"report": "missing"}.items() <= json.loads((tmp_path / "unpacked/made-with.json").read_text())[
+        "versions"
+    ].items()
+    assert "plotly" not in needed()
+    assert f"plotly=={importlib.metadata.version('plotly')}\n" in (tmp_path / "unpacked/requirements.txt").read_text()
+    check_bundle(again, tmp_path / "unpacked/claims.csv", said := Console(record=True, width=200))
+    assert "24 of 24 tables are the same, byte by byte" in said.export_text()
 
 
 def test_runs_of_other_code_are_not_packed_with_this_one(packed, tmp_path, monkeypatch):

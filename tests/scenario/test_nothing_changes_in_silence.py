@@ -95,7 +95,7 @@ def test_an_agent_that_is_its_own_neighbour_is_refused():
             built(made)
 
 
-@pytest.mark.parametrize("weight", [-1.0, math.nan, math.inf, 1e308])
+@pytest.mark.parametrize("weight", [-1.0, math.nan, math.inf, 1e308, "heavy", 1j])
 def test_a_weight_below_0_or_no_number_is_no_missing_edge(weight):
     graph = nx.path_graph(3)
     graph[0][1]["weight"] = weight

@@ -32,6 +32,8 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from ..agents.test_images import write_mnist
+
 ELSEWHERE = ("sweep", "tune", "quick")
 """Parts whose values are those of other fields."""
 OF_ONE_FIELD = re.compile(
@@ -219,6 +221,21 @@ def test_what_only_data_can_refuse_is_refused(tmp_path, capsys):
     assert main(["check", str(scenario), "--set", "task.path=no.csv"]) == 2
     assert "no.csv: cannot be read" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["own.yaml", "rows.csv"]
+
+
+def test_images_in_a_folder_that_a_scenario_names_are_read(tmp_path, capsys):
+    write_mnist(tmp_path / "images")
+    scenario = tmp_path / "own.yaml"
+    scenario.write_text(
+        "schema: 1\nscenario: own\nseeds: 1\n"
+        "task: {kind: mnist, path: images, classes: 3, split: {kind: even, agents: 4}}\n"
+        "topology: {kind: ring}\nprotocols:\n  a: {kind: choco_sgd, keep: 10}\nstop: {time: 2}\n"
+    )
+    assert main(["check", str(scenario)]) == 0
+    assert main(["check", str(scenario), "--set", "protocols.a.keep=31"]) == 2
+    assert "--set protocols.a.keep=31: must be at most 30, the numbers of a model" in capsys.readouterr().err
+    assert main(["check", str(scenario), "--set", "task.path=elsewhere"]) == 2
+    assert "elsewhere/train-images" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(

@@ -173,10 +173,11 @@ def _lay_out(figure: Figure, panels: Sequence[Axes], style: FigureStyle) -> None
         warnings.filterwarnings("error", "constrained_layout not applied", UserWarning)
         try:
             figure.draw_without_rendering()
-            for axes in figure.axes:
-                for name, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
-                    if axis.get_offset_text().get_text():  # no other axis: mathematics takes long to set
-                        axes.ticklabel_format(axis=name, useMathText=True)
+            for axes in figure.axes:  # no others: mathematics takes long to set
+                if axes.xaxis.get_offset_text().get_text():
+                    axes.ticklabel_format(axis="x", useMathText=True)
+                if axes.yaxis.get_offset_text().get_text():
+                    axes.ticklabel_format(axis="y", useMathText=True)
             for axes in panels:
                 along = axes.get_window_extent().height / figure.dpi
                 axes.set_ylabel(wrapped(axes.get_ylabel(), characters(along, 16)))

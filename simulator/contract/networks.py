@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
-from typing import Literal
+from collections.abc import Callable
+from typing import Any
 
 from ...agents.availability import Always, Diurnal, OnOff, Window
 from ...agents.errors import LimitReached
@@ -57,7 +57,7 @@ def check_networks(
         churn = [kind for kind in churn if kind.joins is None and kind.leaves is None]
     refused: dict[str, str] = {}
     worlds = itertools.product(latencies, losses, churn)
-    starts: Iterator[Literal["known", "own", "zero"]] = itertools.cycle(("known", "own", "zero"))
+    starts: Any = itertools.cycle(("known", "own", "zero"))
     for (latency, loss, availability), start in zip(worlds, starts, strict=False):
         if repr(latency) in refused:
             continue

@@ -15,13 +15,15 @@ LEAST_LENGTH = 1e-6
 """Backtracking below this share of a Newton step gains nothing: rounding has been reached."""
 
 
+MOST_STEPS = 100
+
+
 def newton(
     start: Array,
     evaluate: Callable[[Array], tuple[float, Array]],
     direction: Callable[[Array, Array, float], Array],
     *,
     floor: float = 0.0,
-    steps: int = 100,
 ) -> Array:
     """Newton steps with backtracking, until the gradient no longer shrinks.
 
@@ -33,8 +35,6 @@ def newton(
         (point, gradient, relative tolerance) -> approximate solution of Hessian @ step = -gradient.
     floor : float
         Gradient norm that is enough; 1e-13 of the first one always is.
-    steps : int
-        Bound on the number of steps.
 
     Returns
     -------
@@ -43,7 +43,7 @@ def newton(
     point = start
     value, gradient = evaluate(point)
     first = size = float(np.linalg.norm(gradient))
-    for _ in range(steps):
+    for _ in range(MOST_STEPS):
         if size <= max(floor, 1e-13 * first):
             break
         step = direction(point, gradient, max(1e-10, min(0.1, size / first)))

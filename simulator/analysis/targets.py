@@ -136,16 +136,14 @@ def _levels(collection: Collection, target: Mapping[str, Any], rows: Frame) -> A
     return target["share"] * _ends(collection, target.get("of"), rows).reindex(first.index)
 
 
-def area(collection: Collection, metric: str, statistic: str | None = None, x: str = "time") -> Frame:
-    """Mean height of every run's curve: the area under it divided by the length of the axis.
+def area(collection: Collection, metric: str, statistic: str | None = None) -> Frame:
+    """Mean height of every run's curve over time: the area under it divided by its length.
 
     Parameters
     ----------
     collection : Collection
     metric, statistic : str
         As for `hushnet.simulator.analysis.aggregate.resolve`.
-    x : str
-        As for `reached`.
 
     Returns
     -------
@@ -156,15 +154,14 @@ def area(collection: Collection, metric: str, statistic: str | None = None, x: s
     Raises
     ------
     InputError
-        If the axis, the metric or the statistic was not recorded.
+        If the metric or the statistic was not recorded.
 
     Notes
     -----
-    The trapezoid rule between records, over the part of the axis that all finished runs of a grid point cover,
-    whatever their protocol and seed. A run that never moves along the axis, since it sends nothing, is a level: its
-    last value.
+    The trapezoid rule between records, over the time that all finished runs of a grid point cover, whatever their
+    protocol and seed.
     """
-    rows = _curves(collection, *resolve(collection, metric, statistic), x)
+    rows = _curves(collection, *resolve(collection, metric, statistic), "time")
     rows = rows[rows["run"].isin(collection.complete)]
     paths = {run: (g["x"].to_numpy(np.float64), g["value"].to_numpy(np.float64)) for run, g in rows.groupby("run")}
     found = per_run(collection)

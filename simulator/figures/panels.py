@@ -173,13 +173,18 @@ def _lay_out(figure: Figure, panels: Sequence[Axes], style: FigureStyle) -> None
         warnings.filterwarnings("error", "constrained_layout not applied", UserWarning)
         try:
             figure.draw_without_rendering()
+            for axes in figure.axes:  # no others: mathematics takes long to set
+                if axes.xaxis.get_offset_text().get_text():
+                    axes.ticklabel_format(axis="x", useMathText=True)
+                if axes.yaxis.get_offset_text().get_text():
+                    axes.ticklabel_format(axis="y", useMathText=True)
             for axes in panels:
                 along = axes.get_window_extent().height / figure.dpi
                 axes.set_ylabel(wrapped(axes.get_ylabel(), characters(along, 16)))
-                factor = axes.xaxis.get_offset_text()
-                if factor.get_text() and axes.get_xlabel():  # which would lie across a long label's end
-                    axes.set_xlabel(wrapped(f"{axes.get_xlabel()} {factor.get_text()}", characters_along(axes) + 20))
-                    factor.set_visible(False)
+                factor = axes.xaxis.get_major_formatter().get_offset()
+                if factor and axes.get_xlabel():  # which would lie across a long label's end
+                    axes.set_xlabel(wrapped(f"{axes.get_xlabel()} {factor}", characters_along(axes) + 20))
+                    axes.xaxis.get_offset_text().set_visible(False)
             figure.draw_without_rendering()
         except UserWarning:
             raise _no_room(figure, style) from None

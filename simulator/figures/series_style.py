@@ -46,7 +46,6 @@ STYLE: dict[Any, Any] = {
     "ytick.labelsize": 7,
     "axes.linewidth": 0.6,
     "axes.formatter.limits": (-4, 4),
-    "axes.formatter.use_mathtext": True,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,

@@ -330,9 +330,9 @@ def _damaged(path: Path, error: Exception) -> InputError:
     return InputError(f"{path}: is damaged or missing ({reason}); run the scenario again")
 
 
-def read_table(path: Path, expected: str | None = None) -> pd.DataFrame:
+def read_table(path: Path) -> pd.DataFrame:
     """A parquet table as pandas has it; see `read_arrow`."""
-    return read_arrow(path, expected).to_pandas()
+    return read_arrow(path).to_pandas()
 
 
 def write_text(text: str, path: Path) -> None:

@@ -20,7 +20,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import typer.main
 from hushnet.simulator.cli import UNFORESEEN, main
 
 PROCESSOR_SECONDS = 10
@@ -41,8 +40,7 @@ Attempt = Callable[[Any, Path, bool], tuple[str, list[str]]]
 Given = Callable[[int], Any]
 """What the case of a number is made from: its own randomness, or one of a list."""
 
-typer.main.get_command = cache(typer.main.get_command)  # which makes the whole shell anew for every command,
-importlib.metadata.entry_points = cache(importlib.metadata.entry_points)  # and this looks at every installed package
+importlib.metadata.entry_points = cache(importlib.metadata.entry_points)  # which looks at every installed package
 
 
 class Hang(BaseException):

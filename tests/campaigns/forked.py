@@ -190,9 +190,6 @@ def _import(names: Sequence[str]) -> None:
 
 def _ask_once() -> None:
     """Remember what is the same for every command."""
-    import typer.main
-
-    typer.main.get_command = cache(typer.main.get_command)
     importlib.metadata.entry_points = cache(importlib.metadata.entry_points)
     gc.freeze()
 

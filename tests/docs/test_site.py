@@ -24,24 +24,36 @@ from hushnet.simulator.language.scenario import Scenario
 from hushnet.simulator.metrics import METRICS
 from spellchecker import SpellChecker
 
-
-@pytest.fixture(scope="session")
-def built(tmp_path_factory):
-    """The folder of the site; Sphinx's warnings would be errors."""
-    pytest.importorskip("sphinx", reason="the site needs the extra docs")
-    out = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [sys.executable, "-m", "hushnet.simulator.docs", str(out)], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return out
+BUILD = """\
+import shutil, sys
+from hushnet.simulator.docs import site
+site.sources = lambda folder: shutil.copytree(sys.argv[1], folder, dirs_exist_ok=True)
+sys.exit(site.main(sys.argv[2:]))
+"""
+"""``python -m hushnet.simulator.docs`` with sources that are there already."""
 
 
 @pytest.fixture(scope="session")
-def sources(tmp_path_factory):
+def written(tmp_path_factory):
+    """The folder of the sources of all pages."""
     folder = tmp_path_factory.mktemp("sources")
     site.sources(folder)
-    return {path.stem: path.read_text() for path in folder.glob("*.md")}
+    return folder
+
+
+@pytest.fixture(scope="session")
+def sources(written):
+    return {path.stem: path.read_text() for path in written.glob("*.md")}
+
+
+@pytest.fixture(scope="session")
+def built(written, tmp_path_factory):
+    """The folder of the site of these sources; Sphinx's warnings would be errors."""
+    pytest.importorskip("sphinx", reason="the site needs the extra docs")
+    out = tmp_path_factory.mktemp("site")
+    done = subprocess.run([sys.executable, "-c", BUILD, written, out], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return out
 
 
 class Page(HTMLParser):

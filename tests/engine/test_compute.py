@@ -21,8 +21,8 @@ from hushnet.simulator.network.setting import Stop
 from hushnet.simulator.network.topology import TOPOLOGIES
 from scipy import stats
 
-from ..campaigns.mixed_worlds import examine, mixed_setting
-from ..campaigns.world_cases import Case
+from ..campaigns.mixed_worlds import examine
+from ..campaigns.world_cases import Case, random_setting
 from ..campaigns.worlds import EVERY
 from .driving import drive
 from .exchange import Gossip, exchange_world
@@ -226,10 +226,10 @@ ALIKE = [
 )
 def test_steps_links_and_graphs_are_alike_on_both_engines(kind, fields, graph, ties, tmp_path):
     """Event by event, also where clocks, ends of steps, copies and absences meet; counted anew from the history."""
-    case, rng = Case(kind, fields), np.random.default_rng(5)
-    setting = mixed_setting(case, rng, tmp_path)
+    case, rng = Case(kind, fields, agents=6), np.random.default_rng(5)
+    setting = random_setting(case, rng, tmp_path)
     agents, shared = range(setting.task.agents), {"uplink": 90.0, "downlink": 70.0, **LATE}
-    fixed = {"compute": compute(value=0.4), "adversaries": None, "changes": None, "stop": Stop(time=15.0)}
+    fixed = {"compute": compute(value=0.4), "stop": Stop(time=15.0)}
     made = TOPOLOGIES[graph].model_validate({"kind": graph})
     if made.kind == "complete":
         made = made.model_copy(

@@ -190,6 +190,7 @@ def test_an_edge_list_is_assumed_to_be_public_and_its_file_is_named():
     [
         ("a,b,1\nz,a,1\n", r"edges.csv:3: 'z' is not the id"),
         ("a,b,0\n", r"edges.csv:2: weight 0.0 must be greater than 0"),
+        ("a,b,1.1e100\n", r"edges.csv:2: weight 1.1e\+100 must be at most 1e\+100"),
         ("a,b,heavy\n", r"edges.csv:2: weight 'heavy' must be a finite number"),
         ("a,a,1\n", r"edges.csv:2: agent 'a' cannot be its own neighbour"),
         ("a,b,1\nc,d,1\na,b,1\n", r"edges.csv:4: the edge a - b is listed twice, first in line 2"),

@@ -184,16 +184,6 @@ def trouble_file(scenario: Path) -> str:
     return "protocols.trouble={kind: './trouble.py:Trouble'}"
 
 
-def test_the_shell_says_divergence_in_one_sentence_with_exit_code_4(scenario, tmp_path, capsys):
-    arguments = ["run", str(scenario), "--set", trouble_file(scenario), "--out", str(tmp_path / "out"), "--quiet"]
-    assert main([*arguments, "--seeds", "1", "--trust-code"]) == 4
-    captured = capsys.readouterr()
-    assert "Traceback" not in captured.err + captured.out
-    assert len(captured.err.strip().splitlines()) == 1
-    assert "agent 5 at time" in captured.err
-    assert (tmp_path / "out" / "figures").is_dir()
-
-
 def test_where_everything_diverged_the_shell_says_why_with_exit_code_4(scenario, tmp_path, capsys):
     trouble = trouble_file(scenario)
     text = scenario.read_text()

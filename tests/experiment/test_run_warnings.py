@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hushnet.agents.errors import InputError
 from hushnet.protocols.algorithms.coordinate_descent import CoordinateDescent
-from hushnet.protocols.base import Layout, MessageKind, Protocol, Traits
+from hushnet.protocols.base import Layout, MessageKind, Protocol
 from hushnet.simulator import run
 from hushnet.simulator.analysis.aggregate import curves, final_values
 from hushnet.simulator.analysis.results import load_all
@@ -188,24 +188,6 @@ def test_where_all_runs_are_limited_the_reason_is_said_and_nothing_else_fails(sh
     assert "Traceback" not in said.err
 
 
-class Token(Protocol):
-    """A message that whoever gets it passes on; the start sends it."""
-
-    decides = True
-
-    traits = Traits(trigger="message", inbox="latest", exchange="broadcast")
-
-    def layout(self):
-        return Layout(agent={"model": 2}, messages={"token": MessageKind(2, mirrors="model")})
-
-    def start(self, me):
-        me.send("token", me.model, me.plain())
-
-    def react(self, me, message):
-        me.model[:] += 1.0
-        me.send("token", me.model, me.plain())
-
-
 def scenario(**more):
     return {
         "schema": 1,
@@ -247,14 +229,6 @@ def test_nobody_ever_awake_is_said(tmp_path, capsys):
     assert "warning: cd: no agent has made a step until time 20: nobody woke, or nobody was up" in " ".join(
         capsys.readouterr().out.split()
     )
-
-
-@pytest.mark.parametrize(("starts", "walks"), [("known", True), ("zero", False)])
-def test_a_token_that_the_start_sends_walks_where_starts_are_known(starts, walks, tmp_path):
-    network = {"start": starts, "latency": 0.5}
-    tokens = scenario(protocols={"token": {"kind": "token"}}, network=network, stop={"time": 3.0})
-    result = run(tokens, protocols={"token": Token}, out=tmp_path / "out", contract=False)
-    assert (result.manifests[0]["totals"]["messages"] > 0) == walks
 
 
 @pytest.mark.parametrize("more", [{}, {"protocols": {"local": {"kind": "local"}}}, {"network": {"latency": 1.0}}])

@@ -177,8 +177,8 @@ def notes_on(collection: Collection) -> list[tuple[str, bool]]:
             found.append((f"{label} {claim.text}; {claim.details}.", False))
     found += [(sentence, False) for sentence in uncovered(collection)]
     if collection.missing:
-        total = len(collection.missing) + len(collection.runs)
-        found.append((f"{MARK} {len(collection.missing)} of {total} runs have not been finished.", True))
+        total = collection.missing + len(collection.runs)
+        found.append((f"{MARK} {collection.missing} of {total} runs have not been finished.", True))
     return found
 
 

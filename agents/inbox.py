@@ -78,3 +78,26 @@ class Inbox:
     def values(self) -> dict[str, Block]:
         """Per kind, the newest vector of every directed edge; zeros until one was received."""
         return {kind: Block(self._edges, width, self.precision) for kind, width in self._widths.items()}
+
+    def heard(self, kind: str, edges: slice, width: int) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
+        """Vectors among which are the newest of some directed edges, and which of them these are.
+
+        Parameters
+        ----------
+        kind : str
+        edges : slice
+        width : int
+            Numbers that are read of each vector: shorter ones end in zeros.
+
+        Returns
+        -------
+        pool : (k, width or more) float
+        index : (edges,) int64
+            The row of each edge's vector; -1 where nothing was received.
+        """
+        block, there = self.values[kind], self.order[kind][edges] >= 0
+        pool = np.zeros((len(there), width), self.precision)
+        for row, edge in zip(pool, range(edges.start, edges.stop), strict=True):
+            vector = block[edge][:width]
+            row[: len(vector)] = vector
+        return pool, np.where(there, np.arange(len(there)), -1)

@@ -310,17 +310,7 @@ class PeerSource(StepSource):
 
     @override
     def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks]:
-        slots, block = self._slots, self.inbox.values[kind]  # asked for each time, which brings it up to date
-        if block.uniform:
-            pool, first = block.rows, slots.start
-        else:
-            pool, first = np.zeros((slots.stop - slots.start, width), block.values.dtype), 0
-            for row, slot in zip(pool, range(slots.start, slots.stop), strict=True):
-                vector = block[slot][:width]
-                row[: len(vector)] = vector
-        there = self.inbox.order[kind][slots] >= 0
-        index = np.where(there, np.arange(first, first + len(there)), -1)
-        return pool, index, np.zeros(self._count, dtype=np.int64)
+        return *self.inbox.heard(kind, self._slots, width), np.zeros(self._count, dtype=np.int64)
 
     @override
     def sent_at(self, kind: str) -> Array:

@@ -71,13 +71,13 @@ def count_step(run: RunTables, agent: int):
 
 
 @rule
-def is_news(run: RunTables, agent: int, row: int, width: int):
+def is_news(run: RunTables, pool: Any, agent: int, row: int, width: int):
     """True if a version differs from the last one that its sender was charged for: the same bytes again are free."""
     old = run.agents.paid[agent]
     if old < 0 or run.versions.bytes[row] != run.versions.bytes[old]:
         return True
     for k in range(width):
-        new, before = run.pool[row, k], run.pool[old, k]
+        new, before = pool[row, k], pool[old, k]
         if new != before or math.copysign(1.0, new) != math.copysign(1.0, before):
             return True
     return False

@@ -91,15 +91,6 @@ def hold_version(run: RunTables, held: Any, place: int, row: int):
 
 
 @rule
-def copy_out(run: RunTables, slot: int):
-    """Copy what a slot knows into the inbox."""
-    begin, end = run.places[slot], run.places[slot + 1]
-    row = run.pool[run.slots.known[slot]]
-    for k in range(end - begin):
-        run.values[begin + k] = row[k]
-
-
-@rule
 def set_latest(run: RunTables, slot: int, row: int, order: int):
     """Let a slot know a version that already counts its reference."""
     if run.slots.known[slot] >= 0:
@@ -107,8 +98,6 @@ def set_latest(run: RunTables, slot: int, row: int, order: int):
     run.slots.known[slot] = row
     run.slots.heard_sent_at[slot], run.slots.heard_order[slot] = run.versions.sent_at[row], order
     run.slots.heard_tick[slot] = run.versions.tick[row]
-    if run.constants[PLANNED] == 0.0:
-        copy_out(run, slot)
 
 
 @rule

@@ -21,7 +21,6 @@ from ...agents.compilation import compiled, part
 from ..tables.run import DOWNLINK, RunTables
 from ..tables.tallies import FREE_NODES, ORDER
 from .delivery import (
-    copy_out,
     count_departure,
     deliver,
     drawn_copy,
@@ -78,14 +77,6 @@ def up_since(run: RunTables, agent: int, now: float):
 def kinds_of(run: RunTables):  # pragma: no cover - compiled
     """Number of kinds of messages that have channels; 0 without links."""
     return len(run.slots) // len(run.heads) if len(run.heads) else 0
-
-
-@compiled(_nrt=False)
-def copy_all(run: RunTables):  # pragma: no cover - compiled
-    """Copy everything known into the inbox."""
-    for slot in range(len(run.slots)):
-        if run.slots.known[slot] >= 0:
-            copy_out(run, slot)
 
 
 @part(_nrt=False)
@@ -270,20 +261,16 @@ def tell_each(run: RunTables, told: Any):  # pragma: no cover - compiled
 
 
 @compiled(_nrt=False)
-def keep_starts(run: RunTables, agents: Any, vectors: Any, now: float, size: Any):  # pragma: no cover - compiled
-    """Keep a version of what each of some agents sends at its start; there must be room for them.
+def keep_starts(run: RunTables, agents: Any, now: float, size: Any):  # pragma: no cover - compiled
+    """Take a version for what each of some agents sends at its start; there must be room for them.
 
     Parameters
     ----------
     agents : (k,) int64
-    vectors : (n, width) float64
-        What each agent sends, in a message of the first kind and of this size.
+        Each sends a message of the first kind and of this size.
     """
     for agent in agents:
-        row = take_row(run, now, 0, -1, size)
-        for k in range(vectors.shape[1]):
-            run.pool[row, k] = vectors[agent, k]
-        run.latest[agent] = row  # which holds its one reference
+        run.latest[agent] = take_row(run, now, 0, -1, size)  # which holds its one reference
 
 
 @compiled(_nrt=False)

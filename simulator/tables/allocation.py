@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from typing_extensions import override
 
 from ...agents.blocks import Block
 from ...agents.graph import Graph
@@ -78,52 +78,38 @@ def extended(array: NDArray[Any], more: int) -> NDArray[Any]:
 class TableInbox(Inbox):
     """Inboxes whose arrays are slices of one array for all kinds, in the order of the slots.
 
-    Vectors are in the tables, once for all who have heard them. Copies of them, one for every slot, are only made where
-    somebody reads them: steps in Python, observers, tests.
-
     Attributes
     ----------
-    refresh : callable or None
-        Brings the vectors up to date when somebody asks for them.
+    slots : (kinds E,) SLOT
+    pool : (R, width) float64 or float32
+        The vectors of the run's versions, once for all who have heard them: rules know versions, and no numbers.
     """
 
     def __init__(self, graph: Graph, layout: Layout, precision: DTypeLike) -> None:
-        self.refresh: Callable[[], None] | None = None
         super().__init__(graph, {kind: spec.width for kind, spec in layout.messages.items()}, precision)
         edges, kinds = len(graph.heads), list(layout.messages)
         self.slots = zeros(edges * len(kinds), SLOT)
         self.slots[:] = NOTHING_HEARD
+        widest = max((int(np.max(spec.width, initial=1)) for spec in layout.messages.values()), default=1)
+        self.pool = zeros((4 * graph.agents + 64, widest), precision)
+        self._known: dict[str, NDArray[np.int64]] = {}
         for rank, kind in enumerate(kinds):
             own = self.slots[rank * edges : (rank + 1) * edges]
             self.sent_at[kind], self.order[kind] = own["heard_sent_at"], own["heard_order"]
-            self.tick[kind] = own["heard_tick"]
+            self.tick[kind], self._known[kind] = own["heard_tick"], own["known"]
 
     @property
     def values(self) -> dict[str, Block]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Per kind, the newest vector of every slot; zeros until something was heard."""
-        if self.refresh is not None:
-            self.refresh()
-        return self._copies[0]
-
-    @property
-    def flat_values(self) -> NDArray[np.float64]:
-        """The vectors of all slots, one after the other."""
-        return self._copies[1]
-
-    @property
-    def places(self) -> NDArray[np.int64]:
-        """(slots + 1,) where the vector of each slot begins, and where the last one ends."""
-        return self._copies[2]
-
-    @cached_property
-    def _copies(self) -> tuple[dict[str, Block], NDArray[np.float64], NDArray[np.int64]]:
+        """Copies, per kind, of the newest vector of every slot; zeros until something was heard."""
         blocks = {kind: Block(self._edges, width, self.precision) for kind, width in self._widths.items()}
-        starts = np.cumsum([0, *(len(block.values) for block in blocks.values())])
-        values = np.zeros(int(starts[-1]), self.precision)
-        for block, start, end in zip(blocks.values(), starts[:-1], starts[1:], strict=True):
-            block.values = values[start:end]
-        parts = [block.offsets[:-1] + start for block, start in zip(blocks.values(), starts[:-1], strict=True)]
-        return blocks, values, np.concatenate([*parts, starts[-1:]]).astype(np.int64)
+        for kind, block in blocks.items():
+            for slot in np.flatnonzero(self._known[kind] >= 0).tolist():
+                block[slot][:] = self.pool[self._known[kind][slot], : len(block[slot])]
+        return blocks
+
+    @override
+    def heard(self, kind: str, edges: slice, width: int) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
+        return self.pool, self._known[kind][edges].copy()
 
 
 def make_run_tables(
@@ -145,9 +131,8 @@ def make_run_tables(
         Whether the graph changes.
     """
     agents, edges, kinds = graph.agents, len(graph.heads), len(layout.messages)
-    widths = [int(np.max(spec.width, initial=1)) for spec in layout.messages.values()]
     degree = int(np.max(np.diff(graph.offsets), initial=0))
-    most, rows, nodes, width = degree * kinds, 4 * agents + 64, edges + 64, max(widths, default=1)
+    most, rows, nodes = degree * kinds, len(inbox.pool), edges + 64
     given, constants = network.parameters, np.zeros(CONSTANTS)
     rates = given.bandwidth, given.uplink, given.downlink
     constants[[BANDWIDTH, UPLINK, DOWNLINK]] = [rate or math.inf for rate in rates]
@@ -167,7 +152,6 @@ def make_run_tables(
         reverse=graph.reverse,
         link_delays=np.empty(0) if fixed is None else fixed,
         links=zeros(edges if constants[MEAN_BAD] > 0 else 0, LINK),
-        pool=zeros((rows, width), inbox.precision),
         versions=zeros(rows, VERSION),
         nodes=zeros(nodes, COPY),
         slots=inbox.slots,
@@ -176,8 +160,6 @@ def make_run_tables(
         awaited=np.zeros(most + 1, dtype=np.int64),
         receivers=np.zeros(degree, dtype=np.uint64),
         copy_draws=np.zeros((3, degree)),
-        values=np.empty(0, inbox.precision),
-        places=np.empty(0, dtype=np.int64),
         changes=np.empty((agents, 0)),
         recorded=np.empty(0),
         recorded_offsets=np.empty(0, dtype=np.int64),
@@ -234,18 +216,13 @@ def _in_a_row(times: Sequence[Any]) -> tuple[NDArray[np.float64], NDArray[np.int
     return np.concatenate(rows), np.cumsum([0, *map(len, rows)]).astype(np.int64)
 
 
-def with_copies(run: RunTables, inbox: TableInbox) -> RunTables:
-    """The tables of a run that can copy vectors into the inbox."""
-    return run._replace(values=inbox.flat_values, places=inbox.places)
-
-
-def with_capacity(run: RunTables, rows: int, nodes: int) -> RunTables:
-    """Tables into which so many more versions and copies under way fit."""
+def with_capacity(run: RunTables, inbox: TableInbox, rows: int, nodes: int) -> RunTables:
+    """Tables, and an inbox, into which so many more versions and copies under way fit."""
     counts = run.counts
     if counts[tallies.FREE_ROWS] < rows:
-        old = len(run.pool)
+        old = len(run.versions)
         more = max(rows, old // 2)
-        run = run._replace(pool=extended(run.pool, more), versions=extended(run.versions, more))
+        inbox.pool, run = extended(inbox.pool, more), run._replace(versions=extended(run.versions, more))
         _add_free(run.versions.free, int(counts[tallies.FREE_ROWS]), old)
         counts[tallies.FREE_ROWS] += more
     if counts[tallies.FREE_NODES] < nodes:

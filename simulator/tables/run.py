@@ -43,10 +43,9 @@ from numpy.typing import NDArray
 loss probabilities of a link's states (0 if it has none); bytes per time unit (or infinite) of links, and of each
 agent's uplink and downlink; whether the graph changes; limits of activations, vectors (infinite: none) and an agent's
 updates (-1: none); events up to which windows may go on before somebody looks at the run's limits; whether steps are
-planned, so that rows that nothing refers to are kept until those that read them are made, and vectors are not copied
-into the inbox; the clocks' code and jitter, and whether their first phase is random; activations between two records
-(0: none); first and last time of steps, and of copies under way, that are noted; the delay that was drawn for the last
-copy that was lost."""
+planned, so that rows that nothing refers to are kept until those that read them are made; the clocks' code and jitter,
+and whether their first phase is random; activations between two records (0: none); first and last time of steps, and of
+copies under way, that are noted; the delay that was drawn for the last copy that was lost."""
 
 _WHOLE, _HALF, _SHORT, _REAL, _BOOL = np.int64, np.int32, np.int16, np.float64, np.bool_
 VERSION = np.dtype(
@@ -153,8 +152,6 @@ class RunTables(NamedTuple):
         Delays per link, or empty.
     links : (E,) LINK
         Or empty.
-    pool : (R, width) float64 or float32
-        Vectors of the versions.
     versions : (R,) VERSION
     nodes : (N,) COPY
     slots : (kinds E,) SLOT
@@ -167,8 +164,6 @@ class RunTables(NamedTuple):
         Room for the stable numbers of those who are sent a message; D is the largest degree.
     copy_draws : (3, D) float64
         Room for the uniforms of its copies, see `hushnet.simulator.rules.delivery.draw_copies`.
-    values, places
-        The vectors of the inbox, and where that of each slot is; both are empty while nobody reads copies.
     changes : (n, C) float64
         Times at which an agent comes up or goes down in turn; infinite from the last one on.
     recorded, recorded_offsets
@@ -198,7 +193,6 @@ class RunTables(NamedTuple):
     reverse: Any
     link_delays: Any
     links: Any
-    pool: Any
     versions: Any
     nodes: Any
     slots: Any
@@ -207,8 +201,6 @@ class RunTables(NamedTuple):
     awaited: Any
     receivers: Any
     copy_draws: Any
-    values: Any
-    places: Any
     changes: Any
     recorded: Any
     recorded_offsets: Any

@@ -71,8 +71,8 @@ class SessionTables(NamedTuple):
     counts : (COUNTERS,) int64
     times : (3,) float64
     rules : (KIND + 4,) int64
-    widths : (2, n) int64
-        Numbers in a request and in a reply of each agent.
+    sizes : (2, n) int64
+        Bytes of a request and of a reply of each agent.
     sessions : (E, FIELDS) int32
     reply_due : (E,) float64
         When the last reply that was not lost arrives.
@@ -91,7 +91,7 @@ class SessionTables(NamedTuple):
     counts: Any
     times: Any
     rules: Any
-    widths: Any
+    sizes: Any
     sessions: Any
     reply_due: Any
     watches: Any
@@ -151,9 +151,11 @@ def session_tables(
     """The tables of a run of pairwise exchanges, before its first call."""
     agents, edges, kinds = graph.agents, len(graph.heads), layout.messages
     ranks = {kind: rank for rank, kind in enumerate(kinds)}
-    rules = [repeat, network.size(0)]
+    rules, sizes = [repeat, network.size(0)], list[list[int]]()
     for kind in BOTH_KINDS:
         rules += [ranks[kind], layout.shares_of(kind)]
+        widths = np.broadcast_to(kinds[kind].width, (agents,))
+        sizes.append([network.size(width) for width in widths.tolist()])
     copies = agents + 64
     counts = np.zeros(COUNTERS, dtype=np.int64)
     counts[ENDED], counts[FREE_COPIES] = -1, copies
@@ -163,7 +165,7 @@ def session_tables(
         counts=counts,
         times=np.array([patience(layout, network, parameters, repeat=repeat), 0.0, -1.0]),
         rules=np.array(rules, dtype=np.int64),
-        widths=np.array([np.broadcast_to(kinds[kind].width, (agents,)) for kind in BOTH_KINDS], np.int64),
+        sizes=np.array(sizes, dtype=np.int64),
         sessions=sessions,
         reply_due=np.zeros(edges),
         watches=np.zeros(agents, dtype=np.int64),

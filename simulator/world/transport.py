@@ -17,9 +17,8 @@ from ..network.distributions import CompiledDistributions
 from ..network.network import KINDS, Network
 from ..network.setting import Stop
 from ..rules import delivery, lazy
-from ..rules import lazy as starts
 from ..tables import tallies
-from ..tables.allocation import TableInbox, make_run_tables, with_capacity, with_copies, with_limits
+from ..tables.allocation import TableInbox, make_run_tables, with_capacity, with_limits
 from ..tables.run import PLANNED, PlainTables, RunTables
 from .notes import Notes
 
@@ -109,17 +108,10 @@ class Transport:
         if stop.vectors is not None:
             stop = replace(stop, vectors=stop.vectors * self.layout.shares)
         self.tables = with_limits(self.tables, stop, self._forms, record=record, compiled=compiled)
-        if not compiled:
-            self.tables = with_copies(self.tables, self.inbox)
-
-    def copy_out(self) -> None:
-        """Copy everything that is known into the inbox, which planned steps do not do."""
-        self.tables = with_copies(self.tables, self.inbox)
-        lazy.copy_all(self.tables)
 
     def grow(self, rows: int, nodes: int) -> None:
         """Make room for so many versions and copies."""
-        self.tables = with_capacity(self.tables, rows, nodes)
+        self.tables = with_capacity(self.tables, self.inbox, rows, nodes)
 
     @property
     def vectors(self) -> float:
@@ -189,12 +181,13 @@ class Transport:
         kind = next(iter(self._ranks))
         self.start_kinds.add(kind)
         size = self.size(kind, vectors.shape[1])
-        starts.keep_starts(self.tables, agents, vectors, self.now, size)
+        lazy.keep_starts(self.tables, agents, self.now, size)
+        self.inbox.pool[self.tables.latest[agents], : vectors.shape[1]] = vectors[agents]
 
     def exchange_starts(self, agents: NDArray[np.int64]) -> None:
         """`exchange_start` of agents that are there from the beginning, whose starts `remember_starts` has kept."""
         kind = next(iter(self.layout.messages.values()))
-        told = int(starts.tell_starts(self.tables, agents, self.agents.present))
+        told = int(lazy.tell_starts(self.tables, agents, self.agents.present))
         self._traffic.start_vectors += told * kind.vectors
 
     def told(self, kind: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -219,7 +212,7 @@ class Transport:
         # What planned steps say to all neighbours is only in the tables.
         own = slice(self._ranks[kind] * agents, (self._ranks[kind] + 1) * agents)
         rows, withheld = self.tables.latest[own], self.tables.withheld[own]
-        vectors = self.tables.pool[np.maximum(rows, 0), :width]
+        vectors = self.inbox.pool[np.maximum(rows, 0), :width]
         return vectors, ((rows >= 0) & ~withheld) | self._fill_in(vectors, kind, np.flatnonzero(rows < 0).tolist())
 
     def _fill_in(self, vectors: NDArray[np.float64], kind: str, agents: Iterable[int]) -> NDArray[np.bool_]:
@@ -241,7 +234,7 @@ class Transport:
         self.grow(1, 0)
         vector = sent.vector
         row = delivery.take_row(self.plain, sent_at, 0, tick, self.size(sent.kind, len(vector)))
-        self.tables.pool[row, : len(vector)] = vector
+        self.inbox.pool[row, : len(vector)], self.inbox.pool[row, len(vector) :] = vector, 0.0
         return row
 
     def size(self, kind: str, numbers: int) -> int:
@@ -250,7 +243,7 @@ class Transport:
 
     def vector_of(self, row: int, kind: str, sender: int) -> NDArray[np.float64]:
         """A copy of the vector that a version holds, a message of a kind from a sender, which nobody can write."""
-        vector = np.array(self.tables.pool[row, : self.layout.messages[kind].width_of(sender)], dtype=np.float64)
+        vector = np.array(self.inbox.pool[row, : self.layout.messages[kind].width_of(sender)], dtype=np.float64)
         vector.flags.writeable = False
         return vector
 
@@ -317,7 +310,7 @@ class Transport:
         if paid < 0:
             return self.ledger.commit(sent.release, vector)
         same = run.versions.bytes[paid] == self.size(sent.kind, len(vector))
-        if same and run.pool[paid, : len(vector)].tobytes() == vector.tobytes():
+        if same and self.inbox.pool[paid, : len(vector)].tobytes() == vector.tobytes():
             return False
         return self.ledger.commit(sent.release)
 

@@ -121,7 +121,6 @@ class BatchedDriver(Driver):
         run.agents.joins[:], run.agents.leaves[:] = joins, leaves
         run.agents.alone[:] = (run.agents.joins > 0) | (run.agents.leaves < np.inf)
         self.presence = self.follow(timelines)
-        self.transport.inbox.refresh = self.transport.copy_out
         for index in np.flatnonzero(run.agents.alone).tolist():
             self._clock_ends[index] = env.event()
             env.process(self.life(self.world.agents[index], joins[index], leaves[index]))

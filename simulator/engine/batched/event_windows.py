@@ -60,7 +60,6 @@ from ...tables.session_table import (
     COMPLETING,
     EDGE,
     ENDED,
-    HEADER,
     LATE,
     NOW,
     PHASE,
@@ -303,8 +302,7 @@ def plan_half(run: RunTables, tables: SessionTables, plan: StepPlan, kinds: int)
     if phase == REQUESTING:
         heard = -1
     if phase != COMPLETING:
-        width = tables.widths[0 if phase == REQUESTING else 1, agent]
-        wrote = take_row(run, 0.0, 0, 0, run.pool.itemsize * width + tables.rules[HEADER])
+        wrote = take_row(run, 0.0, 0, 0, tables.sizes[0 if phase == REQUESTING else 1, agent])
         tables.counts[ROW] = wrote
     add_half(run, plan, phase, agent, acting, heard, wrote, tables.times[NOW], kinds)
 

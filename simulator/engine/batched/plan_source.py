@@ -23,7 +23,6 @@ from ....protocols.steps.kernels import (
 from ....protocols.steps.record import segments
 from ....protocols.steps.step_charges import NoiseColumns
 from ....protocols.steps.step_tables import OWN, SAMPLING, Forms, StepSource, StepTables
-from ...tables.run import RunTables
 from .step_plan import StepPlan
 
 Array = NDArray[np.float64]
@@ -61,18 +60,19 @@ class PlanSource(StepSource):
         self._kinds = {kind: rank for rank, kind in enumerate(tables.names.kinds)}
         self._generators: dict[str, Generator] = {}
 
-    def open(self, plan: StepPlan, run: RunTables, steps: Any) -> None:
+    def open(self, plan: StepPlan, versions: Any, pool: NDArray[np.floating], steps: Any) -> None:
         """Take up the steps of a window, in the order in which they are going to be made.
 
         Parameters
         ----------
         plan : StepPlan
-        run : RunTables
-            Where versions are.
+        versions : (R,) VERSION
+        pool : (R, width) float
+            Their vectors.
         steps : (W,) STEP
         """
-        self.plan, self.run, self.window = plan, run, steps
-        self.pool, self.reads = run.pool, plan.reads
+        self.plan, self.versions, self.pool, self.window = plan, versions, pool, steps
+        self.reads = plan.reads
         self.all_agents, self._firsts = (np.ascontiguousarray(steps[name]) for name in ("agent", "first"))
         self.all_degrees = self.tables.graph.degrees[self.all_agents]
 
@@ -136,7 +136,7 @@ class PlanSource(StepSource):
     @override
     def sent_at(self, kind: str) -> Array:
         rows = self.plan.reads[self._places(kind)]
-        return np.where(rows >= 0, self.run.versions["sent_at"][rows], -np.inf)
+        return np.where(rows >= 0, self.versions["sent_at"][rows], -np.inf)
 
     @override
     def is_new(self, kind: str) -> NDArray[np.bool_]:

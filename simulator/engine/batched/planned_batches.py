@@ -115,7 +115,7 @@ class BatchMaker(StepMaker):
         else:
             order = np.argsort(keys, kind="stable")
         cuts = [0, *(np.flatnonzero(np.diff(keys[order])) + 1).tolist(), total]
-        widest = self.widest or max(1, NUMBERS // self.run.pool.shape[1])
+        widest = self.widest or max(1, NUMBERS // self.pool.shape[1])
         return order, [k for begin, stop in pairwise(cuts) for k in range(begin, stop, widest)] + [total]
 
     @abstractmethod
@@ -165,7 +165,7 @@ class BatchMaker(StepMaker):
         elif phase == REQUESTING:
             self.functions[0](batch)
         else:
-            pool, width = source.run.pool, self._heard_width(phase)
+            pool, width = source.pool, self._heard_width(phase)
             heard = real(pool.take(self._heard[places], 0))
             self.functions[phase - 1](batch, heard if heard.shape[1] == width else heard[:, :width].copy())
         if phase and phase != COMPLETING and MESSAGE not in batch.said_:
@@ -198,7 +198,7 @@ class BatchMaker(StepMaker):
 
     def _put(self, rows: Ranks, message: Array) -> None:
         """Write (k, width) vectors into the first columns of so many rows of the pool."""
-        pool = self.source.run.pool
+        pool = self.source.pool
         if message.shape[1] == pool.shape[1]:
             pool[rows] = message
         else:
@@ -268,7 +268,7 @@ class StepsInBatches(BatchMaker, PlannedSteps):
 def levels_of(planned: PlannedSteps, total: int) -> Ranks:
     """The levels of a run's planned steps, of which there are so many (`find_levels`)."""
     levels = np.empty(total, dtype=np.int64)
-    marks = np.zeros(len(planned.degrees), dtype=np.int64), np.zeros(len(planned.run.pool), dtype=np.int64)
+    marks = np.zeros(len(planned.degrees), dtype=np.int64), np.zeros(len(planned.versions), dtype=np.int64)
     find_levels(planned.plan, planned.degrees, planned.kinds, marks, levels)
     return levels
 

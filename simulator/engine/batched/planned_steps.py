@@ -98,8 +98,13 @@ class StepMaker(ABC):
 
     @property
     @abstractmethod
-    def run(self) -> Any:
-        """Tables of the run, or of the runs, which hold the versions."""
+    def versions(self) -> Any:
+        """Versions of the run, or of the runs, by the name of their field."""
+
+    @property
+    @abstractmethod
+    def pool(self) -> NDArray[np.floating]:
+        """(R, width) their vectors."""
 
     @abstractmethod
     def _make(self, total: int, plain: NDArray[np.bool_]) -> None:
@@ -124,7 +129,7 @@ class StepMaker(ABC):
     def _open(self, steps: Any, order: Ranks) -> None:
         """Take up steps in the order in which they are made: which of the plan they are, and where what they say is."""
         source, plan = self.source, self.plan
-        source.open(plan, self.run, steps.view(np.ndarray))
+        source.open(plan, self.versions, self.pool, steps.view(np.ndarray))
         self._made, agents = order, source.all_agents
         self._plain = self.noise.plain(agents, None)
         if self.pairs:
@@ -212,7 +217,7 @@ class PlannedSteps(StepMaker):
         self.degrees, self.kinds = graph.degrees, len(self.names.heard_kinds)
         self.ports = ports_of(self.tables, world, pairs=self.pairs)
         agents, widest = graph.agents, int(self.degrees.max(initial=0))
-        near = NEAR // (8 * world.transport.tables.pool.shape[1])
+        near = NEAR // (8 * self.pool.shape[1])
         steps = min(max(2 * len(self.functions) * agents, min(LEAST, near), 64), MOST)
         apart = self.ports[:, ADDRESSED] != 0
         per_edge, each = self.kinds + int(apart.sum()), len(self.ports)
@@ -231,8 +236,13 @@ class PlannedSteps(StepMaker):
 
     @property
     @override
-    def run(self) -> Any:
-        return self.world.transport.tables
+    def versions(self) -> Any:
+        return self.world.transport.tables.versions
+
+    @property
+    @override
+    def pool(self) -> NDArray[np.floating]:
+        return self.world.transport.inbox.pool
 
     @property
     def waiting(self) -> bool:
@@ -268,14 +278,14 @@ class PlannedSteps(StepMaker):
 
     def charge(self, plain: NDArray[np.bool_]) -> None:
         """Charge the steps that were made for what they have said without noise; there is no plan then."""
-        charge_plain(self.run, self.plan, self.ports, self.kinds, plain)
+        charge_plain(self.world.transport.tables, self.pool, self.plan, self.ports, self.kinds, plain)
         self.plan.counts[[STEPS, READS]] = 0
 
     def plan_anew(self) -> None:
         """Make room for as many versions as the next steps write."""
         transport = self.world.transport
         take_rows_back(transport.tables)
-        held = len(transport.tables.pool) - int(transport.tables.counts[FREE_ROWS])
+        held = len(transport.tables.versions) - int(transport.tables.counts[FREE_ROWS])
         transport.grow(min(self._writes, max(held, LEAST)), 0)
 
     @abstractmethod

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
-from types import SimpleNamespace
 from typing import Any, NoReturn, final
 
 import numpy as np
@@ -74,8 +73,13 @@ class StepsSideBySide(BatchMaker):
 
     @property
     @override
-    def run(self) -> Any:
-        return SimpleNamespace(pool=self._pool, versions=_Versions(self._parts))
+    def versions(self) -> Any:
+        return _Versions(self._parts)
+
+    @property
+    @override
+    def pool(self) -> NDArray[np.floating]:
+        return self._pool
 
     @property
     def full_after(self) -> float:
@@ -110,14 +114,13 @@ class StepsSideBySide(BatchMaker):
 
     def _share_pool(self) -> None:
         """Let the versions of all runs be parts of one pool, where some have grown since the last time."""
-        pools = [part.run.pool for part in self._parts]
+        pools = [part.pool for part in self._parts]
         self._rows = np.cumsum([0, *map(len, pools)])
         if len(self._pool) and all(pool.base is self._pool for pool in pools):
             return
         self._pool = np.concatenate(pools)
         for part, (begin, end) in zip(self._parts, pairwise(self._rows.tolist()), strict=True):
-            transport = part.world.transport
-            transport.tables = transport.tables._replace(pool=self._pool[begin:end])
+            part.world.transport.inbox.pool = self._pool[begin:end]
 
     def _join_plans(self, totals: Sequence[int]) -> None:
         """Put the runs' steps and what they read one after the other, with the places of agents and rows here."""
@@ -161,7 +164,7 @@ class _Versions:
         self._parts = parts
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        return np.concatenate([part.run.versions[name] for part in self._parts])
+        return np.concatenate([part.versions[name] for part in self._parts])
 
 
 def _check_alike(part: StepsInBatches, first: StepsInBatches) -> None:
@@ -172,7 +175,7 @@ def _check_alike(part: StepsInBatches, first: StepsInBatches) -> None:
         raise Apart("some of their agents are byzantine")
     if (part.private, part.limited, part.pairs) != (first.private, first.limited, first.pairs):
         raise Apart("some of them are private")
-    one, other = part.run.pool, first.run.pool
+    one, other = part.pool, first.pool
     if (one.shape[1], one.dtype) != (other.shape[1], other.dtype) or not np.array_equal(part.ports, first.ports):
         raise Apart("their messages differ in width")
     one, other = part.charges, first.charges

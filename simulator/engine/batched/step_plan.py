@@ -241,7 +241,7 @@ def find_levels(plan: StepPlan, degrees: Any, kinds: int, marks: Any, levels: An
 def take_rows_back(run: RunTables):  # pragma: no cover - compiled
     """Find the versions that nothing refers to any more, once all steps that read them are made."""
     free = 0
-    for row in range(len(run.pool) - 1, -1, -1):
+    for row in range(len(run.versions) - 1, -1, -1):
         if run.versions.references[row] == 0:
             run.versions.free[free] = row
             free += 1
@@ -249,9 +249,9 @@ def take_rows_back(run: RunTables):  # pragma: no cover - compiled
 
 
 @part(_nrt=False)
-def charge_news(run: RunTables, agent: int, row: int, width: int):  # pragma: no cover - compiled
+def charge_news(run: RunTables, pool: Any, agent: int, row: int, width: int):  # pragma: no cover - compiled
     """Charge an agent for a version without noise, and keep it to compare later ones with, unless it is no news."""
-    if not is_news(run, agent, row, width):
+    if not is_news(run, pool, agent, row, width):
         return False
     run.agents.charged[agent] += 1
     hold_version(run, run.agents.paid, agent, row)
@@ -259,7 +259,9 @@ def charge_news(run: RunTables, agent: int, row: int, width: int):  # pragma: no
 
 
 @compiled(_nrt=False)
-def charge_plain(run: RunTables, plan: StepPlan, ports: Any, kinds: int, plain: Any):  # pragma: no cover - compiled
+def charge_plain(
+    run: RunTables, pool: Any, plan: StepPlan, ports: Any, kinds: int, plain: Any
+):  # pragma: no cover - compiled
     """Charge the ``plain`` ones of the planned steps, in their order, for what they have said without noise.
 
     All messages of a step are one release, which is charged at most once; the same bytes again are free.
@@ -272,7 +274,7 @@ def charge_plain(run: RunTables, plan: StepPlan, ports: Any, kinds: int, plain: 
             continue
         if step.phase:
             if step.wrote >= 0:
-                charge_news(run, agent, step.wrote, ports[step.phase - 1, WIDTH])
+                charge_news(run, pool, agent, step.wrote, ports[step.phase - 1, WIDTH])
             continue
         place, due = step.first + kinds * degree, True
         for port in range(len(ports)):
@@ -280,4 +282,4 @@ def charge_plain(run: RunTables, plan: StepPlan, ports: Any, kinds: int, plain: 
             for _ in range(degree if ports[port, ADDRESSED] else 1):
                 row, sent = plan.reads[place], said and (len(plan.closed) == 0 or not plan.closed[place])
                 place += 1
-                due = due and not (sent and charge_news(run, agent, row, ports[port, WIDTH]))
+                due = due and not (sent and charge_news(run, pool, agent, row, ports[port, WIDTH]))

@@ -125,16 +125,15 @@ class EventBroadcasts(EventDriver):
         """Keep a copy of the agent's inbox; what arrives later is heard by its next step."""
         inbox, graph, index = self.world.inbox, self.world.setting.graph, agent.index
         first, last, edges = int(graph.offsets[index]), int(graph.offsets[index + 1]), len(graph.heads)
-        ranges = [slice(rank * edges + first, rank * edges + last) for rank in range(len(self._kinds))]
-        vectors = [slice(int(inbox.places[one.start]), int(inbox.places[one.stop])) for one in ranges]
-        slots, values = [inbox.slots[one].copy() for one in ranges], [inbox.flat_values[one].copy() for one in vectors]
-        messages = inbox.pending.pop(index, [])
+        own = (np.arange(len(self._kinds))[:, None] * edges + np.arange(first, last)).reshape(-1)
+        slots, messages = inbox.slots[own], inbox.pending.pop(index, [])
+        rows = slots["known"][slots["known"] >= 0].tolist()
+        for row in rows:
+            self.transport.plain.versions.references[row] += 1
 
         def exchange() -> None:
-            nonlocal messages
-            for kept, array, places in ((slots, inbox.slots, ranges), (values, inbox.flat_values, vectors)):
-                for rank, place in enumerate(places):
-                    kept[rank], array[place] = array[place].copy(), kept[rank]
+            nonlocal slots, messages
+            slots, inbox.slots[own] = inbox.slots[own], slots
             messages, later = inbox.pending.pop(index, []), messages
             inbox.pending[index] = later
 
@@ -145,6 +144,8 @@ class EventBroadcasts(EventDriver):
                 yield
             finally:
                 exchange()
+                for row in rows:
+                    self._release(self.transport.plain, row)
 
         return shown
 

@@ -94,7 +94,7 @@ class EventDriver(Driver):
         self.env = world.env
         self._drawn: dict[tuple[int, int, int], tuple[float, bool]] = {}
         self.observed = world.observer is not None
-        self.plain = PlainRules(fate=self.fate, copy_out=_copy_out, schedule=self.schedule, **functions)
+        self.plain = PlainRules(fate=self.fate, schedule=self.schedule, **functions)
         self.views = PlainTables()
         self._count_step = self.plain(count_step)
         self._begin, self._take_turn = self.plain(begin_computing), self.plain(take_turn)
@@ -169,11 +169,11 @@ class EventDriver(Driver):
             yield turned
             yield At(self.env, self.env.now, TIMER + (agent.index + 1) / RECORD)  # after other timers, by agent
         del self._computing[agent.index]
-        if self.is_awake(agent):
-            reactions, agent.reactions = agent.reactions, 0  # its random streams are those of its begin
-            with heard():
+        with heard():
+            if self.is_awake(agent):
+                reactions, agent.reactions = agent.reactions, 0  # its random streams are those of its begin
                 self.wake(agent)
-            agent.reactions = reactions
+                agent.reactions = reactions
 
     @override
     def turn(self, agent: Agent) -> None:
@@ -260,9 +260,3 @@ class EventDriver(Driver):
     def happen(self, asked: RuleEvent) -> None:
         """Let happen what a rule has asked for, at that time; by default nothing."""
         return
-
-
-def _copy_out(run: Any, slot: int) -> None:
-    """`hushnet.simulator.rules.delivery.copy_out`, all numbers at once."""
-    begin, end, row = run.places[slot], run.places[slot + 1], run.pool[run.slots.known[slot]]
-    run.values[begin:end] = row if len(row) == end - begin else row[: end - begin]

@@ -144,8 +144,7 @@ class EventRounds(EventDriver):
         for place, order in self._rounds.shown[: self._rounds.counts[SHOWN_MESSAGES]].tolist():
             rank, slot = divmod(place, len(heads))
             kind = kinds[int(rank)]
-            vector = np.array(inbox.values[kind][slot], dtype=np.float64)
-            vector.flags.writeable = False
+            vector = self.transport.vector_of(int(inbox.slots["known"][int(place)]), kind, int(heads[slot]))
             sent_at, tick = float(inbox.sent_at[kind][slot]), int(inbox.tick[kind][slot])
             size = self.transport.size(kind, len(vector))
             messages.append(Message(int(heads[slot]), agent.index, kind, vector, sent_at, order, tick, slot, size))

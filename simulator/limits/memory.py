@@ -22,7 +22,9 @@ BYTES_PER_AGENT = 3000
 BYTES_PER_OWNER = 8
 """Bytes that a block takes per owner besides its numbers: where an owner's begin."""
 BYTES_PER_SLOT = 40
-"""Bytes that an inbox takes for each directed edge and kind of message, besides the newest vector."""
+"""Bytes that an inbox takes for each directed edge and kind of message, besides the vectors."""
+VERSIONS = 4
+"""Vectors that are kept at first for each agent; who hears one and the same shares it."""
 PROCESS_BYTES = 250 * 2**20
 """A process before it has a world: Python, libraries and compiled code."""
 REMEDY = "use fewer agents, test samples, dimensions or edges"
@@ -101,8 +103,10 @@ def world_bytes(layout: Layout, agents: int, edges: float, each: int = 8) -> flo
     """
     own = sum(each * _mean(width) + BYTES_PER_OWNER for width in layout.agent.values())
     owned = sum(each * _mean(width) + BYTES_PER_OWNER for width in layout.edge.values())
-    heard = sum(each * _mean(kind.width) + BYTES_PER_SLOT for kind in layout.messages.values())
-    return agents * (BYTES_PER_AGENT + own) + 2 * edges * (owned + heard)
+    kinds = layout.messages.values()
+    versions = VERSIONS * agents + 2 * edges * sum(kind.addressed for kind in kinds)
+    vectors = versions * each * max((_mean(kind.width) for kind in kinds), default=0.0)
+    return agents * (BYTES_PER_AGENT + own) + 2 * edges * (owned + len(kinds) * BYTES_PER_SLOT) + vectors
 
 
 def _mean(width: Width) -> float:

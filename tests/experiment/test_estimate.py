@@ -12,7 +12,7 @@ from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
 from hushnet.simulator.console import run_scenario
-from hushnet.simulator.engine.selection import Engine, EventEngine
+from hushnet.simulator.engine.selection import Engine
 from hushnet.simulator.experiment import Experiment, perform
 from hushnet.simulator.experiment import plan as planning
 from hushnet.simulator.experiment.estimate import estimate, print_estimate
@@ -186,7 +186,7 @@ LEARNERS = [
 
 @pytest.mark.parametrize("protocol", LEARNERS, ids=lambda given: given["kind"])
 def test_what_every_protocol_lays_out_is_estimated_within_a_factor_of_three(protocol):
-    """Edge blocks of ADMM are most of what it takes: six vectors an edge, and nine in its inbox."""
+    """Edge blocks of ADMM are most of what it takes: six vectors an edge."""
     task = {"kind": "linear_classification", "agents": 200, "dimension": 200, "samples": [2, 4], "test_samples": 1}
     scenario = {**SCENARIO, "task": task, "topology": {"kind": "ring", "reach": 10}, "protocols": {"p": protocol}}
     experiment = Experiment(load({**scenario, "engine": "event"}))
@@ -194,7 +194,6 @@ def test_what_every_protocol_lays_out_is_estimated_within_a_factor_of_three(prot
     experiment.world(run)  # once untraced, for what is imported on the way
     tracemalloc.start()
     world = experiment.world(run)
-    EventEngine().prepare(world)  # which copies what was heard for every edge
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(world.agents) == 200

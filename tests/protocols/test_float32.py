@@ -32,7 +32,7 @@ def of(precision, hidden=3, kind="perceptron"):
 def arrays(world):
     """What a run has as many numbers of as models: blocks, versions of messages, and copies in inboxes."""
     blocks = [block.values for block in (*world.state.agent.values(), *world.state.edge.values())]
-    return [*blocks, world.transport.tables.pool, *(block.values for block in world.inbox.values.values())]
+    return [*blocks, world.inbox.pool, *(block.values for block in world.inbox.values.values())]
 
 
 @pytest.mark.parametrize("kind", KINDS)

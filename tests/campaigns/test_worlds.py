@@ -167,7 +167,7 @@ def a_callee_moves_twice(patch):
         if rule is self._follow_up and edge >= 0 and self.tables.sessions[edge, ANSWER] >= 0:
             graph = self.world.setting.graph
             callee, caller = int(graph.heads[edge]), int(graph.tails[edge])
-            vector = self.transport.tables.pool[self.tables.sessions[edge, ASKED], : self.tables.widths[0, caller]]
+            vector = self.transport.vector_of(int(self.tables.sessions[edge, ASKED]), "request", caller)
             self.world.meet("respond", self.world.agents[callee], int(graph.reverse[edge]), vector)
         return change(self, rule, *arguments)
 

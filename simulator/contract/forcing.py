@@ -48,8 +48,8 @@ def _moved(before: float | None, now: float | None) -> str:
     return "nothing" if before is None or now is None else f"{now - before:.6g}"
 
 
-def _under_own(noted: tuple[Sent, ...], now: tuple[Sent, ...]) -> list[Sent]:
-    """Return the recorded messages, under the releases of this run where its messages are of the same kinds.
+def under_own(noted: tuple[Sent, ...], now: tuple[Sent, ...]) -> list[Sent]:
+    """The recorded messages, under the releases of this run where its messages are of the same kinds.
 
     Steps have paid for those when they drew their noise; the other run's would be paid for once more.
     """
@@ -199,7 +199,7 @@ class Forcing(Led):
         if plain and step.agent in self.exposed and self._may_change(step.agent):
             self._open.add(step.agent)
         if step.agent in self._open:
-            me.give_out_(_under_own(noted.sent, step.sent), silent=noted.silent)
+            me.give_out_(under_own(noted.sent, step.sent), silent=noted.silent)
         else:
             self._compare(noted, step)
             self.check_noise(step)

@@ -1,31 +1,23 @@
-"""Small tasks, graphs and runs in which protocols are tried, and what a protocol sends and reaches in them."""
+"""Small tasks, graphs and settings in which protocols are tried."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ...agents.agent import Agent
 from ...agents.availability import Always
-from ...agents.blocks import State
-from ...agents.errors import INTERRUPTED, InputError, LimitReached
+from ...agents.errors import InputError
 from ...agents.graph import Graph
-from ...agents.inbox import Message
 from ...agents.losses import LOSSES
-from ...agents.tables import Shard, Table
+from ...agents.tables import Table
 from ...agents.tasks.task import Task
 from ...protocols.base import Problem, Protocol, ProtocolParameters
-from ..engine.selection import EventEngine
 from ..network.clocks import Poisson
-from ..network.latency import Constant
 from ..network.network import NetworkParameters
 from ..network.randomness import Draws
 from ..network.setting import Limits, Setting, Stop
-from ..world.watchers import Observer
 from ..world.world import World
 
 AGENTS, DIMENSION, SEED = 6, 3, 20
@@ -106,12 +98,6 @@ def split_setting(**fields: Any) -> Setting:
     return replace(small_setting(**fields), task=task, graph=star)
 
 
-def disturb(shard: Shard, rng: np.random.Generator) -> None:
-    """Other data of the same shape, in place."""
-    shard.features[...] = rng.uniform(-1, 1, shard.features.shape)
-    shard.labels[...] = np.where(rng.random(shard.labels.shape) < 0.5, 1.0, -1.0)
-
-
 def admitted_world(setting: Setting, protocol: type[Protocol], parameters: ProtocolParameters, **given: Any) -> World:
     """Make a world in which a protocol may run.
 
@@ -125,7 +111,7 @@ def admitted_world(setting: Setting, protocol: type[Protocol], parameters: Proto
 
 
 def holds_columns(protocol: type[Protocol], parameters: ProtocolParameters) -> bool:
-    """True if a protocol learns from columns only; a `Bench`, where agents hold rows, cannot run it.
+    """True if a protocol learns from columns only, and runs where agents hold rows are not for it.
 
     Raises
     ------
@@ -141,70 +127,3 @@ def holds_columns(protocol: type[Protocol], parameters: ProtocolParameters) -> b
             raise refused from None
         return True
     return False
-
-
-@dataclass(frozen=True)
-class Reached(Observer):
-    """Observer that keeps the messages and the final state of a small run."""
-
-    messages: dict[tuple[str, int], Message]
-    """The last one of each kind on each of the receivers' directed edges."""
-    state: list[State]
-    """All blocks at its end."""
-
-    def woke(self, world: World, agent: Agent) -> None:
-        """Nothing to note."""
-
-    def sent(self, world: World, message: Message, delay: float, lost: bool) -> None:
-        """Keep a message of the protocol's own; those that say that a round is empty are the engine's."""
-        if message.kind in world.layout.messages:
-            self.messages[message.kind, message.edge] = message
-
-    def arrived(self, world: World, message: Message, up: bool, newest: bool) -> None:
-        """Nothing to note."""
-
-
-_reached: OrderedDict[tuple[Any, ...], Reached] = OrderedDict()
-
-
-def reached(
-    protocol: type[Protocol],
-    parameters: ProtocolParameters,
-    tried: Callable[[], Setting],
-    *,
-    seed: int,
-    changed: bool,
-) -> Reached:
-    """Run a protocol in the world that ``tried`` makes, on its data or on others; once for each.
-
-    Raises
-    ------
-    InputError
-        If the protocol refuses that world.
-    """
-    key = protocol, type(parameters), parameters.model_dump_json(), seed, changed
-    if key not in _reached:
-        small = tried()
-        task = small.task
-        if changed:
-            for agent in range(AGENTS):
-                disturb(task.train.shard(agent), np.random.default_rng([SEED + 1, agent]))
-        found = Reached({}, [])
-        for latency in (0.0, 1.0):
-            network = NetworkParameters(latency=Constant(kind="constant", value=latency))
-            setting = replace(small, network=network, draws=Draws(seed))
-            world = admitted_world(setting, protocol, parameters, observer=found)
-            try:
-                EventEngine().run(world)
-            except LimitReached:  # answers without end, where nothing takes time
-                continue
-            except INTERRUPTED:
-                raise
-            except BaseException:  # a step that fails here fails again in a check, which says where
-                pass
-            break
-        found.state.append(world.state)
-        _reached[key] = found
-        while len(_reached) > REMEMBERED:
-            _reached.popitem(last=False)
-    return _reached[key]

@@ -37,24 +37,16 @@ class Unreadable(Exception):
 @final
 @dataclass(frozen=True, slots=True)
 class StagedAgent:
-    """View of an agent that a release may read when a planned step is charged, which is after the step.
-
-    Parameters
-    ----------
-    agent : int
-    now : float
-        Time at which it is charged.
-    data : Shard
-    neighbours : (degree,) int64
-    updates : int
-        The step's stage.
-    """
+    """View of an agent that a release may read when a planned step is charged, which is after the step."""
 
     agent: int
     now: float
+    """Time at which it is charged."""
     data: Shard
     neighbours: NDArray[np.int64]
+    """(degree,) int64."""
     updates: int
+    """The step's stage."""
 
     @property
     def round(self) -> int:

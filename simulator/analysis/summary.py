@@ -60,20 +60,13 @@ def summarise(collection: Collection) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class TrivialRow:
-    """Row of the summary with the values of a trivial prediction.
-
-    Parameters
-    ----------
-    label : str
-    at : mapping
-        Values of the swept parameters that it depends on, by path.
-    values : mapping
-        Mean and half-width over seeds, by the summary's column.
-    """
+    """Row of the summary with the values of a trivial prediction."""
 
     label: str
     at: Mapping[str, Any]
+    """Values of the swept parameters that it depends on, by path."""
     values: Mapping[str, tuple[float, float]]
+    """Mean and half-width over seeds, by the summary's column."""
 
 
 def trivial_rows(collection: Collection) -> list[TrivialRow]:

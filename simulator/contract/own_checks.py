@@ -75,7 +75,8 @@ class OwnSteps(Recording):
     def __init__(self) -> None:
         super().__init__()
         self.left: list[Vectors] = []
-        self.private, self.assumed_public = False, ()
+        self.private = False
+        self.assumed_public: tuple[str, ...] = ()
         self._latest: dict[int, tuple[Peer, Vectors]] = {}
         self._global_draws = _global_draws()
 

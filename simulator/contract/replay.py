@@ -40,45 +40,30 @@ Make = Callable[[Setting, Watch], tuple[World, Engine]]
 
 @dataclass
 class Replayed:
-    """Result of a replay.
-
-    Parameters
-    ----------
-    steps : int
-        Completed steps of all agents in the recorded run.
-    exposed : frozenset of int
-        Agents that were charged for a release that protects nothing.
-    adjacencies : tuple of str
-        Relations between the neighbouring data sets that were compared.
-    failure : str
-        Why the recorded run has failed; empty where it has reached its end.
-    witnesses : list of Witness
-        Evidence about noise and samples, from every recorded run.
-    runs : int
-        Number of runs that were made.
-    groups : int
-        Runs in which a group of agents had other data and the others their own.
-    ratio : float
-        The largest realised change in relation to the sensitivity that was charged for.
-    held : bool
-        Whether constants that the protocol takes from records and treats as public had to be held fixed.
-    looked : frozenset of int
-        Agents whose data were changed in a run that held.
-    unlooked : dict of int to str
-        Agents with data about which nothing was shown, with the reason.
-    """
+    """Result of a replay."""
 
     steps: int
+    """Completed steps of all agents in the recorded run."""
     exposed: frozenset[int]
+    """Agents that were charged for a release that protects nothing."""
     adjacencies: tuple[str, ...]
+    """Relations between the neighbouring data sets that were compared."""
     failure: str
+    """Why the recorded run has failed; empty where it has reached its end."""
     witnesses: list[Witness]
+    """Evidence about noise and samples, from every recorded run."""
     runs: int = 1
+    """Number of runs that were made."""
     groups: int = 0
+    """Runs in which a group of agents had other data and the others their own."""
     ratio: float = 0.0
+    """The largest realised change in relation to the sensitivity that was charged for."""
     held: bool = False
+    """Whether constants that the protocol takes from records and treats as public had to be held fixed."""
     looked: frozenset[int] = frozenset()
+    """Agents whose data were changed in a run that held."""
     unlooked: dict[int, str] = field(default_factory=dict)
+    """Agents with data about which nothing was shown, with the reason."""
 
 
 class Noted:

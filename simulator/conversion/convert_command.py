@@ -21,50 +21,32 @@ TARGETS = ("edges", "delays", "availability", "compute")
 
 @dataclass(frozen=True)
 class FileMeaning:
-    """Options of the command line that say how a file is read.
-
-    Parameters
-    ----------
-    weight : str or None
-        Name of an edge's weight.
-    undirected : bool
-        Whether edges in one direction count for both.
-    unit : str or None
-        Of durations.
-    time_unit : str
-        The scenario's, such as ``80 ms``.
-    round_trip : bool or None
-        Whether delays are there and back.
-    number : bool
-        Whether agents are called 0, 1, 2, ...
-    """
+    """Options of the command line that say how a file is read."""
 
     weight: str | None = None
+    """Name of an edge's weight."""
     undirected: bool = False
+    """Whether edges in one direction count for both."""
     unit: str | None = None
+    """Of durations."""
     time_unit: str = "1 s"
+    """The scenario's, such as ``80 ms``."""
     round_trip: bool | None = None
+    """Whether delays are there and back."""
     number: bool = False
+    """Whether agents are called 0, 1, 2, ..."""
 
 
 @dataclass(frozen=True)
 class Converted:
-    """A table that a scenario reads.
-
-    Parameters
-    ----------
-    header : tuple of str
-    rows : list of tuple
-    agents : list of str
-        Their names in the order in which the table has them first.
-    field : str
-        How a scenario names the file, with ``{}`` for its path.
-    """
+    """A table that a scenario reads."""
 
     header: tuple[str, ...]
     rows: list[tuple[object, ...]]
     agents: list[str]
+    """Their names in the order in which the table has them first."""
     field: str
+    """How a scenario names the file, with ``{}`` for its path."""
 
     def text(self) -> str:
         """Return the table as CSV."""

@@ -36,39 +36,25 @@ FPING = re.compile(r"\S+\s+:((?:\s+(?:[\d.]+|-))+)\s*")
 
 @dataclass(frozen=True)
 class Meaning:
-    """Units and direction of the delays in a file.
-
-    Parameters
-    ----------
-    unit : str or None
-        Theirs; by default what the column's name or the log says.
-    round_trip : bool or None
-        Whether they are there and back, and are halved; by default what the column is called says.
-    time : TimeUnit
-        The scenario's.
-    """
+    """Units and direction of the delays in a file."""
 
     unit: str | None
+    """Theirs; by default what the column's name or the log says."""
     round_trip: bool | None
+    """Whether they are there and back, and are halved; by default what the column is called says."""
     time: TimeUnit
+    """The scenario's."""
 
 
 @dataclass(frozen=True)
 class Delays:
-    """Delays in time units: of links, or as samples of one distribution.
-
-    Parameters
-    ----------
-    of_links : mapping of (str, str) to float
-        By sender and receiver.
-    samples : list of float
-    missing : int
-        Entries without a measurement, which are left out.
-    """
+    """Delays in time units: of links, or as samples of one distribution."""
 
     of_links: Mapping[tuple[str, str], float]
+    """mapping of (str, str) to float: By sender and receiver."""
     samples: list[float]
     missing: int = 0
+    """Entries without a measurement, which are left out."""
 
     @property
     def median(self) -> float:

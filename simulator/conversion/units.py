@@ -31,18 +31,12 @@ def unit_named(text: str, option: str) -> str:
 
 @dataclass(frozen=True)
 class TimeUnit:
-    """A scenario's time unit: so many seconds.
-
-    Parameters
-    ----------
-    words : str
-        As it was given.
-    seconds : float
-        > 0.
-    """
+    """A scenario's time unit: so many seconds."""
 
     words: str
+    """As it was given."""
     seconds: float
+    """> 0."""
 
     @classmethod
     def read(cls, text: str) -> TimeUnit:

@@ -38,31 +38,22 @@ Ranks = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ReleaseRecord:
-    """R releases of a run, agent by agent in order.
-
-    Parameters
-    ----------
-    kinds : list of (Charge, Release or None)
-        Different ones; None where the ledger alone knows of the release.
-    agent, step, kind : (R,) int64
-        Whose each is, the agent's step that drew it, from 0 or `START`, and its place among the kinds.
-    everyone : (n,) float64
-        Verified epsilon against everyone on the wire.
-    refused : (n,) bool
-        Agents about whom nothing can be verified, whatever is heard of them.
-    delta : float
-    unplaced : str
-        Why it is not known at which steps releases were drawn; empty if it is.
-    """
+    """R releases of a run, agent by agent in order."""
 
     kinds: list[tuple[Charge, Release | None]]
+    """list of (Charge, Release or None): Different ones; None where the ledger alone knows of the release."""
     agent: Ranks
     step: Ranks
     kind: Ranks
+    """`agent`, `step` and `kind`: (R,) int64: Whose each is, the agent's step that drew it, from 0 or `START`, and its
+    place among the kinds."""
     everyone: Array
+    """(n,) float64: Verified epsilon against everyone on the wire."""
     refused: NDArray[np.bool_]
+    """(n,) bool: Agents about whom nothing can be verified, whatever is heard of them."""
     delta: float
     unplaced: str = ""
+    """Why it is not known at which steps releases were drawn; empty if it is."""
 
     @cached_property
     def at_start(self) -> Ranks:
@@ -306,22 +297,15 @@ def _at_start(
 
 @dataclass(frozen=True)
 class _Drawn:
-    """Draws of P steps, agent by agent, of which the ledger may have charged fewer.
-
-    Parameters
-    ----------
-    releases : list of K Release
-    agent, step, kind : (P,) int64
-        Whose step it is, its number, and its place among the releases.
-    unplaced : str
-        See `ReleaseRecord`.
-    """
+    """Draws of P steps, agent by agent, of which the ledger may have charged fewer."""
 
     releases: Sequence[Release] = ()
     agent: Ranks = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     step: Ranks = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     kind: Ranks = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """`agent`, `step` and `kind`: (P,) int64: Whose step it is, its number, and its place among the releases."""
     unplaced: str = ""
+    """See `ReleaseRecord`."""
 
 
 def _drawn(world: World, deliveries: Deliveries) -> _Drawn:

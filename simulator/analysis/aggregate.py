@@ -108,7 +108,6 @@ def wins(mine: ArrayLike, theirs: ArrayLike, *, more_is_better: bool) -> NDArray
     ----------
     mine, theirs : (n,) array_like
         NaN where a value is not known.
-    more_is_better : bool
 
     Returns
     -------

@@ -81,7 +81,6 @@ class Kinds:
 
     Parameters
     ----------
-    collection : RecordedRuns
     first : str, optional
         Key of the protocol that the others are held against; the first in drawing order by default.
     """

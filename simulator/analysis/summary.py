@@ -88,13 +88,7 @@ def trivial_rows(collection: Collection) -> list[TrivialRow]:
 
 
 def print_summary(collection: Collection, console: Console) -> None:
-    """Print the summary as a table, and below it every claim that does not hold and what it assumes.
-
-    Parameters
-    ----------
-    collection : Collection
-    console : rich.console.Console
-    """
+    """Print the summary as a table, and below it every claim that does not hold and what it assumes."""
     from rich.text import Text
 
     # Nothing may be cut off: a narrow console gets two-line cells, and a yet narrower one lines that are too long.

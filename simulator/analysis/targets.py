@@ -52,7 +52,6 @@ def reached(collection: Collection, target: Mapping[str, Any] | None, x: str) ->
 
     Parameters
     ----------
-    collection : Collection
     target : mapping or None
         ``metric`` with ``share`` in (0, 1), for objective and accuracy only, or with ``level``; optionally
         ``statistic``, and with a share of the accuracy ``of``, the key of a protocol or a mapping from protocols to
@@ -141,7 +140,6 @@ def area(collection: Collection, metric: str, statistic: str | None = None) -> F
 
     Parameters
     ----------
-    collection : Collection
     metric, statistic : str
         As for `hushnet.simulator.analysis.aggregate.resolve`.
 

@@ -43,7 +43,6 @@ def run_scenario(
 
     Parameters
     ----------
-    loaded : LoadedScenario
     options : RunOptions, optional
         As the scenario was read.
     progress, dry_run, verbose : bool

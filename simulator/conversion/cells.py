@@ -131,7 +131,6 @@ def cells_of(path: Path, text: str) -> Cells:
     ----------
     path : Path
         File that the text was read from, for sentences.
-    text : str
 
     Raises
     ------

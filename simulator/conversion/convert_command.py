@@ -62,12 +62,10 @@ def convert(source: Path, to: str, out: Path | None, options: FileMeaning) -> li
 
     Parameters
     ----------
-    source : Path
     to : str
         Of `TARGETS`.
     out : Path or None
         Where to; by default the source's name and what it became, in the present folder.
-    options : FileMeaning
 
     Raises
     ------

@@ -67,8 +67,6 @@ def read_delays(path: Path, meaning: Meaning, notes: list[str]) -> Delays:
 
     Parameters
     ----------
-    path : Path
-    meaning : Meaning
     notes : list of str
         What the file was taken for is added.
 

@@ -34,7 +34,6 @@ def read_presence(path: Path, unit: str | None, time: TimeUnit, notes: list[str]
 
     Parameters
     ----------
-    path : Path
     unit : str or None
         Of its times; by default what a column's name says, and seconds for dates and FedScale's traces.
     time : TimeUnit

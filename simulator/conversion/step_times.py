@@ -19,7 +19,6 @@ def read_step_times(path: Path, unit: str | None, time: TimeUnit, notes: list[st
 
     Parameters
     ----------
-    path : Path
     unit : str or None
         Of its times; by default what a column's name says, and ms for FedScale's capacities (Lai et al. 2022).
     time : TimeUnit

@@ -24,8 +24,6 @@ def releases_heard(deliveries: Deliveries, record: ReleaseRecord, parties: Seque
 
     Parameters
     ----------
-    deliveries : Deliveries
-    record : ReleaseRecord
     parties : sequence of (C,) bool
         Which copies each of them has heard, whatever became of them.
 

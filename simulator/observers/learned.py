@@ -190,7 +190,6 @@ def learned(
         None where nobody needs them (`needs_log`).
     record : ReleaseRecord
         Its delta is that of the result.
-    observers : ObserverParameters
     values : (n, p) float64, optional
         What agents have released at their starts, with which a declared linear map is checked (`mistake_of`).
 
@@ -249,8 +248,6 @@ def hidden_by_shared_noise(
 
     Parameters
     ----------
-    world : World
-    record : ReleaseRecord
     counts : (n,) int32
         Of releases that can have reached the party.
     members : (n,) bool
@@ -320,11 +317,6 @@ def _copies(deliveries: Deliveries, party: Party, heard: str) -> Flags:
 
 def parties_of(observers: ObserverParameters, setting: Setting) -> Iterator[Party]:
     """Return the observers of a run.
-
-    Parameters
-    ----------
-    observers : ObserverParameters
-    setting : Setting
 
     Raises
     ------

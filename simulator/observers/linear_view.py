@@ -68,7 +68,6 @@ class LinearView:
 
         Parameters
         ----------
-        deliveries : Deliveries
         parties : sequence of ((C,) bool, (n,) bool)
             For each party, the copies that it has heard, and the agents whose releases it knows.
         delta : float
@@ -104,7 +103,6 @@ class LinearView:
 
         Parameters
         ----------
-        deliveries : Deliveries
         parties : sequence of ((C,) bool, (n,) bool)
             As of `epsilons`.
 

@@ -99,7 +99,6 @@ class ReleaseRecord:
         ----------
         names : CategoricalDtype
             Of agents.
-        deliveries : Deliveries
 
         Returns
         -------
@@ -196,7 +195,6 @@ def _through_silent(child: Ranks, source: Ranks, released: Ranks, steps: int) ->
         Steps, and what each depends on directly: a step, or an agent's start after all steps.
     released : (steps + n,) int64
         Release of each step and start; -1 for none.
-    steps : int
 
     Returns
     -------

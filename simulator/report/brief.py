@@ -37,10 +37,8 @@ def print_brief(collection: Collection, warnings: Sequence[str], console: Consol
 
     Parameters
     ----------
-    collection : Collection
     warnings : sequence of str
         Of the runs.
-    console : rich.console.Console
     tuned : str
         A sentence on how parameters were chosen, if they were.
     """

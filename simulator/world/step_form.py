@@ -45,7 +45,6 @@ def asked_form(engine: str, *, debug: bool) -> str:
     Parameters
     ----------
     engine : {"auto", "event", "batched"}
-    debug : bool
     """
     if not is_compiled():
         return "nothing compiled"

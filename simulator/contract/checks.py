@@ -19,11 +19,10 @@ from ...protocols.steps.single_steps import PHASES, function_in
 from ...protocols.steps.step_charges import ScaleMismatch
 from ..network.latency import Constant
 from ..network.network import NetworkParameters
-from .bench import protocol_parameters, run_small
+from .bench import holds_columns, protocol_parameters, run_small, split_setting
 from .engine_checks import check_engines
 from .networks import check_networks
 from .own_checks import check_own
-from .small_settings import holds_columns, split_setting
 from .small_worlds import check_replay
 from .violation import ContractViolation
 

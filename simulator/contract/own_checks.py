@@ -22,10 +22,10 @@ from ..network.latency import Constant
 from ..network.network import NetworkParameters
 from ..world.watchers import Phase, Watch
 from ..world.world import World
+from .bench import AGENTS, SEED, admitted_world, small_setting
 from .draws import Step, difference
 from .forcing import Led, under_own
 from .replay import check_listed
-from .small_settings import AGENTS, SEED, admitted_world, small_setting
 from .transcript import Recording
 from .violation import ContractViolation
 

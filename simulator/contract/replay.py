@@ -28,8 +28,7 @@ from .decision_checks import check_decisions, flipped
 from .draws import difference, protects_nothing
 from .forcing import Forcing
 from .linear_checks import check_linear_map, note_messages
-from .neighbours import Domain, crowded, differing, domain_of, groups, replaced, resized
-from .rows import Beside, Rows, in_turn, last
+from .neighbours import Beside, Domain, Rows, crowded, differing, domain_of, groups, in_turn, last, replaced, resized
 from .samples_seen import Witness
 from .transcript import Recording, TooLarge
 from .violation import ContractViolation

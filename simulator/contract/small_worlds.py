@@ -17,10 +17,10 @@ from ..network.network import NetworkParameters
 from ..network.setting import Limits, Setting
 from ..world.watchers import Watch
 from ..world.world import World
+from .bench import admitted_world, small_setting, split_setting
 from .randomness_seen import doubt
 from .redrawn import check_drawn_anew
 from .replay import Broken, Failed, Make, Replayed, ready, replay
-from .small_settings import admitted_world, small_setting, split_setting
 from .transcript import Recording
 from .violation import ContractViolation
 

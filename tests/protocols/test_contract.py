@@ -18,9 +18,8 @@ from hushnet.simulator.contract import (
     check_replay,
     protocol_parameters,
 )
-from hushnet.simulator.contract.bench import AGENTS, run_small, small_setting
+from hushnet.simulator.contract.bench import AGENTS, admitted_world, run_small, small_setting
 from hushnet.simulator.contract.own_checks import check_own
-from hushnet.simulator.contract.small_settings import admitted_world
 
 from .noisy_gossip import NeverCharges, RemembersItsMean
 from .sketches import FAMILIES, NeighbourBarrier, PairwiseExchange, PassiveBroadcast, SketchParameters, Star

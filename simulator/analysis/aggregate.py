@@ -226,7 +226,6 @@ def curves(collection: Collection, metric: str, statistic: str, x: str) -> Frame
 
 
 def _with_updates(collection: Collection, rows: Frame) -> Frame:
-    """Rows with the mean number of an agent's updates as their x; by activations where updates were not recorded."""
     updates = _rows(collection, "updates", "mean")
     if len(updates):
         instant = ["run", "time", "activations"]

@@ -222,7 +222,6 @@ def _broken(label: str, name: str, entries: Sequence[dict[str, Any]], runs: int)
 
 
 def _contracts(manifests: Iterable[dict[str, Any]]) -> Iterable[tuple[str, str]]:
-    """Results of the privacy contracts of custom protocols, each once, with a mark if it proves nothing."""
     found = [manifest["contract"] for manifest in manifests if manifest.get("contract")]
     own = briefly(contract["text"] for contract in found if contract["status"] != "shipped")
     return [(text, "" if text.startswith(PASSED) else f"{MARK} ") for text in own]

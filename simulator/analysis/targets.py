@@ -181,7 +181,6 @@ def per_run(collection: Collection) -> Frame:
 
 
 def _meaning(collection: Collection, target: Mapping[str, Any]) -> tuple[str, str]:
-    """Metric and statistic that a target is about."""
     metric, share, level = str(target.get("metric")), target.get("share"), target.get("level")
     if (share is None) == (level is None):
         raise InputError("target: give a metric with either a share or a level", field=("target",))

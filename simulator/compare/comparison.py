@@ -75,7 +75,6 @@ class Comparison:
     names: dict[str, str] = field(default_factory=dict[str, str])
 
     def _repr_html_(self) -> str:
-        """Return HTML for a notebook: warnings, differences from the baseline, and break-even points."""
         heads = ["title", "label", *self.grid, "n", "baseline_mean", "difference", "low", "high", "p_holm", "verdict"]
         said = "".join(f"<li>{escape(text)}</li>" for text in self.warnings)
         parts = [f"<p>Differences from {escape(self.labels[self.baseline])}, run by run.</p><ul>{said}</ul>"]
@@ -292,7 +291,6 @@ def _geometric(x: np.ndarray[Any, Any]) -> bool:
 
 
 def _warnings(collection: Collection, baseline: str, pairs: Frame) -> list[str]:
-    """Everything that a reader must know before believing the table."""
     manifests = dict(zip(collection.runs, collection.manifests, strict=True))
     said = []
     for key, group in pairs.groupby("protocol", sort=False):

@@ -84,7 +84,6 @@ def _to_target(collection: Collection, recorded: list[str]) -> Iterator[Measure]
 
 
 def _sent(collection: Collection) -> Iterator[Measure]:
-    """Vectors sent in all, in both countings, where some were exchanged before the start."""
     if collection.started_with_vectors:
         for axis, words in (("vectors", "those before the start not counted"), (START, "with those before the start")):
             values = final_values(collection, axis, "").set_index("run")["value"]

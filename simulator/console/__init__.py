@@ -132,7 +132,6 @@ def _conclude(experiment: Experiment, console: Console, *, verbose: bool) -> Non
 
 
 def _tell_all(collection: Collection, console: Console, tuned: Sequence[str]) -> None:
-    """Print everything that is known of an experiment's runs but warnings."""
     print_summary(collection, console)
     central = dict.fromkeys(manifest["label"] for manifest in collection.manifests if manifest.get("central"))
     lines = [

@@ -206,7 +206,6 @@ class Forcing(Led):
         self.steps.append(step)
 
     def _may_change(self, agent: int) -> bool:
-        """True if an agent's data differ from those in the recorded run."""
         return self.changed is None or agent in self.changed
 
     def _compare(self, noted: Step, step: Step) -> None:

@@ -198,7 +198,6 @@ def worst_pairs(task: Task, agent: int, domain: Domain, models: Any) -> list[tup
 
 
 def _labelled(task: Task, agent: int, domain: Domain) -> bool:
-    """True if an agent's neighbouring data sets may differ in their labels."""
     return "labels" not in domain.shared and (task.columns is None or agent == 0)
 
 

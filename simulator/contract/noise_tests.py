@@ -237,7 +237,6 @@ _DRAWS = {
 
 
 def _fresh_numbers(mechanism: str, some: Sequence[Stack], rng: np.random.Generator) -> Array:
-    """Numbers of fresh draws of the same widths."""
     each = max(1, MOST // len(some))
     widths = [one.values.shape[1] for one in some]
     fresh = [_fresh(mechanism, (max(1, each // width), width), rng) for width in widths]

@@ -302,7 +302,6 @@ class _Replay:
         found.ratio, found.held, found.looked = max(found.ratio, most), found.held or fixed, found.looked | changed
 
     def _rows(self, task: Task, agents: Sequence[int], number: int, adjacency: str, *, planted: bool) -> Rows:
-        """Choose the record of each agent that neighbouring data replace, add or remove."""
         if not self.sampled:
             return in_turn(task, agents, number)
         if adjacency != "replace-one":

@@ -133,7 +133,6 @@ def small_worlds(make: Make, parameters: ProtocolParameters) -> Iterator[tuple[s
 
 
 def _with_loss(setting: Setting, loss: str) -> Setting:
-    """A small world with another loss; labels may be real."""
     task = replace(setting.task, loss=LOSSES[loss])
     if task.loss.labels == "real":
         labels = task.train.labels * np.linspace(0.5, 1.5, len(task.train.labels))

@@ -169,7 +169,6 @@ def _compute(source: Path, options: FileMeaning, notes: list[str]) -> Converted:
 
 
 def _tuples(rows: Sequence[tuple[object, ...]]) -> list[tuple[object, ...]]:
-    """Return rows with numbers as they are read back to the bit: integers without a point."""
     return [tuple(repr(cell).removesuffix(".0") if isinstance(cell, float) else cell for cell in row) for row in rows]
 
 

@@ -93,7 +93,6 @@ def read_delays(path: Path, meaning: Meaning, notes: list[str]) -> Delays:
 
 
 def _in_json(text: str) -> list[Any]:
-    """What a text has in JSON: one value, or one a line; nothing if it is something else."""
     if text.lstrip()[:1] not in ("{", "["):
         return []
     for parts in ([text], text.splitlines()):

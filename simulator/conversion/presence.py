@@ -69,7 +69,6 @@ def read_presence(path: Path, unit: str | None, time: TimeUnit, notes: list[str]
 
 
 def _joined(intervals: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return intervals in their order, those that touch as one."""
     kept: list[tuple[float, float]] = []
     for begin, end in sorted(intervals):
         if kept and begin <= kept[-1][1]:
@@ -173,7 +172,6 @@ def _instant(table: Cells, row: int, place: int) -> float:
 
 
 def _date(text: str) -> datetime | None:
-    """Return a date in ISO 8601's order or in the German one; None for anything else."""
     for form in ("", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y"):
         with suppress(ValueError):
             return datetime.strptime(text, form) if form else datetime.fromisoformat(text)

@@ -243,7 +243,6 @@ class Checker:
         check_protocols(scenario, [(key, self.code.protocol(one.kind)) for key, one in scenario.protocols.items()])
 
     def _wrong_metrics(self, source: Source) -> list[ScenarioError]:
-        """Load metrics from the user's files, or say why not."""
         names, wrong = source.value(("record", "metrics")), []
         for rank, name in enumerate(names if isinstance(names, list) else []):
             if isinstance(name, str) and is_file(name):
@@ -266,6 +265,5 @@ def _as_field_error(error: InputError, source: Source) -> ScenarioError:
 
 @cache
 def _part(field: str) -> type[BaseModel]:
-    """A model of one field of a scenario."""
     info = Scenario.model_fields[field]
     return create_model(f"Scenario_{field}", __base__=Parameters, **{field: (info.annotation, info)})  # pyright: ignore

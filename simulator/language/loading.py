@@ -177,7 +177,6 @@ def opening_comment(path: Path) -> str:
 
 
 def _check_runs(scenario: Scenario) -> None:
-    """Refuse an experiment that has more runs than anybody could keep."""
     places, protocols = prod(len(axis.places) for axis in scenario.axes()), len(scenario.protocols)
     runs = places * protocols * scenario.repetitions
     if scenario.tune is not None:

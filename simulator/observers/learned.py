@@ -310,7 +310,6 @@ def _tails(graph: Graph, slots: Flags) -> Flags:
 
 
 def _copies(deliveries: Deliveries, party: Party, heard: str) -> Flags:
-    """(C,) copies that a party has heard."""
     there = party.slots[deliveries.slot]
     return there if heard == "sent" or party.group == WORDS[EAVESDROPPER] else there & deliveries.heard
 

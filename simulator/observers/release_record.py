@@ -86,7 +86,6 @@ class ReleaseRecord:
         return min(self._epsilon_of(Counter(self.charges(agent, count))), whole)
 
     def _epsilon_of(self, charges: Counter[Charge]) -> float:
-        """Verified epsilon of some releases."""
         key = frozenset(charges.items())
         if key not in self._known:
             self._known[key] = evaluate("verified", charges, self.delta, "verified")
@@ -219,7 +218,6 @@ def _through_silent(child: Ranks, source: Ranks, released: Ranks, steps: int) ->
 
 
 def _different(keys: Ranks) -> Ranks:
-    """Different ones, sorted."""
     keys = np.sort(keys)
     return keys[np.diff(keys, prepend=-1) != 0]
 

@@ -190,7 +190,6 @@ def print_short(comparison: Comparison, collection: Collection, shown: Shown, co
 
 
 def _table(comparison: Comparison, rows: Frame, shown: Shown) -> tuple[str, Table]:
-    """A measure's title, and its table."""
     from rich import box
     from rich.markup import escape
     from rich.table import Table
@@ -233,7 +232,6 @@ def _table(comparison: Comparison, rows: Frame, shown: Shown) -> tuple[str, Tabl
 
 
 def _cell(row: dict[str, Any]) -> str:
-    """A difference with half of its interval, and a star if it is significant."""
     star = " *" if row["p_holm"] < SIGNIFICANT else ""
     if censored(row):
         return f"{row['finite']} vs {row['baseline_finite']} reached{star}"
@@ -243,7 +241,6 @@ def _cell(row: dict[str, Any]) -> str:
 
 
 def _crossing(row: dict[str, Any], comparison: Comparison) -> str:
-    """One sentence about a break-even point."""
     half = (row["high"] - row["low"]) / 2
     low, high = (number(row[name], half) for name in ("low", "high"))
     interval = "" if DASH in (low, high) else f" ({low} to {high})"
@@ -258,7 +255,6 @@ def _crossing(row: dict[str, Any], comparison: Comparison) -> str:
 
 
 def _swept(given: str, comparison: Comparison, where: str) -> str:
-    """The swept path that somebody means."""
     found = [path for path in comparison.grid if given in (path, path.rpartition(".")[2]) or path.endswith(f".{given}")]
     if len(found) != 1:
         paths = ", ".join(comparison.grid)

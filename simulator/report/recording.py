@@ -133,7 +133,6 @@ class RunRecord:
         return Curves(common, np.where(known, mean, np.nan), np.where(known, half, np.nan), n, each)
 
     def _path(self, run: int, axis: str) -> tuple[NDArray[np.float64], NDArray[np.int64], bool]:
-        """Places of a run's instants in order, their rows, and whether the run reached its end."""
         rows = np.arange(self._bounds[run], self._bounds[run + 1])
         rows = rows[~np.isnan(self._axes[axis][rows])]
         rows = rows[np.argsort(self._axes[axis][rows], kind="stable")]

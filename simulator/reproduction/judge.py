@@ -177,7 +177,6 @@ class Finding:
         return max(known, default=0) if len(known) == len(needed) else None
 
     def _of(self, numbers: list[Number]) -> Verdict:
-        """The verdict of one reading."""
         words: list[Verdict] = [number.verdict for number in numbers]
         if self.kind == "exists a setting" and not numbers[0].claimed:
             untuned = {number.setting for number in numbers if number.unfair}

@@ -44,30 +44,22 @@ class Where(Enum):
 
 @dataclass(frozen=True)
 class Instant:
-    """State of a run at an instant, as invariants may read it; its arrays are read-only.
-
-    Parameters
-    ----------
-    rounds : (n,) int64
-        Steps that each agent has completed: its round, in rounds.
-    started : (n,) bool
-        Which agents have ever joined.
-    quiet : (E,) bool
-        Directed edges without an open session, in either direction; all of them where there are no sessions.
-    zero_start : bool
-        Whether a neighbour from which nothing was received counts as zeros; as the agent itself otherwise.
-    last_sent : callable
-        ``last_sent(kind)`` gives the (n, width) last vector that each agent has sent to all its neighbours, even if it
-        is in flight or lost, and the (n,) bool whether there is one.
-    """
+    """State of a run at an instant, as invariants may read it; its arrays are read-only."""
 
     state: State
     graph: Graph
     rounds: NDArray[np.int64]
+    """(n,) int64: Steps that each agent has completed: its round, in rounds."""
     started: NDArray[np.bool_]
+    """(n,) bool: Which agents have ever joined."""
     quiet: NDArray[np.bool_]
+    """(E,) bool: Directed edges without an open session, in either direction; all of them where there are no sessions.
+    """
     zero_start: bool
+    """Whether a neighbour from which nothing was received counts as zeros; as the agent itself otherwise."""
     last_sent: LastSent
+    """``last_sent(kind)`` gives the (n, width) last vector that each agent has sent to all its neighbours, even if it
+    is in flight or lost, and the (n,) bool whether there is one."""
 
     @property
     def lead(self) -> NDArray[np.int64]:

@@ -23,9 +23,7 @@ precision             no more numbers than by chance are ones of single precisio
 Tests of signs are for mechanisms whose density does not change when signs of coordinates do.
 """
 
-# SciPy comes without types, and takes long to import, so who tests asks for it; its `stats` would take a second.
-# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# SciPy takes long to import, so who tests asks for it; its `stats` would take a second.
 
 from __future__ import annotations
 

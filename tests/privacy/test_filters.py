@@ -7,8 +7,8 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hushnet.protocols.privacy import gaussian
 from hushnet.protocols.privacy.accounting import Charge
+from hushnet.protocols.privacy.composition import gaussian
 from hushnet.protocols.privacy.filters import (
     Filter,
     Odometer,

@@ -77,42 +77,29 @@ class Instant:
 
 @dataclass(frozen=True)
 class Invariant:
-    """A quantity that stays zero up to rounding.
-
-    Parameters
-    ----------
-    name : str
-        What it is called in results.
-    distance : callable
-        ``distance(instant)`` gives how far it is from zero, >= 0: (n,) by agent, (E,) by directed edge, or one number.
-    scale : callable
-        ``scale(instant)`` gives the size of the numbers that cancel, >= 0; the largest of a run so far counts, because
-        rounding of early steps stays.
-    tolerance : float
-        Largest distance, as a share of the scale, that passes for rounding.
-    source : str
-        Where it comes from: paper and equation.
-    """
+    """A quantity that stays zero up to rounding."""
 
     name: str
+    """What it is called in results."""
     distance: Callable[[Instant], Any]
+    """``distance(instant)`` gives how far it is from zero, >= 0: (n,) by agent, (E,) by directed edge, or one number.
+    """
     scale: Callable[[Instant], float]
+    """``scale(instant)`` gives the size of the numbers that cancel, >= 0; the largest of a run so far counts, because
+    rounding of early steps stays."""
     where: Where = Where.ALWAYS
     tolerance: float = 1e-9
+    """Largest distance, as a share of the scale, that passes for rounding."""
     source: str = ""
+    """Where it comes from: paper and equation."""
 
 
 @dataclass(frozen=True)
 class NoInvariant:
-    """Declaration that a protocol has no invariant, with the reason.
-
-    Parameters
-    ----------
-    why : str
-        The reason; empty if the protocol gives none.
-    """
+    """Declaration that a protocol has no invariant, with the reason."""
 
     why: str = ""
+    """The reason; empty if the protocol gives none."""
 
 
 Declared = tuple[Invariant, ...] | NoInvariant

@@ -9,11 +9,11 @@ from pathlib import Path
 from ...agents.errors import InputError
 from ...agents.input_files import parse_number, read_bytes
 from ..storage.files import put_file
-from .delays import Meaning, read_delays
+from .delays import read_delays
 from .edges import read_edges, undirected
 from .presence import counted, read_presence
 from .step_times import read_step_times
-from .units import TimeUnit, unit_named
+from .units import Durations, TimeUnit, unit_named
 
 TARGETS = ("edges", "delays", "availability", "compute")
 """What a file may become."""
@@ -35,6 +35,13 @@ class FileMeaning:
     """Whether delays are there and back."""
     number: bool = False
     """Whether agents are called 0, 1, 2, ..."""
+
+    @property
+    def durations(self) -> Durations:
+        """What is said of durations, checked."""
+        time = TimeUnit.read(self.time_unit)
+        unit = None if self.unit is None else unit_named(self.unit, "--unit")
+        return Durations(unit, self.round_trip, time)
 
 
 @dataclass(frozen=True)
@@ -75,8 +82,8 @@ def convert(source: Path, to: str, out: Path | None, options: FileMeaning) -> li
     if to not in TARGETS:
         raise InputError(f"--to is {to!r}; admissible: {', '.join(TARGETS)}")
     notes: list[str] = []
-    makers = {"edges": _edges, "delays": _delays, "availability": _availability, "compute": _compute}
-    made = makers[to](source, options, notes)
+    makers = {"delays": _delays, "availability": _availability, "compute": _compute}
+    made = makers[to](source, options.durations, notes) if to in makers else _edges(source, options, notes)
     if options.number and made.agents:
         made = _numbered(made, notes)
     out = out or Path(f"{source.name.partition('.')[0]}-{to}.csv")
@@ -125,11 +132,11 @@ def _edges(source: Path, options: FileMeaning, notes: list[str]) -> Converted:
     )
 
 
-def _delays(source: Path, options: FileMeaning, notes: list[str]) -> Converted:
-    time = TimeUnit.read(options.time_unit)
-    unit = None if options.unit is None else unit_named(options.unit, "--unit")
-    found = read_delays(source, Meaning(unit, options.round_trip, time), notes)
-    notes.append(f"a time unit of the scenario is {time.words} (--time-unit); the median is {found.median:.6g} of them")
+def _delays(source: Path, given: Durations, notes: list[str]) -> Converted:
+    found = read_delays(source, given, notes)
+    notes.append(
+        f"a time unit of the scenario is {given.time.words} (--time-unit); the median is {found.median:.6g} of them"
+    )
     if found.samples:
         rows = _tuples([(sample,) for sample in found.samples])
         return Converted(("delay",), rows, [], "network: {{latency: {{kind: empirical, path: {}}}}}")
@@ -142,14 +149,12 @@ def _delays(source: Path, options: FileMeaning, notes: list[str]) -> Converted:
     return Converted(("sender", "receiver", "delay"), rows, _names(found.of_links), field)
 
 
-def _availability(source: Path, options: FileMeaning, notes: list[str]) -> Converted:
-    time = TimeUnit.read(options.time_unit)
-    unit = None if options.unit is None else unit_named(options.unit, "--unit")
-    found = read_presence(source, unit, time, notes)
+def _availability(source: Path, given: Durations, notes: list[str]) -> Converted:
+    found = read_presence(source, given, notes)
     never = [name for name, intervals in found.items() if not intervals]
     if not counted(found):
         raise InputError(f"{source}: nobody is ever up")
-    notes.append(f"a time unit of the scenario is {time.words} (--time-unit)")
+    notes.append(f"a time unit of the scenario is {given.time.words} (--time-unit)")
     if never:
         notes.append(f"{len(never)} agents that are never up and so not listed: {', '.join(never[:3])}")
     rows = _tuples([(name, *interval) for name, intervals in found.items() for interval in intervals])
@@ -159,11 +164,9 @@ def _availability(source: Path, options: FileMeaning, notes: list[str]) -> Conve
     )
 
 
-def _compute(source: Path, options: FileMeaning, notes: list[str]) -> Converted:
-    time = TimeUnit.read(options.time_unit)
-    unit = None if options.unit is None else unit_named(options.unit, "--unit")
-    found = read_step_times(source, unit, time, notes)
-    notes.append(f"a time unit of the scenario is {time.words} (--time-unit)")
+def _compute(source: Path, given: Durations, notes: list[str]) -> Converted:
+    found = read_step_times(source, given, notes)
+    notes.append(f"a time unit of the scenario is {given.time.words} (--time-unit)")
     names = list(dict.fromkeys(name for name, _ in found))
     return Converted(("agent", "duration"), _tuples(found), names, "compute: {{kind: trace, path: {}}}")
 

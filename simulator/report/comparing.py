@@ -244,7 +244,8 @@ def _crossing(row: dict[str, Any], cells: Sequence[str]) -> str:
     where = f"at {at}" if interval == DASH else f"at {at} ({interval})"
     where = f"between {row['after']:g} and {row['before']:g}" if at == DASH else where
     beside = f", {elsewhere}" if elsewhere else ""
-    return f"{label}{beside}: {row['first']}, then {row['then']} from {axis} {where} on, seen in {seen_in(row)} of resamples"
+    stands = f"{row['first']}, then {row['then']} from {axis} {where} on"
+    return f"{label}{beside}: {stands}, seen in {seen_in(row)} of resamples"
 
 
 def _swept(given: str, comparison: Comparison, where: str) -> str:

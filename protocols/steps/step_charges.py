@@ -181,12 +181,7 @@ class StepCharges(NoiseColumns):
         self._afforded: dict[Any, int] = {}
 
     def _try_release(self) -> None:
-        """Refuse a release that depends on more than a `StagedAgent` has.
-
-        Raises
-        ------
-        NotPlanned
-        """
+        """Refuse a release that depends on more than a `StagedAgent` has."""
         for agent in np.flatnonzero(self.protocol.problem.task.train.counts > 0)[:1].tolist():
             try:
                 self._staged(agent, 0, 0.0)
@@ -241,15 +236,7 @@ class StepCharges(NoiseColumns):
         self.plain_bits[agents] = np.where(holds, PLAIN, 0)
 
     def _at(self, agent: int, stage: int, now: float) -> Release:
-        """The release of an agent's step at a stage, which is charged now.
-
-        Raises
-        ------
-        ScaleMismatch
-            If its noise has another scale than `StepNoise.scales` says.
-        StepFailure
-            If it depends on more than a `StagedAgent` has, which was not seen before the run.
-        """
+        """The release of an agent's step at a stage, which is charged now; refuse another than was declared."""
         name = type(self.protocol).__name__
         try:
             release = self._staged(agent, stage, now)
@@ -262,12 +249,7 @@ class StepCharges(NoiseColumns):
         return release
 
     def _check_scale(self, agent: int, stage: int, release: Release) -> None:
-        """Refuse a release of another scale than that of the noise which planned steps draw.
-
-        Raises
-        ------
-        ScaleMismatch
-        """
+        """Refuse a release of another scale than that of the noise which planned steps draw."""
         if self.growth is None:
             scale = float(self.scales[agent, min(stage, self.scales.shape[1] - 1)])
             same = release.scale == scale
@@ -305,12 +287,7 @@ class StepCharges(NoiseColumns):
 
 
 def _check_draws(mechanism: str) -> None:
-    """Refuse noise that is not drawn by kernels, or not as NumPy draws it.
-
-    Raises
-    ------
-    NotPlanned
-    """
+    """Refuse noise that is not drawn by kernels, or not as NumPy draws it."""
     from .kernels import FILLS, disagreement
 
     if mechanism not in FILLS:

@@ -234,13 +234,7 @@ def _with_updates(collection: Collection, rows: Frame) -> Frame:
 
 
 def _epochs(collection: Collection) -> dict[str, float]:
-    """Updates in an epoch, by run.
-
-    Raises
-    ------
-    InputError
-        If a protocol does not say.
-    """
+    """Updates in an epoch, by run; refuse a protocol that does not say."""
     found = {}
     for run, manifest in zip(collection.runs, collection.manifests, strict=True):
         epoch = manifest.get("epoch")

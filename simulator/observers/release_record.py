@@ -140,16 +140,10 @@ class ReleaseRecord:
         return places
 
     def _parents(self, deliveries: Deliveries) -> tuple[Ranks, Ranks] | None:
-        """Releases that each release may depend on and that are not behind others; None if it is not known.
+        """(R + 1,) bounds and (K,) releases that each may depend on, without those behind others; None if not known.
 
         A step depends on its agent's step before and on the makers of what it reads, and so on the releases of these,
         or where one of them has none, on what that one depends on.
-
-        Returns
-        -------
-        starts : (R + 1,) int64
-        parents : (K,) int64
-            Those of release r, sorted, from ``starts[r]`` to ``starts[r + 1]``.
         """
         if not deliveries.in_steps:
             return None
@@ -186,19 +180,10 @@ def _lists(starts: Ranks, values: Ranks) -> Any:
 
 
 def _through_silent(child: Ranks, source: Ranks, released: Ranks, steps: int) -> Ranks:
-    """Releases that each releasing step depends on, where steps without one stand for what they depend on.
+    """(2, P) pairs of a release and one that it depends on, where steps without one stand for what they depend on.
 
-    Parameters
-    ----------
-    child, source : (K,) int64
-        Steps, and what each depends on directly: a step, or an agent's start after all steps.
-    released : (steps + n,) int64
-        Release of each step and start; -1 for none.
-
-    Returns
-    -------
-    (2, P) int64
-        Pairs of a release and one that it depends on.
+    Of (K,) steps what each depends on directly is a step, or an agent's start after all ``steps``; (steps + n,)
+    ``released`` has the release of each, -1 for none.
     """
     known = released[child] >= 0
     whose, at, found = released[child[known]], source[known], [np.zeros((2, 0), dtype=np.int64)]

@@ -186,7 +186,7 @@ class Checker:
         raise InputError("\n".join(sentences(wrong, source, family)))
 
     def _protocol(self, key: str, entry: Any, *, few: bool = True) -> ProtocolParameters | list[ScenarioError]:
-        """Validate a protocol's whole entry with its own class, once; or what is wrong, of which more is only counted."""
+        """Validate a protocol's entry with its own class, once; or what is wrong, of which more is only counted."""
         known = key, repr(entry)
         if known not in self._known:
             found = self._validated(("protocols", key), entry, few)

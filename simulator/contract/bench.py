@@ -166,31 +166,3 @@ def run_small(
             return admitted_world(small(**{**fields, "empty": False}), protocol, parameters, again=again)
 
     return run_exactly(make, lambda _: engine or EventEngine())
-
-
-def example(protocol: type[Protocol], *, time: float = 60.0, split: bool = False, **fields: Any) -> World:
-    """A small world that a protocol has run in for some time, without delays and losses: for examples.
-
-    Parameters
-    ----------
-    time : float
-        Expected wake-ups of each agent.
-    split : bool
-        Whether features are split between parties around a centre, instead of rows.
-    **fields
-        The protocol's parameters.
-    """
-    if not split:
-        return run_small(protocol, protocol_parameters(protocol, fields), empty=False, time=time)
-    world = admitted_world(split_setting(time=time), protocol, protocol_parameters(protocol, fields))
-    EventEngine().run(world)
-    return world
-
-
-def relative_gap(world: World) -> float:
-    """Return the excess of a protocol's objective over its minimum, divided by the excess of models that are zero."""
-    objective, models = world.protocol.objective(), world.protocol.models(world.state)
-    assert objective is not None
-    assert models is not None
-    minimum = objective.minimise()[1]
-    return (objective.value(models) - minimum) / (objective.value(np.zeros_like(models)) - minimum)

@@ -29,9 +29,9 @@ AT_START = -1
 """In place of a step: what was sent at an agent's start."""
 NOBODY = -1
 """In place of a step: no step has read it."""
-BEFORE_SENT, STEPS, ARRIVES = -0.5, 0.75, 0.5
-"""Where an event stands among those of its instant, beside the order of a message: what is known reliably, steps after
-the last message that was sent before them, arrivals after their own departure."""
+STEPS, ARRIVES = 0.75, 0.5
+"""Where an event stands among those of its instant, beside the order of a message: steps after the last message that
+was sent before them, arrivals after their own departure."""
 
 
 @dataclass(frozen=True)

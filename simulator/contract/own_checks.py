@@ -105,7 +105,7 @@ class OwnSteps(Recording):
         self._latest[me.agent] = me, vectors
 
     def everything(self) -> list[Any]:
-        """What all steps have left and sent, to be compared."""
+        """All that steps have left and sent, to be compared."""
         left = [vector.tobytes() for vectors in self.left for _, vector in vectors]
         return left + [sent.vector.tobytes() for step in self.steps for sent in step.sent]
 
@@ -148,7 +148,7 @@ class _AmongOthers(Led):
 
 
 def _compare(who: str, noted: Step, step: Step, *, alone: bool, plain: bool) -> None:
-    """What is public has to be the same on all data, and of an agent alone all that it sends."""
+    """Compare what is public, which has to be the same on all data, and of an agent alone all that it sends."""
     kinds = [[sent.kind for sent in one.sent] for one in (noted, step)]
     if alone and kinds[0] != kinds[1]:
         raise ContractViolation(f"{who} sends {kinds[0]} or {kinds[1]}, by something that is not its own")

@@ -63,7 +63,7 @@ class TimeUnit:
 
 @dataclass(frozen=True)
 class Durations:
-    """What the durations in a file are."""
+    """Meaning of the durations in a file."""
 
     unit: str | None
     """Their unit; by default what the column's name or the log says."""

@@ -36,7 +36,7 @@ def common_places(axes: Sequence[Numbers], finished: Sequence[bool]) -> Numbers:
 
 
 def thinned(places: Numbers, most: int) -> Numbers:
-    """At most so many of some places, evenly spread, with both ends."""
+    """Evenly spread ones of some places, at most so many, with both ends."""
     return places[np.unique(np.linspace(0, len(places) - 1, min(most, len(places))).round().astype(int))]
 
 

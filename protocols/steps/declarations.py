@@ -41,10 +41,8 @@ def check_declared(protocol: Any, kinds: Collection[str], agents: int) -> None:
 
     Parameters
     ----------
-    protocol : Protocol
     kinds : collection of str
         Of its messages.
-    agents : int
 
     Raises
     ------

@@ -235,10 +235,6 @@ class PeerSource(StepSource):
 
     Parameters
     ----------
-    tables : StepTables
-    agent : int
-    inbox : Inbox
-    ledger : Purse
     shard : Shard
         The agent's own samples.
     stream : callable
@@ -419,8 +415,6 @@ def inverse_of(
 
     Parameters
     ----------
-    shard : Shard
-    loss : Loss
     weight, curvature, linear, influence
         As of `hushnet.protocols.steps.operators.perturbed_minimiser`.
     """

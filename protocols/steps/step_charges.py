@@ -141,10 +141,8 @@ class StepCharges(NoiseColumns):
 
     Parameters
     ----------
-    protocol : Protocol
     peer : callable
         ``peer(agent)`` gives the record of an agent.
-    ledger : Ledger
 
     Attributes
     ----------

@@ -92,8 +92,6 @@ def write_comparison(comparison: Comparison, folder: Path, measures: Sequence[st
 
     Parameters
     ----------
-    comparison : Comparison
-    folder : Path
     measures : sequence of str, optional
         Names of measures that the LaTeX file has a table of; by default all.
 

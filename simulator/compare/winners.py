@@ -81,7 +81,6 @@ def standings(collection: Collection, most: int = 3) -> list[Standings]:
 
     Parameters
     ----------
-    collection : Collection
     most : int
         Measures at most: the time to the target where the scenario has one, then what the task is measured by, then
         the others in the order of tables.

@@ -39,19 +39,14 @@ class Shard:
 
 @dataclass(frozen=True)
 class Table:
-    """The shards of all agents, packed row after row in agent order.
-
-    Parameters
-    ----------
-    features : (M, p) float64 or float32
-    labels : (M,) float64
-    offsets : (n + 1,) int64
-        Agent i owns rows ``offsets[i]`` to ``offsets[i + 1] - 1``; an agent may own none.
-    """
+    """The shards of all agents, packed row after row in agent order."""
 
     features: Rows
+    """(M, p) float64 or float32."""
     labels: NDArray[np.float64]
+    """(M,) float64."""
     offsets: NDArray[np.int64]
+    """(n + 1,) int64: Agent i owns rows ``offsets[i]`` to ``offsets[i + 1] - 1``; an agent may own none."""
 
     @classmethod
     def from_owners(

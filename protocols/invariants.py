@@ -44,30 +44,22 @@ class Where(Enum):
 
 @dataclass(frozen=True)
 class Instant:
-    """State of a run at an instant, as invariants may read it; its arrays are read-only.
-
-    Parameters
-    ----------
-    rounds : (n,) int64
-        Steps that each agent has completed: its round, in rounds.
-    started : (n,) bool
-        Which agents have ever joined.
-    quiet : (E,) bool
-        Directed edges without an open session, in either direction; all of them where there are no sessions.
-    zero_start : bool
-        Whether a neighbour from which nothing was received counts as zeros; as the agent itself otherwise.
-    last_sent : callable
-        ``last_sent(kind)`` gives the (n, width) last vector that each agent has sent to all its neighbours, even if it
-        is in flight or lost, and the (n,) bool whether there is one.
-    """
+    """State of a run at an instant, as invariants may read it; its arrays are read-only."""
 
     state: State
     graph: Graph
     rounds: NDArray[np.int64]
+    """(n,) int64: Steps that each agent has completed: its round, in rounds."""
     started: NDArray[np.bool_]
+    """(n,) bool: Which agents have ever joined."""
     quiet: NDArray[np.bool_]
+    """(E,) bool: Directed edges without an open session, in either direction; all of them where there are no sessions.
+    """
     zero_start: bool
+    """Whether a neighbour from which nothing was received counts as zeros; as the agent itself otherwise."""
     last_sent: LastSent
+    """``last_sent(kind)`` gives the (n, width) last vector that each agent has sent to all its neighbours, even if it
+    is in flight or lost, and the (n,) bool whether there is one."""
 
     @property
     def lead(self) -> NDArray[np.int64]:
@@ -85,42 +77,29 @@ class Instant:
 
 @dataclass(frozen=True)
 class Invariant:
-    """A quantity that stays zero up to rounding.
-
-    Parameters
-    ----------
-    name : str
-        What it is called in results.
-    distance : callable
-        ``distance(instant)`` gives how far it is from zero, >= 0: (n,) by agent, (E,) by directed edge, or one number.
-    scale : callable
-        ``scale(instant)`` gives the size of the numbers that cancel, >= 0; the largest of a run so far counts, because
-        rounding of early steps stays.
-    tolerance : float
-        Largest distance, as a share of the scale, that passes for rounding.
-    source : str
-        Where it comes from: paper and equation.
-    """
+    """A quantity that stays zero up to rounding."""
 
     name: str
+    """What it is called in results."""
     distance: Callable[[Instant], Any]
+    """``distance(instant)`` gives how far it is from zero, >= 0: (n,) by agent, (E,) by directed edge, or one number.
+    """
     scale: Callable[[Instant], float]
+    """``scale(instant)`` gives the size of the numbers that cancel, >= 0; the largest of a run so far counts, because
+    rounding of early steps stays."""
     where: Where = Where.ALWAYS
     tolerance: float = 1e-9
+    """Largest distance, as a share of the scale, that passes for rounding."""
     source: str = ""
+    """Where it comes from: paper and equation."""
 
 
 @dataclass(frozen=True)
 class NoInvariant:
-    """Declaration that a protocol has no invariant, with the reason.
-
-    Parameters
-    ----------
-    why : str
-        The reason; empty if the protocol gives none.
-    """
+    """Declaration that a protocol has no invariant, with the reason."""
 
     why: str = ""
+    """The reason; empty if the protocol gives none."""
 
 
 Declared = tuple[Invariant, ...] | NoInvariant

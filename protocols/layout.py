@@ -22,34 +22,24 @@ SHARES = 1_000_000
 
 @dataclass(frozen=True)
 class MessageKind:
-    """A kind of message.
-
-    Parameters
-    ----------
-    width : int or (n,) sequence of int
-        Numbers it carries: one, or one per sender.
-    mirrors : str, optional
-        The agent block that it shows to others. A neighbour that was never heard is taken to agree with the agent's
-        own block (under ``network.start: own``, or before a late neighbour joins).
-    vectors : int or float
-        Model-sized vectors that one message counts as in the traffic; a share of one, to a millionth, where it has a
-        part of a model.
-    bits : int, optional
-        Bits that one message takes, where its numbers are sent in another form than a model's (indices of 32 bits,
-        signs of one): the traffic counts whole bytes. The numbers themselves must be those that fit into them.
-    addressed : bool
-        Whether a step sends every neighbour a vector of its own: its message is (degree, width) then.
-    public : bool
-        Whether its numbers follow from draws and from what has arrived, whatever the data and the noise are, such as
-        the number of a step in an answer.
-    """
+    """A kind of message."""
 
     width: Width
+    """int or (n,) sequence of int: Numbers it carries: one, or one per sender."""
     mirrors: str | None = None
+    """The agent block that it shows to others. A neighbour that was never heard is taken to agree with the agent's own
+    block (under ``network.start: own``, or before a late neighbour joins)."""
     vectors: float = 1
+    """Model-sized vectors that one message counts as in the traffic; a share of one, to a millionth, where it has a
+    part of a model."""
     bits: int | None = None
+    """Bits that one message takes, where its numbers are sent in another form than a model's (indices of 32 bits, signs
+    of one): the traffic counts whole bytes. The numbers themselves must be those that fit into them."""
     addressed: bool = False
+    """Whether a step sends every neighbour a vector of its own: its message is (degree, width) then."""
     public: bool = False
+    """Whether its numbers follow from draws and from what has arrived, whatever the data and the noise are, such as the
+    number of a step in an answer."""
 
     def __post_init__(self) -> None:
         whole_widths(self.width)
@@ -69,22 +59,15 @@ class MessageKind:
 
 @dataclass(frozen=True)
 class Layout:
-    """Blocks and message kinds of a protocol; all blocks start at zero.
-
-    Parameters
-    ----------
-    agent : mapping of str to Width
-        Blocks of each agent; the block ``model`` is what the recorder measures by default.
-    edge : mapping of str to Width
-        Blocks of each directed edge, owned by its tail.
-    roles : (n,) sequence of str, optional
-        What each agent is (party, centre); everybody is a ``peer`` by default.
-    """
+    """Blocks and message kinds of a protocol; all blocks start at zero."""
 
     agent: Mapping[str, Width]
+    """Blocks of each agent; the block ``model`` is what the recorder measures by default."""
     edge: Mapping[str, Width] = field(default_factory=dict)
+    """Blocks of each directed edge, owned by its tail."""
     messages: Mapping[str, MessageKind] = field(default_factory=dict)
     roles: Sequence[str] | None = None
+    """(n,) sequence of str: What each agent is (party, centre); everybody is a ``peer`` by default."""
 
     @property
     def shares(self) -> int:

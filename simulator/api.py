@@ -20,15 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """The results of an experiment, as they are on disk.
-
-    Parameters
-    ----------
-    collection : Collection
-        All its runs.
-    """
+    """The results of an experiment, as they are on disk."""
 
     collection: Collection
+    """All its runs."""
 
     @classmethod
     def open(cls, folder: Path | str) -> Result:

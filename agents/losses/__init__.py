@@ -5,12 +5,11 @@ A loss of your own is a file here that ends in ``register(MyLoss())``, and its i
 
 from __future__ import annotations
 
-from .loss import LOSSES, ClassLossName, Labels, Loss, LossName, RowForms, SmoothLossName, register
+from .loss import LOSSES, ClassLossName, Loss, LossName, RowForms, register
 
 # isort: off
 from .logistic import Logistic
-from .squared import Squared
-from .smoothed_hinge import SmoothedHinge
+from . import squared, smoothed_hinge  # noqa: F401 - register theirs
 from .hinge import Hinge
 # isort: on
 
@@ -20,14 +19,10 @@ __all__ = [
     "LOSSES",
     "ClassLossName",
     "Hinge",
-    "Labels",
     "Logistic",
     "Loss",
     "LossName",
     "RowForms",
-    "SmoothLossName",
-    "SmoothedHinge",
-    "Squared",
     "clipped_gradient",
     "local_gradient",
     "local_loss",

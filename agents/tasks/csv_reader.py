@@ -72,6 +72,10 @@ class Columns:
         """(M,) True for cells of a column that are empty or say that there is no value."""
         return np.array([cell.lower() in MISSING for cell in self.cells[self.position(name, field)]])
 
+    def present(self, name: str, field: str) -> list[str]:
+        """Cells of a column that are not missing."""
+        return [cell for cell in self.cells[self.position(name, field)] if cell.lower() not in MISSING]
+
     def kept(self, rows: NDArray[np.bool_]) -> Columns:
         """The same columns with some of the rows alone."""
         chosen = np.flatnonzero(rows).tolist()

@@ -27,34 +27,23 @@ class Files(NamedTuple):
 
 @dataclass(frozen=True)
 class Extent:
-    """Estimated size of a task.
-
-    Parameters
-    ----------
-    agents : int
-        Number of agents n; at least so many where the data decide it.
-    dimension : int
-        Features of a row, likewise.
-    data : float
-        Bytes of the data at their peak, while they are made, to within a factor of about two; a lower bound if files
-        decide it that were not read.
-    profile : int
-        Numbers that similarity graphs compare of an agent.
-    around : bool
-        Whether profiles point evenly in all directions of a plane.
-    classes : int
-        Number of classes, where labels are classes; likewise.
-    known : bool
-        Whether dimension and classes are those of the data, whatever these are.
-    """
+    """Estimated size of a task."""
 
     agents: int
+    """Number of agents n; at least so many where the data decide it."""
     dimension: int
+    """Features of a row, likewise."""
     data: float
+    """Bytes of the data at their peak, while they are made, to within a factor of about two; a lower bound if files
+    decide it that were not read."""
     profile: int = 0
+    """Numbers that similarity graphs compare of an agent."""
     around: bool = False
+    """Whether profiles point evenly in all directions of a plane."""
     classes: int = 2
+    """Number of classes, where labels are classes; likewise."""
     known: bool = False
+    """Whether dimension and classes are those of the data, whatever these are."""
 
 
 class Head(NamedTuple):

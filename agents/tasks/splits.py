@@ -218,13 +218,7 @@ def dealt_anew(table: Table, split: Split, *, rng: np.random.Generator) -> Table
 
 
 def _cut(count: int, parts: int, what: str = "") -> NDArray[np.int64]:
-    """(count,) parts in turn, which have as many rows as the others to within one.
-
-    Raises
-    ------
-    InputError
-        If there are more parts than rows.
-    """
+    """(count,) parts in turn, as many rows in each to within one; refuse more parts than rows."""
     if parts > count:
         raise InputError(
             f"{what or parts} must be at most the number of rows, {count}", field=("task", "split", "agents")

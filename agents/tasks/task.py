@@ -18,63 +18,44 @@ from ..tables import Shard, Table
 
 @dataclass(frozen=True)
 class Task:
-    """A learning problem spread over n agents, each with a model of p parameters.
-
-    Parameters
-    ----------
-    name : str
-        For titles and manifests; a stand-in for real data says so here.
-    ids : (n,) list of int or str
-        The user's names of the agents: what random draws are keyed by.
-    regularisation : (n,) float64
-        lambda_i of the term lambda_i |theta|^2.
-    metric : str
-        How test predictions are judged, from `hushnet.agents.criteria.CRITERIA`; mse is an agent's mean squared error,
-        rmse its root.
-    bounds : dict
-        Publicly known bounds on the norm of every admissible feature row, ``{"l1": ..., "l2": ...}``; a norm
-        without an a-priori bound is absent. Only the definition of the data domain may enter here, never the data.
-    profiles : (n, k) array or scipy sparse array, optional
-        What similarity graphs compare (target models, rating vectors).
-    profiles_are : str
-        What the profiles are, in words; a graph made from them treats them as public.
-    places : (n, 2) array, optional
-        Where agents lie in the plane, for portraits.
-    assumed_public : tuple of str
-        Inputs computed from private data that the task hands out as if they were public.
-    notes : dict
-        Anything for the manifest: source, checksum, choices.
-    columns : (n,) tuple of (p_i,) int64, optional
-        The feature columns that each agent holds of the same rows, where features are split instead of rows: agent 0
-        owns all rows of the tables, has no column and alone knows the labels.
-    zero_is : str
-        What a zero model predicts, in words, where labels were centred.
-    classes : int
-        Number of classes K, where labels are classes: -1 and +1 for two, 0 to K - 1 for more.
-    model : Predictor, optional
-        The model; by default the linear one, whose scores are x . theta.
-    first : (p,) float64, optional
-        Public parameters that all agents begin with; zeros by default.
-    """
+    """A learning problem spread over n agents, each with a model of p parameters."""
 
     name: str
+    """For titles and manifests; a stand-in for real data says so here."""
     ids: list[int] | list[str]
+    """(n,) list of int or str: The user's names of the agents: what random draws are keyed by."""
     train: Table
     test: Table
     loss: Loss
     regularisation: NDArray[np.float64]
+    """(n,) float64: lambda_i of the term lambda_i |theta|^2."""
     metric: str
+    """How test predictions are judged, from `hushnet.agents.criteria.CRITERIA`; mse is an agent's mean squared error,
+    rmse its root."""
     bounds: dict[str, float] = field(default_factory=dict)
+    """Publicly known bounds on the norm of every admissible feature row, ``{"l1": ..., "l2": ...}``; a norm without an
+    a-priori bound is absent. Only the definition of the data domain may enter here, never the data."""
     profiles: Any = None
+    """(n, k) array or scipy sparse array: What similarity graphs compare (target models, rating vectors)."""
     profiles_are: str = ""
+    """What the profiles are, in words; a graph made from them treats them as public."""
     places: Any = None
+    """(n, 2) array: Where agents lie in the plane, for portraits."""
     assumed_public: tuple[str, ...] = ()
+    """Inputs computed from private data that the task hands out as if they were public."""
     notes: dict[str, Any] = field(default_factory=dict)
+    """Anything for the manifest: source, checksum, choices."""
     columns: tuple[NDArray[np.int64], ...] | None = None
+    """(n,) tuple of (p_i,) int64: The feature columns that each agent holds of the same rows, where features are split
+    instead of rows: agent 0 owns all rows of the tables, has no column and alone knows the labels."""
     zero_is: str = "zero model"
+    """What a zero model predicts, in words, where labels were centred."""
     classes: int = 2
+    """Number of classes K, where labels are classes: -1 and +1 for two, 0 to K - 1 for more."""
     model: Predictor | None = None
+    """The model; by default the linear one, whose scores are x . theta."""
     first: NDArray[np.float64] | None = None
+    """(p,) float64: Public parameters that all agents begin with; zeros by default."""
 
     @property
     def agents(self) -> int:

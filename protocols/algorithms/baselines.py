@@ -30,14 +30,7 @@ class LocalParameters(ProtocolParameters):
 
 
 class Local(Protocol):
-    """The exact minimiser of each agent's own regularised loss, from the start; nothing is ever sent.
-
-    Examples
-    --------
-    >>> from hushnet.simulator.contract.bench import example
-    >>> example(Local).traffic.vectors
-    0
-    """
+    """The exact minimiser of each agent's own regularised loss, from the start; nothing is ever sent."""
 
     Parameters = LocalParameters
     learns = "linear"
@@ -72,14 +65,7 @@ class SolitaryParameters(ProtocolParameters):
 
 
 class Solitary(Protocol):
-    """Gradient steps of each agent on its own rows, before the start; nothing is ever sent.
-
-    Examples
-    --------
-    >>> from hushnet.simulator.contract.bench import example
-    >>> bool(example(Solitary).state.agent["model"].rows.any())
-    True
-    """
+    """Gradient steps of each agent on its own rows, before the start; nothing is ever sent."""
 
     Parameters = SolitaryParameters
     parameters: SolitaryParameters
@@ -106,15 +92,7 @@ class CentralModelParameters(ProtocolParameters):
 
 
 class Consensus(Protocol):
-    """The minimiser of sum_i m_i L_i(theta) over one common theta, from the start; every agent gives its rows away.
-
-    Examples
-    --------
-    >>> from hushnet.simulator.contract.bench import example
-    >>> models = example(Consensus).state.agent["model"].rows
-    >>> bool((models == models[0]).all())
-    True
-    """
+    """The minimiser of sum_i m_i L_i(theta) over one common theta, from the start; every agent gives its rows away."""
 
     Parameters = CentralModelParameters
     learns = "convex"

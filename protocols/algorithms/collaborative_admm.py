@@ -124,14 +124,7 @@ def check_steps(loss: Loss, parameters: CollaborativeAdmmParameters) -> None:
 
 
 class CollaborativeAdmm(Protocol):
-    """Partial consensus by ADMM; see the module's docstring.
-
-    Examples
-    --------
-    >>> from hushnet.simulator.contract.bench import example, relative_gap
-    >>> relative_gap(example(CollaborativeAdmm)) < 0.01
-    True
-    """
+    """Partial consensus by ADMM; see the module's docstring."""
 
     Parameters = CollaborativeAdmmParameters
     learns = "linear"

@@ -111,14 +111,7 @@ class ConsensusAdmmParameters(ConsensusParameters):
 
 
 class ConsensusAdmm(RoundsOfAdmm):
-    """M-ADMM without noise; see the module's docstring.
-
-    Examples
-    --------
-    >>> from hushnet.simulator.contract.bench import example, relative_gap
-    >>> abs(relative_gap(example(ConsensusAdmm))) < 0.01
-    True
-    """
+    """M-ADMM without noise; see the module's docstring."""
 
     Parameters = ConsensusAdmmParameters
     parameters: ConsensusAdmmParameters

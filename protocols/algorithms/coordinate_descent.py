@@ -98,14 +98,7 @@ class CoordinateDescentParameters(ProtocolParameters):
 
 
 class CoordinateDescent(Protocol):
-    """Broadcast block coordinate descent; see the module's docstring.
-
-    Examples
-    --------
-    >>> from hushnet.simulator.contract.bench import example, relative_gap
-    >>> relative_gap(example(CoordinateDescent, mu=0.5)) < 1e-9
-    True
-    """
+    """Broadcast block coordinate descent; see the module's docstring."""
 
     Parameters = CoordinateDescentParameters
     learns = "linear"

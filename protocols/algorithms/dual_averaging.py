@@ -137,14 +137,7 @@ class DualAveragingParameters(AveragingParameters):
 
 
 class DualAveraging(AveragingProtocol):
-    """Dual averaging over a network, in rounds; see the module's docstring.
-
-    Examples
-    --------
-    >>> from hushnet.simulator.contract.bench import example, relative_gap
-    >>> relative_gap(example(DualAveraging, sampling="full", mu=0.1, gamma=1.0)) < 0.05
-    True
-    """
+    """Dual averaging over a network, in rounds; see the module's docstring."""
 
     Parameters = DualAveragingParameters
     parameters: DualAveragingParameters

@@ -57,14 +57,7 @@ class EdgeConsensusAdmmParameters(ProblemParameters):
 
 
 class EdgeConsensusAdmm(Protocol):
-    """Consensus ADMM in pairs, without noise; see the module's docstring.
-
-    Examples
-    --------
-    >>> from hushnet.simulator.contract.bench import example, relative_gap
-    >>> abs(relative_gap(example(EdgeConsensusAdmm))) < 0.01
-    True
-    """
+    """Consensus ADMM in pairs, without noise; see the module's docstring."""
 
     Parameters = EdgeConsensusAdmmParameters
     learns = "linear"

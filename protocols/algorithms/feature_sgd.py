@@ -41,14 +41,7 @@ class FeatureSgdParameters(ProtocolParameters):
 
 
 class FeatureSgd(SplitProtocol):
-    """Synchronous minibatch steps in a star; see the module's docstring.
-
-    Examples
-    --------
-    >>> from hushnet.simulator.contract.bench import example, relative_gap
-    >>> relative_gap(example(FeatureSgd, split=True)) < 0.5
-    True
-    """
+    """Synchronous minibatch steps in a star; see the module's docstring."""
 
     Parameters = FeatureSgdParameters
     parameters: FeatureSgdParameters

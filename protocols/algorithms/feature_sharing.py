@@ -95,14 +95,7 @@ class FeatureSharingParameters(SharingParameters):
 
 
 class FeatureSharing(SplitProtocol):
-    """ADMM sharing in a star; see the module's docstring.
-
-    Examples
-    --------
-    >>> from hushnet.simulator.contract.bench import example, relative_gap
-    >>> relative_gap(example(FeatureSharing, split=True, rho=1.0)) < 1e-4
-    True
-    """
+    """ADMM sharing in a star; see the module's docstring."""
 
     Parameters = FeatureSharingParameters
     parameters: FeatureSharingParameters

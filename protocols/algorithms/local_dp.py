@@ -45,15 +45,7 @@ class LocalDPParameters(ProtocolParameters):
 
 
 class LocalDP(Protocol):
-    """Local models from perturbed examples, from the start; nothing is ever sent.
-
-    Examples
-    --------
-    >>> from hushnet.simulator.contract.bench import example
-    >>> privacy = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 0.0}, "updates": 1, "clip": 1.0}
-    >>> bool((example(LocalDP, privacy=privacy).ledger.epsilon("verified", 1e-5) <= 1.0).all())
-    True
-    """
+    """Local models from perturbed examples, from the start; nothing is ever sent."""
 
     Parameters = LocalDPParameters
     learns = "linear"

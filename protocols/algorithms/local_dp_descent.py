@@ -47,15 +47,7 @@ class LocalDPDescentParameters(LocalDPParameters):
 
 
 class LocalDPDescent(LocalDP):
-    """Coordinate descent on perturbed examples; see the module's docstring.
-
-    Examples
-    --------
-    >>> from hushnet.simulator.contract.bench import example
-    >>> privacy = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 0.0}, "updates": 1, "clip": 1.0}
-    >>> bool((example(LocalDPDescent, privacy=privacy).ledger.epsilon("verified", 1e-5) <= 1.0).all())
-    True
-    """
+    """Coordinate descent on perturbed examples; see the module's docstring."""
 
     Parameters = LocalDPDescentParameters
     parameters: LocalDPDescentParameters  # pyright: ignore[reportIncompatibleVariableOverride]

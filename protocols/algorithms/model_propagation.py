@@ -99,14 +99,7 @@ class ModelPropagationParameters(ProtocolParameters):
 
 
 class ModelPropagation(Protocol):
-    """Model propagation by gossip, by broadcast, in rounds or in closed form; see the module's docstring.
-
-    Examples
-    --------
-    >>> from hushnet.simulator.contract.bench import example, relative_gap
-    >>> relative_gap(example(ModelPropagation, time=500.0)) < 0.01
-    True
-    """
+    """Model propagation by gossip, by broadcast, in rounds or in closed form; see the module's docstring."""
 
     Parameters = ModelPropagationParameters
     learns = "linear"

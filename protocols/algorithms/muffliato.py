@@ -97,15 +97,7 @@ class MuffliatoParameters(ProtocolParameters):
 
 
 class Muffliato(Protocol):
-    """Muffliato, in rounds or by the agents' own clocks; see the module's docstring.
-
-    Examples
-    --------
-    >>> from hushnet.simulator.contract.bench import example
-    >>> world = example(Muffliato, gossip="simple", time=200.0)
-    >>> world.protocol.objective().value(world.protocol.models(world.state)) < 1e-12
-    True
-    """
+    """Muffliato, in rounds or by the agents' own clocks; see the module's docstring."""
 
     Parameters = MuffliatoParameters
     parameters: MuffliatoParameters

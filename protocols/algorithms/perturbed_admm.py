@@ -66,15 +66,7 @@ from .penalty_noise import (
 
 
 class PerturbedAdmm(RoundsOfAdmm):
-    """M-ADMM with penalty perturbation; see the module's docstring.
-
-    Examples
-    --------
-    >>> from hushnet.simulator.contract.bench import example
-    >>> ledger = example(PerturbedAdmm, noise={"alpha": 3.0}).ledger
-    >>> bool((ledger.epsilon("verified", 1e-5) < 100).all())
-    True
-    """
+    """M-ADMM with penalty perturbation; see the module's docstring."""
 
     Parameters = PerturbedAdmmParameters
     parameters: PerturbedAdmmParameters

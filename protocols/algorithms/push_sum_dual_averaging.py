@@ -64,14 +64,7 @@ class PushSumDualAveragingParameters(AveragingParameters):
 
 
 class PushSumDualAveraging(AveragingProtocol):
-    """Dual averaging by running totals; see the module's docstring.
-
-    Examples
-    --------
-    >>> from hushnet.simulator.contract.bench import example, relative_gap
-    >>> relative_gap(example(PushSumDualAveraging, sampling="full", mu=0.1, gamma=1.0)) < 0.05
-    True
-    """
+    """Dual averaging by running totals; see the module's docstring."""
 
     Parameters = PushSumDualAveragingParameters
     parameters: PushSumDualAveragingParameters

@@ -78,14 +78,7 @@ class StaleFeatureSharingParameters(SharingParameters):
 
 
 class StaleFeatureSharing(SplitProtocol):
-    """ADMM sharing in a star whose parties and centre wake on their own; see the module's docstring.
-
-    Examples
-    --------
-    >>> from hushnet.simulator.contract.bench import example, relative_gap
-    >>> relative_gap(example(StaleFeatureSharing, split=True, rho=1.0)) < 1e-6
-    True
-    """
+    """ADMM sharing in a star whose parties and centre wake on their own; see the module's docstring."""
 
     Parameters = StaleFeatureSharingParameters
     parameters: StaleFeatureSharingParameters

@@ -1,7 +1,6 @@
 """Formulas for the epsilon of several releases together, from cheap to exact.
 
-- basic composition (Dwork, Roth 2014, Theorem 3.16);
-- advanced composition (Dwork, Rothblum, Vadhan 2010, Theorem III.3);
+- basic composition (Dwork, Roth 2014, Theorem 3.16), the first of three bounds;
 - the three-way minimum of Kairouz, Oh, Viswanath (2015), Theorem 3.5, as in Bellet et al. (2018), Theorem 1. The braces
   of its third term close around the whole sum: it is sum(eps tanh(eps/2)) + sqrt(2 sum(eps^2) log(1/delta));
 - the exact curve of composed Gaussian mechanisms (Balle, Wang 2018, Theorem 8; Dong, Roth, Su 2022, Corollary 3.3).
@@ -19,16 +18,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-
-def basic_composition(epsilons: ArrayLike, counts: ArrayLike | None = None) -> float:
-    """Sum of (T,) epsilons, each taken ``counts`` times."""
-    return three_way_bounds(epsilons, 0.0, counts)[0]
-
-
-def advanced(epsilon: float, count: int, delta: float) -> float:
-    """Dwork, Rothblum, Vadhan (2010): ``count`` releases of ``epsilon`` each, at ``delta`` in (0, 1)."""
-    return epsilon * math.sqrt(2 * count * math.log(1 / delta)) + count * epsilon * math.expm1(epsilon)
 
 
 def advanced_composition(epsilons: ArrayLike, delta: float, counts: ArrayLike | None = None) -> float:

@@ -1,4 +1,4 @@
-"""Filters and odometers: budgets for releases whose noise is chosen by what was released before.
+"""Filters: budgets for releases whose noise is chosen by what was released before.
 
 A filter gets the cost of each release before it is made, and refuses the one that would exceed its limit; what was
 made then keeps its epsilon, although the noise was chosen on the way. That holds for sums of mu^2 of Gaussian releases
@@ -7,8 +7,7 @@ Renyi divergences at one order that is fixed in advance (Feldman, Zrnic 2021; Wh
 for a curve that is composed numerically and compared with its budget on the way (arXiv 2602.06756), so there is no
 filter of privacy loss distributions here.
 
-An epsilon that is read off while a run goes on holds at a time that was fixed in advance. An `Odometer` gives one that
-holds at all times at once.
+An epsilon that is read off while a run goes on holds at a time that was fixed in advance.
 """
 
 # scipy comes without types.
@@ -18,66 +17,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from .charge import Charge
-from .composition import gaussian_epsilon, gaussian_mu
+from .composition import gaussian_mu
 from .mechanisms import Noise, PrivacyLoss
 
 SLACK = 1 + 1e-9
 """A plan spends its limit exactly, so the comparison forgives rounding."""
-MOST_DOUBLINGS = 64
-"""Limits of an odometer; beyond the last its epsilon is infinite."""
-
-
-@dataclass
-class Filter:
-    """Sum of costs that never exceeds a limit."""
-
-    limit: float
-    """>= 0; of costs of one kind, such as `gaussian_limit` of `gaussian_cost`."""
-    spent: float = field(default=0.0, init=False)
-    """Sum of the costs that were taken."""
-
-    def take(self, cost: float) -> bool:
-        """Take a cost >= 0 if it fits; the release that has it may be made only then."""
-        if not self.spent + cost <= self.limit * SLACK:
-            return False
-        self.spent += cost
-        return True
-
-
-@dataclass
-class Odometer:
-    """Running epsilon that holds at every time at once, for costs that are chosen on the way.
-
-    It is that of the smallest of the limits first, 2 first, 4 first, ... that was not exceeded, each of which is a
-    filter with its part of delta: the k-th has delta / (k (k + 1)), and all together delta (Rogers et al. 2016).
-    """
-
-    delta: float
-    """In (0, 1)."""
-    epsilon_of: Callable[[float, float], float]
-    """``epsilon_of(limit, delta)`` gives the epsilon of a filter, such as `gaussian_filter_epsilon`."""
-    first: float
-    """The smallest limit, > 0."""
-    spent: float = field(default=0.0, init=False)
-
-    def add(self, cost: float) -> None:
-        """Count a release's cost >= 0."""
-        self.spent += cost
-
-    @property
-    def epsilon(self) -> float:
-        """Epsilon by now, in [0, inf]."""
-        if self.spent == 0:
-            return 0.0
-        for k in range(1, MOST_DOUBLINGS + 1):
-            limit = self.first * 2.0 ** (k - 1)
-            if self.spent <= limit:
-                return self.epsilon_of(limit, self.delta / (k * (k + 1)))
-        return math.inf
 
 
 def gaussian_cost(charge: Charge) -> float:
@@ -89,11 +36,6 @@ def gaussian_cost(charge: Charge) -> float:
 def gaussian_limit(epsilon: float, delta: float) -> float:
     """Sum of mu^2 that an (epsilon, delta) budget allows, epsilon > 0 and delta in (0, 1)."""
     return gaussian_mu(epsilon, delta) ** 2
-
-
-def gaussian_filter_epsilon(limit: float, delta: float) -> float:
-    """Epsilon at delta of a filter of this limit for sums of mu^2."""
-    return gaussian_epsilon(math.sqrt(limit), delta)
 
 
 def zcdp_cost(charge: Charge) -> float:

@@ -85,7 +85,7 @@ def plan(privacy: Privacy, weights: ArrayLike, *, dimension: int = 0) -> Plan:
     weights : (T,) array
         Share of each release, positive and summing to 1; see `allocation_weights`.
     dimension : int
-        As of the releases (`hushnet.protocols.privacy.Release`): what a target or a budget by ``verified`` composes.
+        As of the releases: what a target or a budget by ``verified`` composes.
 
     Returns
     -------

@@ -21,7 +21,6 @@ class Attackers:
 
     Parameters
     ----------
-    attack : Attack
     byzantine : (n,) bool
     stream : callable
         ``stream(agent, now, channel)`` gives the random stream of a message: who sends it, when, and of which kind and
@@ -42,7 +41,6 @@ class Attackers:
         ----------
         me : record
             Of one agent, or of a batch of B.
-        kind : str
         messages : (k, width) float64
         owners : (k,) int64, optional
             Places in the batch of the agents that send them; by default each sends one, in order.

@@ -27,8 +27,6 @@ class Batch(Record):
 
     Parameters
     ----------
-    tables : StepTables
-    source : StepSource
     agents : (B,) int64
         Whose blocks have equal widths.
     messages : mapping of str to str
@@ -144,7 +142,6 @@ class BatchPart(Batch):
 
     Parameters
     ----------
-    whole : Batch
     rows : (B',) int64
         Places of the agents in the batch, ascending.
     """
@@ -192,7 +189,6 @@ class Meeting:
 
     Parameters
     ----------
-    me : Batch
     edges : (B,) int64
         Directed edges.
 

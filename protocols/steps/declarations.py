@@ -19,18 +19,12 @@ from ..privacy.mechanisms import Norm, Release
 
 @dataclass(frozen=True)
 class Every:
-    """An agent sends at its steps phase, phase + period, phase + 2 period, ..., counted from 0.
-
-    Parameters
-    ----------
-    period : int or (n,) int64
-        Of all agents, or of each; 0 for one that never sends.
-    phase : int or (n,) int64
-        From 0, below the period.
-    """
+    """An agent sends at its steps phase, phase + period, phase + 2 period, ..., counted from 0."""
 
     period: int | NDArray[np.int64] = 1
+    """int or (n,) int64: Of all agents, or of each; 0 for one that never sends."""
     phase: int | NDArray[np.int64] = 0
+    """int or (n,) int64: From 0, below the period."""
 
     def of(self, agent: int) -> Every:
         """Return the schedule of one agent."""
@@ -47,10 +41,8 @@ def check_declared(protocol: Any, kinds: Collection[str], agents: int) -> None:
 
     Parameters
     ----------
-    protocol : Protocol
     kinds : collection of str
         Of its messages.
-    agents : int
 
     Raises
     ------

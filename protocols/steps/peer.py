@@ -28,23 +28,15 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A message that leaves an agent.
-
-    Parameters
-    ----------
-    kind : str
-    vector : (width,) float64
-        Read-only.
-    release : Release
-        What it reveals.
-    to : tuple of int, optional
-        Who is sent it; all neighbours by default.
-    """
+    """A message that leaves an agent."""
 
     kind: str
     vector: Array
+    """(width,) float64: Read-only."""
     release: Release
+    """What it reveals."""
     to: tuple[int, ...] | None
+    """Who is sent it; all neighbours by default."""
 
 
 class Peer(One):
@@ -243,10 +235,6 @@ class PeerSource(StepSource):
 
     Parameters
     ----------
-    tables : StepTables
-    agent : int
-    inbox : Inbox
-    ledger : Purse
     shard : Shard
         The agent's own samples.
     stream : callable
@@ -417,8 +405,6 @@ def inverse_of(
 
     Parameters
     ----------
-    shard : Shard
-    loss : Loss
     weight, curvature, linear, influence
         As of `hushnet.protocols.steps.operators.perturbed_minimiser`.
     """

@@ -166,11 +166,6 @@ class One(Record):
     The same record serves all agents, so that little is moved between two steps: blocks are views, and all else that
     depends on the agent is found when it is named. Numbers are NumPy's: beyond their range they become infinite, where
     Python's would raise.
-
-    Parameters
-    ----------
-    tables : StepTables
-    source : StepSource
     """
 
     def __init__(self, tables: StepTables, source: StepSource) -> None:

@@ -67,7 +67,6 @@ def contradiction(
 
     Parameters
     ----------
-    protocol : Protocol
     function : callable
         The step.
     agent, now, updates : int, float, int
@@ -91,10 +90,8 @@ class SingleSteps:
 
     Parameters
     ----------
-    protocol : Protocol
     functions : mapping of str to callable
         By name: ``step`` and ``react``, or the `PHASES` of an exchange; none for a protocol that makes no steps.
-    tables : StepTables
     """
 
     def __init__(self, protocol: Any, functions: Mapping[str, Callable[..., Any]], tables: StepTables) -> None:
@@ -119,7 +116,6 @@ class SingleSteps:
         Parameters
         ----------
         phase : {"start", "step", "react", "request", "respond", "complete"}
-        me : Peer
         *given
             The message that an agent reacts to; in an exchange the rank of its partner, and what that has said.
         """
@@ -192,7 +188,6 @@ class SingleSteps:
 
         Parameters
         ----------
-        me : Peer
         function : callable
         *given
             In an exchange the rank of its partner, and what that has said.

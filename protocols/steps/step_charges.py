@@ -37,24 +37,16 @@ class Unreadable(Exception):
 @final
 @dataclass(frozen=True, slots=True)
 class StagedAgent:
-    """View of an agent that a release may read when a planned step is charged, which is after the step.
-
-    Parameters
-    ----------
-    agent : int
-    now : float
-        Time at which it is charged.
-    data : Shard
-    neighbours : (degree,) int64
-    updates : int
-        The step's stage.
-    """
+    """View of an agent that a release may read when a planned step is charged, which is after the step."""
 
     agent: int
     now: float
+    """Time at which it is charged."""
     data: Shard
     neighbours: NDArray[np.int64]
+    """(degree,) int64."""
     updates: int
+    """The step's stage."""
 
     @property
     def round(self) -> int:
@@ -149,10 +141,8 @@ class StepCharges(NoiseColumns):
 
     Parameters
     ----------
-    protocol : Protocol
     peer : callable
         ``peer(agent)`` gives the record of an agent.
-    ledger : Ledger
 
     Attributes
     ----------
@@ -189,12 +179,7 @@ class StepCharges(NoiseColumns):
         self._afforded: dict[Any, int] = {}
 
     def _try_release(self) -> None:
-        """Refuse a release that depends on more than a `StagedAgent` has.
-
-        Raises
-        ------
-        NotPlanned
-        """
+        """Refuse a release that depends on more than a `StagedAgent` has."""
         for agent in np.flatnonzero(self.protocol.problem.task.train.counts > 0)[:1].tolist():
             try:
                 self._staged(agent, 0, 0.0)
@@ -249,15 +234,7 @@ class StepCharges(NoiseColumns):
         self.plain_bits[agents] = np.where(holds, PLAIN, 0)
 
     def _at(self, agent: int, stage: int, now: float) -> Release:
-        """The release of an agent's step at a stage, which is charged now.
-
-        Raises
-        ------
-        ScaleMismatch
-            If its noise has another scale than `StepNoise.scales` says.
-        StepFailure
-            If it depends on more than a `StagedAgent` has, which was not seen before the run.
-        """
+        """The release of an agent's step at a stage, which is charged now; refuse another than was declared."""
         name = type(self.protocol).__name__
         try:
             release = self._staged(agent, stage, now)
@@ -270,12 +247,7 @@ class StepCharges(NoiseColumns):
         return release
 
     def _check_scale(self, agent: int, stage: int, release: Release) -> None:
-        """Refuse a release of another scale than that of the noise which planned steps draw.
-
-        Raises
-        ------
-        ScaleMismatch
-        """
+        """Refuse a release of another scale than that of the noise which planned steps draw."""
         if self.growth is None:
             scale = float(self.scales[agent, min(stage, self.scales.shape[1] - 1)])
             same = release.scale == scale
@@ -313,12 +285,7 @@ class StepCharges(NoiseColumns):
 
 
 def _check_draws(mechanism: str) -> None:
-    """Refuse noise that is not drawn by kernels, or not as NumPy draws it.
-
-    Raises
-    ------
-    NotPlanned
-    """
+    """Refuse noise that is not drawn by kernels, or not as NumPy draws it."""
     from .kernels import FILLS, disagreement
 
     if mechanism not in FILLS:

@@ -97,21 +97,14 @@ MESSAGE = "message"
 
 @dataclass(frozen=True)
 class Constants:
-    """Public constants that steps read, computed once.
-
-    Parameters
-    ----------
-    run : mapping of str to number or array
-        The same for all agents.
-    agent : mapping of str to (n,) or (n, k) array
-        A number or a vector for each agent.
-    edge : mapping of str to (E,) or (E, k) array
-        A number or a vector for each directed edge, owned by its tail.
-    """
+    """Public constants that steps read, computed once."""
 
     run: Mapping[str, ArrayLike] = field(default_factory=dict)
+    """The same for all agents."""
     agent: Mapping[str, ArrayLike] = field(default_factory=dict)
+    """mapping of str to (n,) or (n, k) array: A number or a vector for each agent."""
     edge: Mapping[str, ArrayLike] = field(default_factory=dict)
+    """mapping of str to (E,) or (E, k) array: A number or a vector for each directed edge, owned by its tail."""
 
 
 class Names:

@@ -36,8 +36,6 @@ class StepTables:
         Of a protocol.
     state : State
         The run's blocks.
-    task : Task
-    graph : Graph
     unheard_is_own : bool
         Whether a neighbour that was never heard shows the agent's own block.
     """

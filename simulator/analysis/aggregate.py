@@ -108,7 +108,6 @@ def wins(mine: ArrayLike, theirs: ArrayLike, *, more_is_better: bool) -> NDArray
     ----------
     mine, theirs : (n,) array_like
         NaN where a value is not known.
-    more_is_better : bool
 
     Returns
     -------
@@ -227,7 +226,6 @@ def curves(collection: Collection, metric: str, statistic: str, x: str) -> Frame
 
 
 def _with_updates(collection: Collection, rows: Frame) -> Frame:
-    """Rows with the mean number of an agent's updates as their x; by activations where updates were not recorded."""
     updates = _rows(collection, "updates", "mean")
     if len(updates):
         instant = ["run", "time", "activations"]
@@ -236,13 +234,7 @@ def _with_updates(collection: Collection, rows: Frame) -> Frame:
 
 
 def _epochs(collection: Collection) -> dict[str, float]:
-    """Updates in an epoch, by run.
-
-    Raises
-    ------
-    InputError
-        If a protocol does not say.
-    """
+    """Updates in an epoch, by run; refuse a protocol that does not say."""
     found = {}
     for run, manifest in zip(collection.runs, collection.manifests, strict=True):
         epoch = manifest.get("epoch")

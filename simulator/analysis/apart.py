@@ -18,7 +18,6 @@ def set_apart(collection: Collection, first: str | None = None) -> Collection:
 
     Parameters
     ----------
-    collection : Collection
     first : str, optional
         Key of the protocol whose numbers keep the metric's name; the first in drawing order by default.
     """

@@ -16,41 +16,28 @@ EPSILON, DELTA = "\N{GREEK SMALL LETTER EPSILON}", "\N{GREEK SMALL LETTER DELTA}
 
 @dataclass(frozen=True)
 class ClaimedPrivacy:
-    """Claimed and verified epsilons of a protocol, over all its runs.
-
-    Parameters
-    ----------
-    claimed, verified, delta : tuple of float
-        Smallest and largest; empty where it was not computed.
-    flagged, runs : int
-        Number of runs whose claim is below what was verified, and number of all runs.
-    assumed_public : tuple of str
-        Inputs that are computed from private data and were treated as public.
-    mechanism : str
-    because : tuple of str
-        Reasons why nothing could be verified, where that is so.
-    unprotected : tuple of str
-        What is not protected although the protocol has noise: ``role: reason``.
-    contract : tuple of str
-        Results of the protocol's privacy contract: what was replayed, or why not.
-    verified_by : tuple of str
-        Basis of the verified epsilons: ``construction``, of shipped protocols, or ``replay``, of custom ones.
-    unverified : int
-        Runs without a verified epsilon.
-    """
+    """Claimed and verified epsilons of a protocol, over all its runs."""
 
     claimed: tuple[float, ...]
     verified: tuple[float, ...]
     delta: tuple[float, ...]
+    """`claimed`, `verified` and `delta`: Smallest and largest; empty where it was not computed."""
     flagged: int
     runs: int
+    """`flagged` and `runs`: Number of runs whose claim is below what was verified, and number of all runs."""
     assumed_public: tuple[str, ...]
+    """Inputs that are computed from private data and were treated as public."""
     mechanism: str
     because: tuple[str, ...] = ()
+    """Reasons why nothing could be verified, where that is so."""
     unprotected: tuple[str, ...] = ()
+    """What is not protected although the protocol has noise: ``role: reason``."""
     contract: tuple[str, ...] = ()
+    """Results of the protocol's privacy contract: what was replayed, or why not."""
     verified_by: tuple[str, ...] = ()
+    """Basis of the verified epsilons: ``construction``, of shipped protocols, or ``replay``, of custom ones."""
     unverified: int = 0
+    """Runs without a verified epsilon."""
 
     @property
     def details(self) -> str:

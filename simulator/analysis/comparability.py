@@ -47,30 +47,20 @@ def relation(ours: Quantity | None, theirs: Quantity | None, *, metric: str) -> 
 
 @dataclass(frozen=True)
 class Ruling:
-    """Comparability of the numbers of one metric in a collection.
-
-    Parameters
-    ----------
-    metric : str
-    kinds : dict of int
-        By protocol: protocols of one number are of one kind; 0 is that of the first.
-    divisors : dict of float
-        By run: what its numbers are divided by, where scales differ; else empty.
-    normalised, doubts : tuple of str
-        Sentences about what was normalised, and what is unknown.
-    apart : dict of str
-        By protocol of another kind than 0: a sentence that says why.
-    unknown : frozenset of str
-        Protocols of which it is unknown whether they are of the kind that they are counted among.
-    """
+    """Comparability of the numbers of one metric in a collection."""
 
     metric: str
     kinds: Mapping[str, int]
+    """By protocol: protocols of one number are of one kind; 0 is that of the first."""
     divisors: Mapping[str, float]
+    """By run: what its numbers are divided by, where scales differ; else empty."""
     normalised: tuple[str, ...]
     doubts: tuple[str, ...]
+    """`normalised` and `doubts`: Sentences about what was normalised, and what is unknown."""
     apart: Mapping[str, str]
+    """By protocol of another kind than 0: a sentence that says why."""
     unknown: frozenset[str]
+    """Protocols of which it is unknown whether they are of the kind that they are counted among."""
 
 
 class RecordedRuns(Protocol):
@@ -91,7 +81,6 @@ class Kinds:
 
     Parameters
     ----------
-    collection : RecordedRuns
     first : str, optional
         Key of the protocol that the others are held against; the first in drawing order by default.
     """

@@ -27,32 +27,22 @@ __all__ = ["Collection", "RunResult", "load_all"]
 
 @dataclass
 class Collection:
-    """The runs of one experiment, read from their files.
-
-    Parameters
-    ----------
-    trace, agents : DataFrame
-        The runs' tables one after the other, with the columns ``run`` (the run id) and one per swept parameter, named
-        by its path (``network.loss``); see `hushnet.simulator.storage.dataset.grid_table`.
-    manifests : list of dict
-        One per run, in the order of the index; equal parts of them are the same objects, to be read and not changed.
-    runs : list of str
-        Run ids, in the same order; a run that stands for several grid points reappears as ``<id>#2`` and so on.
-    index : dict
-        Contents of ``index.json``; empty if there is none.
-    missing : int
-        Number of runs of the experiment that are not there and have not failed.
-    root : Path, optional
-        The folder that they were read from, which also holds graphs and logs of messages.
-    """
+    """The runs of one experiment, read from their files."""
 
     trace: Frame
     agents: Frame
+    """`trace` and `agents`: The runs' tables one after the other, with the columns ``run`` (the run id) and one per
+    swept parameter, named by its path (``network.loss``); see `hushnet.simulator.storage.dataset.grid_table`."""
     manifests: list[dict[str, Any]]
+    """One per run, in the order of the index; equal parts of them are the same objects, to be read and not changed."""
     runs: list[str]
+    """Run ids, in the same order; a run that stands for several grid points reappears as ``<id>#2`` and so on."""
     index: dict[str, Any] = field(default_factory=dict)
+    """Contents of ``index.json``; empty if there is none."""
     missing: int = 0
+    """Number of runs of the experiment that are not there and have not failed."""
     root: Path | None = None
+    """The folder that they were read from, which also holds graphs and logs of messages."""
 
     @property
     def grid(self) -> list[str]:

@@ -60,20 +60,13 @@ def summarise(collection: Collection) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class TrivialRow:
-    """Row of the summary with the values of a trivial prediction.
-
-    Parameters
-    ----------
-    label : str
-    at : mapping
-        Values of the swept parameters that it depends on, by path.
-    values : mapping
-        Mean and half-width over seeds, by the summary's column.
-    """
+    """Row of the summary with the values of a trivial prediction."""
 
     label: str
     at: Mapping[str, Any]
+    """Values of the swept parameters that it depends on, by path."""
     values: Mapping[str, tuple[float, float]]
+    """Mean and half-width over seeds, by the summary's column."""
 
 
 def trivial_rows(collection: Collection) -> list[TrivialRow]:
@@ -95,13 +88,7 @@ def trivial_rows(collection: Collection) -> list[TrivialRow]:
 
 
 def print_summary(collection: Collection, console: Console) -> None:
-    """Print the summary as a table, and below it every claim that does not hold and what it assumes.
-
-    Parameters
-    ----------
-    collection : Collection
-    console : rich.console.Console
-    """
+    """Print the summary as a table, and below it every claim that does not hold and what it assumes."""
     from rich.text import Text
 
     # Nothing may be cut off: a narrow console gets two-line cells, and a yet narrower one lines that are too long.
@@ -235,7 +222,6 @@ def _broken(label: str, name: str, entries: Sequence[dict[str, Any]], runs: int)
 
 
 def _contracts(manifests: Iterable[dict[str, Any]]) -> Iterable[tuple[str, str]]:
-    """Results of the privacy contracts of custom protocols, each once, with a mark if it proves nothing."""
     found = [manifest["contract"] for manifest in manifests if manifest.get("contract")]
     own = briefly(contract["text"] for contract in found if contract["status"] != "shipped")
     return [(text, "" if text.startswith(PASSED) else f"{MARK} ") for text in own]

@@ -52,7 +52,6 @@ def reached(collection: Collection, target: Mapping[str, Any] | None, x: str) ->
 
     Parameters
     ----------
-    collection : Collection
     target : mapping or None
         ``metric`` with ``share`` in (0, 1), for objective and accuracy only, or with ``level``; optionally
         ``statistic``, and with a share of the accuracy ``of``, the key of a protocol or a mapping from protocols to
@@ -141,7 +140,6 @@ def area(collection: Collection, metric: str, statistic: str | None = None) -> F
 
     Parameters
     ----------
-    collection : Collection
     metric, statistic : str
         As for `hushnet.simulator.analysis.aggregate.resolve`.
 
@@ -183,7 +181,6 @@ def per_run(collection: Collection) -> Frame:
 
 
 def _meaning(collection: Collection, target: Mapping[str, Any]) -> tuple[str, str]:
-    """Metric and statistic that a target is about."""
     metric, share, level = str(target.get("metric")), target.get("share"), target.get("level")
     if (share is None) == (level is None):
         raise InputError("target: give a metric with either a share or a level", field=("target",))

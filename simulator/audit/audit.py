@@ -13,10 +13,9 @@ from ...agents.errors import InputError
 from ...protocols.privacy.mechanisms import mechanism_of, noise_of
 from ...protocols.privacy.mechanisms.contract import Use, doubt
 from ..compare.statistics import holm
-from ..contract.neighbours import Domain, replaced
+from ..contract.neighbours import Beside, Domain, replaced
 from ..contract.noise_seen import gathered
 from ..contract.noise_tests import Check, checks
-from ..contract.rows import Beside
 from ..contract.samples_seen import Witness, sampling_test
 from ..contract.transcript import Recording
 from ..contract.violation import ContractViolation

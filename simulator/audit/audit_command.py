@@ -96,7 +96,6 @@ def _print(outcomes: Sequence[Outcome], options: Options, console: Console) -> N
 
 
 def _sentences(outcome: Outcome) -> Iterator[str]:
-    """Yield the sentences that explain a protocol's result."""
     if outcome.counterexample:
         yield f"counterexample: {outcome.counterexample}."
     if outcome.checks:
@@ -113,7 +112,6 @@ def _sentences(outcome: Outcome) -> Iterator[str]:
 
 
 def _played(game: Game) -> str:
-    """Describe the number of trials of a game, and whether they are runs or draws of the mechanism."""
     return f"2 x {len(game.on_data):,} {'runs' if game.kind == 'runs' else 'draws of the mechanism alone'}"
 
 

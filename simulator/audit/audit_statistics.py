@@ -169,7 +169,6 @@ def counts_of(first: Array, second: Array, threshold: ArrayLike, *, swapped: boo
 
 
 def _below(values: Array, threshold: ArrayLike) -> Any:
-    """Count the values below a threshold."""
     counts = np.searchsorted(np.sort(values), threshold, side="left")
     return int(counts) if np.ndim(counts) == 0 else counts
 

@@ -37,7 +37,6 @@ def not_shared(pairs: Iterable[Pair]) -> list[str]:
 
 
 def _versions(part: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
-    """List the versions of code or libraries that differ; empty for other parts."""
     if part == "code":
         return [f"{theirs.get(part)} against {ours.get(part)}"]
     if part != "versions":

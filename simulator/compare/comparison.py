@@ -33,49 +33,35 @@ DRAWS = 415
 
 @dataclass(frozen=True)
 class Comparison:
-    """Every protocol against the baseline.
-
-    Parameters
-    ----------
-    baseline : str
-        Key of the protocol that the others are held against.
-    labels : dict of str
-        Label by protocol key, in drawing order.
-    grid : list of str
-        Paths of the swept parameters.
-    differences : DataFrame
-        A row per measure, protocol and grid point: ``measure, title, protocol, label``, the swept parameters, ``n``
-        (pairs), ``baseline_mean, mean, difference, low, high`` (95 % interval), ``method``, ``p``, ``p_holm``
-        (corrected across the protocols of a measure and grid point), ``pairing`` (how many times smaller the variance
-        is than that of unpaired runs), ``finite`` and ``baseline_finite`` (pairs in which each got there), ``larger``
-        and ``smaller`` (pairs in which the protocol's value is), ``least`` and ``most`` (what the mean difference may
-        be where values are places of records, NaN elsewhere), ``verdict`` (better, worse, larger, smaller; empty where
-        ``p_holm`` is not below 0.05, where records leave open who was first, and where it is unknown whether both are
-        of one kind).
-    break_even : DataFrame
-        A row per change of sign along a numeric axis of the sweep: ``measure, title, protocol, label, axis``, the other
-        swept parameters, ``at, low, high, after, before, seen``, ``points`` (values of the axis at which the difference
-        is known), and ``first`` and ``then``: how the protocol stands before and after. Where the metric is another
-        function at other values of the axis, ``at, low, high`` and ``seen`` are NaN.
-    target : str
-        What the target is, in words.
-    warnings : list of str
-        Sentences about what is not of one kind, not shared, not finished or not paired.
-    names : dict of str
-        What tables call swept parameters, with their units, by path.
-    """
+    """Every protocol against the baseline."""
 
     baseline: str
+    """Key of the protocol that the others are held against."""
     labels: dict[str, str]
+    """Label by protocol key, in drawing order."""
     grid: list[str]
+    """Paths of the swept parameters."""
     differences: Frame
+    """A row per measure, protocol and grid point: ``measure, title, protocol, label``, the swept parameters, ``n``
+    (pairs), ``baseline_mean, mean, difference, low, high`` (95 % interval), ``method``, ``p``, ``p_holm`` (corrected
+    across the protocols of a measure and grid point), ``pairing`` (how many times smaller the variance is than that of
+    unpaired runs), ``finite`` and ``baseline_finite`` (pairs in which each got there), ``larger`` and ``smaller``
+    (pairs in which the protocol's value is), ``least`` and ``most`` (what the mean difference may be where values are
+    places of records, NaN elsewhere), ``verdict`` (better, worse, larger, smaller; empty where ``p_holm`` is not below
+    0.05, where records leave open who was first, and where it is unknown whether both are of one kind)."""
     break_even: Frame
+    """A row per change of sign along a numeric axis of the sweep: ``measure, title, protocol, label, axis``, the other
+    swept parameters, ``at, low, high, after, before, seen``, ``points`` (values of the axis at which the difference is
+    known), and ``first`` and ``then``: how the protocol stands before and after. Where the metric is another function
+    at other values of the axis, ``at, low, high`` and ``seen`` are NaN."""
     target: str
+    """What the target is, in words."""
     warnings: list[str]
+    """Sentences about what is not of one kind, not shared, not finished or not paired."""
     names: dict[str, str] = field(default_factory=dict[str, str])
+    """What tables call swept parameters, with their units, by path."""
 
     def _repr_html_(self) -> str:
-        """Return HTML for a notebook: warnings, differences from the baseline, and break-even points."""
         heads = ["title", "label", *self.grid, "n", "baseline_mean", "difference", "low", "high", "p_holm", "verdict"]
         said = "".join(f"<li>{escape(text)}</li>" for text in self.warnings)
         parts = [f"<p>Differences from {escape(self.labels[self.baseline])}, run by run.</p><ul>{said}</ul>"]
@@ -292,7 +278,6 @@ def _geometric(x: np.ndarray[Any, Any]) -> bool:
 
 
 def _warnings(collection: Collection, baseline: str, pairs: Frame) -> list[str]:
-    """Everything that a reader must know before believing the table."""
     manifests = dict(zip(collection.runs, collection.manifests, strict=True))
     said = []
     for key, group in pairs.groupby("protocol", sort=False):

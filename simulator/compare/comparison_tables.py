@@ -92,8 +92,6 @@ def write_comparison(comparison: Comparison, folder: Path, measures: Sequence[st
 
     Parameters
     ----------
-    comparison : Comparison
-    folder : Path
     measures : sequence of str, optional
         Names of measures that the LaTeX file has a table of; by default all.
 
@@ -239,7 +237,6 @@ def p_value(p: float) -> str:
 
 
 def _differences_latex(comparison: Comparison, measures: Sequence[str] | None) -> str:
-    """A table of booktabs for every measure, with a caption and a label."""
     names = ["protocol", *(comparison.names.get(path, path) for path in comparison.grid), *PRINTED]
     tables = []
     for measure, rows in comparison.differences.groupby("measure", sort=False):
@@ -255,7 +252,6 @@ def _differences_latex(comparison: Comparison, measures: Sequence[str] | None) -
 
 
 def _printed(row: dict[str, Any]) -> list[str]:
-    """Numbers of a row of differences, as texts in the order of `PRINTED`."""
     cells = dict(zip(NUMBERS, cells_of(row), strict=True))
     return [cells[name] for name in PRINTED]
 
@@ -283,5 +279,4 @@ def _latex(rows: list[list[str]], names: Sequence[str], numbers: int, caption: s
 
 
 def _escaped(text: str) -> str:
-    """A text as LaTeX prints it."""
     return re.sub(r"([#$%&_{}])", r"\\\1", " ".join(text.split()).replace("\\", ""))

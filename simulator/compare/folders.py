@@ -38,7 +38,6 @@ def gather(folders: Sequence[Path]) -> Collection:
 
 
 def _prefixed(collection: Collection, name: str) -> Collection:
-    """A collection whose runs and protocols carry the name of their folder."""
     manifests = [
         {**m, "protocol": f"{name}:{m['protocol']}", "label": f"{name}: {m.get('label') or m['protocol']}"}
         for m in collection.manifests

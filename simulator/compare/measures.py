@@ -27,31 +27,21 @@ NAMES = {START: "vectors, with those before the start,"}
 
 @dataclass(frozen=True)
 class Measure:
-    """One number per run.
-
-    Parameters
-    ----------
-    name : str
-        Short and stable, for CSV.
-    title : str
-        For tables.
-    more_is_better : bool or None
-        None where nobody knows.
-    values : Series
-        By run id; infinite where something never happened, NaN or absent where it is not known.
-    metric : str
-        What was recorded that it is made of, if it is made of one metric.
-    after : Series, optional
-        By run id, where values are places of records: what is measured happened after this place, and at most at the
-        value.
-    """
+    """One number per run."""
 
     name: str
+    """Short and stable, for CSV."""
     title: str
+    """For tables."""
     more_is_better: bool | None
+    """None where nobody knows."""
     values: Any
+    """By run id; infinite where something never happened, NaN or absent where it is not known."""
     metric: str = ""
+    """What was recorded that it is made of, if it is made of one metric."""
     after: Any = None
+    """By run id, where values are places of records: what is measured happened after this place, and at most at the
+    value."""
 
 
 def measures(collection: Collection) -> list[Measure]:
@@ -94,7 +84,6 @@ def _to_target(collection: Collection, recorded: list[str]) -> Iterator[Measure]
 
 
 def _sent(collection: Collection) -> Iterator[Measure]:
-    """Vectors sent in all, in both countings, where some were exchanged before the start."""
     if collection.started_with_vectors:
         for axis, words in (("vectors", "those before the start not counted"), (START, "with those before the start")):
             values = final_values(collection, axis, "").set_index("run")["value"]

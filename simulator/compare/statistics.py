@@ -33,45 +33,32 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Difference:
-    """Paired difference of a protocol (ours) minus another (theirs), with its interval and test.
-
-    Parameters
-    ----------
-    n : int
-        Pairs in which both are known.
-    mean : float
-        Mean difference over the pairs in which both are finite.
-    low, high : float
-        95 % interval of the mean difference; NaN below two pairs and where a value is infinite.
-    p : float
-        Two-sided p value of no difference; NaN below two pairs.
-    pairing : float
-        Variance that the difference of two independent means would have, divided by that of the paired one; NaN
-        below two pairs, where a value is infinite and where nothing varies.
-    method : {"t", "sign test", "nothing to test", ""}
-        Source of interval and p value; the sign test has no interval, and where all differences are the same
-        there is nothing to test.
-    ours, theirs : float
-        Means over the pairs that ``mean`` is about.
-    finite, theirs_finite : int
-        Pairs in which ours, and theirs, are finite.
-    larger, smaller : int
-        Pairs in which ours is the larger, and the smaller.
-    """
+    """Paired difference of a protocol (ours) minus another (theirs), with its interval and test."""
 
     n: int
+    """Pairs in which both are known."""
     mean: float
+    """Mean difference over the pairs in which both are finite."""
     low: float
     high: float
+    """`low` and `high`: 95 % interval of the mean difference; NaN below two pairs and where a value is infinite."""
     p: float
+    """Two-sided p value of no difference; NaN below two pairs."""
     pairing: float
+    """Variance that the difference of two independent means would have, divided by that of the paired one; NaN below
+    two pairs, where a value is infinite and where nothing varies."""
     method: str
+    """{"t", "sign test", "nothing to test", ""}: Source of interval and p value; the sign test has no interval, and
+    where all differences are the same there is nothing to test."""
     ours: float
     theirs: float
+    """`ours` and `theirs`: Means over the pairs that ``mean`` is about."""
     finite: int
     theirs_finite: int
+    """`finite` and `theirs_finite`: Pairs in which ours, and theirs, are finite."""
     larger: int
     smaller: int
+    """`larger` and `smaller`: Pairs in which ours is the larger, and the smaller."""
 
 
 def paired_difference(ours: ArrayLike, theirs: ArrayLike, *, interval: bool = True) -> Difference:
@@ -157,32 +144,22 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Crossing:
-    """Point on an axis at which a mean difference changes sign.
-
-    Parameters
-    ----------
-    at : float
-        Linear interpolation between the two neighbouring values; NaN where a mean is infinite.
-    after, before : float
-        The neighbouring values of the axis.
-    rising : bool
-        Whether the difference turns from negative to positive.
-    low, high : float
-        95 % percentile interval over resampled seeds; NaN below `FEWEST_SEEDS` or without ``at``.
-    seen : float
-        Share of the resamples with a crossing in this direction.
-    points : int
-        Values of the axis at which the difference is known; the place is interpolated between two of them.
-    """
+    """Point on an axis at which a mean difference changes sign."""
 
     at: float
+    """Linear interpolation between the two neighbouring values; NaN where a mean is infinite."""
     after: float
     before: float
+    """`after` and `before`: The neighbouring values of the axis."""
     rising: bool
+    """Whether the difference turns from negative to positive."""
     low: float
     high: float
+    """`low` and `high`: 95 % percentile interval over resampled seeds; NaN below `FEWEST_SEEDS` or without ``at``."""
     seen: float
+    """Share of the resamples with a crossing in this direction."""
     points: int
+    """Values of the axis at which the difference is known; the place is interpolated between two of them."""
 
 
 def crossings(x: ArrayLike, differences: ArrayLike, *, log: bool, rng: np.random.Generator) -> list[Crossing]:

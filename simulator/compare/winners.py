@@ -28,53 +28,35 @@ TARGET = "time_to_target"
 
 @dataclass(frozen=True)
 class Duel:
-    """Two protocols at one point.
-
-    Parameters
-    ----------
-    one, other : str
-        Keys, in the order of the scenario.
-    ahead : str
-        The key of the better one where the difference is significant; else empty.
-    cause : Cause
-        Why nobody is ahead.
-    n : int
-        Pairs of runs.
-    p : float
-        Corrected by Holm's method over all duels of the point; NaN where there is no test.
-    """
+    """Two protocols at one point."""
 
     one: str
     other: str
+    """`one` and `other`: Keys, in the order of the scenario."""
     ahead: str
+    """The key of the better one where the difference is significant; else empty."""
     cause: Cause
+    """Why nobody is ahead."""
     n: int
+    """Pairs of runs."""
     p: float
+    """Corrected by Holm's method over all duels of the point; NaN where there is no test."""
 
 
 @dataclass(frozen=True)
 class Contest:
-    """A point of the sweep.
-
-    Parameters
-    ----------
-    at : dict
-        Swept values by path.
-    means : dict of str to float
-        Mean over the seeds by protocol; infinite where some run never got there.
-    duels : tuple of Duel
-        One for each unordered pair.
-    leaders : tuple of str
-        Those that nobody is significantly ahead of, best mean first.
-    winner : str
-        Who is significantly ahead of each other one; empty where that is open.
-    """
+    """A point of the sweep."""
 
     at: dict[str, Any]
+    """Swept values by path."""
     means: dict[str, float]
+    """Mean over the seeds by protocol; infinite where some run never got there."""
     duels: tuple[Duel, ...]
+    """One for each unordered pair."""
     leaders: tuple[str, ...]
+    """Those that nobody is significantly ahead of, best mean first."""
     winner: str
+    """Who is significantly ahead of each other one; empty where that is open."""
 
     @property
     def causes(self) -> tuple[Cause, ...]:
@@ -85,21 +67,13 @@ class Contest:
 
 @dataclass(frozen=True)
 class Standings:
-    """One measure at every point.
-
-    Parameters
-    ----------
-    measure : str
-    title : str
-    more_is_better : bool
-    places : tuple of Contest
-        In the order of the runs.
-    """
+    """One measure at every point."""
 
     measure: str
     title: str
     more_is_better: bool
     places: tuple[Contest, ...]
+    """In the order of the runs."""
 
 
 def standings(collection: Collection, most: int = 3) -> list[Standings]:
@@ -107,7 +81,6 @@ def standings(collection: Collection, most: int = 3) -> list[Standings]:
 
     Parameters
     ----------
-    collection : Collection
     most : int
         Measures at most: the time to the target where the scenario has one, then what the task is measured by, then
         the others in the order of tables.

@@ -43,7 +43,6 @@ def run_scenario(
 
     Parameters
     ----------
-    loaded : LoadedScenario
     options : RunOptions, optional
         As the scenario was read.
     progress, dry_run, verbose : bool
@@ -133,7 +132,6 @@ def _conclude(experiment: Experiment, console: Console, *, verbose: bool) -> Non
 
 
 def _tell_all(collection: Collection, console: Console, tuned: Sequence[str]) -> None:
-    """Print everything that is known of an experiment's runs but warnings."""
     print_summary(collection, console)
     central = dict.fromkeys(manifest["label"] for manifest in collection.manifests if manifest.get("central"))
     lines = [

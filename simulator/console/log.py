@@ -73,8 +73,6 @@ def logged(experiment: Experiment, console: Console, *, verbose: bool = False) -
 
     Parameters
     ----------
-    experiment : Experiment
-    console : rich.console.Console
     verbose : bool
         Whether every line is shown as well.
     """

@@ -30,9 +30,6 @@ def perform_visibly(
 
     Parameters
     ----------
-    experiment : Experiment
-    workers : Workers
-    console : rich.console.Console
     bar, verbose : bool
         Whether there is a bar; whether the log shows what fails already.
     """

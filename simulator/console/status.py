@@ -71,7 +71,6 @@ def status(folder: Path, now: datetime | None = None) -> list[str]:
 
 
 def _latest(folder: Path) -> _Logged | None:
-    """The latest attempt that the log tells of; None without one."""
     found = None
     try:
         text = read_bytes(folder / FILE, links=False).decode(errors="replace")

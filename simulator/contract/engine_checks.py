@@ -20,9 +20,8 @@ from ..network.network import NetworkParameters
 from ..network.setting import Limits, Setting
 from ..world.watchdog import OF_THE_MACHINE
 from ..world.world import World
-from .bench import run_small
+from .bench import holds_columns, run_small, small_setting, split_setting
 from .draws import difference
-from .small_settings import holds_columns, small_setting, split_setting
 from .violation import ContractViolation
 
 AGENTS = 24

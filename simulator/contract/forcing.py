@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -26,21 +26,8 @@ from .draws import DERIVED, Draw, Step, difference, protects_nothing
 from .transcript import Recording
 from .violation import ContractViolation
 
-TERMS = (
-    "mechanism",
-    "dimension",
-    "norm",
-    "sensitivity",
-    "sensitivity_source",
-    "verified_sensitivity",
-    "scale",
-    "claimed_epsilon",
-    "claimed_delta",
-    "recipients",
-    "sampling",
-    "unit",
-    "adjacency",
-)
+PASSING = ("agent", "time", "reason", "draws", "free", "noisy")
+TERMS = tuple(field.name for field in fields(Release) if field.name not in PASSING)
 """What a release says in public; all of it has to be the same on neighbouring data."""
 
 
@@ -48,8 +35,8 @@ def _moved(before: float | None, now: float | None) -> str:
     return "nothing" if before is None or now is None else f"{now - before:.6g}"
 
 
-def _under_own(noted: tuple[Sent, ...], now: tuple[Sent, ...]) -> list[Sent]:
-    """Return the recorded messages, under the releases of this run where its messages are of the same kinds.
+def under_own(noted: tuple[Sent, ...], now: tuple[Sent, ...]) -> list[Sent]:
+    """The recorded messages, under the releases of this run where its messages are of the same kinds.
 
     Steps have paid for those when they drew their noise; the other run's would be paid for once more.
     """
@@ -199,14 +186,13 @@ class Forcing(Led):
         if plain and step.agent in self.exposed and self._may_change(step.agent):
             self._open.add(step.agent)
         if step.agent in self._open:
-            me.give_out_(_under_own(noted.sent, step.sent), silent=noted.silent)
+            me.give_out_(under_own(noted.sent, step.sent), silent=noted.silent)
         else:
             self._compare(noted, step)
             self.check_noise(step)
         self.steps.append(step)
 
     def _may_change(self, agent: int) -> bool:
-        """True if an agent's data differ from those in the recorded run."""
         return self.changed is None or agent in self.changed
 
     def _compare(self, noted: Step, step: Step) -> None:

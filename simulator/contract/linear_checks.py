@@ -114,7 +114,6 @@ def _place(number: int) -> str:
 
 
 def _draws_of_steps(recording: Recording) -> dict[tuple[int, int], list[Any]]:
-    """Draws of noise by agent and step."""
     found: dict[tuple[int, int], list[Any]] = {}
     before: dict[int, int] = defaultdict(int)
     number: dict[int, int] = defaultdict(int)

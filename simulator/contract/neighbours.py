@@ -1,8 +1,9 @@
-"""Neighbouring data sets that move what is released as far as can be: worst records, within the domain of the data."""
+"""Neighbouring data sets that move what is released as far as can be: which rows change, and into which records."""
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -14,13 +15,14 @@ from numpy.typing import NDArray
 from ...agents.tables import Shard, Table
 from ...agents.tasks.task import Task
 from ...protocols.base import Protocol
-from .rows import Rows
 from .transcript import Recording
 from .violation import ContractViolation
 
 Array = NDArray[np.float64]
 Record = tuple[Array, float]
 """Features and label."""
+Rows = Mapping[int, int]
+"""Rank of a row by agent; none of agents without data."""
 
 EXTREMES = (1e6, 1e300)
 """Sizes of records that clipping has to cope with."""
@@ -196,7 +198,6 @@ def worst_pairs(task: Task, agent: int, domain: Domain, models: Any) -> list[tup
 
 
 def _labelled(task: Task, agent: int, domain: Domain) -> bool:
-    """True if an agent's neighbouring data sets may differ in their labels."""
     return "labels" not in domain.shared and (task.columns is None or agent == 0)
 
 
@@ -310,3 +311,47 @@ def groups(agents: Sequence[int], *, most: int, seed: int) -> list[list[int]]:
     order = rng.permutation(len(words))
     mine = {agent: words[order[rank % len(words)]] for rank, agent in enumerate(rng.permutation(agents).tolist())}
     return [found for group in range(count) if (found := [agent for agent in agents if group in mine[agent]])]
+
+
+def counts_of(task: Task, agents: Iterable[int]) -> dict[int, int]:
+    """Return the number of records by agent, without agents that hold none."""
+    whole = len(task.train.labels)
+    counts = {agent: whole if task.columns is not None else int(task.train.counts[agent]) for agent in agents}
+    return {agent: count for agent, count in counts.items() if count}
+
+
+def in_turn(task: Task, agents: Iterable[int], number: int) -> Rows:
+    """Each agent's turn: the first row, the last, the second, ..."""
+    return {agent: _place((number + agent) % count, count) for agent, count in counts_of(task, agents).items()}
+
+
+def _place(turn: int, count: int) -> int:
+    return turn // 2 if turn % 2 == 0 else count - 1 - turn // 2
+
+
+def last(task: Task, agents: Iterable[int]) -> Rows:
+    """The last row of each."""
+    return {agent: count - 1 for agent, count in counts_of(task, agents).items()}
+
+
+class Beside:
+    """One row after the other of each agent, so that rows side by side are seen in the same samples.
+
+    Parameters
+    ----------
+    number : int
+        Chooses, with the agent, where each begins: at the first, third, fifth, ... row.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self._taken: dict[int, int] = defaultdict(int)
+
+    def next(self, task: Task, agents: Iterable[int]) -> Rows:
+        """The next row of each of these agents."""
+        rows: dict[int, int] = {}
+        for agent, count in counts_of(task, agents).items():
+            first = 2 * int(np.random.default_rng([self.number, agent]).integers((count + 1) // 2))
+            rows[agent] = (first + self._taken[agent]) % count
+            self._taken[agent] += 1
+        return rows

@@ -13,8 +13,7 @@ from ...protocols.schedule_selection import rounds_of
 from ..network.latency import Constant, Exponential, Gamma, Lognormal, Uniform
 from ..network.network import Bernoulli, GilbertElliott, NetworkParameters
 from ..network.setting import Setting
-from .bench import run_small
-from .small_settings import small_setting
+from .bench import run_small, small_setting
 from .violation import ContractViolation
 
 

@@ -59,7 +59,6 @@ def gathered(recordings: Iterable[Recording]) -> list[Drawn]:
 
 
 def _noise_of(draw: Draw) -> tuple[Array, Array]:
-    """The noise of a draw, and how far rounding may have moved it."""
     with np.errstate(all="ignore"):
         noise = draw.noisy - draw.exact if draw.noise is None else draw.noise
         summed = noise if draw.noise is not None else np.maximum(np.abs(draw.noisy), np.abs(noise))

@@ -23,9 +23,7 @@ precision             no more numbers than by chance are ones of single precisio
 Tests of signs are for mechanisms whose density does not change when signs of coordinates do.
 """
 
-# SciPy comes without types, and takes long to import, so who tests asks for it; its `stats` would take a second.
-# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# SciPy takes long to import, so who tests asks for it; its `stats` would take a second.
 
 from __future__ import annotations
 
@@ -237,7 +235,6 @@ _DRAWS = {
 
 
 def _fresh_numbers(mechanism: str, some: Sequence[Stack], rng: np.random.Generator) -> Array:
-    """Numbers of fresh draws of the same widths."""
     each = max(1, MOST // len(some))
     widths = [one.values.shape[1] for one in some]
     fresh = [_fresh(mechanism, (max(1, each // width), width), rng) for width in widths]

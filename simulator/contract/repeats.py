@@ -38,7 +38,7 @@ from ..network.setting import Setting
 from ..world.watchdog import one_thread
 from ..world.watchers import Phase, Watch
 from ..world.world import World
-from .small_settings import admitted_world
+from .bench import admitted_world
 from .small_worlds import small_worlds
 from .transcript import Recording
 

@@ -28,8 +28,7 @@ from .decision_checks import check_decisions, flipped
 from .draws import difference, protects_nothing
 from .forcing import Forcing
 from .linear_checks import check_linear_map, note_messages
-from .neighbours import Domain, crowded, differing, domain_of, groups, replaced, resized
-from .rows import Beside, Rows, in_turn, last
+from .neighbours import Beside, Domain, Rows, crowded, differing, domain_of, groups, in_turn, last, replaced, resized
 from .samples_seen import Witness
 from .transcript import Recording, TooLarge
 from .violation import ContractViolation
@@ -40,45 +39,30 @@ Make = Callable[[Setting, Watch], tuple[World, Engine]]
 
 @dataclass
 class Replayed:
-    """Result of a replay.
-
-    Parameters
-    ----------
-    steps : int
-        Completed steps of all agents in the recorded run.
-    exposed : frozenset of int
-        Agents that were charged for a release that protects nothing.
-    adjacencies : tuple of str
-        Relations between the neighbouring data sets that were compared.
-    failure : str
-        Why the recorded run has failed; empty where it has reached its end.
-    witnesses : list of Witness
-        Evidence about noise and samples, from every recorded run.
-    runs : int
-        Number of runs that were made.
-    groups : int
-        Runs in which a group of agents had other data and the others their own.
-    ratio : float
-        The largest realised change in relation to the sensitivity that was charged for.
-    held : bool
-        Whether constants that the protocol takes from records and treats as public had to be held fixed.
-    looked : frozenset of int
-        Agents whose data were changed in a run that held.
-    unlooked : dict of int to str
-        Agents with data about which nothing was shown, with the reason.
-    """
+    """Result of a replay."""
 
     steps: int
+    """Completed steps of all agents in the recorded run."""
     exposed: frozenset[int]
+    """Agents that were charged for a release that protects nothing."""
     adjacencies: tuple[str, ...]
+    """Relations between the neighbouring data sets that were compared."""
     failure: str
+    """Why the recorded run has failed; empty where it has reached its end."""
     witnesses: list[Witness]
+    """Evidence about noise and samples, from every recorded run."""
     runs: int = 1
+    """Number of runs that were made."""
     groups: int = 0
+    """Runs in which a group of agents had other data and the others their own."""
     ratio: float = 0.0
+    """The largest realised change in relation to the sensitivity that was charged for."""
     held: bool = False
+    """Whether constants that the protocol takes from records and treats as public had to be held fixed."""
     looked: frozenset[int] = frozenset()
+    """Agents whose data were changed in a run that held."""
     unlooked: dict[int, str] = field(default_factory=dict)
+    """Agents with data about which nothing was shown, with the reason."""
 
 
 class Noted:
@@ -318,7 +302,6 @@ class _Replay:
         found.ratio, found.held, found.looked = max(found.ratio, most), found.held or fixed, found.looked | changed
 
     def _rows(self, task: Task, agents: Sequence[int], number: int, adjacency: str, *, planted: bool) -> Rows:
-        """Choose the record of each agent that neighbouring data replace, add or remove."""
         if not self.sampled:
             return in_turn(task, agents, number)
         if adjacency != "replace-one":

@@ -17,10 +17,6 @@ Only "more often" is tested: a record of slope 0 takes part unseen. Finding reco
 the middle that is preferred a little, needs more releases than a short run has.
 """
 
-# SciPy comes without types.
-# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 import math

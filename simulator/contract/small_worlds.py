@@ -17,10 +17,10 @@ from ..network.network import NetworkParameters
 from ..network.setting import Limits, Setting
 from ..world.watchers import Watch
 from ..world.world import World
+from .bench import admitted_world, small_setting, split_setting
 from .randomness_seen import doubt
 from .redrawn import check_drawn_anew
 from .replay import Broken, Failed, Make, Replayed, ready, replay
-from .small_settings import admitted_world, small_setting, split_setting
 from .transcript import Recording
 from .violation import ContractViolation
 
@@ -133,7 +133,6 @@ def small_worlds(make: Make, parameters: ProtocolParameters) -> Iterator[tuple[s
 
 
 def _with_loss(setting: Setting, loss: str) -> Setting:
-    """A small world with another loss; labels may be real."""
     task = replace(setting.task, loss=LOSSES[loss])
     if task.loss.labels == "real":
         labels = task.train.labels * np.linspace(0.5, 1.5, len(task.train.labels))

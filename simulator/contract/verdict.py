@@ -190,7 +190,6 @@ def _said(small: dict[str, Replayed], own: Replayed) -> str:
 def _parts(
     small: dict[str, Replayed], own: Replayed, ids: Sequence[int | str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Describe in words what the replays have examined, and what they have not."""
     looked: list[str] = []
     missed: list[str] = []
     for name in WORLDS:

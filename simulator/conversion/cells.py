@@ -46,25 +46,16 @@ PICKLE = b"\x80"
 
 @dataclass
 class Cells:
-    """The cells of a table.
-
-    Parameters
-    ----------
-    path : Path
-    header : list of str or None
-        Names of the columns; None where the first line has data.
-    rows : list of list of str
-    lines : list of int
-        The line of each row.
-    notes : list of str
-        What was taken for what, in words.
-    """
+    """The cells of a table."""
 
     path: Path
     header: list[str] | None
+    """Names of the columns; None where the first line has data."""
     rows: list[list[str]]
     lines: list[int]
+    """The line of each row."""
     notes: list[str] = field(default_factory=list)
+    """What was taken for what, in words."""
 
     def at(self, row: int) -> str:
         """Return where a row stands, as file:line."""
@@ -140,7 +131,6 @@ def cells_of(path: Path, text: str) -> Cells:
     ----------
     path : Path
         File that the text was read from, for sentences.
-    text : str
 
     Raises
     ------

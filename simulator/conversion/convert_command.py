@@ -9,11 +9,11 @@ from pathlib import Path
 from ...agents.errors import InputError
 from ...agents.input_files import parse_number, read_bytes
 from ..storage.files import put_file
-from .delays import Meaning, read_delays
+from .delays import read_delays
 from .edges import read_edges, undirected
 from .presence import counted, read_presence
 from .step_times import read_step_times
-from .units import TimeUnit, unit_named
+from .units import Durations, TimeUnit, unit_named
 
 TARGETS = ("edges", "delays", "availability", "compute")
 """What a file may become."""
@@ -21,50 +21,39 @@ TARGETS = ("edges", "delays", "availability", "compute")
 
 @dataclass(frozen=True)
 class FileMeaning:
-    """Options of the command line that say how a file is read.
-
-    Parameters
-    ----------
-    weight : str or None
-        Name of an edge's weight.
-    undirected : bool
-        Whether edges in one direction count for both.
-    unit : str or None
-        Of durations.
-    time_unit : str
-        The scenario's, such as ``80 ms``.
-    round_trip : bool or None
-        Whether delays are there and back.
-    number : bool
-        Whether agents are called 0, 1, 2, ...
-    """
+    """Options of the command line that say how a file is read."""
 
     weight: str | None = None
+    """Name of an edge's weight."""
     undirected: bool = False
+    """Whether edges in one direction count for both."""
     unit: str | None = None
+    """Of durations."""
     time_unit: str = "1 s"
+    """The scenario's, such as ``80 ms``."""
     round_trip: bool | None = None
+    """Whether delays are there and back."""
     number: bool = False
+    """Whether agents are called 0, 1, 2, ..."""
+
+    @property
+    def durations(self) -> Durations:
+        """What is said of durations, checked."""
+        time = TimeUnit.read(self.time_unit)
+        unit = None if self.unit is None else unit_named(self.unit, "--unit")
+        return Durations(unit, self.round_trip, time)
 
 
 @dataclass(frozen=True)
 class Converted:
-    """A table that a scenario reads.
-
-    Parameters
-    ----------
-    header : tuple of str
-    rows : list of tuple
-    agents : list of str
-        Their names in the order in which the table has them first.
-    field : str
-        How a scenario names the file, with ``{}`` for its path.
-    """
+    """A table that a scenario reads."""
 
     header: tuple[str, ...]
     rows: list[tuple[object, ...]]
     agents: list[str]
+    """Their names in the order in which the table has them first."""
     field: str
+    """How a scenario names the file, with ``{}`` for its path."""
 
     def text(self) -> str:
         """Return the table as CSV."""
@@ -80,12 +69,10 @@ def convert(source: Path, to: str, out: Path | None, options: FileMeaning) -> li
 
     Parameters
     ----------
-    source : Path
     to : str
         Of `TARGETS`.
     out : Path or None
         Where to; by default the source's name and what it became, in the present folder.
-    options : FileMeaning
 
     Raises
     ------
@@ -95,8 +82,8 @@ def convert(source: Path, to: str, out: Path | None, options: FileMeaning) -> li
     if to not in TARGETS:
         raise InputError(f"--to is {to!r}; admissible: {', '.join(TARGETS)}")
     notes: list[str] = []
-    makers = {"edges": _edges, "delays": _delays, "availability": _availability, "compute": _compute}
-    made = makers[to](source, options, notes)
+    makers = {"delays": _delays, "availability": _availability, "compute": _compute}
+    made = makers[to](source, options.durations, notes) if to in makers else _edges(source, options, notes)
     if options.number and made.agents:
         made = _numbered(made, notes)
     out = out or Path(f"{source.name.partition('.')[0]}-{to}.csv")
@@ -145,11 +132,11 @@ def _edges(source: Path, options: FileMeaning, notes: list[str]) -> Converted:
     )
 
 
-def _delays(source: Path, options: FileMeaning, notes: list[str]) -> Converted:
-    time = TimeUnit.read(options.time_unit)
-    unit = None if options.unit is None else unit_named(options.unit, "--unit")
-    found = read_delays(source, Meaning(unit, options.round_trip, time), notes)
-    notes.append(f"a time unit of the scenario is {time.words} (--time-unit); the median is {found.median:.6g} of them")
+def _delays(source: Path, given: Durations, notes: list[str]) -> Converted:
+    found = read_delays(source, given, notes)
+    notes.append(
+        f"a time unit of the scenario is {given.time.words} (--time-unit); the median is {found.median:.6g} of them"
+    )
     if found.samples:
         rows = _tuples([(sample,) for sample in found.samples])
         return Converted(("delay",), rows, [], "network: {{latency: {{kind: empirical, path: {}}}}}")
@@ -162,14 +149,12 @@ def _delays(source: Path, options: FileMeaning, notes: list[str]) -> Converted:
     return Converted(("sender", "receiver", "delay"), rows, _names(found.of_links), field)
 
 
-def _availability(source: Path, options: FileMeaning, notes: list[str]) -> Converted:
-    time = TimeUnit.read(options.time_unit)
-    unit = None if options.unit is None else unit_named(options.unit, "--unit")
-    found = read_presence(source, unit, time, notes)
+def _availability(source: Path, given: Durations, notes: list[str]) -> Converted:
+    found = read_presence(source, given, notes)
     never = [name for name, intervals in found.items() if not intervals]
     if not counted(found):
         raise InputError(f"{source}: nobody is ever up")
-    notes.append(f"a time unit of the scenario is {time.words} (--time-unit)")
+    notes.append(f"a time unit of the scenario is {given.time.words} (--time-unit)")
     if never:
         notes.append(f"{len(never)} agents that are never up and so not listed: {', '.join(never[:3])}")
     rows = _tuples([(name, *interval) for name, intervals in found.items() for interval in intervals])
@@ -179,17 +164,14 @@ def _availability(source: Path, options: FileMeaning, notes: list[str]) -> Conve
     )
 
 
-def _compute(source: Path, options: FileMeaning, notes: list[str]) -> Converted:
-    time = TimeUnit.read(options.time_unit)
-    unit = None if options.unit is None else unit_named(options.unit, "--unit")
-    found = read_step_times(source, unit, time, notes)
-    notes.append(f"a time unit of the scenario is {time.words} (--time-unit)")
+def _compute(source: Path, given: Durations, notes: list[str]) -> Converted:
+    found = read_step_times(source, given, notes)
+    notes.append(f"a time unit of the scenario is {given.time.words} (--time-unit)")
     names = list(dict.fromkeys(name for name, _ in found))
     return Converted(("agent", "duration"), _tuples(found), names, "compute: {{kind: trace, path: {}}}")
 
 
 def _tuples(rows: Sequence[tuple[object, ...]]) -> list[tuple[object, ...]]:
-    """Return rows with numbers as they are read back to the bit: integers without a point."""
     return [tuple(repr(cell).removesuffix(".0") if isinstance(cell, float) else cell for cell in row) for row in rows]
 
 

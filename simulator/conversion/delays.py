@@ -15,7 +15,7 @@ from ...agents.errors import InputError
 from ...agents.input_files import parse_number
 from .cells import Cells, cells_of, read_text
 from .edges import SOURCES, TARGETS, is_matrix
-from .units import TimeUnit, unit_in
+from .units import Durations, unit_in
 
 SENDERS, RECEIVERS = ("sender", *SOURCES, "a"), ("receiver", *TARGETS, "b")
 DELAYS = ("delay", "latency", "owd", "one_way", "oneway")
@@ -35,40 +35,14 @@ FPING = re.compile(r"\S+\s+:((?:\s+(?:[\d.]+|-))+)\s*")
 
 
 @dataclass(frozen=True)
-class Meaning:
-    """Units and direction of the delays in a file.
-
-    Parameters
-    ----------
-    unit : str or None
-        Theirs; by default what the column's name or the log says.
-    round_trip : bool or None
-        Whether they are there and back, and are halved; by default what the column is called says.
-    time : TimeUnit
-        The scenario's.
-    """
-
-    unit: str | None
-    round_trip: bool | None
-    time: TimeUnit
-
-
-@dataclass(frozen=True)
 class Delays:
-    """Delays in time units: of links, or as samples of one distribution.
-
-    Parameters
-    ----------
-    of_links : mapping of (str, str) to float
-        By sender and receiver.
-    samples : list of float
-    missing : int
-        Entries without a measurement, which are left out.
-    """
+    """Delays in time units: of links, or as samples of one distribution."""
 
     of_links: Mapping[tuple[str, str], float]
+    """mapping of (str, str) to float: By sender and receiver."""
     samples: list[float]
     missing: int = 0
+    """Entries without a measurement, which are left out."""
 
     @property
     def median(self) -> float:
@@ -76,13 +50,11 @@ class Delays:
         return statistics.median(self.samples or list(self.of_links.values()))
 
 
-def read_delays(path: Path, meaning: Meaning, notes: list[str]) -> Delays:
+def read_delays(path: Path, given: Durations, notes: list[str]) -> Delays:
     """Read delays of any form that is known.
 
     Parameters
     ----------
-    path : Path
-    meaning : Meaning
     notes : list of str
         What the file was taken for is added.
 
@@ -100,16 +72,15 @@ def read_delays(path: Path, meaning: Meaning, notes: list[str]) -> Delays:
     if pings:
         name = "JSON of mtr or RIPE Atlas with {} round trips" if measured else "a log of ping with {} replies"
         notes.insert(0, name.format(len(pings)))
-        _say(notes, "ms" if rows or measured else "as each line says", halved := meaning.round_trip is not False)
-        samples = [meaning.time.of(parse_number(number.replace(",", ".")), unit) for number, unit in pings]
+        _say(notes, "ms" if rows or measured else "as each line says", halved := given.round_trip is not False)
+        samples = [given.time.of(parse_number(number.replace(",", ".")), unit) for number, unit in pings]
         return Delays({}, [sample / 2 if halved else sample for sample in samples])
     table = cells_of(path, text)
     notes += table.notes
-    return _of_matrix(table, meaning, notes) if is_matrix(table) else _of_list(table, meaning, notes)
+    return _of_matrix(table, given, notes) if is_matrix(table) else _of_list(table, given, notes)
 
 
 def _in_json(text: str) -> list[Any]:
-    """What a text has in JSON: one value, or one a line; nothing if it is something else."""
     if text.lstrip()[:1] not in ("{", "["):
         return []
     for parts in ([text], text.splitlines()):
@@ -140,9 +111,9 @@ def _say(notes: list[str], unit: str, halved: bool) -> None:
     notes.append("round trips, halved for one way" if halved else "one-way delays")
 
 
-def _of_matrix(table: Cells, meaning: Meaning, notes: list[str]) -> Delays:
+def _of_matrix(table: Cells, given: Durations, notes: list[str]) -> Delays:
     names = table.header or [str(k) for k in range(len(table.rows))]
-    unit, halved = meaning.unit or "ms", meaning.round_trip is not False
+    unit, halved = given.unit or "ms", given.round_trip is not False
     notes.insert(
         0, f"a matrix of {len(names)} nodes: a row for each sender; entries below or at 0, or empty, were not measured"
     )
@@ -155,7 +126,7 @@ def _of_matrix(table: Cells, meaning: Meaning, notes: list[str]) -> Delays:
             if table.cell(i, j).strip().lower() in MISSING:
                 missing += 1
                 continue
-            value = meaning.time.of(table.number(i, j), unit)
+            value = given.time.of(table.number(i, j), unit)
             if value > 0:
                 of_links[sender, receiver] = value / 2 if halved else value
             else:
@@ -165,7 +136,7 @@ def _of_matrix(table: Cells, meaning: Meaning, notes: list[str]) -> Delays:
     return Delays(of_links, [], missing)
 
 
-def _of_list(table: Cells, meaning: Meaning, notes: list[str]) -> Delays:
+def _of_list(table: Cells, given: Durations, notes: list[str]) -> Delays:
     first, second = table.column(SENDERS), table.column(RECEIVERS)
     one_way, there_and_back = table.column(DELAYS), table.column(ROUND_TRIPS)
     place = one_way if one_way is not None else there_and_back
@@ -182,10 +153,8 @@ def _of_list(table: Cells, meaning: Meaning, notes: list[str]) -> Delays:
     words = all(parse_number(cell) != parse_number(cell) for row in table.rows for cell in row[:2])
     if first is None and second is None and place == 2 and words:  # ends by names that nobody knows
         first, second = 0, 1
-    unit = meaning.unit or unit_in(table.header[place] if table.header else "")
-    if unit is None:
-        raise InputError(f"{table.path}: nothing says the unit of its durations; add --unit ms, or what they are")
-    halved = meaning.round_trip if meaning.round_trip is not None else one_way is None and there_and_back is not None
+    unit = given.unit_or(unit_in(table.header[place] if table.header else ""), table.path, what="durations")
+    halved = given.round_trip if given.round_trip is not None else one_way is None and there_and_back is not None
     alone = first is None or second is None
     notes.insert(0, "samples of one distribution" if alone else "a list of links")
     _say(notes, unit, halved)
@@ -196,7 +165,7 @@ def _of_list(table: Cells, meaning: Meaning, notes: list[str]) -> Delays:
         if table.cell(k, place).lower() in MISSING:
             lost += 1
             continue
-        value = meaning.time.of(table.number(k, place), unit) / (2 if halved else 1)
+        value = given.time.of(table.number(k, place), unit) / (2 if halved else 1)
         if value < 0:
             raise InputError(f"{table.at(k)}: a delay of {table.cell(k, place)} must be at least 0")
         if first is None or second is None:

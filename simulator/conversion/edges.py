@@ -114,7 +114,6 @@ def _refuse_others(path: Path, text: str) -> None:
 
 
 def _of_json(path: Path, text: str, notes: list[str]) -> Any:
-    """Read the graph of networkx's ``node_link_data`` or ``adjacency_data``."""
     import networkx as nx
 
     try:

@@ -13,7 +13,7 @@ from typing import Any
 from ...agents.errors import InputError
 from ...agents.input_files import parse_number, shown
 from .cells import Cells, cells_of, read_text
-from .units import TimeUnit, unit_in
+from .units import Durations, unit_in
 
 AGENTS = ("agent", "node", "client", "device", "host", "id", "peer")
 STARTS = ("up_from", "start", "begin", "from", "joined", "on", "online", "login")
@@ -29,16 +29,13 @@ FTA_NAMES = "number\tcomponent\tnode\tplatform\tname\tstate\tstart\tend"
 Intervals = dict[str, list[tuple[float, float]]]
 
 
-def read_presence(path: Path, unit: str | None, time: TimeUnit, notes: list[str]) -> Intervals:
+def read_presence(path: Path, given: Durations, notes: list[str]) -> Intervals:
     """Read when agents are up, in time units from the first instant of the file, without overlaps.
 
     Parameters
     ----------
-    path : Path
-    unit : str or None
-        Of its times; by default what a column's name says, and seconds for dates and FedScale's traces.
-    time : TimeUnit
-        The scenario's.
+    given : Durations
+        By default their unit is what a column's name says, and seconds for dates and FedScale's traces.
     notes : list of str
         What the file was taken for is added.
 
@@ -49,28 +46,27 @@ def read_presence(path: Path, unit: str | None, time: TimeUnit, notes: list[str]
     """
     text = read_text(path, notes)
     if text.lstrip().startswith("{"):
-        found, unit = _of_fedscale(path, text, notes), unit or "s"
-        start = 0.0
+        found, own, start = _of_fedscale(path, text, notes), "s", 0.0
     else:
         archive = FAILURE_TRACE.search(text)
         if archive:
             notes.append("an event trace of the Failure Trace Archive, of which type 1 says up")
-            text, unit = text[: archive.start()] + FTA_NAMES + text[archive.end() :], unit or "s"
+            text = text[: archive.start()] + FTA_NAMES + text[archive.end() :]
         table = cells_of(path, text)
         notes += table.notes
         found, own, start = _of_table(table, notes)
-        unit = unit or own
-        if unit is None:
-            raise InputError(f"{path}: nothing says the unit of its times; add --unit s, or what they are")
+        own = "s" if archive else own
+    unit = given.unit_or(own, path, such="s")
     notes.append(f"times in {unit} from {start:.15g} on" if start else f"times in {unit}")
     return {
-        name: _joined([(time.of(begin - start, unit), time.of(end - start, unit)) for begin, end in intervals])
+        name: _joined(
+            [(given.time.of(begin - start, unit), given.time.of(end - start, unit)) for begin, end in intervals]
+        )
         for name, intervals in found.items()
     }
 
 
 def _joined(intervals: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return intervals in their order, those that touch as one."""
     kept: list[tuple[float, float]] = []
     for begin, end in sorted(intervals):
         if kept and begin <= kept[-1][1]:
@@ -174,7 +170,6 @@ def _instant(table: Cells, row: int, place: int) -> float:
 
 
 def _date(text: str) -> datetime | None:
-    """Return a date in ISO 8601's order or in the German one; None for anything else."""
     for form in ("", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y"):
         with suppress(ValueError):
             return datetime.strptime(text, form) if form else datetime.fromisoformat(text)

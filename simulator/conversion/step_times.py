@@ -9,21 +9,18 @@ from typing import Any
 from ...agents.errors import InputError
 from .cells import cells_of, read_text
 from .presence import AGENTS
-from .units import TimeUnit, unit_in
+from .units import Durations, unit_in
 
 DURATIONS = ("duration", "computation", "compute", "step_time", "time", "seconds")
 
 
-def read_step_times(path: Path, unit: str | None, time: TimeUnit, notes: list[str]) -> list[tuple[str, float]]:
+def read_step_times(path: Path, given: Durations, notes: list[str]) -> list[tuple[str, float]]:
     """Read an agent and the time of a step from each row, in time units.
 
     Parameters
     ----------
-    path : Path
-    unit : str or None
-        Of its times; by default what a column's name says, and ms for FedScale's capacities (Lai et al. 2022).
-    time : TimeUnit
-        The scenario's.
+    given : Durations
+        By default their unit is what a column's name says, and ms for FedScale's capacities (Lai et al. 2022).
     notes : list of str
         What the file was taken for is added.
 
@@ -43,7 +40,7 @@ def read_step_times(path: Path, unit: str | None, time: TimeUnit, notes: list[st
         notes.append(
             f"FedScale's capacities of {len(found)} clients, whose computation is a step; communication is left out"
         )
-        unit = unit or "ms"
+        own = "ms"
     else:
         table = cells_of(path, text)
         agent, place = table.column(AGENTS), table.column(DURATIONS)
@@ -55,11 +52,10 @@ def read_step_times(path: Path, unit: str | None, time: TimeUnit, notes: list[st
             )
         notes += ["times of steps, several of an agent in their order", *table.notes]
         found = [(table.cell(k, agent), table.number(k, place), table.at(k)) for k in range(len(table.rows))]
-        unit = unit or unit_in(table.header[place] if table.header else "")
-    if unit is None:
-        raise InputError(f"{path}: nothing says the unit of its times; add --unit ms, or what they are")
+        own = unit_in(table.header[place] if table.header else "")
+    unit = given.unit_or(own, path)
     for _, value, where in found:
         if not 0 <= value < float("inf"):
             raise InputError(f"{where}: a time of {value:g} must be a finite number from 0")
     notes.append(f"times in {unit}")
-    return [(name, time.of(value, unit)) for name, value, _ in found]
+    return [(name, given.time.of(value, unit)) for name, value, _ in found]

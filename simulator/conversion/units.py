@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from ...agents.durations import SECONDS
 from ...agents.errors import InputError
@@ -31,18 +32,12 @@ def unit_named(text: str, option: str) -> str:
 
 @dataclass(frozen=True)
 class TimeUnit:
-    """A scenario's time unit: so many seconds.
-
-    Parameters
-    ----------
-    words : str
-        As it was given.
-    seconds : float
-        > 0.
-    """
+    """A scenario's time unit: so many seconds."""
 
     words: str
+    """As it was given."""
     seconds: float
+    """> 0."""
 
     @classmethod
     def read(cls, text: str) -> TimeUnit:
@@ -64,6 +59,24 @@ class TimeUnit:
     def of(self, value: float, unit: str) -> float:
         """Return a duration of some unit in time units."""
         return value * float(SECONDS[unit]) / self.seconds
+
+
+@dataclass(frozen=True)
+class Durations:
+    """Meaning of the durations in a file."""
+
+    unit: str | None
+    """Their unit; by default what the column's name or the log says."""
+    round_trip: bool | None
+    """Whether they are there and back, and are halved; by default what the column is called says."""
+    time: TimeUnit
+    """The scenario's."""
+
+    def unit_or(self, own: str | None, path: Path, *, what: str = "times", such: str = "ms") -> str:
+        """The unit, or else the file's own; refuse a file of which nothing says it."""
+        if self.unit is None and own is None:
+            raise InputError(f"{path}: nothing says the unit of its {what}; add --unit {such}, or what they are")
+        return self.unit or own or ""
 
 
 def unit_in(name: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 GREEK = re.compile("alpha|beta|gamma|delta|eta|theta|kappa|lambda|mu|nu|xi|pi|rho|sigma|tau|phi|psi|omega|Theta|Lambda")
@@ -110,16 +111,9 @@ def _word(text: str) -> str | None:
 
 def setup(app: Any) -> dict[str, Any]:
     """Register the renderer of formulas, by docutils; Sphinx calls this function."""
-    app.add_html_math_renderer("mathml", inline_renderers=(_inline, None), block_renderers=(_display, None))
+    inline, block = partial(_written, as_block=False), partial(_written, as_block=True)
+    app.add_html_math_renderer("mathml", inline_renderers=(inline, None), block_renderers=(block, None))
     return {"parallel_read_safe": True}
-
-
-def _inline(writer: Any, node: Any) -> None:
-    _written(writer, node, as_block=False)
-
-
-def _display(writer: Any, node: Any) -> None:
-    _written(writer, node, as_block=True)
 
 
 def _written(writer: Any, node: Any, *, as_block: bool) -> None:

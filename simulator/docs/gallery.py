@@ -52,7 +52,6 @@ def pages(root: Path) -> tuple[dict[str, str], dict[str, Path]]:
 
 
 def _title(path: Path) -> str:
-    """Title of a scenario, or its name."""
     return str(read_file(path).data.get("title") or path.stem)
 
 

@@ -109,7 +109,6 @@ def pages() -> dict[str, str]:
 
 
 def _about(module: str, name: str) -> str:
-    """The first line of its docstring."""
     return inspect.cleandoc(getattr(importlib.import_module(module), name).__doc__ or "").partition("\n")[0]
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..language.points import GridPoint
+from ..language.points import FIRST_SEED, GridPoint
 from ..language.sweeps import TRIAL
-from ..language.trials import FIRST_SEED
 from ..storage.files import json_text
 from ..storage.provenance import PRESENTATION
 

@@ -20,9 +20,9 @@ from ...agents.quantity import Quantity
 from ..analysis.aggregate import final_values, mean_interval, mean_values
 from ..analysis.results import Collection, load_all
 from ..language.loading import GridPoint, LoadedScenario, tuned
+from ..language.points import trials_of
 from ..language.sweep_parameters import values_of
 from ..language.sweeps import TRIAL
-from ..language.trials import trials_of
 from ..language.tune_parameters import VALIDATION, TuneParameters
 from ..metrics import METRICS, more_is_better
 from ..storage.files import json_text, parquet, put_file, writing

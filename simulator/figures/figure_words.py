@@ -144,7 +144,6 @@ def _changing(plots: Sequence[Plot], collection: Collection) -> str:
 
 
 def _fixed(plots: Sequence[Plot]) -> str:
-    """Return the note that an epsilon of a curve is no odometer's; empty for other figures."""
     shown = any(plot.kind == "curve" and plot.metric in (*EPSILONS, PAIRS.name) for plot in plots)
     return f"each {EPSILON} holds at a time fixed in advance" if shown else ""
 

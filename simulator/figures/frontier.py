@@ -149,7 +149,6 @@ def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
 
 
 def _title(promise: Mapping[str, str]) -> str:
-    """Return the title of a panel from its protocols' promise: unit protected, adjacency and observer."""
     unit, adjacency, observer = (promise.get(name, "") for name in PROMISE)
     parts = [f"{unit} protected" if unit else "", f"({adjacency})" if adjacency else ""]
     return " ".join([*filter(None, parts), *([f"against {observer}"] if observer else [])])
@@ -225,7 +224,6 @@ def _reaches(plot: Plot) -> Any:
 
 
 def _runs(axes: Axes, plot: Plot, points: Frame, axis: BrokenAxis, look: Any) -> None:
-    """A small mark per run, where runs are shown one by one."""
     rows = points.index[plot.single[np.asarray(points.index)]]
     costs, values = (frame.loc[rows].to_numpy(np.float64).ravel() for frame in (plot.costs, plot.runs))
     known = np.isfinite(values) & ~np.isnan(costs)
@@ -234,7 +232,6 @@ def _runs(axes: Axes, plot: Plot, points: Frame, axis: BrokenAxis, look: Any) ->
 
 
 def _joined(axes: Axes, shown_at: Frame, line: Frame, look: Any) -> None:
-    """A thin line to the marks beyond the end of the axis."""
     if len(line) > 1 and not np.isfinite(line["x"]).all():
         axes.plot(shown_at["x"], shown_at["mean"], color=look.colour, linestyle=look.line, linewidth=0.7)
 

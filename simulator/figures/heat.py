@@ -163,7 +163,6 @@ def _cell(
 
 
 def _number(value: float) -> str:
-    """A number as short as a cell: three digits."""
     if np.isnan(value):
         return "\N{EN DASH}"
     if np.isinf(value):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,18 @@ class Interval(NamedTuple):
     """NaN, like high, where there are fewer than two runs."""
     high: Numbers
     n: NDArray[np.int64]
+
+
+def common_places(axes: Sequence[Numbers], finished: Sequence[bool]) -> Numbers:
+    """Places in runs' ascending ones that all finished runs cover, or where none finished, that the longest does."""
+    ends = [x[-1] for x, done in zip(axes, finished, strict=True) if done] or [max(x[-1] for x in axes)]
+    places = np.unique(np.concatenate(axes))
+    return places[(places >= max(x[0] for x in axes)) & (places <= min(ends))]
+
+
+def thinned(places: Numbers, most: int) -> Numbers:
+    """Evenly spread ones of some places, at most so many, with both ends."""
+    return places[np.unique(np.linspace(0, len(places) - 1, min(most, len(places))).round().astype(int))]
 
 
 def interval(values: ArrayLike, within: Range = ANY, level: float | None = 0.95) -> Interval:

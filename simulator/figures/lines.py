@@ -229,7 +229,6 @@ def _half_widths(points: Frame) -> Any:
 
 
 def _bar(axes: Axes, points: Frame, look: SeriesStyle, runs: Frame) -> Any:
-    """A bar with its interval, or with a dot per run."""
     mean, known = float(points["mean"].iloc[0]), _half_widths(points)
     style: dict[str, Any] = {"color": look.colour, "edgecolor": "white", "hatch": look.hatch}
     if np.isposinf(mean):
@@ -282,7 +281,6 @@ def _scales(shared: Sequence[Axes], plots: Sequence[Plot], log: str) -> None:
 
 
 def _targets(panels: Panels, collection: Collection) -> Entries:
-    """The level that the scenario's target asks for, in every panel that shows its metric."""
     target = target_of(collection)
     entries: Entries = {}
     for axes, plot in panels:

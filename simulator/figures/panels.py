@@ -119,7 +119,6 @@ def _usual_shape(kind: FigureKind, panels: int, *, stacked: bool) -> tuple[int, 
 
 
 def _label_axes(axes: Axes, shown: Collection, spec: Spec, *, left: bool, bottom: bool) -> None:
-    """Write what the figure calls its axes, of shared ones only outside."""
     if spec.get("x_label"):
         axes.set_xlabel(literal(str(spec["x_label"])) + not_counted(shown, str(spec["x"])))
     if spec.get("y_label"):

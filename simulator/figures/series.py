@@ -15,7 +15,7 @@ from ..analysis.results import Collection
 from ..language.figure_parameters import TO_TARGET
 from ..metrics.metric import ANY, Range
 from ..storage.files import Frame
-from .intervals import interval
+from .intervals import common_places, interval, thinned
 from .numbers import (
     Plot,
     Spec,
@@ -167,11 +167,9 @@ def _common_axis(group: Frame, complete: set[str]) -> tuple[NDArray[np.float64],
     for run, rows in group.groupby("run", sort=False):
         rows = rows.drop_duplicates("x", keep="last").sort_values("x", kind="stable")
         runs.append((run in complete, rows["x"].to_numpy(np.float64), rows["value"].to_numpy(np.float64)))
-    ends = [x[-1] for finished, x, _ in runs if finished] or [max(x[-1] for _, x, _ in runs)]
-    axis = np.unique(np.concatenate([x for _, x, _ in runs]))
-    axis = axis[(axis >= max(x[0] for _, x, _ in runs)) & (axis <= min(ends))]
-    if len(axis) > POINTS and any(len(x) < len(axis) for finished, x, _ in runs if finished):
-        axis = axis[np.unique(np.linspace(0, len(axis) - 1, POINTS).round().astype(int))]
+    axis = common_places([x for _, x, _ in runs], [finished for finished, *_ in runs])
+    if any(len(x) < len(axis) for finished, x, _ in runs if finished):
+        axis = thinned(axis, POINTS)
     table = np.full((len(runs), len(axis)), np.nan)
     for row, (finished, x, values) in zip(table, runs, strict=True):
         held = np.searchsorted(x, axis, side="right") - 1

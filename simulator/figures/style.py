@@ -46,7 +46,6 @@ def from_mapping(given: Mapping[str, Any] | None) -> FigureStyle | None:
 
 
 def _number(width: str | None) -> str | float | None:
-    """Centimetres without a unit as the number that they are in YAML."""
     try:
         return width if width is None else float(width)
     except ValueError:

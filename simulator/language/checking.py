@@ -186,13 +186,7 @@ class Checker:
         raise InputError("\n".join(sentences(wrong, source, family)))
 
     def _protocol(self, key: str, entry: Any, *, few: bool = True) -> ProtocolParameters | list[ScenarioError]:
-        """Validate one protocol's complete entry with its own class, once; or what is wrong with it.
-
-        Parameters
-        ----------
-        few : bool
-            Whether what is wrong is said, and not only counted.
-        """
+        """Validate a protocol's entry with its own class, once; or what is wrong, of which more is only counted."""
         known = key, repr(entry)
         if known not in self._known:
             found = self._validated(("protocols", key), entry, few)
@@ -243,7 +237,6 @@ class Checker:
         check_protocols(scenario, [(key, self.code.protocol(one.kind)) for key, one in scenario.protocols.items()])
 
     def _wrong_metrics(self, source: Source) -> list[ScenarioError]:
-        """Load metrics from the user's files, or say why not."""
         names, wrong = source.value(("record", "metrics")), []
         for rank, name in enumerate(names if isinstance(names, list) else []):
             if isinstance(name, str) and is_file(name):
@@ -266,6 +259,5 @@ def _as_field_error(error: InputError, source: Source) -> ScenarioError:
 
 @cache
 def _part(field: str) -> type[BaseModel]:
-    """A model of one field of a scenario."""
     info = Scenario.model_fields[field]
     return create_model(f"Scenario_{field}", __base__=Parameters, **{field: (info.annotation, info)})  # pyright: ignore

@@ -33,80 +33,54 @@ Function = str | Callable[..., Any]
 
 @dataclass(frozen=True, kw_only=True)
 class FigureKind:
-    """One kind of figure.
-
-    Parameters
-    ----------
-    name : str
-        What a scenario calls it.
-    about : str
-        What it shows, in a clause.
-    plural : str
-        What several are called, for sentences; by default its name.
-    numbers : callable or str
-        The numbers of a panel: ``numbers(collection, spec)`` gives a `hushnet.simulator.figures.numbers.Plot`.
-    draw : callable or str
-        ``draw(panels, collection, spec)`` draws all panels, and says what the legend has.
-    x : tuple of str
-        What may be on its x axis.
-    columns : tuple of str
-        What the points of a panel have at least. Without an ``n``, the number of runs behind a point, they are no
-        means, and the note of the `Plot` says what the marks are.
-    default_x : str
-        What is, where nobody says.
-    shows : {"metric", "metric or target", "agents", "messages", "observers", "rows"}
-        What its y may be: a metric of the trace, also what it took to reach the target, what is known per agent,
-        messages, the epsilon against observers, or training rows.
-    baseline : {"", "may", "must"}
-        Whether it shows differences from a protocol.
-    wins : bool
-        Whether it can show in which share of the seeds a protocol beats the baseline.
-    rows : bool
-        Whether it has a second swept parameter.
-    labelled : bool
-        Whether it has axes with labels.
-    seeds : str
-        How single runs are drawn.
-    by_protocol : bool
-        Whether every protocol has a panel of its own, unless the figure is divided otherwise.
-    wide : bool
-        Whether two panels side by side need the whole width of a page.
-    stacked : bool
-        Whether every panel has the whole width.
-    height : float
-        Inches of a panel.
-    asked_by : tuple of str
-        What on the x axis asks for this kind where a figure names none; `SWEPT` for whatever is swept.
-    legend : {"series", "protocols", "none"}
-        What its marks tell apart: protocols at points of the sweep, protocols alone, or nothing.
-    by_promise : bool
-        Whether privacy of several kinds is shown in panels of their own.
-    clear : str
-        How it marks a paired difference whose interval is clear of 0; empty if it draws the interval.
-    """
+    """One kind of figure."""
 
     name: str
+    """What a scenario calls it."""
     about: str
+    """What it shows, in a clause."""
     numbers: Function
+    """The numbers of a panel: ``numbers(collection, spec)`` gives a `hushnet.simulator.figures.numbers.Plot`."""
     draw: Function
+    """``draw(panels, collection, spec)`` draws all panels, and says what the legend has."""
     x: tuple[str, ...]
+    """What may be on its x axis."""
     columns: tuple[str, ...] = MEANS
+    """What the points of a panel have at least. Without an ``n``, the number of runs behind a point, they are no means,
+    and the note of the `Plot` says what the marks are."""
     plural: str = ""
+    """What several are called, for sentences; by default its name."""
     default_x: str = "time"
+    """What is, where nobody says."""
     shows: Literal["metric", "metric or target", "agents", "messages", "observers", "rows"] = "metric"
+    """What its y may be: a metric of the trace, also what it took to reach the target, what is known per agent,
+    messages, the epsilon against observers, or training rows."""
     baseline: Literal["", "may", "must"] = ""
+    """Whether it shows differences from a protocol."""
     wins: bool = False
+    """Whether it can show in which share of the seeds a protocol beats the baseline."""
     rows: bool = False
+    """Whether it has a second swept parameter."""
     labelled: bool = True
+    """Whether it has axes with labels."""
     seeds: str = "seeds (thin)"
+    """How single runs are drawn."""
     by_protocol: bool = False
+    """Whether every protocol has a panel of its own, unless the figure is divided otherwise."""
     wide: bool = False
+    """Whether two panels side by side need the whole width of a page."""
     stacked: bool = False
+    """Whether every panel has the whole width."""
     height: float = 2.35
+    """Inches of a panel."""
     asked_by: tuple[str, ...] = ()
+    """What on the x axis asks for this kind where a figure names none; `SWEPT` for whatever is swept."""
     legend: Literal["series", "protocols", "none"] = "series"
+    """What its marks tell apart: protocols at points of the sweep, protocols alone, or nothing."""
     by_promise: bool = False
+    """Whether privacy of several kinds is shown in panels of their own."""
     clear: str = ""
+    """How it marks a paired difference whose interval is clear of 0; empty if it draws the interval."""
 
     @property
     def named(self) -> str:

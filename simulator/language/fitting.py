@@ -46,13 +46,7 @@ def check_fit(scenario: Scenario) -> None:
 
 
 def _check_no_gap(scenario: Scenario) -> None:
-    """Refuse to ask for the gap of an objective whose minimum is not computed.
-
-    Raises
-    ------
-    InputError
-        With the field that asks.
-    """
+    """Refuse to ask for the gap of an objective whose minimum is not computed, with the field that asks."""
     target, tune = scenario.target, scenario.tune
     gaps = ("gap" in (figure.statistic, figure.y) for figure in scenario.figures)
     asked: dict[tuple[str | int, ...], bool] = {

@@ -16,9 +16,8 @@ from ...protocols.base import Protocol
 from . import transforms
 from .checking import Checker, Code
 from .field_errors import sentence
-from .points import GridPoint, at_budget, points, trials
+from .points import GridPoint, at_budget, points, trial_seeds, trials
 from .scenario import Scenario
-from .trials import trial_seeds
 from .yaml_source import Source, from_mapping, read_file
 
 MAX_RUNS = 1_000_000
@@ -178,7 +177,6 @@ def opening_comment(path: Path) -> str:
 
 
 def _check_runs(scenario: Scenario) -> None:
-    """Refuse an experiment that has more runs than anybody could keep."""
     places, protocols = prod(len(axis.places) for axis in scenario.axes()), len(scenario.protocols)
     runs = places * protocols * scenario.repetitions
     if scenario.tune is not None:

@@ -14,8 +14,6 @@ __all__ = ["EACH_ONCE", "MAX_SEEDS", "Count", "Duration", "Key", "Memory", "Name
 
 
 def _matching(pattern: str, what: str) -> AfterValidator:
-    """Text that matches a pattern, with an error in words."""
-
     def check(value: str) -> str:
         if not re.fullmatch(pattern, value):
             raise ValueError(f"must {what}")

@@ -104,7 +104,6 @@ def axes(sweep: Mapping[str, Sequence[Any] | Range | Geometric | Together]) -> l
 
 
 def _check_name(name: str) -> None:
-    """Refuse a name of fields that move together which is a column of the results, or could be a path."""
     wrong = "is a column of the results; choose another name" if name in RESERVED else ""
     if not name or set(name) & set(".{}"):
         wrong = "needs a name without dots and braces"

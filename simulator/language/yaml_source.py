@@ -300,7 +300,6 @@ class _Reader:
         return key
 
     def _admit(self, event: Event, line: int) -> None:
-        """Refuse references and tags, and more values than a scenario has."""
         if isinstance(event, AliasEvent):
             raise self._error(line, f"the alias *{event.anchor} is not allowed; write the value out or use like")
         anchor, tag = getattr(event, "anchor", None), getattr(event, "tag", None)

@@ -20,7 +20,6 @@ TO_TARGET: Mapping[str, str] = {f"{axis}_to_target": axis for axis in COSTS}
 
 
 def _to_target(label: str) -> str:
-    """Label of an axis, up to the target."""
     counted, comma, with_start = label.partition(",")
     return f"{counted} to target{comma}{with_start}"
 

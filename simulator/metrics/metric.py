@@ -31,36 +31,24 @@ ANY: Range = (-math.inf, math.inf)
 
 @dataclass(frozen=True)
 class Reading:
-    """View of a run that metrics read at a record instant; it changes nothing.
-
-    Parameters
-    ----------
-    world : hushnet.simulator.world.world.World
-        The run.
-    models : (n, p) float64 or None
-        Read-only; None where the protocol has none.
-    delta : float
-        Probability delta at which epsilon is read.
-    started : (n,) bool
-        Which agents have ever joined.
-    expensive : bool
-        Whether expensive metrics are read: at the samples 1, 2, 4, 8, ... and at the end.
-    kept : dict
-        Values that metrics keep between the samples of a run, by their names.
-    together : list of Reading
-        Those of successive instants that are read at once, this one among them; if empty, this one alone.
-    found : dict
-        What was found of this instant's models with those of the others, by name.
-    """
+    """View of a run that metrics read at a record instant; it changes nothing."""
 
     world: Any
+    """The run."""
     models: NDArray[np.float64] | None
+    """(n, p) float64 or None: Read-only; None where the protocol has none."""
     delta: float
+    """Probability delta at which epsilon is read."""
     started: NDArray[np.bool_]
+    """(n,) bool: Which agents have ever joined."""
     expensive: bool = True
+    """Whether expensive metrics are read: at the samples 1, 2, 4, 8, ... and at the end."""
     kept: dict[str, Any] = field(default_factory=dict)
+    """Values that metrics keep between the samples of a run, by their names."""
     together: list[Reading] = field(default_factory=list)
+    """Those of successive instants that are read at once, this one among them; if empty, this one alone."""
     found: dict[str, Any] = field(default_factory=dict)
+    """What was found of this instant's models with those of the others, by name."""
 
     @property
     def task(self) -> Task:
@@ -97,80 +85,54 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """A recorded number: everything that anybody has to know of it.
-
-    Parameters
-    ----------
-    name : str
-        In the trace.
-    better : {"more", "less"} or None
-        Its direction, for tables, targets, tuning and wins; None where neither is better.
-    compute : callable or None
-        ``compute(reading)`` gives (statistic, value); None where the recorder itself computes it meanwhile.
-    of_models : bool
-        Whether it reads nothing of the world but the task, models, and who is honest and has started: what is so may
-        be computed later, for several instants at once.
-    quantity : callable
-        ``quantity(reading)``: what it measures, so that nobody compares two numbers of different kinds.
-    label : str
-        For axes and tables; by default its name.
-    unit : str
-        Behind the label.
-    definition : str
-        Its definition for the documentation, in Markdown, with formulas in LaTeX: ``{math}`...```.
-    statistics : tuple of str
-        Known before a run; empty where a protocol names them.
-    default : str
-        The statistic that is shown where none is asked for.
-    low, high : float
-        Its smallest and largest value.
-    ranges : mapping of str to Range
-        Those of single statistics, where they differ.
-    per_agent : callable, optional
-        ``per_agent(reading)``: (n,) its value for every agent, for the agents' table.
-    unasked : bool
-        Whether the agents' table has it even where it is not recorded.
-    judge : bool
-        Whether it may decide a tuning, by ``judged_by``.
-    judged_by : str
-        The statistic that decides.
-    learning : bool
-        Whether it says something of what was learned, so that tables compare it.
-    rows : {"", "training", "test"}
-        Rows that it is taken over: without test rows some cannot be measured.
-    criterion : bool
-        Whether it belongs to tasks that name it as their criterion.
-    share : {"", "gap", "end"}
-        What a target's share is of, if one may be asked for: the gap at the start, or the value at the end.
-    group : str
-        A word of ``record.metrics`` that asks for it with others; it is recorded by its own name, too.
-    baselines : callable, optional
-        ``baselines(task)``: what trivial predictions come to, by their names.
-    """
+    """A recorded number: everything that anybody has to know of it."""
 
     name: str
+    """In the trace."""
     better: Literal["more", "less"] | None
+    """Its direction, for tables, targets, tuning and wins; None where neither is better."""
     compute: Callable[[Reading], Rows] | None
+    """``compute(reading)`` gives (statistic, value); None where the recorder itself computes it meanwhile."""
     quantity: Callable[[Reading], Quantity | None]
+    """``quantity(reading)``: what it measures, so that nobody compares two numbers of different kinds."""
     of_models: bool = False
+    """Whether it reads nothing of the world but the task, models, and who is honest and has started: what is so may be
+    computed later, for several instants at once."""
     label: str = ""
+    """For axes and tables; by default its name."""
     unit: str = ""
+    """Behind the label."""
     definition: str = ""
+    """Its definition for the documentation, in Markdown, with formulas in LaTeX: ``{math}`...```."""
     statistics: tuple[str, ...] = ()
+    """Known before a run; empty where a protocol names them."""
     default: str = "mean"
+    """The statistic that is shown where none is asked for."""
     low: float = -math.inf
     high: float = math.inf
+    """`low` and `high`: Its smallest and largest value."""
     ranges: Mapping[str, Range] = field(default_factory=dict)
+    """Those of single statistics, where they differ."""
     per_agent: Callable[[Reading], NDArray[np.float64]] | None = None
+    """``per_agent(reading)``: (n,) its value for every agent, for the agents' table."""
     unasked: bool = False
+    """Whether the agents' table has it even where it is not recorded."""
     judge: bool = False
+    """Whether it may decide a tuning, by ``judged_by``."""
     judged_by: str = "mean"
+    """The statistic that decides."""
     learning: bool = True
+    """Whether it says something of what was learned, so that tables compare it."""
     rows: Literal["", "training", "test"] = ""
+    """Rows that it is taken over: without test rows some cannot be measured."""
     criterion: bool = False
+    """Whether it belongs to tasks that name it as their criterion."""
     share: Literal["", "gap", "end"] = ""
+    """What a target's share is of, if one may be asked for: the gap at the start, or the value at the end."""
     group: str = ""
+    """A word of ``record.metrics`` that asks for it with others; it is recorded by its own name, too."""
     baselines: Callable[[Task], Mapping[str, float]] | None = None
+    """``baselines(task)``: what trivial predictions come to, by their names."""
 
     @property
     def words(self) -> str:

@@ -63,5 +63,4 @@ def delays_and_losses(network: NetworkParameters) -> tuple[Distribution, float, 
 
 
 def _kind(thing: Any) -> str:
-    """Name of a thing's kind in a scenario, or else of its class."""
     return str(getattr(thing, "kind", type(thing).__name__))

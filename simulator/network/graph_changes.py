@@ -254,7 +254,6 @@ class EdgeTimes(TimesFile, GraphChanges):
     def _listed(
         self, graph: Graph, ids: Sequence[int | str], base: Path | None
     ) -> dict[int, list[tuple[float, float]]]:
-        """The stretches of time that the file lists by directed edge."""
         from .randomness import quantise  # loads the compiler, which reading results does without
 
         where = (*WHERE, "path")

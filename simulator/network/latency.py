@@ -275,7 +275,6 @@ class Matrix(TimesFile, Latency):
         return LinkDelays(of, float(np.mean([*listed.values()] or [self.average])))
 
     def _listed(self, ids: Sequence[int | str], base: Path | None) -> dict[tuple[int, int], float]:
-        """The delays that the file lists by (sender, receiver) index."""
         where, delays, ends = ("network", "latency"), dict[tuple[int, int], float](), ("sender", "receiver")
         for line, link, (delay,) in self.rows(base, ids, ends, ("delay",), where, longest=LONGEST):
             sender, receiver = link

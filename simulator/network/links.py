@@ -44,7 +44,6 @@ def state_of_link(key0, key1, mean_good, mean_bad, sender, receiver, now, period
         Mean durations of its states in time units; exponential.
     sender, receiver : uint64
         Stable numbers of its ends.
-    now : float
     period, good, until : int, int and float
         Its last state: number of its period, 1 if it is good, and when it ends; `UNASKED` at first.
 

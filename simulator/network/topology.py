@@ -15,22 +15,13 @@ from ...agents.errors import InputError
 from ...agents.parameters import MOST, Size
 from ...agents.tasks.extent import Extent, Files
 from ...agents.tasks.task import Task
-from .edge_list import EdgeList
+from . import edge_list, similarity  # noqa: F401 - register theirs
 from .graphs import TOPOLOGIES, HandDrawn, Topology, TopologyParameters, pairs_of
-from .similarity import AngularSimilarity, GaussianKernel, NearestNeighbours
 
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = [
-    "TOPOLOGIES",
-    "AngularSimilarity",
-    "EdgeList",
-    "GaussianKernel",
-    "NearestNeighbours",
-    "Topology",
-    "TopologyParameters",
-]
+__all__ = ["TOPOLOGIES", "Topology", "TopologyParameters"]
 
 
 @TOPOLOGIES.register

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from .deliveries import Deliveries, deliveries_of
-from .learned import Learned, learned, needs_log, parties_of
+from .learned import learned, needs_log, parties_of
 from .linear_check import differences, mistake_of
 from .linear_view import LinearView, linear_view
 from .observing import Observing
-from .release_record import ReleaseRecord, release_record
+from .release_record import release_record
 
 __all__ = [
     "Deliveries",
-    "Learned",
     "LinearView",
     "Observing",
-    "ReleaseRecord",
     "deliveries_of",
     "differences",
     "learned",

@@ -24,8 +24,6 @@ def releases_heard(deliveries: Deliveries, record: ReleaseRecord, parties: Seque
 
     Parameters
     ----------
-    deliveries : Deliveries
-    record : ReleaseRecord
     parties : sequence of (C,) bool
         Which copies each of them has heard, whatever became of them.
 
@@ -47,7 +45,6 @@ def releases_heard(deliveries: Deliveries, record: ReleaseRecord, parties: Seque
 
 
 def _parties_of(parties: Sequence[NDArray[np.bool_]]) -> dict[int, list[int]]:
-    """Parties that have heard each copy."""
     found: dict[int, list[int]] = {}
     for party, copies in enumerate(parties):
         for copy in np.flatnonzero(copies).tolist():

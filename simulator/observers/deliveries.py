@@ -29,55 +29,47 @@ AT_START = -1
 """In place of a step: what was sent at an agent's start."""
 NOBODY = -1
 """In place of a step: no step has read it."""
-BEFORE_SENT, STEPS, ARRIVES = -0.5, 0.75, 0.5
-"""Where an event stands among those of its instant, beside the order of a message: what is known reliably, steps after
-the last message that was sent before them, arrivals after their own departure."""
+STEPS, ARRIVES = 0.75, 0.5
+"""Where an event stands among those of its instant, beside the order of a message: steps after the last message that
+was sent before them, arrivals after their own departure."""
 
 
 @dataclass(frozen=True)
 class Deliveries:
-    """Steps and copies of messages with content, in order of what happened.
-
-    Parameters
-    ----------
-    in_steps : bool
-        Whether messages leave in steps of their sender's clock or rounds, so that what is read is known; otherwise
-        (exchanges in pairs, reactions) every arrival counts as read at once.
-    agent, tick, number : (W,) int64
-        Of each step: whose, at which tick of its clock, and which of the agent's steps it is, from 0.
-    step_time, read_time : (W,) float64
-        When it ends and sends, and when it begins and reads, which is earlier where steps take time.
-    step_order, read_order : (W,) int64
-        The order of the last message that was sent before either.
-    sender, receiver, slot, kind, sent_tick, order : (C,) int64
-        Of each copy; the slot is the receiver's directed edge to the sender, the kind a rank.
-    sent, arrived : (C,) float64
-        Times; infinite for what never arrived.
-    fate : (C,) int64
-        Rank among `FATES`.
-    made_by, read_by : (C,) int64
-        The step that sent it (`AT_START` for a start), and the first one that read it (`NOBODY` for none).
-    """
+    """Steps and copies of messages with content, in order of what happened."""
 
     in_steps: bool
+    """Whether messages leave in steps of their sender's clock or rounds, so that what is read is known; otherwise
+    (exchanges in pairs, reactions) every arrival counts as read at once."""
     agent: Ranks
     tick: Ranks
     number: Ranks
+    """`agent`, `tick` and `number`: (W,) int64: Of each step: whose, at which tick of its clock, and which of the
+    agent's steps it is, from 0."""
     step_time: Times
     read_time: Times
+    """`step_time` and `read_time`: (W,) float64: When it ends and sends, and when it begins and reads, which is earlier
+    where steps take time."""
     step_order: Ranks
     read_order: Ranks
+    """`step_order` and `read_order`: (W,) int64: The order of the last message that was sent before either."""
     sender: Ranks
     receiver: Ranks
     slot: Ranks
     kind: Ranks
     sent_tick: Ranks
     order: Ranks
+    """`sender`, `receiver`, `slot`, `kind`, `sent_tick` and `order`: (C,) int64: Of each copy; the slot is the
+    receiver's directed edge to the sender, the kind a rank."""
     sent: Times
     arrived: Times
+    """`sent` and `arrived`: (C,) float64: Times; infinite for what never arrived."""
     fate: Ranks
+    """(C,) int64: Rank among `FATES`."""
     made_by: Ranks
     read_by: Ranks
+    """`made_by` and `read_by`: (C,) int64: The step that sent it (`AT_START` for a start), and the first one that read
+    it (`NOBODY` for none)."""
 
     @property
     def heard(self) -> NDArray[np.bool_]:

@@ -53,54 +53,35 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Party:
-    """An observer.
-
-    Parameters
-    ----------
-    group : str
-        What a scenario calls it.
-    name : str
-        Its own name within the group: that of an agent, or empty.
-    members : (n,) bool
-        Agents whose data it need not learn, for it is them.
-    slots : (E,) bool
-        Directed edges, by receiver, whose messages it hears.
-    source : int or None
-        The only agent that it is an observer of; None for all.
-    """
+    """An observer."""
 
     group: str
+    """What a scenario calls it."""
     name: str
+    """Its own name within the group: that of an agent, or empty."""
     members: Flags
+    """(n,) bool: Agents whose data it need not learn, for it is them."""
     slots: Flags
+    """(E,) bool: Directed edges, by receiver, whose messages it hears."""
     source: int | None = None
+    """The only agent that it is an observer of; None for all."""
 
 
 @dataclass(frozen=True)
 class Learned:
-    """What observers can have learned of agents' data by some time.
-
-    Parameters
-    ----------
-    parties : list of Party
-    epsilons : (k, n) float64
-        Of agents against parties; NaN for members of a party, and where it does not observe.
-    bounds : (k, n) int64
-        Rank of the bound that proves it, among `BOUNDS`.
-    delta : float
-    reconstructed : (k, n) bool
-        Whether a value that an agent released without noise can be computed from what a party has heard.
-    mistake : str
-        Why there is no linear bound although the protocol declares a linear map: where it differs from the run. Empty
-        otherwise.
-    """
+    """What observers can have learned of agents' data by some time."""
 
     parties: list[Party]
     epsilons: Array
+    """(k, n) float64: Of agents against parties; NaN for members of a party, and where it does not observe."""
     bounds: NDArray[np.int64]
+    """(k, n) int64: Rank of the bound that proves it, among `BOUNDS`."""
     delta: float
     reconstructed: NDArray[np.bool_]
+    """(k, n) bool: Whether a value that an agent released without noise can be computed from what a party has heard."""
     mistake: str = ""
+    """Why there is no linear bound although the protocol declares a linear map: where it differs from the run. Empty
+    otherwise."""
 
     def table(self, world: World) -> Frame:
         """Return a table of all pairs.
@@ -209,7 +190,6 @@ def learned(
         None where nobody needs them (`needs_log`).
     record : ReleaseRecord
         Its delta is that of the result.
-    observers : ObserverParameters
     values : (n, p) float64, optional
         What agents have released at their starts, with which a declared linear map is checked (`mistake_of`).
 
@@ -268,8 +248,6 @@ def hidden_by_shared_noise(
 
     Parameters
     ----------
-    world : World
-    record : ReleaseRecord
     counts : (n,) int32
         Of releases that can have reached the party.
     members : (n,) bool
@@ -332,18 +310,12 @@ def _tails(graph: Graph, slots: Flags) -> Flags:
 
 
 def _copies(deliveries: Deliveries, party: Party, heard: str) -> Flags:
-    """(C,) copies that a party has heard."""
     there = party.slots[deliveries.slot]
     return there if heard == "sent" or party.group == WORDS[EAVESDROPPER] else there & deliveries.heard
 
 
 def parties_of(observers: ObserverParameters, setting: Setting) -> Iterator[Party]:
     """Return the observers of a run.
-
-    Parameters
-    ----------
-    observers : ObserverParameters
-    setting : Setting
 
     Raises
     ------

@@ -29,8 +29,6 @@ def mistake_of(world: World, deliveries: Deliveries, view: LinearView, values: A
     ----------
     world : World
         At a record instant or at its end.
-    deliveries : Deliveries
-    view : LinearView
     values : (n, p) float64 or None
         What each agent's start has released (`start_values`); NaN before it. Without them, or where steps release
         more, only charges are compared: blocks and messages are then compared by the contract, which sees every draw.

@@ -43,30 +43,20 @@ DEPENDENT = 1e-12
 
 @dataclass(frozen=True)
 class LinearView:
-    """Weights of all R releases of a run so far in what was sent, by the linear map that its protocol declares.
-
-    Parameters
-    ----------
-    declared : LinearMap
-    releases : list of R Release
-        In order of their agents, and of each agent's steps.
-    owners, numbers : (R,) int64
-        Agent of each, and its step, from 0, or `START`.
-    sent : (W, R) float64
-        Weights of what each step has sent.
-    starts : (n, R) float64
-        Weights of what each agent's start sends.
-    blocks : dict of str to (n, R) float64
-        Weights of the agents' blocks now.
-    """
+    """Weights of all R releases of a run so far in what was sent, by the linear map that its protocol declares."""
 
     declared: LinearMap
     releases: list[Release]
+    """In order of their agents, and of each agent's steps."""
     owners: NDArray[np.int64]
     numbers: NDArray[np.int64]
+    """`owners` and `numbers`: (R,) int64: Agent of each, and its step, from 0, or `START`."""
     sent: Array
+    """(W, R) float64: Weights of what each step has sent."""
     starts: Array
+    """(n, R) float64: Weights of what each agent's start sends."""
     blocks: dict[str, Array]
+    """dict of str to (n, R) float64: Weights of the agents' blocks now."""
 
     def epsilons(
         self,
@@ -78,7 +68,6 @@ class LinearView:
 
         Parameters
         ----------
-        deliveries : Deliveries
         parties : sequence of ((C,) bool, (n,) bool)
             For each party, the copies that it has heard, and the agents whose releases it knows.
         delta : float
@@ -114,7 +103,6 @@ class LinearView:
 
         Parameters
         ----------
-        deliveries : Deliveries
         parties : sequence of ((C,) bool, (n,) bool)
             As of `epsilons`.
 

@@ -28,12 +28,7 @@ SoFar = tuple["Deliveries | None", "ReleaseRecord", "Learned"]
 
 @final
 class Observing:
-    """Observers that a scenario asks for.
-
-    Parameters
-    ----------
-    observers : ObserverParameters
-    """
+    """Observers that a scenario asks for."""
 
     def __init__(self, observers: ObserverParameters) -> None:
         self.observers = observers
@@ -81,7 +76,6 @@ class Observing:
 
         Parameters
         ----------
-        world : World
         delta : float
             In [0, 1).
 

@@ -38,31 +38,22 @@ Ranks = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ReleaseRecord:
-    """R releases of a run, agent by agent in order.
-
-    Parameters
-    ----------
-    kinds : list of (Charge, Release or None)
-        Different ones; None where the ledger alone knows of the release.
-    agent, step, kind : (R,) int64
-        Whose each is, the agent's step that drew it, from 0 or `START`, and its place among the kinds.
-    everyone : (n,) float64
-        Verified epsilon against everyone on the wire.
-    refused : (n,) bool
-        Agents about whom nothing can be verified, whatever is heard of them.
-    delta : float
-    unplaced : str
-        Why it is not known at which steps releases were drawn; empty if it is.
-    """
+    """R releases of a run, agent by agent in order."""
 
     kinds: list[tuple[Charge, Release | None]]
+    """list of (Charge, Release or None): Different ones; None where the ledger alone knows of the release."""
     agent: Ranks
     step: Ranks
     kind: Ranks
+    """`agent`, `step` and `kind`: (R,) int64: Whose each is, the agent's step that drew it, from 0 or `START`, and its
+    place among the kinds."""
     everyone: Array
+    """(n,) float64: Verified epsilon against everyone on the wire."""
     refused: NDArray[np.bool_]
+    """(n,) bool: Agents about whom nothing can be verified, whatever is heard of them."""
     delta: float
     unplaced: str = ""
+    """Why it is not known at which steps releases were drawn; empty if it is."""
 
     @cached_property
     def at_start(self) -> Ranks:
@@ -95,7 +86,6 @@ class ReleaseRecord:
         return min(self._epsilon_of(Counter(self.charges(agent, count))), whole)
 
     def _epsilon_of(self, charges: Counter[Charge]) -> float:
-        """Verified epsilon of some releases."""
         key = frozenset(charges.items())
         if key not in self._known:
             self._known[key] = evaluate("verified", charges, self.delta, "verified")
@@ -108,7 +98,6 @@ class ReleaseRecord:
         ----------
         names : CategoricalDtype
             Of agents.
-        deliveries : Deliveries
 
         Returns
         -------
@@ -151,16 +140,10 @@ class ReleaseRecord:
         return places
 
     def _parents(self, deliveries: Deliveries) -> tuple[Ranks, Ranks] | None:
-        """Releases that each release may depend on and that are not behind others; None if it is not known.
+        """(R + 1,) bounds and (K,) releases that each may depend on, without those behind others; None if not known.
 
         A step depends on its agent's step before and on the makers of what it reads, and so on the releases of these,
         or where one of them has none, on what that one depends on.
-
-        Returns
-        -------
-        starts : (R + 1,) int64
-        parents : (K,) int64
-            Those of release r, sorted, from ``starts[r]`` to ``starts[r + 1]``.
         """
         if not deliveries.in_steps:
             return None
@@ -197,20 +180,10 @@ def _lists(starts: Ranks, values: Ranks) -> Any:
 
 
 def _through_silent(child: Ranks, source: Ranks, released: Ranks, steps: int) -> Ranks:
-    """Releases that each releasing step depends on, where steps without one stand for what they depend on.
+    """(2, P) pairs of a release and one that it depends on, where steps without one stand for what they depend on.
 
-    Parameters
-    ----------
-    child, source : (K,) int64
-        Steps, and what each depends on directly: a step, or an agent's start after all steps.
-    released : (steps + n,) int64
-        Release of each step and start; -1 for none.
-    steps : int
-
-    Returns
-    -------
-    (2, P) int64
-        Pairs of a release and one that it depends on.
+    Of (K,) steps what each depends on directly is a step, or an agent's start after all ``steps``; (steps + n,)
+    ``released`` has the release of each, -1 for none.
     """
     known = released[child] >= 0
     whose, at, found = released[child[known]], source[known], [np.zeros((2, 0), dtype=np.int64)]
@@ -230,7 +203,6 @@ def _through_silent(child: Ranks, source: Ranks, released: Ranks, steps: int) ->
 
 
 def _different(keys: Ranks) -> Ranks:
-    """Different ones, sorted."""
     keys = np.sort(keys)
     return keys[np.diff(keys, prepend=-1) != 0]
 
@@ -306,22 +278,15 @@ def _at_start(
 
 @dataclass(frozen=True)
 class _Drawn:
-    """Draws of P steps, agent by agent, of which the ledger may have charged fewer.
-
-    Parameters
-    ----------
-    releases : list of K Release
-    agent, step, kind : (P,) int64
-        Whose step it is, its number, and its place among the releases.
-    unplaced : str
-        See `ReleaseRecord`.
-    """
+    """Draws of P steps, agent by agent, of which the ledger may have charged fewer."""
 
     releases: Sequence[Release] = ()
     agent: Ranks = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     step: Ranks = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     kind: Ranks = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """`agent`, `step` and `kind`: (P,) int64: Whose step it is, its number, and its place among the releases."""
     unplaced: str = ""
+    """See `ReleaseRecord`."""
 
 
 def _drawn(world: World, deliveries: Deliveries) -> _Drawn:

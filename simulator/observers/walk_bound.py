@@ -35,33 +35,22 @@ Ranks = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Walk:
-    """Visits of one token in their order, and how far it had come at every step of an agent.
-
-    Parameters
-    ----------
-    agents : int
-    owners : (J,) int64
-        Whose visit each was.
-    shifts, scales : (J,) float64
-        Proved sensitivity and noise scale of each.
-    after : (W,) int64
-        Visits behind the token that an agent has, or has passed on, at each step; 0 at first.
-    read : (W,) int64
-        The same when the step has read what had arrived, before its own visit.
-    by : (W,) int64
-        Whose steps these are.
-    made_by : (C,) int64
-        Step that made each copy, of `Deliveries`.
-    """
+    """Visits of one token in their order, and how far it had come at every step of an agent."""
 
     agents: int
     owners: Ranks
+    """(J,) int64: Whose visit each was."""
     shifts: Array
     scales: Array
+    """`shifts` and `scales`: (J,) float64: Proved sensitivity and noise scale of each."""
     after: Ranks
+    """(W,) int64: Visits behind the token that an agent has, or has passed on, at each step; 0 at first."""
     read: Ranks
+    """(W,) int64: The same when the step has read what had arrived, before its own visit."""
     by: Ranks
+    """(W,) int64: Whose steps these are."""
     made_by: Ranks
+    """(C,) int64: Step that made each copy, of `Deliveries`."""
 
     @classmethod
     def of(cls, world: World, deliveries: Deliveries, record: ReleaseRecord) -> Walk | None:

@@ -47,7 +47,6 @@ def chosen(results: Path, wanted: Sequence[str] = ()) -> list[Entry]:
 
 
 def _one(entries: Sequence[Entry], text: str) -> Entry:
-    """The first run that is as somebody says."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     left, time_unit = list(entries), entries[0].manifest["scenario"].get("time_unit")
     for part in parts:

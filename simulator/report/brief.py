@@ -37,10 +37,8 @@ def print_brief(collection: Collection, warnings: Sequence[str], console: Consol
 
     Parameters
     ----------
-    collection : Collection
     warnings : sequence of str
         Of the runs.
-    console : rich.console.Console
     tuned : str
         A sentence on how parameters were chosen, if they were.
     """
@@ -70,7 +68,6 @@ def print_brief(collection: Collection, warnings: Sequence[str], console: Consol
 
 
 def _empty() -> Table:
-    """Return a table with a column for protocols."""
     from rich import box
     from rich.table import Table
 
@@ -80,7 +77,6 @@ def _empty() -> Table:
 
 
 def _table(collection: Collection, frame: pd.DataFrame) -> Table:
-    """Return the final numbers, a row for each protocol."""
     from rich.markup import escape
 
     table = _empty()
@@ -148,7 +144,6 @@ def _epsilons(row: Mapping[Any, Any]) -> str:
 
 
 def _captions(collection: Collection, frame: pd.DataFrame, ahead: str) -> list[str]:
-    """Return what the table's numbers are, and what trivial predictions come to."""
     counts: list[int] = frame["n"].tolist()
     least, most = min(counts), max(counts)
     runs = f"{most} run{'' if most == 1 else 's'}" if least == most else f"{least} to {most} runs"

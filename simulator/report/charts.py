@@ -135,7 +135,6 @@ def _measured(measure: str) -> tuple[str, str]:
 
 
 def _range(metric: str, statistic: str = "") -> list[float | None]:
-    """Return the lower and upper bound of a metric's intervals; None for no bound."""
     return [number(end) for end in range_of(metric, statistic)]
 
 

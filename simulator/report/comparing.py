@@ -18,6 +18,8 @@ from ..analysis.summary import with_half_width
 from ..compare.comparison import SIGNIFICANT, Comparison, compare
 from ..compare.comparison_tables import (
     COLOURS,
+    DASH,
+    break_even_rows,
     censored,
     number,
     p_value,
@@ -39,7 +41,6 @@ ALL = "all"
 MOST_COLUMNS = 3
 MOST_ROWS = 12
 MOST_WARNINGS = 3
-DASH = "\N{EN DASH}"
 
 
 @dataclass(frozen=True)
@@ -176,11 +177,9 @@ def print_short(comparison: Comparison, collection: Collection, shown: Shown, co
         f"* p < {SIGNIFICANT:g} after Holm's correction"
     )
     console.print(Text(text, style="dim"))
-    crossings = comparison.break_even
-    if len(crossings):
-        crossings = crossings[crossings["measure"].isin(shown.measures)]
-    for row in crossings.head(MOST_WARNINGS).to_dict("records"):
-        console.print(Text(_crossing(row, comparison)))
+    crossings = [(row, cells) for row, cells in break_even_rows(comparison) if row["measure"] in shown.measures]
+    for row, cells in crossings[:MOST_WARNINGS]:
+        console.print(Text(_crossing(row, cells)))
     if len(crossings) > MOST_WARNINGS:
         console.print(Text(f"{len(crossings) - MOST_WARNINGS} more changes of sign: break-even.csv", style="dim"))
     for warning in comparison.warnings[:MOST_WARNINGS]:
@@ -190,7 +189,6 @@ def print_short(comparison: Comparison, collection: Collection, shown: Shown, co
 
 
 def _table(comparison: Comparison, rows: Frame, shown: Shown) -> tuple[str, Table]:
-    """A measure's title, and its table."""
     from rich import box
     from rich.markup import escape
     from rich.table import Table
@@ -233,7 +231,6 @@ def _table(comparison: Comparison, rows: Frame, shown: Shown) -> tuple[str, Tabl
 
 
 def _cell(row: dict[str, Any]) -> str:
-    """A difference with half of its interval, and a star if it is significant."""
     star = " *" if row["p_holm"] < SIGNIFICANT else ""
     if censored(row):
         return f"{row['finite']} vs {row['baseline_finite']} reached{star}"
@@ -242,23 +239,16 @@ def _cell(row: dict[str, Any]) -> str:
     return f"{'+' if row['difference'] > 0 else ''}{text}{star}"
 
 
-def _crossing(row: dict[str, Any], comparison: Comparison) -> str:
-    """One sentence about a break-even point."""
-    half = (row["high"] - row["low"]) / 2
-    low, high = (number(row[name], half) for name in ("low", "high"))
-    interval = "" if DASH in (low, high) else f" ({low} to {high})"
-    place = number(row["at"], half)
-    where = f"between {row['after']:g} and {row['before']:g}" if place == DASH else f"at {place}{interval}"
-    elsewhere = [path for path in comparison.grid if path != row["axis"]]
-    beside = "".join(f", {comparison.names[path]} {swept_text(row[path])}" for path in elsewhere)
-    return (
-        f"{row['label']}{beside}: {row['first']}, then {row['then']} from {comparison.names[row['axis']]} {where} "
-        f"on, seen in {seen_in(row)} of resamples"
-    )
+def _crossing(row: dict[str, Any], cells: Sequence[str]) -> str:
+    _, label, axis, elsewhere, at, interval, *_ = cells
+    where = f"at {at}" if interval == DASH else f"at {at} ({interval})"
+    where = f"between {row['after']:g} and {row['before']:g}" if at == DASH else where
+    beside = f", {elsewhere}" if elsewhere else ""
+    stands = f"{row['first']}, then {row['then']} from {axis} {where} on"
+    return f"{label}{beside}: {stands}, seen in {seen_in(row)} of resamples"
 
 
 def _swept(given: str, comparison: Comparison, where: str) -> str:
-    """The swept path that somebody means."""
     found = [path for path in comparison.grid if given in (path, path.rpartition(".")[2]) or path.endswith(f".{given}")]
     if len(found) != 1:
         paths = ", ".join(comparison.grid)

@@ -85,7 +85,6 @@ def _row(collection: Collection, series: Series) -> dict[str, Any] | None:
 
 
 def _names(entries: list[dict[str, Any]], field: str) -> list[str]:
-    """List the distinct values of a field over all runs."""
     found: dict[str, None] = {}
     for entry in entries:
         given = entry.get(field)
@@ -99,7 +98,6 @@ def _listed(entries: list[dict[str, Any]], field: str) -> str:
 
 
 def _roles(entries: list[dict[str, Any]]) -> list[str]:
-    """List the roles that are not protected, with what they reveal."""
     found: dict[str, dict[str, None]] = {}
     for entry in entries:
         for role, reasons in (entry.get("unprotected") or {}).items():

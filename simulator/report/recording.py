@@ -1,6 +1,6 @@
 """The traces of all runs as one dense table, and from it every curve of the page at once.
 
-A curve is what `hushnet.simulator.analysis.aggregate.plot` gives for the same axis, at fewer places: means and t
+A curve is what `hushnet.simulator.figures.series.curve` gives for the same axis, at fewer places: means and t
 intervals of step functions over what all finished runs cover. It is computed for all metrics together here, since a
 page shows every metric on every axis.
 """
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..analysis.aggregate import mean_interval, time_scale
 from ..analysis.results import Collection
-from ..figures.intervals import FEW
+from ..figures.intervals import FEW, common_places, thinned
 
 Pair = tuple[str, str]
 """Metric and statistic."""
@@ -119,7 +119,7 @@ class RunRecord:
         if not paths or not all(np.isfinite(x).all() for x, _, _ in paths):
             nothing = np.empty((0, self._values.shape[1]))
             return Curves(np.empty(0), nothing, nothing, nothing.astype(np.int64), nothing[None, :0])
-        common = _thinned(_common_places(paths), places)
+        common = thinned(common_places([x for x, *_ in paths], [finished for *_, finished in paths]), places)
         table = np.full((len(paths), len(common), self._values.shape[1]), np.nan)
         begun = np.ones(table.shape[1:], dtype=bool)
         for row, (x, rows, finished) in zip(table, paths, strict=True):
@@ -133,21 +133,7 @@ class RunRecord:
         return Curves(common, np.where(known, mean, np.nan), np.where(known, half, np.nan), n, each)
 
     def _path(self, run: int, axis: str) -> tuple[NDArray[np.float64], NDArray[np.int64], bool]:
-        """Places of a run's instants in order, their rows, and whether the run reached its end."""
         rows = np.arange(self._bounds[run], self._bounds[run + 1])
         rows = rows[~np.isnan(self._axes[axis][rows])]
         rows = rows[np.argsort(self._axes[axis][rows], kind="stable")]
         return self._axes[axis][rows], rows, self._finished[run]
-
-
-def _common_places(paths: list[tuple[NDArray[np.float64], NDArray[np.int64], bool]]) -> NDArray[np.float64]:
-    """Every place that all finished runs cover, or where none finished, that the longest does."""
-    ends = [x[-1] for x, _, finished in paths if finished] or [max(x[-1] for x, _, _ in paths)]
-    places = np.unique(np.concatenate([x for x, _, _ in paths]))
-    return places[(places >= max(x[0] for x, _, _ in paths)) & (places <= min(ends))]
-
-
-def _thinned(places: NDArray[Any], most: int) -> NDArray[Any]:
-    if len(places) <= most:
-        return places
-    return places[np.unique(np.linspace(0, len(places) - 1, most).round().astype(int))]

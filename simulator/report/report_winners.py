@@ -121,7 +121,6 @@ def _every(axis: SweptAxis | None) -> list[int]:
 
 
 def _corners(axes: Sequence[SweptAxis]) -> list[dict[SweptAxis, int]]:
-    """Every choice of a value for each axis."""
     found: list[dict[SweptAxis, int]] = [{}]
     for axis in axes:
         found = [{**fixed, axis: rank} for fixed in found for rank in range(len(axis.values))]
@@ -133,5 +132,4 @@ def _at(grid: Grid, chosen: dict[SweptAxis, int]) -> tuple[int, ...]:
 
 
 def _ranks(place: Contest, grid: Grid) -> tuple[int, ...]:
-    """Ranks of a point's values on every axis."""
     return grid.ranks(place.at)

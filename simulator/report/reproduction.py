@@ -19,7 +19,6 @@ def scenario(collection: Collection, folder: Path) -> tuple[str, dict[str, Any]]
 
     Parameters
     ----------
-    collection : Collection
     folder : Path
         ``results/<scenario>``; without its ``origin`` the scenario is that of the first run, without a sweep.
     """

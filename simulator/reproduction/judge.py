@@ -56,42 +56,28 @@ EXACT = 1e-12
 
 @dataclass(frozen=True)
 class Number:
-    """One number that decides about a claim, and what is asked of it: to lie strictly between ``low`` and ``high``.
-
-    Parameters
-    ----------
-    name : str
-        What was measured.
-    value : float
-        Its mean; infinite values are admissible.
-    half_width : float
-        Of its 95 % interval; 0 for what is exact, NaN where one run gives no interval.
-    seeds : int
-        Runs that the interval is of; 0 for what nothing random enters.
-    low, high : float
-    setting : str
-        Which of several settings it is about, where a claim is that there is one.
-    reading : str
-        Which of the paper's readings it is about, where there are several.
-    unfair : str
-        Why the comparison is not one between equals; empty if it is.
-    claimed : bool
-        Whether ``high`` is an epsilon that is claimed, and ``value`` the one that is verified.
-    at_least : float
-        The largest lower bound on such an epsilon; 0 without one, infinite by a counterexample.
-    """
+    """One number that decides about a claim, and what is asked of it: to lie strictly between ``low`` and ``high``."""
 
     name: str
+    """What was measured."""
     value: float
+    """Its mean; infinite values are admissible."""
     half_width: float = 0.0
+    """Of its 95 % interval; 0 for what is exact, NaN where one run gives no interval."""
     seeds: int = 0
+    """Runs that the interval is of; 0 for what nothing random enters."""
     low: float = -math.inf
     high: float = math.inf
     setting: str = ""
+    """Which of several settings it is about, where a claim is that there is one."""
     reading: str = ""
+    """Which of the paper's readings it is about, where there are several."""
     unfair: str = ""
+    """Why the comparison is not one between equals; empty if it is."""
     claimed: bool = False
+    """Whether ``high`` is an epsilon that is claimed, and ``value`` the one that is verified."""
     at_least: float = 0.0
+    """The largest lower bound on such an epsilon; 0 without one, infinite by a counterexample."""
 
     @property
     def verdict(self) -> Verdict:
@@ -133,24 +119,16 @@ def measured(name: str, values: ArrayLike, **asked: object) -> Number:
 
 @dataclass(frozen=True)
 class Finding:
-    """What came out about a claim: at least one number, and how numbers decide.
-
-    Parameters
-    ----------
-    numbers : tuple of Number
-    kind : str
-        Of promises every one has to be proved, whatever is said here.
-    how, why : str
-        How it was measured, and what the numbers say beyond themselves.
-    words : dict of str
-        What each reading says, by its name.
-    """
+    """What came out about a claim: at least one number, and how numbers decide."""
 
     numbers: tuple[Number, ...]
     kind: Kind = "for all"
+    """Of promises every one has to be proved, whatever is said here."""
     how: str = ""
     why: str = ""
+    """`how` and `why`: How it was measured, and what the numbers say beyond themselves."""
     words: dict[str, str] = field(default_factory=dict)
+    """What each reading says, by its name."""
 
     @property
     def verdict(self) -> Verdict:
@@ -199,7 +177,6 @@ class Finding:
         return max(known, default=0) if len(known) == len(needed) else None
 
     def _of(self, numbers: list[Number]) -> Verdict:
-        """The verdict of one reading."""
         words: list[Verdict] = [number.verdict for number in numbers]
         if self.kind == "exists a setting" and not numbers[0].claimed:
             untuned = {number.setting for number in numbers if number.unfair}

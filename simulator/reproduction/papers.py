@@ -172,7 +172,6 @@ def _in_each_setting(claim: Claim, titles: Mapping[str, str]) -> list[Claim]:
 
 
 def _mistakes(paper: Paper, claim: Claim) -> Iterator[str]:
-    """What is wrong with a claim."""
     figures = {figure.name for figure in paper.figures}
     for name in claim.on:
         if name not in figures:

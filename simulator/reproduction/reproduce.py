@@ -126,7 +126,6 @@ def reproduce(
 
     Parameters
     ----------
-    papers : iterable of Paper
     name : str, optional
         A paper or a figure; everything by default.
     quick : bool

@@ -235,7 +235,6 @@ class Runs:
         return _by_seed({seed: own.loc[own["distance"] == distance, "epsilon"].mean() for seed, own in pairs.items()})
 
     def _results(self, key: str, at: Point | None = None) -> list[RunResult]:
-        """Runs of a protocol at the point or another one that reached their end."""
         asked, complete = self.manifests(key, at), self.collection.complete
         named = zip(self.collection.runs, self.collection.manifests, strict=True)
         return [store_of(self.collection).load(run) for run, m in named if run in complete and m in asked]
@@ -248,7 +247,6 @@ class Runs:
         return table, {seed: values[int(np.argmax(mean))] for seed, mean in means.items()}
 
     def _chosen(self, rows: Frame, key: str, metric: str, at: Point | None) -> Frame:
-        """Rows of one protocol at one point of the grid, with their seeds."""
         self.asked.add(key)
         point = self.point if at is None else at
         rows = rows[rows["protocol"] == key]

@@ -148,7 +148,6 @@ def _assigned(content: str, assignment: str) -> str:
 
 
 def _refusal(content: str) -> InputError | None:
-    """Return the error with which a scenario is refused; None if it can be run."""
     try:
         load(read_text(content, "it").data)
     except InputError as error:

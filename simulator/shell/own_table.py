@@ -61,13 +61,8 @@ def own_table(path: Path, folder: Path, *, agent: str | None, label: str, severa
     for name in columns.names:
         if name in (label, agent):
             continue
-        missing = columns.missing(name, "features").tolist()
-        cells = [
-            cell
-            for cell, none in zip(columns.cells[columns.position(name, "features")], missing, strict=True)
-            if not none
-        ]
-        some_missing |= any(missing)
+        cells = columns.present(name, "features")
+        some_missing |= len(cells) < len(columns.lines)
         if not cells or _are_identifiers(cells, comma):
             gone[name] = ""
         elif _are_numbers(cells, comma):
@@ -146,10 +141,7 @@ def _are_identifiers(cells: list[str], comma: bool) -> bool:
 
 
 def _loss(columns: Columns, label: str, comma: bool, several: bool) -> str:
-    missing = columns.missing(label, "label").tolist()
-    cells = [
-        cell for cell, none in zip(columns.cells[columns.position(label, "label")], missing, strict=True) if not none
-    ]
+    cells = columns.present(label, "label")
     values = {*cells}
     if len(values) == 2 or (several and 2 < len(values) <= MOST_VALUES):
         return "logistic"

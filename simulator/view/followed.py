@@ -216,7 +216,6 @@ def details(folder: Path, name: str) -> dict[str, Any]:
 
 
 def _fields(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every leaf of a mapping by its dotted path."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from _fields(item, f"{path}.{key}" if path and not path.endswith(" ") else f"{path}{key}")

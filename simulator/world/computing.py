@@ -19,7 +19,6 @@ class Computing:
 
     Parameters
     ----------
-    setting : Setting
     numbers : (n,) uint64
         The agents' stable numbers.
 

@@ -52,10 +52,6 @@ class Notebook(ABC):
 class Notes:
     """The notes of one run, and who is told of them.
 
-    Parameters
-    ----------
-    transport : Transport
-
     Attributes
     ----------
     telling : float or None
@@ -80,7 +76,6 @@ class Notes:
 
         Parameters
         ----------
-        world : World
         empty : str
             Kind of copies without numbers that are no acknowledgements.
         late : bool

@@ -18,18 +18,13 @@ Form = Literal["batches", "planned", "one by one"]
 
 @dataclass(frozen=True)
 class StepForm:
-    """The form in which a run makes its steps.
-
-    Parameters
-    ----------
-    form : {"batches", "planned", "one by one"}
-        In batches of agents; planned, and made one after the other; or one by one, when each is due.
-    why : str
-        Why they are made one by one, in one sentence.
-    """
+    """The form in which a run makes its steps."""
 
     form: Form
+    """{"batches", "planned", "one by one"}: In batches of agents; planned, and made one after the other; or one by one,
+    when each is due."""
     why: str = ""
+    """Why they are made one by one, in one sentence."""
 
     @property
     def text(self) -> str:
@@ -50,7 +45,6 @@ def asked_form(engine: str, *, debug: bool) -> str:
     Parameters
     ----------
     engine : {"auto", "event", "batched"}
-    debug : bool
     """
     if not is_compiled():
         return "nothing compiled"

@@ -23,11 +23,8 @@ class StopCondition:
 
     Parameters
     ----------
-    env : simpy.Environment
-    stop : Stop
     counts : (COUNTERS,) int64
         Of the run's tables, where rules count, too (`hushnet.simulator.tables.tallies`).
-    agents : int
 
     Attributes
     ----------
@@ -84,7 +81,6 @@ class Reactions:
 
     Parameters
     ----------
-    limits : Limits
     ids : sequence of int or str
         The agents' ids.
 

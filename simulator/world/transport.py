@@ -39,11 +39,6 @@ class Transport:
 
     Parameters
     ----------
-    graph : Graph
-    layout : Layout
-    network : Network
-    ledger : Ledger
-    agents : Agents
     forms : CompiledDistributions or None
         Of the network and the clocks; none where rules run as plain Python, which asks both for every single draw.
     now : callable

@@ -52,7 +52,6 @@ def raised(reached: Mapping[str, Any], limits: Limits) -> bool:
     ----------
     reached : mapping
         ``reached`` and ``most``: the limit's field of `Limits`, and what it admitted.
-    limits : Limits
     """
     now = {"events": limits.events, "seconds": limits.seconds, "memory": memory_limit(limits)}
     name, most = reached.get("reached"), reached.get("most")
@@ -64,7 +63,6 @@ class Watchdog:
 
     Parameters
     ----------
-    limits : Limits
     ids : sequence of int or str
         The agents' ids.
     events : callable
@@ -187,7 +185,6 @@ class Watchdog:
         ----------
         events : int
             How many there were.
-        now : float
         """
         self._check_events(events, now)
         self.poll(now)

@@ -53,13 +53,8 @@ class World:
 
     Parameters
     ----------
-    setting : Setting
-    protocol_class : type of Protocol
-    parameters : ProtocolParameters
     every, activations : float or int, optional
         Record instants: every so much time, or every so many activations.
-    recorder : Sampler, optional
-    observer : Observer or Notebook, optional
     watch : Watch, optional
         Sees every step before anything of it leaves; steps are then made one by one.
     unproved : str
@@ -305,7 +300,6 @@ class World:
         Parameters
         ----------
         phase : {"start", "step", "react", "request", "respond", "complete"}
-        agent : Agent
         *given
             See `hushnet.protocols.steps.single_steps.SingleSteps.make`.
         """
@@ -408,7 +402,6 @@ class World:
 
         Parameters
         ----------
-        agent : Agent
         me : Peer, optional
             Of a step that was made when it was due.
         told : sequence of (str, (width,) float64)

@@ -7,7 +7,7 @@ import pytest
 from hushnet.agents.tasks.mean_estimation import MeanEstimation
 from hushnet.agents.tasks.task import Task
 from hushnet.simulator.metrics.criterion_metrics import quality
-from hushnet.simulator.network.topology import GaussianKernel
+from hushnet.simulator.network.similarity import GaussianKernel
 
 
 def task(seed: int = 0, **fields) -> Task:

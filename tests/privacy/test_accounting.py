@@ -17,7 +17,6 @@ from hushnet.protocols.privacy.accounting import (
     verified,
 )
 from hushnet.protocols.privacy.composition import (
-    advanced,
     advanced_composition,
     gaussian,
     gaussian_epsilon,
@@ -68,10 +67,6 @@ def test_three_bounds_of_bellet_2018_theorem_1_at_delta_exp_minus_5(
 )
 def test_three_way_minimum_of_kairouz_oh_viswanath_2015(epsilons: list[float], delta: float, expected: float) -> None:
     assert advanced_composition(epsilons, delta) == pytest.approx(expected, rel=EXACT)
-
-
-def test_advanced_composition_of_dwork_rothblum_vadhan_2010() -> None:
-    assert advanced(0.1, 100, 1e-5) == pytest.approx(5.850235092945, rel=EXACT)
 
 
 @pytest.mark.parametrize(

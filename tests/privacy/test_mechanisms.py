@@ -11,7 +11,8 @@ from typing import Any
 import hushnet.protocols
 import numpy as np
 import pytest
-from hushnet.protocols.privacy import Charge, Privacy
+from hushnet.protocols.privacy.accounting import Charge
+from hushnet.protocols.privacy.budget import Privacy
 from hushnet.protocols.privacy.mechanisms import Release, draw_noise, mechanism_of, noises
 from pydantic import ValidationError
 from scipy import stats

@@ -18,7 +18,7 @@ from hushnet.protocols.noise import UNBOUNDED, GradientNoise
 from hushnet.protocols.privacy.budget import GradientPrivacy
 from hushnet.protocols.privacy.mechanisms import Release
 from hushnet.simulator.contract import check_replay
-from hushnet.simulator.contract.bench import example, protocol_parameters, small_graph, small_setting, small_task
+from hushnet.simulator.contract.bench import protocol_parameters, small_graph, small_setting, small_task
 from hushnet.simulator.contract.neighbours import groups
 from hushnet.simulator.engine.selection import EventEngine
 from hushnet.simulator.language.loading import load
@@ -27,6 +27,7 @@ from hushnet.simulator.recording.recorder import Recorder
 from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive
+from ..protocols.worlds import example
 from .planted.base import Descent, Waking, variant
 from .sampled_gossip import fields_of, verdict_of
 

@@ -92,11 +92,11 @@ def test_what_is_set_on_the_protocol_in_a_run_is_refused(tmp_path):
         ),
         (
             [step("me.model = me.model + np.random.normal(size=3)")],
-            r"step of agent 0 draws from np.random, which no rerun repeats; draw by uniform, normal or choice",
+            r"step of agent \d draws from np.random, which no rerun repeats; draw by uniform, normal or choice",
         ),
         (
             [step("me.model = me.model + np.random.standard_normal(me.model.shape)", many=True)],
-            r"step of agent 0 draws from np.random, which no rerun repeats; draw by uniform, normal or choice",
+            r"step of agent \d draws from np.random, which no rerun repeats; draw by uniform, normal or choice",
         ),
         (
             [step("me.model = me.model + np.random.default_rng().normal(size=3)")],

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from hushnet.agents.availability import Always, OnOff
-from hushnet.simulator.contract.bench import small_graph, small_task
+from hushnet.simulator.contract.bench import (
+    admitted_world,
+    protocol_parameters,
+    run_small,
+    small_graph,
+    small_task,
+    split_setting,
+)
+from hushnet.simulator.engine.selection import EventEngine
 from hushnet.simulator.network.clocks import Poisson
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.randomness import Draws
@@ -48,3 +56,20 @@ class Watcher:
 
     def arrived(self, world, message, up, newest):
         pass
+
+
+def example(protocol, *, time=60.0, split=False, **fields):
+    """A small world after some time without delays and losses; with ``split`` parties hold columns, around a centre."""
+    parameters = protocol_parameters(protocol, fields)
+    if not split:
+        return run_small(protocol, parameters, empty=False, time=time)
+    world = admitted_world(split_setting(time=time), protocol, parameters)
+    EventEngine().run(world)
+    return world
+
+
+def relative_gap(world):
+    """The excess of a protocol's objective over its minimum, divided by the excess of models that are zero."""
+    objective, models = world.protocol.objective(), world.protocol.models(world.state)
+    minimum = objective.minimise()[1]
+    return (objective.value(models) - minimum) / (objective.value(0 * models) - minimum)

@@ -17,7 +17,7 @@ from hushnet.simulator.experiment import Experiment, execute, perform, run
 from hushnet.simulator.experiment.trial_scores import Trial, exploded_runs, without_exploded
 from hushnet.simulator.experiment.tuning import choose, in_short, sentences, trial_experiment
 from hushnet.simulator.language.loading import load
-from hushnet.simulator.language.trials import FIRST_SEED, trial_seeds
+from hushnet.simulator.language.points import FIRST_SEED, trial_seeds
 from hushnet.simulator.storage.files import json_text
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -11,13 +11,12 @@ from .gaussian import GAUSSIAN
 from .laplace import LAPLACE
 from .mechanism import Mechanism, Noise, Norm
 from .mechanism_registry import NoiseName, mechanism_of, noise_of, noises, register
-from .privacy_loss import LossExtent, PrivacyLoss, RandomisedResponse
+from .privacy_loss import PrivacyLoss, RandomisedResponse
 from .release import (
     AgentStream,
     Implied,
     LogJacobian,
     Release,
-    SensitivitySource,
     Solve,
     WatchedStream,
     Watcher,
@@ -34,7 +33,6 @@ __all__ = [
     "AgentStream",
     "Implied",
     "LogJacobian",
-    "LossExtent",
     "Mechanism",
     "Noise",
     "NoiseName",
@@ -42,7 +40,6 @@ __all__ = [
     "PrivacyLoss",
     "RandomisedResponse",
     "Release",
-    "SensitivitySource",
     "Solve",
     "WatchedStream",
     "Watcher",

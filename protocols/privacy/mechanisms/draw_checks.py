@@ -122,13 +122,7 @@ def check_tails(mechanism: Noise) -> None:
 
 
 def _check_density(mechanism: Noise, scale: float, dimension: int, where: str) -> bool:
-    """Scaling noise and sensitivity alike changes nothing: f(x; b) = f(x / b; 1) / b^p.
-
-    Returns
-    -------
-    bool
-        Whether coordinates are independent, so that the density is the product of those on the line.
-    """
+    """Scaling noise and sensitivity alike changes nothing: f(x; b) = f(x / b; 1) / b^p. Whether it is a product."""
     noise = mechanism.draw((50, dimension), 1.0, rng=rng_of(2))
     single = mechanism.log_density(noise, 1.0)
     given = mechanism.log_density(noise * scale, scale)

@@ -17,11 +17,11 @@ from .execute import execute_together, parts
 from .plan import Experiment, PlannedRun
 from .run_once import RunOutcome, is_there, keep, run_once
 
-MOST_AGENTS = 1000
+MOST_AGENTS = 2500
 """Agents of all runs of a stack at most: wider batches gain little, and what they read does not stay near."""
 MOST_WAKE_UPS = 2e6
 """Expected wake-ups of a stack at most: a process that is killed loses no more than they take, a minute or so."""
-MOST_RUNS = 50
+MOST_RUNS = 100
 MOST_BYTES = 2**27
 """Bytes of a stack's data at most, of which it has a copy of its own."""
 

@@ -84,10 +84,10 @@ def _side_by_side(
             return None
         if left:  # threads that live on
             return None
-        kept = [keep(experiment, stack[k].run, ids[k], result) for k, result in zip(todo, results, strict=True)]
+        keep(experiment, {ids[k]: (stack[k].run, result) for k, result in zip(todo, results, strict=True)})
         taken = time.perf_counter() - began, time.process_time() - worked, seconds_spent() - compiled
-        for k, manifest, part in zip(todo, kept, parts(results), strict=True):
-            own = [seconds * part for seconds in taken]
+        for k, result, part in zip(todo, results, parts(results), strict=True):
+            own, manifest = [seconds * part for seconds in taken], result.manifest
             outcomes[k] = RunOutcome(ids[k], manifest["status"], False, manifest["error"], *own)
     return [outcomes.get(k) or run_once(experiment, planned, on_sample) for k, planned in enumerate(stack)]
 

@@ -279,10 +279,10 @@ def _plain(value: Any) -> Any:
 def parquet(table: pd.DataFrame, schema: pa.Schema | None = None) -> bytes:
     """A table as parquet with nothing in it that depends on how the frame was made: no index, no pandas metadata."""
     columns = {str(name): pa.array(column, from_pandas=True) for name, column in table.items()}
-    if schema is None:
-        schema = pa.schema([(name, _storage_type(column.type)) for name, column in columns.items()])
-    given = ((columns[field.name], field.type) for field in schema)
-    packed = pa.table([one if one.type == kind else one.cast(kind) for one, kind in given], schema)
+    own = pa.schema([(name, _storage_type(column.type)) for name, column in columns.items()])
+    wanted = own if schema is None else schema
+    given = ((columns[field.name], field.type) for field in wanted)
+    packed = pa.table([one if one.type == kind else one.cast(kind) for one, kind in given], wanted)
     sink = pa.BufferOutputStream()
     # Texts, categories among them, are written as dictionaries and read as texts; their extremes are of no use.
     kept = packed.schema

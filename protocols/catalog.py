@@ -7,6 +7,7 @@ import importlib.metadata
 import inspect
 import warnings
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -93,8 +94,7 @@ def resolve(
     if extra and kind in extra:
         return _checked(extra[kind], kind)
     if kind in PROTOCOLS:
-        module, _, name = PROTOCOLS[kind].partition(":")
-        return _checked(getattr(importlib.import_module(module, ALGORITHMS), name), kind)
+        return _shipped(PROTOCOLS[kind], kind)
     if is_file(kind):
         return _checked(load_object(kind, trust_code=trust_code, base=base), kind)
     plugins = importlib.metadata.entry_points(group=GROUP, name=kind)
@@ -126,6 +126,13 @@ def describe() -> dict[str, str]:
         except HushnetError as error:
             lines[name] = f"(cannot be loaded: {error})"
     return lines
+
+
+@cache
+def _shipped(place: str, kind: str) -> type[Protocol]:
+    """The class of ours at a place, ``module:Class``."""
+    module, _, name = place.partition(":")
+    return _checked(getattr(importlib.import_module(module, ALGORITHMS), name), kind)
 
 
 def _loaded(plugin: importlib.metadata.EntryPoint) -> Any:

@@ -111,7 +111,7 @@ EXACTLY = 1e-12
 
 def largest(values: Array) -> float:
     """Largest coordinate in absolute value; 0 of none."""
-    return float(np.maximum(values.max(initial=0.0), -values.min(initial=0.0)))
+    return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
 
 
 def by_row(values: Array) -> Array:
@@ -122,11 +122,11 @@ def by_row(values: Array) -> Array:
 def last_sent_is_kept(kind: str, block: str, source: str) -> Invariant:
     """The invariant that an agent goes on from what it has sent last to all its neighbours, and from nothing else."""
 
-    def distance(instant: Instant) -> Array:
+    def distance(instant: Instant) -> Array | float:
         vectors, known = instant.last_sent(kind)
         gaps = vectors - instant.agent(block)
         if not gaps.any():  # as a rule
-            return np.zeros(len(gaps))
+            return 0.0
         return np.where(known & (instant.graph.degrees > 0), by_row(gaps), 0.0)
 
     scale = lambda instant: largest(instant.agent(block))  # noqa: E731
@@ -144,13 +144,13 @@ def of_edges(name: str, block: str, sign: float, source: str) -> Invariant:
         Paper and equation.
     """
 
-    def distance(instant: Instant) -> Array:
+    def distance(instant: Instant) -> Array | float:
         values, reverse = instant.edge(block), instant.graph.reverse
         gaps = values[reverse]
         np.multiply(gaps, sign, out=gaps)
         gaps += values
         if not gaps.any():  # as a rule
-            return np.zeros(len(gaps))
+            return 0.0
         return by_row(gaps)
 
     scale = lambda instant: largest(instant.edge(block))  # noqa: E731

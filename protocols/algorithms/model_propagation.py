@@ -283,14 +283,14 @@ def _confidences(confidence: Literal["uniform"] | Confidence, task: Task) -> NDA
     return confidences(confidence, task)
 
 
-def _outside(instant: Instant, vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(k,) how far vectors are outside the box of the solitary models of all who have begun."""
+def _outside(instant: Instant, vectors: NDArray[np.float64]) -> NDArray[np.float64] | float:
+    """(k,) how far vectors are outside the box of the solitary models of all who have begun; 0 if none is."""
     solitary = instant.agent("solitary")[instant.started]
     if instant.zero_start or not len(solitary):  # who was not heard counts as zeros
         solitary = np.vstack([solitary, np.zeros((1, vectors.shape[1]))])
     low, high = solitary.min(axis=0), solitary.max(axis=0)
     if (vectors >= low).all() and (vectors <= high).all():  # as a rule
-        return np.zeros(len(vectors))
+        return 0.0
     return np.maximum(low - vectors, vectors - high).max(axis=1, initial=0.0)
 
 

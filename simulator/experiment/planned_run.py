@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ..language.points import FIRST_SEED, GridPoint
@@ -21,7 +22,7 @@ class Run:
     data_seed: int
     run_seed: int
 
-    @property
+    @cached_property
     def data_key(self) -> tuple[str, int]:
         """Runs with the same key have the same task and graph."""
         scenario = self.point.scenario
@@ -71,7 +72,7 @@ class Run:
             seed = f"seed {labels.index(self.seed) + 1} of {len(labels)}"
         return f"trial {self.point.values[TRIAL] + 1} of {self.point.trials}, {seed}"
 
-    @property
+    @cached_property
     def contract_key(self) -> str:
         """Runs with the same key have the same protocol with the same parameters."""
         return json_text(self.point.scenario.protocols[self.protocol].model_dump(exclude={"label"}), indent=None)

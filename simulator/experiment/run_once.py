@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
 from ...agents.authors import author_place, contained
 from ...agents.compilation import seconds_spent
@@ -91,7 +90,8 @@ def run_once(
                 result = execute(experiment, planned.run, on_sample)
             if left:
                 raise ThreadLeft(*left[0])
-            manifest = keep(experiment, planned.run, run_id, result)
+            keep(experiment, {run_id: (planned.run, result)})
+            manifest = result.manifest
         status, error = manifest["status"], manifest["error"]
     except HushnetError:
         raise
@@ -114,12 +114,12 @@ def run_once(
     return RunOutcome(run_id, status, there, error, *times)
 
 
-def keep(experiment: Experiment, run: Run, run_id: str, result: RunResult) -> dict[str, Any]:
-    """Save what has come of a run, with the graph that it ran on; its manifest."""
-    store, manifest = Store(experiment.folder, experiment.token), result.manifest
-    manifest["topology"]["graph"] = store.save_graph(experiment.data(run)[1])
-    store.save(run_id, result)
-    return manifest
+def keep(experiment: Experiment, made: Mapping[str, tuple[Run, RunResult]]) -> None:
+    """Save what has come of runs, by their ids, with the graphs that they ran on."""
+    store = Store(experiment.folder, experiment.token)
+    for run, result in made.values():
+        result.manifest["topology"]["graph"] = store.save_graph(experiment.data(run)[1])
+    store.save_all({run_id: result for run_id, (_, result) in made.items()})
 
 
 def is_there(experiment: Experiment, run: Run, run_id: str) -> bool:

@@ -17,11 +17,11 @@ from .execute import execute_together, parts
 from .plan import Experiment, PlannedRun
 from .run_once import RunOutcome, is_there, keep, run_once
 
-MOST_AGENTS = 1000
+MOST_AGENTS = 2500
 """Agents of all runs of a stack at most: wider batches gain little, and what they read does not stay near."""
 MOST_WAKE_UPS = 2e6
 """Expected wake-ups of a stack at most: a process that is killed loses no more than they take, a minute or so."""
-MOST_RUNS = 50
+MOST_RUNS = 100
 MOST_BYTES = 2**27
 """Bytes of a stack's data at most, of which it has a copy of its own."""
 
@@ -84,10 +84,10 @@ def _side_by_side(
             return None
         if left:  # threads that live on
             return None
-        kept = [keep(experiment, stack[k].run, ids[k], result) for k, result in zip(todo, results, strict=True)]
+        keep(experiment, {ids[k]: (stack[k].run, result) for k, result in zip(todo, results, strict=True)})
         taken = time.perf_counter() - began, time.process_time() - worked, seconds_spent() - compiled
-        for k, manifest, part in zip(todo, kept, parts(results), strict=True):
-            own = [seconds * part for seconds in taken]
+        for k, result, part in zip(todo, results, parts(results), strict=True):
+            own, manifest = [seconds * part for seconds in taken], result.manifest
             outcomes[k] = RunOutcome(ids[k], manifest["status"], False, manifest["error"], *own)
     return [outcomes.get(k) or run_once(experiment, planned, on_sample) for k, planned in enumerate(stack)]
 

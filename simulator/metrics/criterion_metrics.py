@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,7 +103,7 @@ def _rows_of(criterion: Criterion) -> Callable[[Reading], Rows]:
             return
         if criterion.name not in reading.found:
             together = reading.together or [reading]
-            values = np.array([_values(one, criterion) for one in together])
+            values = _values(together, criterion)
             known = np.isfinite(values) & np.array([one.started for one in together]) & reading.honest
             if "size_bins" not in reading.kept:
                 reading.kept["size_bins"] = size_bins(reading.task.train.counts)
@@ -141,13 +141,14 @@ def _statistics(
 def _per_agent(reading: Reading) -> NDArray[np.float64]:
     if reading.models is None:
         return np.full(reading.task.agents, np.nan)
-    return _values(reading, CRITERIA[reading.task.metric])
+    return _values([reading], CRITERIA[reading.task.metric])[0]
 
 
-def _values(reading: Reading, criterion: Criterion) -> NDArray[np.float64]:
-    """(n,) as `quality`; test rows are read of those agents alone whose model has changed since the last record."""
-    table = reading.task.test
-    return _of_sums(criterion, table, reading.row_sums(criterion.name, table, criterion.number))
+def _values(readings: Sequence[Reading], criterion: Criterion) -> NDArray[np.float64]:
+    """(k, n) as `quality` of each; test rows are read of those agents alone whose model has changed since the last."""
+    table = readings[0].task.test
+    sums = [reading.row_sums(criterion.name, table, criterion.number) for reading in readings]
+    return _of_sums(criterion, table, np.array(sums))
 
 
 _STATISTICS = (

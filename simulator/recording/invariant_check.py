@@ -44,7 +44,7 @@ class Watched:
         if not mask.any() or not math.isfinite(size):
             return
         self.scale, self.checked = size, self.checked + 1
-        distance = float(np.max(distances, where=mask, initial=0.0))
+        distance = float(np.max(distances, where=mask, initial=0.0) if distances.ndim else distances)
         share = 0.0 if distance == 0.0 else distance / size if size > 0.0 else math.inf
         self.worst = max(self.worst, math.inf if math.isnan(share) else share)
         if self.first is None and not share <= invariant.tolerance:
@@ -102,9 +102,8 @@ class InvariantCheck:
             zero_start=world.setting.network.start == "zero",
             last_sent=world.transport.told,
         )
-        with np.errstate(all="ignore"):
-            for watched in self._watched:
-                watched.look(instant, world.now, world.setting.task.ids)
+        for watched in self._watched:
+            watched.look(instant, world.now, world.setting.task.ids)
 
     def report(self) -> list[dict[str, Any]]:
         """Return the manifest's entries about all invariants."""

@@ -33,6 +33,8 @@ def number_of(value: Any, metric: str, statistic: str, made_by: Callable[..., An
     >>> number_of(2, "norm", "mean", len)
     2.0
     """
+    if type(value) is float and type(statistic) is str:  # as a rule
+        return value
     if not isinstance(statistic, str):
         raise TypeError(f"{_place(made_by)}metric {metric!r}: {statistic!r} names a statistic; a name is text")
     if not isinstance(value, str | bytes | bool | np.bool_):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from ...protocols.user_files import is_file
 from ..metrics import METRICS, Metric, Reading
 from ..metrics.metric import traced_by
 from ..metrics.own_metrics import shown_as
-from ..metrics.trace import KINDS, ROW, Row
+from ..metrics.trace import HEAD, KINDS, ROW
 from ..world.step_form import Rewind
 from ..world.world import World
 from .invariant_check import InvariantCheck
@@ -39,7 +39,8 @@ MOST_BYTES, MOST_ROWS = 2**22, 2**18
 """Bytes of models, and rows of data, that are read at once."""
 
 
-Rows = Iterator[tuple[str, str, float]]
+Head = tuple[float, int, int, float, int]
+Rows = list[tuple[str, str, float]]
 """(metric, statistic, value)."""
 
 
@@ -93,7 +94,7 @@ class Recorder:
         self.invariants: InvariantCheck | None = None
         self.warnings: list[str] = []
         self._asked = [METRICS[name] for name in dict.fromkeys(traced_by(self.metrics))]
-        self._rows: list[Row] = []
+        self._measured: list[tuple[Head, Rows]] = []
         self._last: tuple[float, int] | None = None
         self._reading: ObjectiveReading | None = None
         self._first_objective: float | None = None
@@ -115,7 +116,7 @@ class Recorder:
             self.catch_up(world)
         instant = self._begin(world, final=final)
         if final and instant.head[:2] == self._last:
-            self._rows = [row for row in self._rows if (row[0], row[1]) != self._last]
+            self._measured = [(head, rows) for head, rows in self._measured if head[:2] != self._last]
         self._last = instant.head[:2]
         self._waiting.append(instant)
         self.invariants = self.invariants or InvariantCheck(world)
@@ -139,12 +140,13 @@ class Recorder:
 
     def trace(self) -> pd.DataFrame:
         """Tidy rows: protocol, seed, time, activations, messages, vectors, bytes, metric, statistic, value."""
-        columns = zip(*self._rows, strict=True) if self._rows else [()] * len(ROW)
-        parts = zip(ROW, KINDS, columns, strict=True)
-        frame = pd.DataFrame({name: np.array(own, dtype=kind) for name, kind, own in parts})
-        frame.insert(0, "protocol", self.protocol)
-        frame.insert(1, "seed", self.seed)
-        return frame
+        heads = zip(*(head for head, _ in self._measured), strict=True) if self._measured else [()] * HEAD
+        found = [row for _, rows in self._measured for row in rows]
+        values = zip(*found, strict=True) if found else [()] * (len(ROW) - HEAD)
+        counts = [len(rows) for _, rows in self._measured]
+        parts = [np.array(part, dtype=kind) for part, kind in zip([*heads, *values], KINDS, strict=True)]
+        parts[:HEAD] = [np.repeat(part, counts) for part in parts[:HEAD]]
+        return pd.DataFrame({"protocol": self.protocol, "seed": self.seed, **dict(zip(ROW, parts, strict=True))})
 
     def shown_as(self) -> dict[str, dict[str, Any]]:
         """Return labels, units and directions of a user's own metrics, for the manifest."""
@@ -200,12 +202,12 @@ class Recorder:
 
     def _look(self, world: World, *, final: bool) -> Reading:
         """Return the view of the run that metrics may read now."""
-        models = world.protocol.models(world.state)
+        models, started, waits = world.protocol.models(world.state), world.started, self.together > 1 and not final
         if models is not None:
-            models = real(models).view()
+            models = real(models).copy() if waits else real(models).view()
             models.flags.writeable = False
         few = final or self.samples & (self.samples - 1) == 0
-        return Reading(world, models, self.delta_of(world), world.started, few, self._kept)
+        return Reading(world, models, self.delta_of(world), started.copy() if waits else started, few, self._kept)
 
     def delta_of(self, world: World) -> float:
         """Delta at which a run's epsilons are read: its protocol's own, if it has one."""
@@ -234,11 +236,9 @@ class Recorder:
                     field=("record", "metrics"),
                 )
             if not metric.of_models:
-                instant.take(metric.name, _computed(metric, reading))
+                instant.found[metric.name] = _computed(metric, reading)
         if self.own:
-            instant.take("", self._own(world, reading.models))
-        if not final and reading.models is not None and self.together > 1:
-            instant.reading = replace(reading, models=reading.models.copy(), started=world.started.copy())
+            instant.found[""] = list(self._own(world, reading.models))
         return instant
 
     def _finish(self, world: World, *, now: _Instant | None) -> None:
@@ -250,11 +250,11 @@ class Recorder:
             value = None
             for metric in self._asked:
                 if metric.compute is not None and metric.of_models:
-                    instant.take(metric.name, _computed(metric, instant.reading))
+                    instant.found[metric.name] = _computed(metric, instant.reading)
                 elif metric.of_models and instant.reading.models is not None:
                     value = self._objective(world, instant)
             names = *(metric.name for metric in self._asked), ""
-            self._rows += [row for name in names for row in instant.rows.get(name, ())]
+            self._measured.append((instant.head, [row for name in names for row in instant.found.get(name, ())]))
             instant.reading.together.clear()
             if value is not None:
                 self._judge_objective(world, instant, value, now=instant is now)
@@ -271,10 +271,9 @@ class Recorder:
                 return None
             self._reading = ObjectiveReading(objective, world)
         value = self._reading.value(instant.reading)
-        rows = [("objective", "value", value)]
+        rows = instant.found["objective"] = [("objective", "value", value)]
         if self._reading.objective.has_minimum:
             rows.append(("objective", "gap", value - self._minimum(self._reading, instant.head[0])))
-        instant.take("objective", rows)
         return value
 
     def _minimum(self, reading: ObjectiveReading, now: float) -> float:
@@ -325,7 +324,7 @@ class Recorder:
         assert models is not None
         return world.setting.task.ids[int(np.argmax(np.abs(models).max(axis=1)))]
 
-    def _own(self, world: World, models: NDArray[np.float64] | None) -> Rows:
+    def _own(self, world: World, models: NDArray[np.float64] | None) -> Iterator[tuple[str, str, float]]:
         if self._shown is None:
             self._shown = _read_only(world.setting.task), _read_only(world.setting.graph)
         snapshot = Snapshot(world.now, world.activations, models, *self._shown, _frozen(world.state), world.honest)
@@ -340,22 +339,18 @@ class Recorder:
 class _Instant:
     """An instant that is recorded."""
 
-    head: tuple[float, int, int, float, int]
+    head: Head
     """Time, activations, messages, vectors and bytes."""
     reading: Reading
-    rows: dict[str, list[Row]] = field(default_factory=dict)
+    found: dict[str, Rows] = field(default_factory=dict)
     """By metric; those of a user's own metrics under an empty name."""
-
-    def take(self, name: str, rows: Iterable[tuple[str, str, float]]) -> None:
-        """Keep (metric, statistic, value) of a metric."""
-        self.rows[name] = [(*self.head, *row) for row in rows]
 
 
 def _computed(metric: Metric, reading: Reading) -> Rows:
     """All that a metric has to say of an instant."""
-    assert metric.compute is not None
-    for statistic, value in metric.compute(reading):
-        yield metric.name, statistic, number_of(value, metric.name, statistic, metric.compute)
+    name, compute = metric.name, metric.compute
+    assert compute is not None
+    return [(name, statistic, number_of(value, name, statistic, compute)) for statistic, value in compute(reading)]
 
 
 def _concerns(metric: Metric, task: Task) -> bool:

@@ -31,6 +31,9 @@ Frame = Any
 PARQUET: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
 """How every table is written."""
 
+SYNCING = 16
+"""Files at most that wait for the disk at once."""
+
 MOST_TABLE = MOST_STREAMED
 """Bytes of a table; declared sizes are compared with what is there before anything is read."""
 
@@ -94,39 +97,48 @@ def in_a_sentence(error: OSError, place: object) -> HushnetError:
 
 
 def put_folder(folder: Path, fill: Callable[[Path], None], whole: Callable[[Path], bool]) -> None:
-    """Make a folder so that it is there as a whole or not at all; an older one is replaced at the end.
+    """`put_folders` of one."""
+    put_folders({folder: fill}, whole)
+
+
+def put_folders(folders: Mapping[Path, Callable[[Path], None]], whole: Callable[[Path], bool]) -> None:
+    """Make folders so that each is there as a whole or not at all; older ones are replaced at the end.
 
     Parameters
     ----------
-    folder : Path
-        Parents are made.
-    fill : callable
-        Writes the files into the folder that it is given; they need not be on the disk yet.
+    folders : mapping of Path to callable
+        For each folder, whose parents are made, what writes the files into the one that it is given; they need not be
+        on the disk yet.
     whole : callable
         Whether a folder has everything; asked where somebody else has put the same one there in the meantime.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    fresh = scratch(folder)
-    stale = fresh.with_name(f"{fresh.name}.old")
+    fresh = {folder: scratch(folder) for folder in folders}
+    stale = {folder: path.with_name(f"{path.name}.old") for folder, path in fresh.items()}
     try:
-        fresh.mkdir()
-        fill(fresh)
-        with ThreadPoolExecutor(len(files := [*fresh.iterdir()]) + 1) as pool:  # one commit of the disk's, not many
-            list(pool.map(sync, [*files, fresh]))
-        with suppress(FileNotFoundError):
-            folder.rename(stale)
-        try:
-            fresh.rename(folder)
-        except OSError:
-            if not whole(folder):
-                if stale.exists():
-                    stale.rename(folder)
-                raise
-        sync(folder.parent)
+        for folder, fill in folders.items():
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            fresh[folder].mkdir()
+            fill(fresh[folder])
+        written = [path for one in fresh.values() for path in (*one.iterdir(), one)]
+        with ThreadPoolExecutor(min(len(written), SYNCING)) as pool:  # few commits of the disk's, not many
+            list(pool.map(sync, written))
+        for folder, path in fresh.items():
+            with suppress(FileNotFoundError):
+                folder.rename(stale[folder])
+            try:
+                path.rename(folder)
+            except OSError:
+                if not whole(folder):
+                    if stale[folder].exists():
+                        stale[folder].rename(folder)
+                    raise
+        for parent in {folder.parent for folder in folders}:
+            sync(parent)
     finally:
-        remove(fresh)
-        if folder.exists():
-            remove(stale)
+        for folder, path in fresh.items():
+            remove(path)
+            if folder.exists():
+                remove(stale[folder])
 
 
 def remove(path: Path) -> None:
@@ -266,12 +278,11 @@ def _plain(value: Any) -> Any:
 
 def parquet(table: pd.DataFrame, schema: pa.Schema | None = None) -> bytes:
     """A table as parquet with nothing in it that depends on how the frame was made: no index, no pandas metadata."""
-    if schema is None:
-        columns = {str(name): pa.array(column, from_pandas=True) for name, column in table.items()}
-        packed = pa.table({name: column.cast(_storage_type(column.type)) for name, column in columns.items()})
-    else:
-        columns = [pa.array(table[name], from_pandas=True) for name in schema.names]
-        packed = pa.table([column.cast(field.type) for column, field in zip(columns, schema, strict=True)], schema)
+    columns = {str(name): pa.array(column, from_pandas=True) for name, column in table.items()}
+    own = pa.schema([(name, _storage_type(column.type)) for name, column in columns.items()])
+    wanted = own if schema is None else schema
+    given = ((columns[field.name], field.type) for field in wanted)
+    packed = pa.table([one if one.type == kind else one.cast(kind) for one, kind in given], wanted)
     sink = pa.BufferOutputStream()
     # Texts, categories among them, are written as dictionaries and read as texts; their extremes are of no use.
     kept = packed.schema

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +21,7 @@ import pyarrow as pa
 
 from ...agents.errors import InputError
 from .documents import Manifest, checked, read_document
-from .files import checksum, file_checksum, json_text, own_bytes, parquet, put_folder, read_arrow
+from .files import checksum, file_checksum, json_text, own_bytes, parquet, put_folders, read_arrow
 
 State = Literal["absent", "damaged", "complete"]
 
@@ -57,33 +59,34 @@ class RunResult:
     """Further tables by name, in lower case letters and ``_``."""
 
 
-def write_run(result: RunResult, folder: Path) -> None:
-    """Write a run's folder so that it is there as a whole or not at all; an older one is replaced at the end.
+def write_runs(results: Mapping[Path, RunResult]) -> None:
+    """Write runs by their folders so that each is there as a whole or not at all; older ones are replaced at the end.
 
     Raises
     ------
     ValueError
-        If a further table has a name that is no name or is taken, or if the manifest could not be read again.
+        If a further table has a name that is no name or is taken, or if a manifest could not be read again.
     """
-    try:
-        checked(Manifest, json.loads(json_text(result.manifest, indent=None)), folder / "manifest.json")
-    except InputError as error:
-        raise ValueError(f"its manifest could not be read again: {error.__cause__ or error}") from error
+    fill = {folder: partial(_fill, result) for folder, result in results.items()}
+    put_folders(fill, lambda there: state(there) == "complete")
+
+
+def _fill(result: RunResult, fresh: Path) -> None:
+    """Write the files of a run into a folder."""
     for name in result.extras:
         if name in TABLES or not re.fullmatch("[a-z_]+", name):
             raise ValueError(f"{name!r} cannot be the name of a further table")
-    tables = {name: getattr(result, name) for name in TABLES} | result.extras
-
-    def fill(fresh: Path) -> None:
-        checksums = {}
-        for name, table in tables.items():
-            content = parquet(table, TRACE_SCHEMA if name == "trace" else None)
-            (fresh / f"{name}.parquet").write_bytes(content)
-            checksums[f"{name}.parquet"] = checksum(content)
-        text = json_text({**result.manifest, "checksums": {**checksums, "manifest": "0" * 64}})
-        (fresh / "manifest.json").write_bytes(_signed(text).encode())
-
-    put_folder(folder, fill, lambda there: state(there) == "complete")
+    tables, checksums = {name: getattr(result, name) for name in TABLES} | result.extras, {}
+    for name, table in tables.items():
+        content = parquet(table, TRACE_SCHEMA if name == "trace" else None)
+        (fresh / f"{name}.parquet").write_bytes(content)
+        checksums[f"{name}.parquet"] = checksum(content)
+    text = json_text({**result.manifest, "checksums": {**checksums, "manifest": "0" * 64}})
+    try:
+        checked(Manifest, json.loads(text), fresh / "manifest.json")
+    except InputError as error:
+        raise ValueError(f"its manifest could not be read again: {error.__cause__ or error}") from error
+    (fresh / "manifest.json").write_bytes(_signed(text).encode())
 
 
 def state(folder: Path) -> State:

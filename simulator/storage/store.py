@@ -22,7 +22,7 @@ import re
 import socket
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -164,7 +164,11 @@ class Store:
         return found
 
     def save(self, run_id: str, result: RunResult) -> None:
-        """Keep a run; needs no lock, from whatever process.
+        """`save_all` of one."""
+        self.save_all({run_id: result})
+
+    def save_all(self, results: Mapping[str, RunResult]) -> None:
+        """Keep runs by their ids, each as a whole; needs no lock, from whatever process.
 
         Raises
         ------
@@ -175,7 +179,7 @@ class Store:
         """
         self._here()
         with writing(self.root):
-            run_folder.write_run(result, self._run(run_id))
+            run_folder.write_runs({self._run(run_id): result for run_id, result in results.items()})
 
     def load(self, run_id: str) -> RunResult:
         """Read a run back.

@@ -207,8 +207,10 @@ class Transport:
         # What planned steps say to all neighbours is only in the tables.
         own = slice(self._ranks[kind] * agents, (self._ranks[kind] + 1) * agents)
         rows, withheld = self.tables.latest[own], self.tables.withheld[own]
-        vectors = self.inbox.pool[np.maximum(rows, 0), :width]
-        return vectors, ((rows >= 0) & ~withheld) | self._fill_in(vectors, kind, np.flatnonzero(rows < 0).tolist())
+        vectors, known = self.inbox.pool.take(rows, axis=0, mode="clip")[:, :width], rows >= 0
+        if known.all():
+            return vectors, ~withheld
+        return vectors, (known & ~withheld) | self._fill_in(vectors, kind, np.flatnonzero(~known).tolist())
 
     def _fill_in(self, vectors: NDArray[np.float64], kind: str, agents: Iterable[int]) -> NDArray[np.bool_]:
         """Put the last message to everybody of some agents into their rows; (n,) whose rows were set."""

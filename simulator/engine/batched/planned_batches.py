@@ -118,9 +118,12 @@ class BatchMaker(StepMaker):
         widest = self.widest or max(1, NUMBERS // self.pool.shape[1])
         return order, [k for begin, stop in pairwise(cuts) for k in range(begin, stop, widest)] + [total]
 
-    @abstractmethod
     def _levels(self, total: int) -> Ranks:
         """(total,) levels of steps: one more than the highest of those that a step depends on."""
+        levels = np.empty(total, dtype=np.int64)
+        marks = np.zeros(len(self.degrees), dtype=np.int64), np.zeros(len(self.pool), dtype=np.int64)
+        find_levels(self.plan, self.degrees, self.kinds, marks, levels)
+        return levels
 
     @abstractmethod
     def _name_failure(self, places: Any, error: BaseException) -> None:
@@ -229,10 +232,6 @@ class StepsInBatches(BatchMaker, PlannedSteps):
     """Planned steps of one run that are made in batches."""
 
     @override
-    def _levels(self, total: int) -> Ranks:
-        return levels_of(self, total)
-
-    @override
     def _name_failure(self, places: Any, error: BaseException) -> None:
         """Find which of some steps fails by itself; the first of them in their order."""
         ranks = np.sort(self._made[places])
@@ -263,14 +262,6 @@ class StepsInBatches(BatchMaker, PlannedSteps):
     def _contradicted(self, what: str) -> NoReturn:
         name = type(self.protocol).__name__
         raise Undeclared(f"{place_of(self.functions[0])}: {what}, against what {name} declares; set decides")
-
-
-def levels_of(planned: PlannedSteps, total: int) -> Ranks:
-    """The levels of a run's planned steps, of which there are so many (`find_levels`)."""
-    levels = np.empty(total, dtype=np.int64)
-    marks = np.zeros(len(planned.degrees), dtype=np.int64), np.zeros(len(planned.versions), dtype=np.int64)
-    find_levels(planned.plan, planned.degrees, planned.kinds, marks, levels)
-    return levels
 
 
 def planned_steps(world: World) -> PlannedSteps:

@@ -63,6 +63,8 @@ class StepMaker(ABC):
     tables : StepTables
     source : PlanSource
     plan : StepPlan
+    degrees : (n,) int64
+        Neighbours of agents.
     ports : (k, PORT_COLUMNS) int64
         Ports through which a step sends, one for each kind of message.
     pairs : bool
@@ -83,6 +85,7 @@ class StepMaker(ABC):
     tables: StepTables
     source: PlanSource
     plan: StepPlan
+    degrees: Ranks
     ports: Ranks
     pairs: bool
     functions: list[Callable[..., Any]]

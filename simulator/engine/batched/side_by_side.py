@@ -34,8 +34,7 @@ from ...world.step_form import Rewind
 from ..driver import Driver
 from .batched_driver import BatchedDriver
 from .plan_source import PlanSource
-from .planned_batches import BatchMaker, StepsInBatches, levels_of
-from .planned_steps import Ranks
+from .planned_batches import BatchMaker, StepsInBatches
 from .step_plan import READS, STEPS, StepPlan
 
 
@@ -67,7 +66,7 @@ class StepsSideBySide(BatchMaker):
         self.source = PlanSource(self.tables, self.noise, seeds, numbers)
         self._agents = np.cumsum([0, *(part.tables.graph.agents for part in parts)])[:-1]
         self._edges = np.cumsum([0, *(len(part.tables.graph.heads) for part in parts)])[:-1]
-        self.plan = self._declared()
+        self.plan, self.degrees = self._declared(), self.tables.graph.degrees
         self._pool = np.empty((0, 0))
         self._look_at_ports()
 
@@ -110,7 +109,8 @@ class StepsSideBySide(BatchMaker):
         """A plan without steps, of what all agents declare."""
         plans = [part.plan for part in self._parts]
         period, phase = ([getattr(plan, name) for plan in plans] for name in ("period", "phase"))
-        return plans[0]._replace(period=np.concatenate(period, axis=1), phase=np.concatenate(phase, axis=1))
+        period, phase = np.concatenate(period, axis=1), np.concatenate(phase, axis=1)
+        return plans[0]._replace(counts=plans[0].counts.copy(), period=period, phase=phase)
 
     def _share_pool(self) -> None:
         """Let the versions of all runs be parts of one pool, where some have grown since the last time."""
@@ -139,10 +139,7 @@ class StepsSideBySide(BatchMaker):
             column += np.where(column >= 0, np.repeat(shift, totals), 0)
         shifted = [np.where(own >= 0, own + row, -1) for own, row in zip(reads, self._rows.tolist(), strict=False)]
         self.plan = self.plan._replace(steps=steps, reads=np.concatenate(shifted), news=np.concatenate(news))
-
-    @override
-    def _levels(self, total: int) -> Ranks:
-        return np.concatenate([levels_of(part, int(part.plan.counts[STEPS])) for part in self._parts])
+        self.plan.counts[[STEPS, READS]] = sum(totals), sum(ends)
 
     @override
     def _name_failure(self, places: Any, error: BaseException) -> NoReturn:

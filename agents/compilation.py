@@ -131,10 +131,15 @@ def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 
 def part(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Declare a function that is itself in Python, and compiled where compiled code calls it; options: `STATED`."""
+    """Declare a function that is itself in Python, and compiled where compiled code calls it; options: `STATED`.
+
+    One with fast arithmetic has to be inlined: of one that is called, each process takes the copy that it has compiled
+    or loaded first, and copies may add up in different orders.
+    """
     if function is None:
         return partial(part, **options)
     stated = {**STATED, "forceinline": True, "no_cpython_wrapper": True, **options}
+    assert stated["forceinline"] or not stated["fastmath"], f"{function.__name__} has to be inlined"
     _declared(partial(_declare_part, function, stated))
     return function
 

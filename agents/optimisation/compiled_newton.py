@@ -33,7 +33,7 @@ def subtract_row(row, factor, other):  # pragma: no cover - compiled
         row[j] -= factor * other[j]
 
 
-@part(fastmath=REASSOCIATED, error_model="numpy", forceinline=False)
+@part(fastmath=REASSOCIATED, error_model="numpy")
 def solve_positive(matrix, right):  # pragma: no cover - compiled
     """Solve a positive definite system in place, by Cholesky's factorisation U'U, two rows of U at a time.
 
@@ -73,7 +73,7 @@ def solve_positive(matrix, right):  # pragma: no cover - compiled
         right[i] = total / matrix[i, i]
 
 
-@part(fastmath=REASSOCIATED, error_model="numpy", forceinline=False)
+@part(fastmath=REASSOCIATED, error_model="numpy")
 def add_squares(features, bends, matrix):  # pragma: no cover - compiled
     """Add X' diag(bends) X to the upper triangle of a (p, p) matrix, four rows and two columns at a time.
 
@@ -108,7 +108,7 @@ def add_squares(features, bends, matrix):  # pragma: no cover - compiled
                 upper[j] += factor * values[j]
 
 
-@part(fastmath=REASSOCIATED, error_model="numpy", forceinline=False)
+@part(fastmath=REASSOCIATED, error_model="numpy")
 def bent_solve(features, bends, curvature, right):  # pragma: no cover - compiled
     """Solve (X' diag(bends) X + curvature I) step = right, in as many unknowns as there are rows or columns.
 
@@ -159,7 +159,7 @@ def bent_solve(features, bends, curvature, right):  # pragma: no cover - compile
     return step
 
 
-@part(fastmath=REASSOCIATED, error_model="numpy", forceinline=False)
+@part(fastmath=REASSOCIATED, error_model="numpy")
 def evaluate(features, labels, weight, curvature, linear, model, loss, scores, gradient):  # pragma: no cover - compiled
     """The value at a model; fills scores and gradient."""
     rows, width = features.shape
@@ -180,7 +180,7 @@ def evaluate(features, labels, weight, curvature, linear, model, loss, scores, g
     return weight * (summed(loss, scores, labels, rows) / rows) + 0.5 * curvature * square - product
 
 
-@part(fastmath=REASSOCIATED, error_model="numpy", forceinline=False)
+@part(fastmath=REASSOCIATED, error_model="numpy")
 def size_of(vector):  # pragma: no cover - compiled
     """Euclidean norm."""
     total = 0.0
@@ -189,7 +189,7 @@ def size_of(vector):  # pragma: no cover - compiled
     return math.sqrt(total)
 
 
-@part(fastmath=REASSOCIATED, error_model="numpy", forceinline=False)
+@part(fastmath=REASSOCIATED, error_model="numpy")
 def minimise(features, labels, weight, curvature, linear, start, tolerance, loss):  # pragma: no cover - compiled
     """The (p,) minimiser of `minimise_local`, for one of hushnet's smooth losses by its number."""
     rows, width = features.shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 
@@ -261,6 +262,24 @@ def test_a_run_with_a_metric_of_ones_own_is_made_again_as_verified_as_it_was(tmp
     out = tmp_path / "out"
     assert main(["run", str(tmp_path / "own.yaml"), "--out", str(out), "--quiet", "--trust-code", "--seeds", "1"]) == 0
     assert main(["replay", str(out), "--trust-code"]) == 0, capsys.readouterr().err
+
+
+def test_a_run_whose_observers_were_recorded_on_the_way_is_made_again(tmp_path, capsys):
+    text = TEXT.partition("sweep:")[0].replace("epsilon,", "epsilon, epsilon_observers,")
+    (tmp_path / "seen.yaml").write_text(f"{text}observers: [agents, neighbours]\n")
+    out = tmp_path / "out"
+    assert main(["run", str(tmp_path / "seen.yaml"), "--out", str(out), "--quiet", "--seeds", "1"]) == 0
+    (entry,) = chosen(out, ["private"])
+    made = rerun(out, entry, (2.0, 6.0), agents=4)  # refuses another trace
+    learned = made.trace.query("metric == 'epsilon_observers' and statistic == 'worst'")["value"]
+    assert 0 < learned.max() < math.inf
+    assert made.shown is not None
+    assert made.shown.sum() == 4
+    assert made.events["end"].max() >= 2.0
+    assert made.events["start"].max() <= 6.0
+    names = {name for rank, name in enumerate(made.task.ids) if made.shown[rank]}
+    assert set(made.events["agent"]) <= {str(name) for name in names}
+    assert main(["replay", str(out), "--run", "rounds"]) == 0, capsys.readouterr().err
 
 
 def test_runs_are_named_by_protocol_seed_and_swept_values(results):

@@ -282,11 +282,23 @@ def test_a_run_whose_observers_were_recorded_on_the_way_is_made_again(tmp_path, 
     assert main(["replay", str(out), "--run", "rounds"]) == 0, capsys.readouterr().err
 
 
-def test_runs_are_named_by_protocol_seed_and_swept_values(results):
+def test_runs_are_named_by_protocol_seed_and_swept_values(results, tmp_path):
     assert [entry.manifest["protocol"] for entry in chosen(results)] == ["cd", "pairs"]
     (one,) = chosen(results, ["private one, seed=1, network.latency.mean=2.0"])
     assert (one.manifest["protocol"], one.manifest["seed"], one.grid) == ("private", 1, {"network.latency.mean": 2.0})
     assert chosen(results, [one.run])[0].run == one.run
+    text = TEXT.replace("label: private one", 'label: "private, one"').partition("sweep:")[0]
+    (tmp_path / "swept.yaml").write_text(
+        f'{text}sweep: {{"protocols.{{cd,rounds}}.mu": [0.1, 2.0], task.samples: [[9, 9], [9, 20]]}}'
+    )
+    assert (
+        main(["run", str(tmp_path / "swept.yaml"), "--out", str(tmp_path / "swept"), "--quiet", "--set", "stop.time=1"])
+        == 0
+    )
+    asked = "private, one, protocols.{cd,rounds}.mu=2, task.samples=[9,20], seed=1"
+    (one,) = chosen(tmp_path / "swept", [asked])
+    assert (one.manifest["protocol"], one.manifest["seed"]) == ("private", 1)
+    assert one.grid == {"protocols.{cd,rounds}.mu": 2.0, "task.samples": "[9, 20]"}
     for text, said in {
         "cdd": "there is no protocol or run 'cdd'; did you mean 'cd'",
         "cd,seed=7": "no such run has seed = 7; there are 0, 1",

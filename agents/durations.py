@@ -45,7 +45,7 @@ def alike(value: Any, given: str, time_unit: str | None) -> bool:
         typed = time_units(given, time_unit)
         return float(value) == (float(given) if typed is None else typed)
     except (TypeError, ValueError):
-        return str(value) == given
+        return str(value).replace(" ", "") == given.replace(" ", "")  # [10, 20], as YAML reads it
 
 
 class Timed:

@@ -34,6 +34,7 @@ class Local(Protocol):
 
     Parameters = LocalParameters
     learns = "linear"
+    traits = Traits(directed=True, changing=True)
 
     @classmethod
     @override
@@ -69,6 +70,7 @@ class Solitary(Protocol):
 
     Parameters = SolitaryParameters
     parameters: SolitaryParameters
+    traits = Traits(directed=True, changing=True)
 
     def layout(self) -> Layout:
         """A model per agent and no messages."""
@@ -96,7 +98,7 @@ class Consensus(Protocol):
 
     Parameters = CentralModelParameters
     learns = "convex"
-    traits = Traits(central=True)
+    traits = Traits(central=True, directed=True, changing=True)
 
     def layout(self) -> Layout:
         """A model per agent and no messages."""

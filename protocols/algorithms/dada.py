@@ -92,7 +92,7 @@ class Dada(Protocol):
     def start(self, me: Any) -> None:
         """Begin with zero models and the graph's weights, and send nothing."""
         if me.degree > 0:
-            me.weight = me.weights / me.strongest
+            me.weight[...] = (me.weights / me.strongest).reshape(me.weight.shape)
 
     def constants(self) -> Constants:
         """Confidences c_i, and the largest degree of the graph."""
@@ -105,7 +105,7 @@ class Dada(Protocol):
         learns = given.graph_every is not None
         if learns and (me.updates + 1) % given.graph_every == 0:
             descend_weights(me, heard)
-        weights, degree = me.weight, me.weight.sum()
+        weights, degree = np.ravel(me.weight), me.weight.sum()  # (degree, 1) where there is one feature
         slope = me.trust * loss_gradient(me, me.model)
         if degree > 0:
             slope = slope + given.mu * (me.model - weights @ heard[:, :p] / degree)
@@ -161,6 +161,7 @@ def descend_weights(me: Any, heard: Any) -> None:
     theirs = np.maximum(heard[:, p + 1], 0.0)  # only an attacker says less
     barrier = 1.0 / (me.weight.sum() + me.delta) + 1.0 / (theirs + me.delta)
     slope = own_loss(me) + heard[:, p] + 0.5 * me.mu * apart
-    slope += me.mu_graph * (2.0 * me.lambda_graph * me.weight - barrier)
+    weight = np.ravel(me.weight)
+    slope += me.mu_graph * (2.0 * me.lambda_graph * weight - barrier)
     smooth = me.mu_graph * (2.0 * me.lambda_graph + (new.sum() + 1.0) / me.delta**2)
-    me.weight[new] = np.maximum(me.weight - slope / smooth, 0.0)[new]
+    me.weight[new] = np.maximum(weight - slope / smooth, 0.0).reshape(me.weight.shape)[new]

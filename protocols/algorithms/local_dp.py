@@ -24,7 +24,7 @@ from ...agents.clipping import clip_rows
 from ...agents.errors import InputError
 from ...agents.optimisation.solvers import minimise_local
 from ...agents.tables import Shard
-from ..base import Layout, Problem, Protocol, ProtocolParameters
+from ..base import Layout, Problem, Protocol, ProtocolParameters, Traits
 from ..context import Context
 from ..invariants import Declared, NoInvariant
 from ..noise import active, check_all_rows, check_rows
@@ -51,6 +51,7 @@ class LocalDP(Protocol):
     learns = "linear"
     parameters: LocalDPParameters
     shared_parts = ("labels",)
+    traits = Traits(directed=True, changing=True)
 
     @classmethod
     @override

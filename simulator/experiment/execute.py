@@ -13,7 +13,7 @@ from ..analysis.results import RunResult
 from ..contract.verdict import Verdict
 from ..engine.selection import Engine, run_exactly, run_together
 from ..network.graphs import describe
-from ..observers import Observing, needs_log
+from ..observers import needs_log
 from ..recording.message_log import MessageLog
 from ..recording.privacy_statement import privacy_statement
 from ..recording.recorder import Recorder
@@ -118,7 +118,6 @@ class _Attempt:
     world: World
     recorder: Recorder
     log: MessageLog | None
-    observing: Observing | None
     warnings: RunWarnings
 
     def __init__(self, experiment: Experiment, run: Run, on_sample: Callable[[World], None] | None) -> None:
@@ -133,9 +132,6 @@ class _Attempt:
         self.world = self._experiment.world(self._run, self.recorder, self.log, again)
         if self.log is not None:
             self.log.begin(self.world)
-        observers = self._run.point.scenario.observers
-        self.observing = None if observers is None else Observing(observers)
-        self.world.learned = self.observing
         return self.world
 
     def failed(self, world: World) -> None:
@@ -164,8 +160,8 @@ class _Attempt:
         manifest["invariants"] = [] if checked is None else checked.report()
         manifest["no_invariant"] = None if checked is None else checked.why_none
         extras = {} if self.log is None else self.log.tables(world)
-        if self.observing is not None:
-            tables, statements, warnings = self.observing.outcome(world, recorder.delta_of(world))
+        if world.learned is not None:
+            tables, statements, warnings = world.learned.outcome(world, recorder.delta_of(world))
             extras |= tables
             manifest["warnings"] += warnings
             if manifest["privacy"] is not None:

@@ -37,6 +37,7 @@ from ..metrics.metric import names_of
 from ..metrics.own_metrics import show_function
 from ..network.randomness import Draws
 from ..network.setting import Setting, Stop
+from ..observers import Observing
 from ..recording.recorder import Recorder
 from ..recording.snapshot import OwnMetric
 from ..storage.files import json_text
@@ -346,7 +347,7 @@ class Experiment:
             gc.collect()  # a world's parts refer to each other
         scenario = run.point.scenario
         parameters = scenario.protocols[run.protocol]
-        return World(
+        world = World(
             self.setting(run),
             self.loaded.code.protocol(parameters.kind),
             parameters,
@@ -358,6 +359,8 @@ class Experiment:
             unlooked=self.verdict(run).unlooked,
             again=again,
         )
+        world.learned = None if scenario.observers is None else Observing(scenario.observers)
+        return world
 
     def recorder(self, run: Run, on_sample: Callable[[World], None] | None = None) -> Recorder:
         """Recorder of a run, with the metrics and the objective that its scenario asks for."""

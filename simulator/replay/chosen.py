@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from ..storage.store import Store
 
 MOST = 2
 """Runs side by side."""
+SEPARATOR = re.compile(r",(?![^{\[]*[}\]])")
+"""A comma that is in no brackets: those are part of a swept path or value."""
 
 
 def chosen(results: Path, wanted: Sequence[str] = ()) -> list[Entry]:
@@ -26,8 +29,8 @@ def chosen(results: Path, wanted: Sequence[str] = ()) -> list[Entry]:
         ``results/<scenario>``.
     wanted : sequence of str
         One text for each run: a protocol's key or label, then ``seed=1`` and swept values such as
-        ``network.latency.mean=3``, with commas between them; or the run's id. What is left out is as it is first. By
-        default the first two protocols that send messages.
+        ``network.latency.mean=3`` or ``task.samples=[10, 40]``, with commas between them; or the run's id. What is
+        left out is as it is first. By default the first two protocols that send messages.
 
     Raises
     ------
@@ -47,12 +50,12 @@ def chosen(results: Path, wanted: Sequence[str] = ()) -> list[Entry]:
 
 
 def _one(entries: Sequence[Entry], text: str) -> Entry:
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    left, time_unit = list(entries), entries[0].manifest["scenario"].get("time_unit")
+    parts = [part for part in SEPARATOR.split(text) if part.strip()]
+    who = ",".join(part for part in parts if "=" not in part).strip()  # a label may have commas
+    left, time_unit = _named(entries, who) if who else list(entries), entries[0].manifest["scenario"].get("time_unit")
     for part in parts:
-        name, sign, value = part.partition("=")
+        name, sign, value = part.strip().partition("=")
         if not sign:
-            left = _named(left, entries, part)
             continue
         known = sorted({"seed", *(path for entry in entries for path in entry.grid)})
         if name not in known:
@@ -63,13 +66,13 @@ def _one(entries: Sequence[Entry], text: str) -> Entry:
         left = [entry for entry in left if alike(_value(entry, name), value, time_unit)]
         if not left:
             raise InputError(f"--run {text}: no such run has {name} = {value}; there are {listed(values)}")
-    if not left:
+    if not parts:
         raise InputError(f"--run {text}: names no run; give a protocol, or protocol,seed=0")
     return left[0]
 
 
-def _named(left: list[Entry], entries: Sequence[Entry], name: str) -> list[Entry]:
-    found = [e for e in left if name in (e.manifest["protocol"], e.manifest.get("label"), e.run)]
+def _named(entries: Sequence[Entry], name: str) -> list[Entry]:
+    found = [e for e in entries if name in (e.manifest["protocol"], e.manifest.get("label"), e.run)]
     if not found:
         known = list(dict.fromkeys(str(entry.manifest["protocol"]) for entry in entries))
         raise InputError(f"there is no protocol or run {name!r}{suggestion(name, known)} admissible: {listed(known)}")

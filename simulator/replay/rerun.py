@@ -28,6 +28,7 @@ from ..experiment.plan import naming_fields
 from ..experiment.sources import FOLDER, brought, kept_files
 from ..language.loading import LoadedScenario, load, of_one_point
 from ..language.message_window import MessageWindow
+from ..observers import needs_log
 from ..recording.message_log import MessageLog
 from ..recording.recorder import Recorder
 from ..storage.dataset import Entry
@@ -121,11 +122,12 @@ def _made(experiment: Experiment, run: Run, entry: Entry, window: tuple[float, f
             looks.append((world.now, np.array(models, dtype=np.float64)))
 
     wanted = MessageWindow(agents=max(min(agents or task.agents, task.agents), 2), between=list(window))
+    whole = needs_log(run.point.scenario.observers)
     made: list[tuple[World, Recorder, MessageLog]] = []
 
     def make(again: Rewind | None) -> World:
         looks.clear()
-        recorder, log = experiment.recorder(run, look), MessageLog(wanted, task.ids, graph)
+        recorder, log = experiment.recorder(run, look), MessageLog(wanted, task.ids, graph, whole=whole)
         made.append((experiment.world(run, recorder, log, again), recorder, log))
         return made[-1][0]
 
@@ -138,7 +140,7 @@ def _made(experiment: Experiment, run: Run, entry: Entry, window: tuple[float, f
     _compare(trace, entry)
     kept = [] if private else looks[:: max(1, -(-len(looks) // MOST_LOOKS))]
     return Rerun(
-        entry, task, graph, log.table(world), trace, private, window, None if log.watched.all() else log.watched, kept
+        entry, task, graph, log.table(world), trace, private, window, None if log.shown.all() else log.shown, kept
     )
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hushnet.agents.availability import OnOff, Trace
 from hushnet.agents.errors import InputError
 from hushnet.agents.graph import Graph
 from hushnet.protocols.base import Traits
+from hushnet.simulator.api import run as simulate
 from hushnet.simulator.contract.bench import small_task
 from hushnet.simulator.metrics import METRICS, Reading
 from hushnet.simulator.network.clocks import Periodic, Poisson, Times
@@ -90,6 +92,30 @@ def test_who_is_down_at_the_end_of_its_step_makes_it_when_it_is_up_and_never_if_
         world, log = run(protocol, availability=Trace(kind="trace", path="up.csv"), **fields)
         assert [time for time, agent, _ in log.wakes() if agent == 0] == ([4.0] if rounds else [4.0, 6.0])
         assert world.updates.tolist() == [len(log.wakes()), 0]
+
+
+@pytest.mark.parametrize("engine", ["event", "batched"])
+def test_what_is_recorded_at_the_end_of_a_step_has_what_came_while_it_was_computed(engine, tmp_path):
+    told = {
+        "schema": 1,
+        "scenario": "ages",
+        "engine": engine,
+        "topology": {"kind": "complete"},
+        "compute": 0.3,
+        "task": {"kind": "linear_classification", "agents": 5, "dimension": 2, "samples": [4, 8]},
+        "network": {"latency": {"kind": "uniform", "low": 0.1, "high": 0.9}},
+        "protocols": {"learning": {"kind": "epidemic_learning"}},
+        "stop": {"time": 8},
+        "record": {"activations": 3, "metrics": ["age"], "messages": {"agents": 5, "between": [0, 8]}},
+    }
+    result = simulate(told, out=tmp_path)
+    log = pd.read_parquet(tmp_path / result.collection.runs[0] / "messages.parquet")
+    came = log[(log["what"] == "message") & log["fate"].isin(["delivered", "overtaken"])]
+    ages = result.trace.query("statistic == 'mean'")
+    assert len(ages) == 8
+    for now, recorded in zip(ages["time"], ages["value"], strict=True):
+        newest = came[came["end"] <= now].groupby(["agent", "other"])["start"].max()
+        assert recorded == pytest.approx((now - newest).mean(), rel=1e-12)
 
 
 @pytest.mark.parametrize("latency", [0.0, 0.75])

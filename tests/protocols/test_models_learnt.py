@@ -274,3 +274,40 @@ def test_twenty_agents_learn_digits_as_well_as_one_that_has_all_rows(split, tmp_
     trace = run(given, out=tmp_path).collection.trace
     ends = trace[trace["statistic"] == "mean"].groupby("seed")["value"].last()
     assert ends.mean() > mean(map(centrally, range(3))) - 0.01
+
+
+ONE_FEATURE = [
+    kind for kind in PROTOCOLS if "feature" not in kind and kind not in ("local_dp", "local_dp_descent", "divshare")
+]
+PRIVATELY = {"privacy": {"mechanism": "laplace", "multiplier": 2.0, "clip": 0.5}}
+NEEDED = {
+    "muffliato": PRIVATELY,
+    "choco_sgd": {"keep": 1},
+    "perturbed_admm": {"noise": {"alpha": 1.0, "updates": 5}},
+}
+
+
+@pytest.mark.parametrize("kind", ONE_FEATURE)
+def test_every_protocol_runs_where_rows_have_one_feature(kind, tmp_path):
+    told = scenario((kind,), {"kind": "linear"}, stop={"time": 6})
+    told["topology"] = {"kind": "star" if kind in IN_A_STAR else "ring"}
+    told["protocols"] = {kind: {"kind": kind, **NEEDED.get(kind, {})}}
+    told["task"] = {"kind": "mean_estimation", "agents": 6}
+    told["record"] = {"every": 5, "metrics": ["objective", "test_loss", "conserved"]}
+    made = [run({**told, "engine": engine}, out=tmp_path / engine).trace for engine in ("event", "batched")]
+    pd.testing.assert_frame_equal(made[0].drop(columns="run"), made[1].drop(columns="run"))
+    assert np.isfinite(made[0]["value"]).all()
+
+
+@pytest.mark.parametrize("topology", [{"kind": "directed_ring"}, {"kind": "ring", "changes": {"kind": "matchings"}}])
+def test_who_sends_nothing_is_run_on_any_graph(topology, tmp_path):
+    kinds = ("local", "solitary", "consensus", "local_dp")
+    told = scenario(kinds, {"kind": "linear"}, topology=topology)
+    told["protocols"]["local_dp"] |= PRIVATELY
+    told["record"]["metrics"] = ["accuracy"]
+    made = {
+        name: run({**told, "topology": at}, out=tmp_path / name)
+        for name, at in (("a", topology), ("b", {"kind": "ring"}))
+    }
+    ours, theirs = (one.trace.drop(columns="run") for one in made.values())
+    pd.testing.assert_frame_equal(ours, theirs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 
@@ -263,11 +264,41 @@ def test_a_run_with_a_metric_of_ones_own_is_made_again_as_verified_as_it_was(tmp
     assert main(["replay", str(out), "--trust-code"]) == 0, capsys.readouterr().err
 
 
-def test_runs_are_named_by_protocol_seed_and_swept_values(results):
+def test_a_run_whose_observers_were_recorded_on_the_way_is_made_again(tmp_path, capsys):
+    text = TEXT.partition("sweep:")[0].replace("epsilon,", "epsilon, epsilon_observers,")
+    (tmp_path / "seen.yaml").write_text(f"{text}observers: [agents, neighbours]\n")
+    out = tmp_path / "out"
+    assert main(["run", str(tmp_path / "seen.yaml"), "--out", str(out), "--quiet", "--seeds", "1"]) == 0
+    (entry,) = chosen(out, ["private"])
+    made = rerun(out, entry, (2.0, 6.0), agents=4)  # refuses another trace
+    learned = made.trace.query("metric == 'epsilon_observers' and statistic == 'worst'")["value"]
+    assert 0 < learned.max() < math.inf
+    assert made.shown is not None
+    assert made.shown.sum() == 4
+    assert made.events["end"].max() >= 2.0
+    assert made.events["start"].max() <= 6.0
+    names = {name for rank, name in enumerate(made.task.ids) if made.shown[rank]}
+    assert set(made.events["agent"]) <= {str(name) for name in names}
+    assert main(["replay", str(out), "--run", "rounds"]) == 0, capsys.readouterr().err
+
+
+def test_runs_are_named_by_protocol_seed_and_swept_values(results, tmp_path):
     assert [entry.manifest["protocol"] for entry in chosen(results)] == ["cd", "pairs"]
     (one,) = chosen(results, ["private one, seed=1, network.latency.mean=2.0"])
     assert (one.manifest["protocol"], one.manifest["seed"], one.grid) == ("private", 1, {"network.latency.mean": 2.0})
     assert chosen(results, [one.run])[0].run == one.run
+    text = TEXT.replace("label: private one", 'label: "private, one"').partition("sweep:")[0]
+    (tmp_path / "swept.yaml").write_text(
+        f'{text}sweep: {{"protocols.{{cd,rounds}}.mu": [0.1, 2.0], task.samples: [[9, 9], [9, 20]]}}'
+    )
+    assert (
+        main(["run", str(tmp_path / "swept.yaml"), "--out", str(tmp_path / "swept"), "--quiet", "--set", "stop.time=1"])
+        == 0
+    )
+    asked = "private, one, protocols.{cd,rounds}.mu=2, task.samples=[9,20], seed=1"
+    (one,) = chosen(tmp_path / "swept", [asked])
+    assert (one.manifest["protocol"], one.manifest["seed"]) == ("private", 1)
+    assert one.grid == {"protocols.{cd,rounds}.mu": 2.0, "task.samples": "[9, 20]"}
     for text, said in {
         "cdd": "there is no protocol or run 'cdd'; did you mean 'cd'",
         "cd,seed=7": "no such run has seed = 7; there are 0, 1",

@@ -100,6 +100,7 @@ class EventDriver(Driver):
         self._begin, self._take_turn = self.plain(begin_computing), self.plain(take_turn)
         self._happen = [self.happen]
         self._computing: dict[int, simpy.Process] = {}
+        self._heard: dict[int, Callable[[], AbstractContextManager[None]]] = {}
         self._turns: dict[int, simpy.Event] = {}
         self._may_be_idle = world.protocol.decides and not world.in_rounds
         self.transport.set_limits(world.setting.stop, record=world.recorded_steps, compiled=False)
@@ -169,11 +170,14 @@ class EventDriver(Driver):
             yield turned
             yield At(self.env, self.env.now, TIMER + (agent.index + 1) / RECORD)  # after other timers, by agent
         del self._computing[agent.index]
-        with heard():
-            if self.is_awake(agent):
-                reactions, agent.reactions = agent.reactions, 0  # its random streams are those of its begin
-                self.wake(agent)
-                agent.reactions = reactions
+        if self.is_awake(agent):
+            reactions, agent.reactions = agent.reactions, 0  # its random streams are those of its begin
+            self._heard[agent.index] = heard
+            self.wake(agent)
+            agent.reactions = reactions
+        else:
+            with heard():  # which lets go of it
+                pass
 
     @override
     def turn(self, agent: Agent) -> None:
@@ -200,7 +204,8 @@ class EventDriver(Driver):
         their clocks and decide what to do.
         """
         before = self._blocks_of(agent) if self._may_be_idle else None
-        me = self.world.step(agent)
+        with self._heard.pop(agent.index, nullcontext)():  # no longer: the recorder sees what has arrived since
+            me = self.world.step(agent)
         if me.silent_ and not me.sent_:
             return
         self.send(agent, me.sent_)

@@ -37,6 +37,13 @@ FEWEST = 3
 """Runs from which an interval is shown or judged by: of two it says next to nothing."""
 
 
+def data_sets(collection: Collection) -> str:
+    """Say on how many data sets runs were made, if some share one, so that intervals speak of no others; else empty."""
+    seeds = {(manifest.get("data_seed"), manifest.get("run_seed")) for manifest in collection.manifests}
+    data = len({seed for seed, _ in seeds})
+    return "" if data == len(seeds) else f" on {data} data set{'' if data == 1 else 's'}"
+
+
 def power_near(values: ArrayLike) -> int:
     """The exponent of a power of 2 near the largest finite one of some values; 0 where there is none.
 

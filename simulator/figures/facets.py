@@ -31,9 +31,16 @@ def plots(collection: Collection, spec: Spec) -> list[Plot]:
     kind = kind_for(spec)
     _check_kinds(collection, spec)
     parts = _parts(select(collection, spec.get("at") or {}), spec)
-    found = [replace(numbers_of(kind, part, asked), panel=title) for title, part, asked in parts]
+    found, nothing = list[Plot](), "figures: there is no protocol to show beside the baseline"
+    for title, part, asked in parts:
+        try:
+            found.append(replace(numbers_of(kind, part, asked), panel=title))
+        except NothingToDraw as error:
+            if not kind.by_protocol:
+                raise
+            nothing = str(error)  # of this protocol: it has no panel
     if not found:
-        raise NothingToDraw("figures: there is no protocol to show beside the baseline", field=("figures",))
+        raise NothingToDraw(nothing, field=("figures",))
     return found if len(found) > 1 else [replace(found[0], panel="")]
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...agents.tasks.task_names import is_stand_in
-from ..analysis.aggregate import time_scale
+from ..analysis.aggregate import data_sets, time_scale
 from ..analysis.claimed_privacy import EPSILON, MARK, PASSED, ClaimedPrivacy, briefly, claim_of, epsilon_text
 from ..analysis.labels import named, placed, short, words_of
 from ..analysis.results import Collection
@@ -125,7 +125,13 @@ def caption(
     largest = max((max(claim.verified, default=0.0) for claim in flagged), default=0.0)
     claims = f"{MARK} claims less {EPSILON} than is verified (up to {epsilon_text(largest)})" if flagged else ""
     contracts = _contracts(collection, chosen(collection, spec), failed_only=not full)
-    marks = [_marks(plots, spec), _kinds(plots, collection), _changing(plots, collection), _fixed(plots), claims]
+    marks = [
+        _marks(plots, spec, collection),
+        _kinds(plots, collection),
+        _changing(plots, collection),
+        _fixed(plots),
+        claims,
+    ]
     marks += contracts
     return "\n".join(filter(None, [stand_in(collection), "; ".join(filter(None, marks))]))
 
@@ -179,13 +185,14 @@ def _contracts(collection: Collection, protocols: Sequence[str], *, failed_only:
     ]
 
 
-def _marks(plots: Sequence[Plot], spec: Spec) -> str:
+def _marks(plots: Sequence[Plot], spec: Spec, collection: Collection) -> str:
     if plots[0].note or "n" not in plots[0].points:
         return "; ".join(dict.fromkeys(plot.note for plot in plots))
     counts = [int(n) for plot in plots for n in (plot.points["n"].min(), plot.points["n"].max())]
     if max(counts) == 1:
         return "one run"
-    runs = f"n = {max(counts)} runs" if min(counts) == max(counts) else f"n = {min(counts)} to {max(counts)} runs"
+    most = f"{max(counts)} runs{data_sets(collection)}"
+    runs = f"n = {most}" if min(counts) == max(counts) else f"n = {min(counts)} to {most}"
     kind, wins, paired = plots[0].kind, bool(spec.get("wins")), spec.get("baseline") is not None
     means = "mean paired difference" if paired else "mean"
     if wins:

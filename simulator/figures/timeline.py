@@ -14,7 +14,7 @@ from ..language.message_window import DELIVERED, DROPPED, LOST, OVERTAKEN, UNDER
 from ..storage.files import Frame
 from .figure_words import axis_label
 from .lines import Entries, Panels
-from .numbers import Plot, Spec
+from .numbers import NothingToDraw, Plot, Spec
 from .one_run import run_in_words, run_of, store_of
 from .series_style import ALARM, COLOURS, literal
 
@@ -45,7 +45,7 @@ def numbers(collection: Collection, spec: Spec) -> Plot:
     kept = log[(log["start"] <= high) & (log["end"].fillna(log["start"]) >= low)]
     if kept.empty:
         of = f"{manifest['label']}, {run_in_words(collection, manifest)}"
-        raise InputError(f"figures: nothing was recorded of {of}, between {low:g} and {high:g}", field=("figures",))
+        raise NothingToDraw(f"figures: nothing was recorded of {of}, between {low:g} and {high:g}", field=("figures",))
     factor = time_scale(collection.index.get("time_unit"))[0]
     kept = kept.assign(start=kept["start"] * factor, end=kept["end"] * factor)
     lanes = _lanes(collection, run, kept)

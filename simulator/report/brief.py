@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..analysis.aggregate import FEWEST
+from ..analysis.aggregate import FEWEST, data_sets
 from ..analysis.claimed_privacy import MARK, epsilon_text
 from ..analysis.labels import column_name, swept_name
 from ..analysis.results import Collection
@@ -148,7 +148,9 @@ def _captions(collection: Collection, frame: pd.DataFrame, ahead: str) -> list[s
     least, most = min(counts), max(counts)
     runs = f"{most} run{'' if most == 1 else 's'}" if least == most else f"{least} to {most} runs"
     few = least < FEWEST
-    said = f"mean over {runs}" + (", too few for intervals" if few else " \N{PLUS-MINUS SIGN} 95 % t interval")
+    said = f"mean over {runs}{data_sets(collection)}" + (
+        ", too few for intervals" if few else " \N{PLUS-MINUS SIGN} 95 % t interval"
+    )
     measured = _decisive(collection, frame, ahead) if collection.grid else ""  # all that the table shows
     if _is_private(frame) and not measured:
         said += "; \u03b5 claimed / verified"

@@ -158,3 +158,28 @@ print(mine(3.0), slope_of(1, 3.0, 1.0))
     command = [sys.executable, tmp_path / "mine.py"]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     assert said[0] == said[1]
+
+
+MINIMISERS = """
+import numpy as np
+from hushnet.protocols.steps.kernels import minimisers
+
+rng, agents, width = np.random.default_rng(0), 40, 7
+offsets = np.r_[0, np.cumsum(rng.integers(1, 20, agents))].astype(np.int64)
+rows, labels = rng.normal(size=(offsets[-1], width)), np.sign(rng.normal(size=offsets[-1]))
+each, linear, out = np.ones(agents), rng.normal(size=(agents, width)), np.empty((agents, width))
+starts = np.zeros_like(linear)
+minimisers(rows, labels, offsets, np.arange(agents), each, 0.1 * each, linear, starts, 1e-10 * each, 0, out)
+print(out.tobytes().hex())
+"""
+
+
+@pytest.mark.slow
+def test_the_process_that_compiles_a_kernel_has_the_bits_of_those_that_load_it(tmp_path):
+    """What is called and not inlined is another copy there, whose sums may have another order."""
+    environment = {**os.environ, compilation.FOLDER: str(tmp_path / "code")}
+    command = [sys.executable, "-c", MINIMISERS]
+    compiled, loaded = (
+        subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout for _ in range(2)
+    )
+    assert compiled == loaded

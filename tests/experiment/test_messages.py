@@ -28,9 +28,11 @@ WINDOW = {"agents": [0, 1, 2], "between": [1.0, 4.0]}
 
 @pytest.mark.parametrize("engine", ["event", "batched"])
 def test_a_run_keeps_its_messages_and_is_the_same_run_otherwise(engine, tmp_path):
-    plain = run({**SCENARIO, "engine": engine, "record": {"every": 1.0}}, out=tmp_path / "plain")
+    protocols = {"local": {"kind": "local"}, **SCENARIO["protocols"]}  # of which a timeline has nothing
+    scenario = {**SCENARIO, "protocols": protocols, "engine": engine}
+    plain = run({**scenario, "record": {"every": 1.0}}, out=tmp_path / "plain")
     figures = [{"kind": "timeline"}, {"kind": "portrait", "y": "accuracy"}]
-    asked = {**SCENARIO, "engine": engine, "record": {"every": 1.0, "messages": WINDOW}, "figures": figures}
+    asked = {**scenario, "record": {"every": 1.0, "messages": WINDOW}, "figures": figures}
     logged = run(asked, out=tmp_path / "logged")
     pd.testing.assert_frame_equal(logged.trace.drop(columns="run"), plain.trace.drop(columns="run"))
     pd.testing.assert_frame_equal(logged.agents.drop(columns="run"), plain.agents.drop(columns="run"))

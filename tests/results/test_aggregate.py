@@ -151,6 +151,17 @@ def test_bands_of_accuracy_end_at_1_and_those_of_a_gap_do_not_fall_like_curtains
     assert 1e-1 < high < 1.5e-1
 
 
+@pytest.mark.parametrize(("each", "said"), [(1, "n = 6 runs"), (2, "n = 6 runs on 3 data sets"), (6, "on 1 data set")])
+def test_a_caption_says_on_how_many_data_sets_runs_were_made(each, said, experiment):
+    """Of other data an interval over runs that share them says nothing."""
+    runs = [wild("cd", k, {("accuracy", "mean"): 0.5 + 0.01 * k}) for k in range(6)]
+    for k, one in enumerate(runs):
+        one.manifest |= {"data_seed": k // each, "run_seed": k}
+    found = caption(figure_of(load_all(experiment(runs)), y="accuracy"))
+    assert said in found
+    assert ("data set" in found) == (each > 1)
+
+
 @pytest.mark.parametrize("kind", ["curve", "sweep", "bars", "frontier"])
 def test_every_seed_lies_inside_the_panel_whatever_the_interval(experiment, kind):
     runs = []

@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 from hushnet.agents.errors import LimitReached
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters, Traits
-from hushnet.simulator.contract import ContractViolation, checks, small_settings
+from hushnet.simulator.contract import ContractViolation, bench, checks
 from hushnet.simulator.contract.bench import protocol_parameters, small_setting
 from hushnet.simulator.network.network import NetworkParameters
 from hushnet.simulator.network.setting import Limits
@@ -105,7 +105,7 @@ def test_a_storm_with_delays_ends_once_it_is_larger_than_the_run_may_be():
 
 
 def test_the_contract_counts_an_endless_instant_as_a_refusal(monkeypatch):
-    monkeypatch.setattr(small_settings, "Limits", partial(Limits, at_once_each=50))
+    monkeypatch.setattr(bench, "Limits", partial(Limits, at_once_each=50))
     refused = checks.check_networks(Rally, Rally.Parameters(), small=partial(small_setting, time=1.0))
     assert len(refused) == 1
     assert refused[0].startswith("under Constant(kind='constant', value=0.0): agents ")
@@ -113,6 +113,6 @@ def test_the_contract_counts_an_endless_instant_as_a_refusal(monkeypatch):
 
 
 def test_a_protocol_that_runs_on_no_network_breaks_the_contract(monkeypatch):
-    monkeypatch.setattr(small_settings, "MOST_REACTIONS", 60)
+    monkeypatch.setattr(bench, "MOST_REACTIONS", 60)
     with pytest.raises(ContractViolation, match="answer each other's messages without end under"):
         checks.check_networks(Storm, protocol_parameters(Storm, {}))

@@ -12,7 +12,7 @@ from hushnet.agents.errors import InputError
 from hushnet.agents.input_files import at_home
 from hushnet.simulator.cli import main
 from hushnet.simulator.storage.ownership import MARKER, claim
-from hushnet.simulator.storage.run_folder import write_run
+from hushnet.simulator.storage.run_folder import write_runs
 from hushnet.simulator.storage.store import Store
 
 from .synthetic import make_run
@@ -187,7 +187,7 @@ def test_a_manifest_that_could_not_be_read_again_is_not_written(tmp_path):
     result = make_run()
     result.manifest["totals"] = {"time": {"of": 3}}
     with pytest.raises(ValueError, match="its manifest could not be read again"):
-        write_run(result, tmp_path / "run")
+        write_runs({tmp_path / "run": result})
     assert not (tmp_path / "run").exists()
 
 

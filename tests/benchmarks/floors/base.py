@@ -17,7 +17,7 @@ from hushnet.simulator.world.world import World
 from ..floor import FAST
 
 loop: Any = compiled(fastmath=FAST, error_model="numpy")
-inner: Any = part(fastmath=FAST, error_model="numpy", forceinline=False)
+inner: Any = part(fastmath=FAST, error_model="numpy")
 """Compiles a floor; sums may be reassociated, because the kernels of steps may do so too."""
 
 

@@ -6,10 +6,10 @@ The entry of the directed edge i -> j is what i has received from j; so agent i'
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -41,7 +41,7 @@ class Message:
     """Bytes."""
 
 
-class Inbox:
+class Inbox(ABC):
     """The inboxes of all agents.
 
     Parameters
@@ -74,30 +74,24 @@ class Inbox:
             self.tick[kind] = np.full(edges, -2, dtype=np.int64)
         self.pending: defaultdict[int, list[Message]] = defaultdict(list)
 
-    @cached_property
+    @property
+    @abstractmethod
     def values(self) -> dict[str, Block]:
-        """Per kind, the newest vector of every directed edge; zeros until one was received."""
-        return {kind: Block(self._edges, width, self.precision) for kind, width in self._widths.items()}
+        """Copies, per kind, of the newest vector of every directed edge; zeros until one was received."""
 
-    def heard(self, kind: str, edges: slice, width: int) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
+    @abstractmethod
+    def heard(self, kind: str, edges: slice) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
         """Vectors among which are the newest of some directed edges, and which of them these are.
 
         Parameters
         ----------
         kind : str
         edges : slice
-        width : int
-            Numbers that are read of each vector: shorter ones end in zeros.
 
         Returns
         -------
-        pool : (k, width or more) float
+        pool : (k, width) float
+            As wide as the widest message; shorter ones end in zeros.
         index : (edges,) int64
             The row of each edge's vector; -1 where nothing was received.
         """
-        block, there = self.values[kind], self.order[kind][edges] >= 0
-        pool = np.zeros((len(there), width), self.precision)
-        for row, edge in zip(pool, range(edges.start, edges.stop), strict=True):
-            vector = block[edge][:width]
-            row[: len(vector)] = vector
-        return pool, np.where(there, np.arange(len(there)), -1)

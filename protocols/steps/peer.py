@@ -298,7 +298,7 @@ class PeerSource(StepSource):
 
     @override
     def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks]:
-        return *self.inbox.heard(kind, self._slots, width), np.zeros(self._count, dtype=np.int64)
+        return *self.inbox.heard(kind, self._slots), np.zeros(self._count, dtype=np.int64)
 
     @override
     def sent_at(self, kind: str) -> Array:

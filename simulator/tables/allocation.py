@@ -99,8 +99,8 @@ class TableInbox(Inbox):
             self.tick[kind], self._known[kind] = own["heard_tick"], own["known"]
 
     @property
-    def values(self) -> dict[str, Block]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Copies, per kind, of the newest vector of every slot; zeros until something was heard."""
+    @override
+    def values(self) -> dict[str, Block]:
         blocks = {kind: Block(self._edges, width, self.precision) for kind, width in self._widths.items()}
         for kind, block in blocks.items():
             for slot in np.flatnonzero(self._known[kind] >= 0).tolist():
@@ -108,7 +108,7 @@ class TableInbox(Inbox):
         return blocks
 
     @override
-    def heard(self, kind: str, edges: slice, width: int) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
+    def heard(self, kind: str, edges: slice) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
         return self.pool, self._known[kind][edges].copy()
 
 

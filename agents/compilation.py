@@ -210,10 +210,10 @@ def store() -> tuple[Path | None, str]:
     return folder, ""
 
 
-def is_stored() -> bool:
-    """True if there is code of this version on disk."""
+def is_stored(name: str = "*") -> bool:
+    """True if there is code of this version on disk, of functions of such a ``module.name``, which may have asterisks."""
     folder, _ = store()
-    return folder is not None and any(folder.rglob("*.nbi"))
+    return folder is not None and any(folder.rglob(f"{name}.nbi"))
 
 
 def seconds_spent() -> float:

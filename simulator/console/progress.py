@@ -12,8 +12,9 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.table import Column
 from rich.text import Text
 
-from ...agents.compilation import is_at_it, is_stored, seconds_spent, unannounced
+from ...agents.compilation import is_at_it, seconds_spent, unannounced
 from ...agents.errors import HushnetError
+from ..engine.selection import is_ready
 from ..experiment import Experiment, Run, RunOutcome, Workers, perform
 from ..experiment.time_left import TimeLeft, key_of, range_in_words, time_left
 from ..experiment.tuning import trial_experiment
@@ -85,7 +86,7 @@ class _Shown(ProgressColumn):
     def __init__(self, experiment: Experiment, workers: Workers, left: TimeLeft) -> None:
         super().__init__()
         self._workers, self._left, self._total, self._ended = workers, left, left.runs(), 0
-        self._compiles = not is_stored() and any(experiment.engine_name(run) != "event" for run in experiment.runs())
+        self._compiles = not is_ready() and any(experiment.engine_name(run) != "event" for run in experiment.runs())
         self._begun: list[Run] = []
         self._share, self._at, self._compiled = 0.0, 0.0, 0.0
 

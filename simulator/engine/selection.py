@@ -8,6 +8,7 @@ from typing import Literal, final
 
 from typing_extensions import override
 
+from ...agents.compilation import is_stored
 from ...agents.errors import HushnetError, InputError
 from ...protocols.steps.step_charges import NotPlanned
 from ..network.distributions import forms_of
@@ -143,6 +144,11 @@ def engine_for(name: Name, world: World, *, debug: bool = False, short: bool = F
     if name == "batched":
         raise refusal(world, why)
     return EventEngine(f"because {why}")
+
+
+def is_ready() -> bool:
+    """True if windows of the batched engine have been compiled on this machine."""
+    return is_stored("*windows.run_*")
 
 
 def declined(world: World) -> str | None:

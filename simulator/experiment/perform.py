@@ -21,7 +21,7 @@ from .contract_replays import prove
 from .execute import FAILURES
 from .notebook import shown_progress
 from .options import RunOptions
-from .plan import Experiment, PlannedRun, Run, plan
+from .plan import SHORT, Experiment, PlannedRun, Run, plan, wake_ups
 from .preflight import preflight
 from .run_once import FAILED, RunOutcome, failure_file, is_there
 from .sources import keep_sources
@@ -154,11 +154,11 @@ def _is_short(experiment: Experiment, queue: list[PlannedRun]) -> bool:
     """Say if the runs to come take less than starting processes; never with a user's code, which may end its own."""
     if experiment.metrics or any(experiment.source(planned.run) is not None for planned in queue):
         return False
-    to_run = 0
+    to_run, expected = 0, 0.0
     for planned in queue:
         if not is_there(experiment, planned.run, experiment.run_id(planned.run)):
-            to_run += 1
-            if to_run == FEW or not experiment.is_short:
+            to_run, expected = to_run + 1, expected + wake_ups(planned.run.point.scenario)
+            if to_run == FEW or expected > SHORT:
                 return False
     return True
 

@@ -26,7 +26,7 @@ from ...agents.tasks.task import Task
 from ...protocols.base import Problem, Protocol
 from ...protocols.user_files import is_file
 from ..contract.verdict import SHIPPED, Verdict
-from ..engine.selection import Engine, Name, engine_for
+from ..engine.selection import Engine, Name, engine_for, is_ready
 from ..language.checking import nets_of
 from ..language.loading import GridPoint, LoadedScenario
 from ..language.scenario import Scenario
@@ -86,8 +86,9 @@ class Built:
         return sum(array.nbytes for array in (*arrays, graph.tails, graph.heads, graph.weights))
 
 
-SHORT = 50_000
-"""Wake-ups of all runs of an experiment up to which it is short."""
+SHORT, UNCOMPILED = 50_000, 200_000
+"""Wake-ups of all runs of an experiment up to which the event engine makes them: where compiled windows are stored, and
+where none has been compiled, which takes about as long as so many wake-ups."""
 
 
 def wake_ups(scenario: Scenario, agents: int | None = None) -> float:
@@ -155,11 +156,11 @@ class Experiment:
 
     @cached_property
     def is_short(self) -> bool:
-        """True if all runs together have so few wake-ups that an engine takes longer to compile than to make them."""
-        expected = 0.0
+        """True if all runs together have so few wake-ups that the event engine is the first to have made them."""
+        expected, most = 0.0, SHORT if is_ready() else UNCOMPILED
         for run in self.runs():
             expected += wake_ups(run.point.scenario)
-            if expected > SHORT:
+            if expected > most:
                 return False
         return True
 

@@ -32,10 +32,12 @@ def doubled(number):
 
 
 def test_what_is_stored_is_found(folder):
+    assert not compilation.is_stored()
     first, second = compilation.compiled(doubled), compilation.compiled(doubled)
     assert (first(21), second(21)) == (42, 42)
     assert [form.stats.cache_hits.total() for one in (first, second) for form in one.forms.values()] == [0, 1]
     assert list(folder.glob("*/*/*/*.nbi"))
+    assert [compilation.is_stored(name) for name in ("*", "test_compilation.doub*", "other.*")] == [True, True, False]
 
 
 def test_who_traces_python_does_not_see_the_compiler(folder):

@@ -107,11 +107,20 @@ def test_auto_begins_at_once_where_all_runs_are_short_and_its_runs_are_the_same_
     short = run(SCENARIO, out=tmp_path / "short")
     assert engines(short.manifests) == "event, for all runs together are short"
     monkeypatch.setattr(plan, "SHORT", 5)
+    monkeypatch.setattr(plan, "is_ready", lambda: True)
     long = run(SCENARIO, out=tmp_path / "long")
     assert engines(long.manifests) == "batched (steps in batches)"
     one, other = (load_all(tmp_path / name) for name in ("short", "long"))
     assert one.runs == other.runs
     pd.testing.assert_frame_equal(one.trace, other.trace, check_exact=True)
+
+
+@pytest.mark.parametrize(("compiled", "name"), [(True, "batched"), (False, "event")])
+def test_auto_counts_the_compiling_of_windows_in(tmp_path, monkeypatch, compiled, name):
+    """Of a scenario between the two numbers of wake-ups."""
+    monkeypatch.setattr(plan, "SHORT", 5)
+    monkeypatch.setattr(plan, "is_ready", lambda: compiled)
+    assert {one["engine"].split()[0].strip(",") for one in run(SCENARIO, out=tmp_path).manifests} == {name}
 
 
 class Mixed(Mean):
@@ -127,6 +136,7 @@ def test_a_verdict_on_steps_that_are_made_one_by_one_is_none_on_batches(tmp_path
     scenario = {**SCENARIO, "protocols": {"mine": {"kind": "mine"}}}
     short = run(scenario, protocols={"mine": Mixed}, out=tmp_path / "results")
     assert short.manifests[0]["contract"]["status"] == "passed"
+    monkeypatch.setattr(plan, "UNCOMPILED", 5)
     monkeypatch.setattr(plan, "SHORT", 5)
     long = run({**scenario, "seeds": 2}, protocols={"mine": Mixed}, out=tmp_path / "results")
     verdict = long.manifests[-1]["contract"]

@@ -86,7 +86,7 @@ class Built:
         return sum(array.nbytes for array in (*arrays, graph.tails, graph.heads, graph.weights))
 
 
-SHORT, UNCOMPILED = 50_000, 200_000
+SHORT, UNCOMPILED = 50_000, 150_000
 """Wake-ups of all runs of an experiment up to which the event engine makes them: where compiled windows are stored, and
 where none has been compiled, which takes about as long as so many wake-ups."""
 

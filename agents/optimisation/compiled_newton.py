@@ -126,32 +126,35 @@ def bent_solve(features, bends, curvature, right):  # pragma: no cover - compile
     (p,) float64
     """
     rows, width = features.shape
-    step = right.copy()
-    if rows >= width:
-        matrix = np.zeros((width, width))
-        for i in range(width):
-            matrix[i, i] = curvature
-        add_squares(features, bends, matrix)
-        solve_positive(matrix, step)
-        return step
-    # Woodbury's identity; with roots a bend of 0 needs no care.
-    inner, roots, reduced = np.empty((rows, rows)), np.sqrt(bends), np.empty(rows)
-    for row in range(rows):
-        for other in range(row, rows):
+    few = rows < width
+    size = rows if few else width
+    matrix, solution, roots, step = np.zeros((size, size)), np.empty(size), np.empty(rows), np.empty(width)
+    for i in range(size):
+        matrix[i, i] = curvature
+    for k in range(width):
+        step[k] = right[k]
+    if few:  # Woodbury's identity; with roots a bend of 0 needs no care.
+        for row in range(rows):
+            roots[row] = math.sqrt(bends[row])
+        for row in range(rows):
+            for other in range(row, rows):
+                total = 0.0
+                for k in range(width):  # a product of two float32 has no more digits
+                    total += np.float64(features[row, k]) * features[other, k]
+                matrix[row, other] += roots[row] * roots[other] * total
             total = 0.0
             for k in range(width):
-                total += (
-                    np.float64(features[row, k]) * features[other, k]
-                )  # a product of two float32 has no more digits
-            inner[row, other] = roots[row] * roots[other] * total
-        inner[row, row] += curvature
-        total = 0.0
+                total += features[row, k] * step[k]
+            solution[row] = roots[row] * total
+    else:
+        add_squares(features, bends, matrix)
         for k in range(width):
-            total += features[row, k] * right[k]
-        reduced[row] = roots[row] * total
-    solve_positive(inner, reduced)
+            solution[k] = step[k]
+    solve_positive(matrix, solution)
+    if not few:
+        return solution
     for row in range(rows):
-        factor = roots[row] * reduced[row]
+        factor = roots[row] * solution[row]
         for k in range(width):
             step[k] -= factor * features[row, k]
     for k in range(width):
@@ -193,41 +196,42 @@ def size_of(vector):  # pragma: no cover - compiled
 def minimise(features, labels, weight, curvature, linear, start, tolerance, loss):  # pragma: no cover - compiled
     """The (p,) minimiser of `minimise_local`, for one of hushnet's smooth losses by its number."""
     rows, width = features.shape
-    if weight == 0.0 or rows == 0:
-        return linear / curvature
-    point, trial = start.copy(), np.empty(width)
+    point, trial, step = np.empty(width), np.empty(width), np.zeros(width)
     scores, trial_scores, bends = np.empty(rows), np.empty(rows), np.empty(rows)
     gradient, trial_gradient = np.empty(width), np.empty(width)
-    value = evaluate(features, labels, weight, curvature, linear, point, loss, scores, gradient)
-    first = size = size_of(gradient)
-    for _ in range(MOST_STEPS):
-        if size <= max(tolerance, 1e-13 * first):
-            break
-        for row in range(rows):
-            bends[row] = weight / rows * bend_of(loss, scores[row], labels[row])
-        step = bent_solve(features, bends, curvature, -gradient)
-        decrease = 0.0
+    for k in range(width):
+        point[k] = linear[k] / curvature if weight == 0.0 or rows == 0 else start[k]
+    if weight == 0.0 or rows == 0:
+        return point
+    value = size = first = decrease = length = 0.0
+    steps = 0
+    while True:
         for k in range(width):
-            decrease += gradient[k] * step[k]
-        length = 1.0
-        while True:
-            for k in range(width):
-                trial[k] = point[k] + length * step[k]
-            trial_value = evaluate(
-                features, labels, weight, curvature, linear, trial, loss, trial_scores, trial_gradient
-            )
-            trial_size = size_of(trial_gradient)
+            trial[k] = point[k] - length * step[k]
+        trial_value = evaluate(features, labels, weight, curvature, linear, trial, loss, trial_scores, trial_gradient)
+        trial_size = size_of(trial_gradient)
+        if steps == 0:
+            first = trial_size
+        else:
             # As in `newton`: near the minimum only the gradient can tell progress.
             flat = not trial_value > value + FLAT * abs(value)
-            if trial_value <= value + 1e-4 * length * decrease or (flat and trial_size < 0.5 * size):
-                break
-            if length < LEAST_LENGTH:
-                break
-            length *= 0.5
-        if length < LEAST_LENGTH or (trial_size >= size and value - trial_value <= 1e-14 * abs(value)):
-            break
+            less = trial_value <= value - 1e-4 * length * decrease or (flat and trial_size < 0.5 * size)
+            if not less and length >= LEAST_LENGTH:
+                length *= 0.5
+                continue
+            if length < LEAST_LENGTH or (trial_size >= size and value - trial_value <= 1e-14 * abs(value)):
+                return point
         value, size = trial_value, trial_size
         point, trial = trial, point
         scores, trial_scores = trial_scores, scores
         gradient, trial_gradient = trial_gradient, gradient
-    return point
+        if steps == MOST_STEPS or size <= max(tolerance, 1e-13 * first):
+            return point
+        for row in range(rows):
+            bends[row] = weight / rows * bend_of(loss, scores[row], labels[row])
+        step = bent_solve(features, bends, curvature, gradient)
+        decrease = 0.0
+        for k in range(width):
+            decrease += gradient[k] * step[k]
+        length = 1.0
+        steps += 1

@@ -174,7 +174,7 @@ def minimisers(
     """Fill (B, p) with minimisers, see `hushnet.agents.optimisation.compiled_newton.minimise`."""
     for b in range(len(agents)):
         first, last = offsets[agents[b]], offsets[agents[b] + 1]
-        out[b] = minimise(
+        found = minimise(
             features[first:last],
             labels[first:last],
             weights[b],
@@ -184,6 +184,8 @@ def minimisers(
             tolerances[b],
             loss,
         )
+        for k in range(len(found)):
+            out[b, k] = found[k]
 
 
 def table_starts(counts: Any) -> Any:

@@ -84,7 +84,7 @@ class EdgeConsensusAdmm(Protocol):
 
     def start(self, me: Any) -> None:
         """Everything is 0; an agent without neighbours solves its own problem, and is done."""
-        if not len(me.neighbours):
+        if not me.degree:
             self.steps.alone(me, solve)
             me.fall_silent()
 

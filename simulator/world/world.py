@@ -411,7 +411,8 @@ class World:
             sent = told if me is None else [(one.kind, one.vector) for one in me.sent_]
             vectors = [(f"the {kind} that it sends", vector) for kind, vector in sent]
         else:
-            vectors = self.peers[agent.index].named_vectors_()
+            peer = self.peers[agent.index]
+            vectors = () if all(map(finite, peer.blocks_.values())) else peer.named_vectors_()
         for name, vector in vectors:
             if not finite(vector):
                 raise Divergence(

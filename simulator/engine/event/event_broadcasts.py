@@ -111,11 +111,12 @@ class EventBroadcasts(EventDriver):
                 self._begin_notes()
             run, first = self.transport.plain, rank * len(self._receivers)
             run.versions.order[row], way = self._count(run, vectors * len(part)), self._end_of_way(run)
+            depart, references, reverse = self._depart, run.versions.references, run.reverse
             for edge in part.tolist():
-                delay = self._depart(run, agent.index, edge, agent.tick, transmission, rank, row, size, now)
+                delay = depart(run, agent.index, edge, agent.tick, transmission, rank, row, size, now)
                 if delay < math.inf:
-                    run.versions.references[row] += 1
-                    self.schedule(None, now + delay, ARRIVAL, way, first + run.reverse[edge], row)
+                    references[row] += 1
+                    self.schedule(None, now + delay, ARRIVAL, way, first + reverse[edge], row)
             self._release(run, row)
             if self.observed:
                 self._end_notes()

@@ -93,6 +93,8 @@ class EventDriver(Driver):
         super().__init__(world)
         self.env = world.env
         self._drawn: dict[tuple[int, int, int], tuple[float, bool]] = {}
+        self._made, self._present = world.agents.made, world.agents.present.data
+        self._queues = world.setting.network.uplink is not None
         self.observed = world.observer is not None
         self.plain = PlainRules(fate=self.fate, schedule=self.schedule, **functions)
         self.views = PlainTables()
@@ -191,7 +193,7 @@ class EventDriver(Driver):
 
     def is_awake(self, agent: Agent) -> bool:
         """True if an agent steps at its ticks now: it is present and up, and has not fallen silent."""
-        return agent.up and not agent.silent and bool(self.world.agents.present[agent.index])
+        return agent.up and not agent.silent and self._present[agent.index]
 
     def wake(self, agent: Agent) -> None:
         """Act on a tick that finds its agent awake: it takes a step."""
@@ -235,8 +237,7 @@ class EventDriver(Driver):
 
     def is_up(self, _run: Any, agent: int, _time: float, _after: bool) -> bool:
         """True if an agent is present and up at this instant, in place of `hushnet.simulator.rules.lazy.is_up`."""
-        agents = self.world.agents
-        return agents[agent].up and bool(agents.present[agent])
+        return self._made[agent].up and self._present[agent]
 
     def fate(self, run: Any, sender: int, edge: int, tick: int, transmission: int, size: int, now: float) -> float:
         """Draw a copy's delay, or its loss, by the network's distributions, which may have no compiled form."""
@@ -244,7 +245,8 @@ class EventDriver(Driver):
         if drawn is None:
             drawn = self.world.network.delay_and_loss(sender, run.heads[edge], tick, transmission, now, size)
         delay, lost = drawn
-        delay += self._take_turn(run.constants[UPLINK], run.agents.uplink_free, sender, size, now) - now
+        if self._queues:
+            delay += self._take_turn(run.constants[UPLINK], run.agents.uplink_free, sender, size, now) - now
         if lost:
             run.constants[LOST_DELAY] = delay
             return math.inf

@@ -35,7 +35,7 @@ class RoundsSchedule(Parameters):
         return self
 
     def repeats(self, *, unfailing: bool) -> bool:
-        """True if messages are acknowledged, and repeated until they are; unfailing if none is lost or met by absence."""
+        """True if messages are acknowledged, and repeated until they are; unfailing if none is ever missed."""
         if self.resend_after == "never" or self.patience is not None:
             return False
         return self.resend_after is not None or not unfailing

@@ -34,6 +34,12 @@ class RoundsSchedule(Parameters):
             raise FieldError("give one of resend_after and patience, not both", "patience")
         return self
 
+    def repeats(self, *, unfailing: bool) -> bool:
+        """True if messages are acknowledged, and repeated until they are; unfailing if none is ever missed."""
+        if self.resend_after == "never" or self.patience is not None:
+            return False
+        return self.resend_after is not None or not unfailing
+
 
 class ExchangeSchedule(Parameters):
     """An agent's clock opens a session with one neighbour: how long its caller waits for the answer."""

@@ -82,6 +82,11 @@ def settled() -> None:
     gc.freeze()
 
 
+def pytest_sessionfinish() -> None:
+    """What was passed over is freed at the end, for libraries count what is left then and call it leaked."""
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="session")
 def browser():
     """Debian's Chromium; tests that need it skip where it is not installed."""

@@ -67,19 +67,17 @@ class Masses:
         above = max(0, 1 - self.lowest)  # an epsilon >= 0 only looks at losses above 0
         losses = (self.lowest + np.arange(above, len(self.probabilities)))[::-1] * interval
         masses = self.probabilities[above:][::-1]
-        if not len(losses):
-            return 0.0
         mass = self.infinite + np.cumsum(masses)
-        with np.errstate(all="ignore"):
-            tilted = np.cumsum(masses * np.exp(-losses))
-            roots = np.log((mass - delta) / tilted)
-        # Between two losses the sum is mass - e^epsilon tilted, taken over the losses above; tilted is 0 beyond 745.
-        far = tilted <= 0
-        (found,) = np.nonzero((mass > delta) & (far | (roots >= np.append(losses[1:], 0.0))))
-        if not len(found):
+        if not (mass > delta).any():
             return 0.0
-        first = found[0]
-        return float(losses[first] if far[first] else min(roots[first], losses[first]))
+        # Between two losses the sum is mass - e^(epsilon - origin) tilted, taken over the losses above. No epsilon is
+        # above the origin, nor far below it, where the exponent is cut off.
+        origin = losses[np.argmax(mass > delta)]
+        with np.errstate(all="ignore"):
+            tilted = np.cumsum(masses * np.exp(np.minimum(origin - losses, 700.0)))
+            roots = origin + np.log((mass - delta) / tilted)
+        (found,) = np.nonzero((mass > delta) & (roots >= np.append(losses[1:], 0.0)))
+        return float(min(roots[found[0]], losses[found[0]])) if len(found) else 0.0
 
 
 @dataclass(frozen=True, eq=False)

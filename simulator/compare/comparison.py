@@ -44,7 +44,7 @@ class Comparison:
     differences: Frame
     """A row per measure, protocol and grid point: ``measure, title, protocol, label``, the swept parameters, ``n``
     (pairs), ``baseline_mean, mean, difference, low, high`` (95 % interval), ``method``, ``p``, ``p_holm`` (corrected
-    across the protocols of a measure and grid point), ``pairing`` (how many times smaller the variance is than that of
+    over the protocols and grid points of a measure), ``pairing`` (how many times smaller the variance is than that of
     unpaired runs), ``finite`` and ``baseline_finite`` (pairs in which each got there), ``larger`` and ``smaller``
     (pairs in which the protocol's value is), ``least`` and ``most`` (what the mean difference may be where values are
     places of records, NaN elsewhere), ``verdict`` (better, worse, larger, smaller; empty where ``p_holm`` is not below
@@ -165,8 +165,11 @@ def groups(table: Frame, by: list[str]) -> Iterator[tuple[dict[str, Any], Frame]
 
 
 def _measured(measure: Measure, valued: Frame, collection: Collection, kinds: Kinds) -> list[dict[str, Any]]:
-    """Rows of one measure, corrected over all protocols and grid points; no verdict where kinds are unknown."""
-    rows: list[dict[str, Any]] = []
+    """Rows of one measure, corrected over all protocols and grid points; no verdict where kinds are unknown.
+
+    Runs of two protocols that a sweep does not concern stand at all its points: these rows are one test.
+    """
+    rows, tests = list[dict[str, Any]](), list[tuple[str, ...]]()
     labels = collection.labels
     unknown = kinds.ruling(measure.metric).unknown if measure.metric else frozenset()
     for place, here in groups(valued, collection.grid):
@@ -174,9 +177,14 @@ def _measured(measure: Measure, valued: Frame, collection: Collection, kinds: Ki
             found = asdict(paired_difference(group["ours"], group["theirs"]))
             if found["n"]:
                 rows.append({**_head(measure, str(key), labels), **place, **columns_of(found), **least_and_most(group)})
-    for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
-        verdict = "" if row["protocol"] in unknown else verdict_of(row, float(p), measure.more_is_better)
-        row |= {"p_holm": float(p), "verdict": verdict}
+                runs = group[["run", "baseline_run"]].astype(str).replace(r"#\d+$", "", regex=True)
+                tests.append(tuple(runs.to_numpy().ravel()))
+    once = dict(zip(tests, (row["p"] for row in rows), strict=True))
+    corrected = dict(zip(once, holm(list(once.values())).tolist(), strict=True))
+    for row, test in zip(rows, tests, strict=True):
+        p = corrected[test]
+        verdict = "" if row["protocol"] in unknown else verdict_of(row, p, measure.more_is_better)
+        row |= {"p_holm": p, "verdict": verdict}
     return rows
 
 

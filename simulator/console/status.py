@@ -17,6 +17,8 @@ from .log import FILE
 
 _BEGIN = re.compile(r"(\S+Z) INFO \S+: (\d+) runs?, ")
 _ENDED = re.compile(r"(\S+Z) (?:INFO|WARNING) (.*?): (complete in|there already|\w+: )(.*)")
+KEPT = ("complete", "there")
+"""How runs end that leave a folder: while it is there, they are done."""
 _LEFT = re.compile(r", ([^,]+) left, ")
 
 
@@ -55,7 +57,7 @@ def status(folder: Path, now: datetime | None = None) -> list[str]:
         goes_on = "nobody is writing there" if holder is None else f"{holder} is writing there"
         return [f"{folder}: {there} runs are there, and {goes_on}"]
     ended, of_all = attempt.ended.total(), f"of {attempt.runs} runs"
-    wrong = sum(count for status, count in attempt.ended.items() if status not in ("complete", "there"))
+    wrong = sum(count for status, count in attempt.ended.items() if status not in KEPT)
     failed = f", {wrong} of them not to their end (see {FILE})" if wrong else ""
     if holder is not None:
         lines = [f"{folder}: running, {ended} {of_all} done{failed}", holder]
@@ -82,7 +84,9 @@ def _latest(folder: Path) -> _Logged | None:
         elif found and (ended := _ENDED.match(line)):
             found.latest, found.words = _instant(ended[1]), ended[2]
             found.left = left[1] if (left := _LEFT.search(ended[4])) else ""
-            found.ended[ended[3].partition(" ")[0].rstrip(":")] += 1
+            how, run = ended[3].partition(" ")[0].rstrip(":"), ended[4].rpartition(", ")[2]
+            kept = how not in KEPT or any((place / run).is_dir() for place in (folder, folder / "tuning"))
+            found.ended[how] += kept
     return found
 
 

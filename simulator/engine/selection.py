@@ -12,7 +12,6 @@ from ...agents.compilation import is_stored
 from ...agents.errors import HushnetError, InputError
 from ...protocols.steps.step_charges import NotPlanned
 from ..network.distributions import forms_of
-from ..tables.round_table import repeats
 from ..world.step_form import Rewind, StepForm
 from ..world.world import World
 from .driver import Driver
@@ -110,7 +109,7 @@ class BatchedEngine(Engine):
         calm = network.lossless and network.uplink is None and network.downlink is None and setting.always_up
         calm = calm and not (setting.graph.directed or setting.changing or world.computing.takes_time)
         calm = calm and world.observer is None
-        if calm and world.in_rounds.patience is None and not repeats(world.in_rounds, unfailing=True):
+        if calm and world.in_rounds.patience is None and not world.in_rounds.repeats(unfailing=True):
             return LazyRounds(world)
         return EventfulRounds(world)
 

@@ -16,7 +16,6 @@ from ...agents.errors import InputError
 from ...agents.quantity import Quantity
 from ...protocols.base import Problem
 from ...protocols.noise import unit_of
-from ...protocols.schedule_selection import rounds_of
 from ..language.fitting import check_protocol
 from ..language.loading import GridPoint, locate, locate_at
 from ..limits.limit_objectives import check_measured, check_objectives, side_by_side
@@ -26,7 +25,6 @@ from ..network.network import Network
 from ..network.randomness import stable_ids
 from ..observers import parties_of
 from ..recording.privacy_statement import delta_warnings
-from ..world.directed import check_directed
 from .execute import message_log
 from .plan import Run, naming_fields
 from .run_once import is_there
@@ -181,9 +179,7 @@ def _checks(experiment: Experiment, run: Run, words: _Words, but: frozenset[str]
     protocol = experiment.loaded.code.protocol(parameters.kind)
 
     def fits() -> None:
-        check_protocol(scenario, protocol, parameters, agents=task.agents)
-        traits = protocol.traits_for(parameters)
-        check_directed(setting, traits, parameters.kind, rounds_of(traits, parameters))
+        check_protocol(scenario, protocol, parameters, agents=task.agents, directed=graph.directed)
         protocol.check_problem(parameters, Problem(task, graph))
 
     yield ("protocol", run.contract_key), fits

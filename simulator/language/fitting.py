@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...agents.authors import returned
+from ...agents.compilation import form_of
 from ...agents.errors import InputError, words_of
 from ...agents.models import MODELS, LinearModel
 from ...agents.optimisation.solvers import check_minimised
@@ -18,6 +19,8 @@ from ...protocols.schedule_selection import exchange_of, rounds_of
 from ..metrics import METRICS
 from ..metrics.metric import names_of
 from ..network.churn import check_rounds
+from ..network.directed import check_directed
+from ..network.graph_changes import FixedGraph
 from .scenario import Scenario
 
 
@@ -69,7 +72,12 @@ def kind_of(task: TaskKind) -> str:
 
 
 def check_protocol(
-    scenario: Scenario, protocol: type[Protocol], parameters: ProtocolParameters, *, agents: int | None = None
+    scenario: Scenario,
+    protocol: type[Protocol],
+    parameters: ProtocolParameters,
+    *,
+    agents: int | None = None,
+    directed: bool | None = None,
 ) -> None:
     """Refuse a protocol that cannot run in a scenario; raises like `check_fit`, with a field of the protocol.
 
@@ -77,14 +85,18 @@ def check_protocol(
     ----------
     agents : int, optional
         How many there are, from whoever has read data that alone tell.
+    directed : bool, optional
+        Whether messages go one way over the graph, from whoever has made it; by default as far as its kind tells.
     """
     outline = scenario.task.outline()
     extent = returned(scenario.task.extent(None), Extent, scenario.task.extent)
-    in_rounds = rounds_of(protocol.traits_for(parameters), parameters) is not None
+    traits, topology = protocol.traits_for(parameters), scenario.topology
+    rounds = rounds_of(traits, parameters)
+    in_rounds = rounds is not None
     context = Context(
         outline if outline.agents is not None else replace(outline, agents=agents),
-        topology=str(getattr(scenario.topology, "kind", "")),
-        may_be_star=scenario.topology.may_be_star,
+        topology=str(getattr(topology, "kind", "")),
+        may_be_star=topology.may_be_star,
         always_up=scenario.availability.nobody_absent,
         in_rounds=in_rounds,
         width=scenario.task.width(extent) if extent.known else None,
@@ -98,8 +110,16 @@ def check_protocol(
     _check_model(scenario.task, protocol, parameters)
     if in_rounds:
         check_rounds(scenario.availability, intervals=scenario.clock.has_intervals, kind=parameters.kind)
+    check_directed(
+        traits,
+        parameters.kind,
+        rounds,
+        directed=topology.one_way if directed is None else directed,
+        changing=not isinstance(topology.changes, FixedGraph),
+        unfailing=scenario.network.lossless and bool(form_of(scenario.availability, "unfailing")),
+    )
     attack = None if scenario.adversaries is None else scenario.adversaries.attack
-    paired = not in_rounds and exchange_of(protocol.traits_for(parameters), parameters) is not None
+    paired = not in_rounds and exchange_of(traits, parameters) is not None
     if attack is not None and attack.listens and paired:
         raise InputError(
             f"exchanges in pairs, where agents keep no messages of their neighbours that the attack "

@@ -56,7 +56,8 @@ def scenario_schema() -> dict[str, Any]:
     """JSON schema (2020-12) of a scenario file, with every shipped and installed protocol.
 
     An entry under ``protocols`` is one of three: a protocol by ``kind``, a protocol that takes over another one's
-    fields by ``like`` (nothing else is then required), or a class in the user's own file.
+    fields by ``like`` (nothing else is then required), or a class in the user's own file; beside one of these, what is
+    taken over by ``like`` may be its own fields.
     """
     parameters = {
         name: one.Parameters for name, one in catalog.loadable().items() if _describable(name, one.Parameters)
@@ -94,7 +95,14 @@ def scenario_schema() -> dict[str, Any]:
         "properties": {"kind": {"type": "string", "pattern": r"\.py:[^\W\d]\w*$"}},
         "required": ["kind"],
     }
-    scenario["properties"]["protocols"]["additionalProperties"] = {"anyOf": [*entries, *heirs, own_file]}
+    own_heir = {"type": "object", "properties": {"like": {"type": "string"}}, "required": ["like"]}
+    definitions["registered"] = {"anyOf": [*entries, *heirs]}
+    registered = {"$ref": _REFERENCE.format(model="registered")}
+    scenario["properties"]["protocols"] |= {
+        "additionalProperties": {"anyOf": [registered, own_file, own_heir]},
+        "if": {"additionalProperties": {"not": own_file}},
+        "then": {"additionalProperties": registered},
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "hushnet scenario",

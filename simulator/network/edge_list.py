@@ -43,6 +43,11 @@ class EdgeList(TableFile, Topology):
     directed: bool = False
     """Whether messages go from source to target alone."""
 
+    @property
+    @override
+    def one_way(self) -> bool:
+        return self.directed
+
     @override
     def assumed_public(self, task: Task) -> tuple[str, ...]:
         return (f"graph and weights, as given by {self.path}",)

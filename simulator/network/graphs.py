@@ -51,6 +51,11 @@ class Topology(Parameters, ABC):
     drawn_as: ClassVar[HandDrawn] = ""
     """How it is drawn by hand; a grid has ``rows``, and what nobody draws is laid out by its edges."""
 
+    @property
+    def one_way(self) -> bool:
+        """Whether messages go one way along its edges, as far as that is known before the graph is made."""
+        return False
+
     def assumed_public(self, task: Task) -> tuple[str, ...]:
         """Private inputs that the graph gives away, or may."""
         return (f"graph and weights (similarity of the agents' {task.profiles_are})",) if self.from_profiles else ()

@@ -102,6 +102,11 @@ class Setting:
         return self.changes is not None and not isinstance(self.changes, FixedGraph)
 
     @property
+    def unfailing(self) -> bool:
+        """True if no message is lost and no agent is ever down between joining and leaving."""
+        return self.network.lossless and self.always_up
+
+    @property
     def always_up(self) -> bool:
         """True if no agent is ever down between joining and leaving."""
         return bool(form_of(self.availability, "unfailing"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -196,8 +197,17 @@ class RandomRegular(Topology):
         return nx.random_regular_graph(self.degree, task.agents, seed=_seed(rng))
 
 
+class OneWay(Topology, ABC):
+    """Common to all kinds whose edges have a direction."""
+
+    @property
+    @override
+    def one_way(self) -> bool:
+        return True
+
+
 @TOPOLOGIES.register
-class DirectedRing(Topology):
+class DirectedRing(OneWay):
     """A ring whose messages go one way; each agent sends to the next ones."""
 
     drawn_as: ClassVar[HandDrawn] = "circle"
@@ -216,7 +226,7 @@ class DirectedRing(Topology):
 
 
 @TOPOLOGIES.register
-class ExponentialGraph(Topology):
+class ExponentialGraph(OneWay):
     """Directed: agent i sends to the agents 1, 2, 4, 8, ... places behind it (Assran et al. 2019, all at once)."""
 
     drawn_as: ClassVar[HandDrawn] = "circle"
@@ -233,7 +243,7 @@ class ExponentialGraph(Topology):
 
 
 @TOPOLOGIES.register
-class DirectedRandom(Topology):
+class DirectedRandom(OneWay):
     """Every agent sends to any other independently with the same probability."""
 
     kind: Literal["directed_random"]

@@ -102,17 +102,21 @@ class MessageLog(Notebook):
         DataFrame
             ``what`` (message, step or absence), ``agent`` (sender, or whose step or absence it is), ``other``
             (receiver), ``kind`` (of message), ``start`` and ``end`` in time units (``end`` is NaN for a lost message
-            and infinite where nobody knows; a step reads at its start and sends at its end), ``fate``, ``bytes``,
-            ``tick`` (of the clock that a step or a message belongs to; -1 of an absence and before the first one),
-            ``caller`` (whose clock that is, where agents exchange in pairs: with the two agents and the tick it names a
-            session), and ``copy`` (how many copies of the message stand before it: 1, 2, ... are repeats).
+            and infinite where nobody knows, as of a copy whose turn on a downlink has not come; a step reads at its
+            start and sends at its end), ``fate``, ``bytes``, ``tick`` (of the clock that a step or a message belongs
+            to; -1 of an absence and before the first one), ``caller`` (whose clock that is, where agents exchange in
+            pairs: with the two agents and the tick it names a session), and ``copy`` (how many copies of the message
+            stand before it: 1, 2, ... are repeats).
         """
         notes, shown, graph = world.transport.notes.kept(), self.shown, self._graph
         woke, sent = (notes[notes.what == what] for what in (WOKE, DEPARTED))
         woke = woke[shown[woke.place] & (woke.time >= self.first) & (woke.time <= self.last)]
-        there = np.where(sent.fate == FATE_LOST, sent.time, sent.time + sent.delay) >= self.first
-        sent = sent[shown[graph.tails[sent.place]] & shown[graph.heads[sent.place]] & (sent.time <= self.last) & there]
-        messages = self._message_rows(sent, world.transport.notes.kind_of)
+        end = sent.time + (sent.delay if world.setting.network.downlink is None else math.inf)
+        end = np.where(np.isfinite(sent.arrived), sent.arrived, end)
+        there = np.where(sent.fate == FATE_LOST, sent.time, end) >= self.first
+        there &= shown[graph.tails[sent.place]] & shown[graph.heads[sent.place]] & (sent.time <= self.last)
+        end[sent.fate == FATE_LOST] = math.nan
+        messages = self._message_rows(sent[there], end[there], world.transport.notes.kind_of)
         steps = _rows("step", woke.place, woke.time - woke.delay, woke.time, tick=woke.tick)
         rows = pd.concat([self._absence_rows(world), messages, steps])
         rows = rows.sort_values(["start", "what", "rank", "other", "order"], kind="stable", ignore_index=True)
@@ -145,10 +149,8 @@ class MessageLog(Notebook):
         whose, start, end = found.reshape(-1, 3).T
         return _rows("absence", whose.astype(np.int64), start, end)
 
-    def _message_rows(self, sent: Any, kind_of: Callable[[int], str]) -> Frame:
+    def _message_rows(self, sent: Any, end: NDArray[np.float64], kind_of: Callable[[int], str]) -> Frame:
         """Messages of some departures, with what has become of them."""
-        end = np.where(sent.fate == FATE_LOST, math.nan, sent.time + sent.delay)
-        end = np.where(np.isfinite(sent.arrived), sent.arrived, end)
         ranks, which = np.unique(sent.kind, return_inverse=True)
         kinds = np.array([kind_of(rank) for rank in ranks.tolist()], dtype=object)
         others = {"other": self._names[self._graph.tails[sent.place]], "kind": kinds[which]}

@@ -34,6 +34,8 @@ TO_SPLIT = "digits"
 """The task that stands there where a split is asked for, and no task."""
 MINIMISING, BY_GRADIENTS = ("local", "coordinate_descent"), ("solitary", "decentralised_sgd")
 """The protocols that stand in the file where none is asked for, of linear models and of others."""
+ON_ANY_GRAPH = ("solitary", "epidemic_learning")
+"""Those of a graph that is directed, or changes."""
 WIDTH = 118
 """Characters of a line."""
 
@@ -76,7 +78,7 @@ def write_scenario(
     kinds : mapping of str, optional
         A kind for a list of `hushnet.simulator.language.described.SECTIONS`, where it is not the usual one.
     among : sequence of str
-        Kinds of protocols; purely local agents and coordinate descent by default.
+        Kinds of protocols; by default purely local agents, and coordinate descent or what the graph admits.
     own : OwnTable, optional
         A table of the user's that is the task.
     assignments : sequence of str
@@ -102,6 +104,8 @@ def write_scenario(
         if "topology" not in given and _refusal(content) is not None:
             # Agents of this task have no profiles to be like one another in, or a protocol has a centre.
             content = scenario_text(name, kinds={**given, "topology": topology}, among=among)
+    if not among and {"topology", "changes"} & given.keys() and _refusal(content) is not None:
+        content = scenario_text(name, kinds=given, among=ON_ANY_GRAPH, own=own)
     for assignment in assignments:
         content = _assigned(content, assignment)
     refused = _refusal(content)

@@ -192,7 +192,7 @@ def counted(tables: RoundTables | None, *, finished: int, planned: int | None) -
 def durations(setting: Setting, layout: Layout, network: Network, parameters: RoundsSchedule) -> tuple[float, float]:
     """Time until a message is repeated, and until an agent loses patience; infinite if never."""
     patience = math.inf if parameters.patience is None else _duration(parameters.patience)
-    if not repeats(parameters, unfailing=setting.network.lossless and setting.always_up):
+    if not parameters.repeats(unfailing=setting.unfailing):
         return math.inf, patience
     if isinstance(parameters.resend_after, float | int):
         return _duration(parameters.resend_after), patience
@@ -200,13 +200,6 @@ def durations(setting: Setting, layout: Layout, network: Network, parameters: Ro
     widest = (np.broadcast_to(kind.width, setting.graph.agents)[heads] for kind in layout.messages.values())
     size = network.size(max((int(widths.max(initial=0)) for widths in widest), default=0))
     return _duration(1 + 2 * network.mean_delay(size)), patience
-
-
-def repeats(parameters: RoundsSchedule, *, unfailing: bool) -> bool:
-    """True if messages are acknowledged, and repeated until they are; unfailing if none is lost and nobody is down."""
-    if parameters.resend_after == "never" or parameters.patience is not None:
-        return False
-    return parameters.resend_after is not None or not unfailing
 
 
 def addressed(graph: Graph, agent: int, sents: Sequence[Sent]) -> dict[int, list[Sent]]:

@@ -15,7 +15,7 @@ from ..rules import delivery
 from ..tables import tallies
 from ..tables.allocation import extended, zeros
 from ..tables.effects import ARRIVED, DEPARTED, FATE_DELIVERED, FATE_DROPPED, FATE_LOST, KEPT, TOLD, WOKE
-from ..tables.run import FIRST_NOTED, LAST_NOTED_AT, NOTE, NOTED
+from ..tables.run import DOWNLINK, FIRST_NOTED, LAST_NOTED_AT, NOTE, NOTED
 from .watchers import World
 
 ACKNOWLEDGEMENT = "acknowledgement of "
@@ -88,6 +88,8 @@ class Notes:
         run = self.transport.tables
         run.counts[tallies.OBSERVED] = TOLD if book is None else KEPT
         run.constants[[FIRST_NOTED, LAST_NOTED_AT]] = (-np.inf, np.inf) if book is None else book.between
+        if run.constants[DOWNLINK] < np.inf:  # what reaches it before the window begins may have its turn in it
+            run.constants[FIRST_NOTED] = -np.inf
         run.agents.watched[:] = True if book is None else book.watched
         if book is not None:
             self.transport.tables = run._replace(noted=zeros(len(run.heads), NOTED))

@@ -26,6 +26,7 @@ from ...protocols.steps.attackers import Attackers
 from ...protocols.steps.peer import PeerSource
 from ..network.churn import check_rounds
 from ..network.clocks import clock_of, wake_up_ranks
+from ..network.directed import check_directed, opening_of
 from ..network.distributions import forms_or_none
 from ..network.network import Network
 from ..network.randomness import QUANTUM, Purpose, stable_ids
@@ -37,7 +38,6 @@ from ..tables.round_table import RoundTables
 from ..tables.session_table import SessionTables
 from .agent_records import Peers, finite, first_bad
 from .computing import Computing
-from .directed import check_directed, opening_of
 from .notes import Notebook
 from .step_form import Rewind, StepForm
 from .stop_condition import Reactions, StopCondition
@@ -126,7 +126,8 @@ class World:
         self.computing = Computing(setting, self.numbers)
         self.traits = protocol_class.traits_for(parameters)
         self.in_rounds = rounds_of(self.traits, parameters)
-        check_directed(setting, self.traits, parameters.kind, self.in_rounds)
+        graph_of_run = {"directed": graph.directed, "changing": setting.changing, "unfailing": setting.unfailing}
+        check_directed(self.traits, parameters.kind, self.in_rounds, **graph_of_run)
         exchange = None if self.in_rounds else exchange_of(self.traits, parameters)
         adversaries = setting.adversaries
         learned = task if adversaries is None else adversaries.learned_from(task)

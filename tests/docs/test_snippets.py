@@ -63,7 +63,7 @@ def admissible(fragment: str) -> None:
         del base["figures"]  # of what is recorded else
     if given.get("task", {}).get("kind") == "digits":  # ten classes, which no linear model tells
         base["protocols"] = {"cd": {"kind": "decentralised_sgd"}, "local": {"kind": "solitary"}}
-    if "protocols" in given:
+    if "protocols" in given and "topology" not in given:  # those on a page are for its graph
         given = {**given, "protocols": {**base["protocols"], **given["protocols"]}}
     load({**base, **given})
 

@@ -41,9 +41,10 @@ def logged(window, *, engine="batched", availability=CHURN, stop=12.0, **network
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("between", [[0.0, 12.0], [3.0, 7.5]])
-def test_the_log_has_every_message_that_was_under_way_between_its_agents(between, engine):
+@pytest.mark.parametrize("downlink", [None, 15.0])
+def test_the_log_has_every_message_that_was_under_way_between_its_agents(between, engine, downlink):
     agents = [0, 1, 2, 5]
-    world, table, events = logged({"agents": agents, "between": between}, engine=engine)
+    world, table, events = logged({"agents": agents, "between": between}, engine=engine, downlink=downlink)
     sent, arrived = {}, {}
     for _, now, key, delay, lost, kind, _ in events.of("sent"):
         sent[key] = (now, math.inf if lost else now + delay, lost, kind)
@@ -51,8 +52,9 @@ def test_the_log_has_every_message_that_was_under_way_between_its_agents(between
         arrived[key] = (now, "dropped" if not up else "delivered" if newest else "overtaken")
     expected = set()
     for key, (now, due, lost, kind) in sent.items():
-        if {key[0], key[1]} <= set(agents) and now <= between[1] and (now if lost else due) >= between[0]:
-            end, fate = arrived.get(key, (-1.0 if lost else due, "lost" if lost else "in flight"))
+        due = due if downlink is None else math.inf  # when a turn on a downlink comes is known once it has come
+        end, fate = arrived.get(key, (-1.0 if lost else due, "lost" if lost else "in flight"))
+        if {key[0], key[1]} <= set(agents) and now <= between[1] and (now if lost else end) >= between[0]:
             expected.add((str(key[0]), str(key[1]), kind, now, end, fate))
     rows = table[table["what"] == "message"].fillna({"end": -1.0})
     found = set(rows[["agent", "other", "kind", "start", "end", "fate"]].itertuples(index=False, name=None))

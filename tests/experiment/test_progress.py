@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import shutil
 import socket
 from datetime import UTC, datetime, timedelta
 
@@ -123,6 +124,14 @@ an infinite model: at once
 """
 
 
+def keep(folder, log=LOG):
+    """A folder with a log, and with the two runs that it says are there."""
+    for run in ("12", "34"):
+        (folder / run).mkdir(parents=True)
+        (folder / run / "manifest.json").write_text("{}")
+    (folder / FILE).write_text(log)
+
+
 @pytest.mark.parametrize(
     ("lock", "said"),
     [
@@ -139,7 +148,7 @@ an infinite model: at once
     ids=["here", "elsewhere", "stopped"],
 )
 def test_somebody_outside_sees_how_far_a_run_is(tmp_path, lock, said):
-    (tmp_path / FILE).write_text(LOG)
+    keep(tmp_path)
     (tmp_path / "tuning").mkdir()
     (tmp_path / "tuning" / ".lock").write_text(lock)
     found = [line.replace(str(tmp_path), "OUT") for line in status(tmp_path, START + timedelta(seconds=50))]
@@ -161,11 +170,18 @@ def test_status_of_a_run_that_is_done_and_of_what_is_no_run(tmp_path, capsys):
         status(tmp_path / "nowhere")
 
 
+def test_a_run_whose_folder_was_removed_is_not_done(tmp_path):
+    keep(tmp_path, LOG.replace(": 10 runs", ": 3 runs"))
+    assert status(tmp_path)[0].startswith(f"{tmp_path}: done, 3 of 3 runs")
+    shutil.rmtree(tmp_path / "34")
+    assert status(tmp_path)[0].startswith(f"{tmp_path}: stopped after 2 of 3 runs")
+    (tmp_path / "tuning" / "34").mkdir(parents=True)
+    assert status(tmp_path)[0].startswith(f"{tmp_path}: done, 3 of 3 runs")
+
+
 def test_status_of_several_experiments_has_a_line_for_each(tmp_path, capsys):
     for name, runs in {"one": 10, "two": 4}.items():
-        (tmp_path / name / "run").mkdir(parents=True)
-        (tmp_path / name / "run" / "manifest.json").write_text("{}")
-        (tmp_path / name / FILE).write_text(LOG.replace(": 10 runs", f": {runs} runs"))
+        keep(tmp_path / name, LOG.replace(": 10 runs", f": {runs} runs"))
     (tmp_path / "other").mkdir()
     assert main(["status", str(tmp_path)]) == 0
     assert capsys.readouterr().out.splitlines() == [

@@ -143,3 +143,14 @@ def test_every_epsilon_is_a_number_from_zero_to_infinity(histogram: dict[Charge,
             epsilon = evaluate(which, histogram, delta, by)
             assert 0 <= epsilon <= math.inf, (which, by)
             assert math.copysign(1, epsilon) == 1
+
+
+@pytest.mark.parametrize("delta", [1e-10, 1e-3, 0.3])
+def test_losses_that_are_all_larger_by_a_number_have_an_epsilon_that_is_larger_by_it(delta):
+    # sum p (1 - e^(epsilon - loss))_+ only depends on epsilon - loss, also where e^-loss is below the smallest double.
+    probabilities = np.random.default_rng(3).dirichlet(np.ones(200))
+    small, large = (Masses(lowest, probabilities, 1e-12) for lowest in (1_000, 80_000))
+    near, far = small.epsilon(delta, 0.01), large.epsilon(delta, 0.01)
+    losses = 0.01 * np.arange(80_000, 80_200)
+    assert far == pytest.approx(near + 790, abs=1e-9)
+    assert 1e-12 + probabilities @ np.maximum(-np.expm1(far - losses), 0.0) == pytest.approx(delta, rel=1e-4)

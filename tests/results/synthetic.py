@@ -84,11 +84,13 @@ def collected(runs):
     return Collection(**tables, manifests=[run.manifest for run in runs], runs=names)
 
 
-def write(root, runs, *, name="synthetic", figures=(), labels=None, time_unit=None):
-    """Write runs and figure specifications as an experiment, and return its folder."""
-    names = [f"{rank:016x}" for rank in range(len(runs))]
+def write(root, runs, *, name="synthetic", figures=(), labels=None, time_unit=None, grids=None):
+    """Write runs, each once, and figure specifications as an experiment, and return its folder."""
+    places = {id(run): f"{rank:016x}" for rank, run in enumerate(runs)}
+    names = [places[id(run)] for run in runs]
     for run_name, run in zip(names, runs, strict=True):
         Store(root).save(run_name, run)
     labels = labels or {run.manifest["protocol"]: run.manifest["label"] for run in runs}
-    Store(root).write_index(scenario=name, runs=names, figures=list(figures), labels=labels, time_unit=time_unit)
+    more = {"time_unit": time_unit, "grids": grids}
+    Store(root).write_index(scenario=name, runs=names, figures=list(figures), labels=labels, **more)
     return root

@@ -297,6 +297,24 @@ def test_differences_that_do_not_vary_are_one_number_and_get_no_t_test(ours, the
     assert (found.mean, found.p, found.pairing) == pytest.approx((mean, math.nan, pairing), nan_ok=True)
 
 
+def test_protocols_that_a_sweep_does_not_concern_are_tested_once(experiment):
+    # Two tests at three points: the private one at each loss, and the plain one, whose runs stand at all of them.
+    losses, runs, grids = (0.0, 0.2, 0.4), [], []
+    for key, values in [("local", [0.5, 0.6, 0.7, 0.75]), ("cd", [0.55, 0.7, 0.74, 0.85])]:
+        made = with_values(values, key)
+        runs, grids = runs + 3 * made, grids + [{"network.loss": loss} for loss in losses for _ in made]
+    for loss in losses:
+        made = with_values(0.5 + loss + np.array([0.1, 0.3, 0.2, 0.25]), "cd_eps", grid={"network.loss": loss})
+        runs, grids = runs + made, grids + [{"network.loss": loss} for _ in made]
+    found = compare(load_all(experiment(runs, grids=grids)), only=("accuracy",)).differences
+    plain = found[found["protocol"] == "cd"]
+    assert len(plain) == 3
+    assert plain["p"].nunique() == plain["p_holm"].nunique() == 1
+    once = found[~found.duplicated(["protocol", "p"])]
+    assert len(once) == 4
+    np.testing.assert_allclose(once["p_holm"], holm(once["p"]))
+
+
 def test_holms_correction_of_a_worked_example():
     # Wright, "Adjusted p-values for simultaneous inference", Biometrics 1992; also R's p.adjust(p, "holm").
     np.testing.assert_allclose(holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])

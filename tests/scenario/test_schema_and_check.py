@@ -157,6 +157,19 @@ def test_an_heir_may_leave_out_and_drop_what_it_inherits_at_any_depth(validator,
     assert not validator.is_valid(data)
 
 
+def test_what_is_like_a_class_in_a_file_may_have_its_fields(validator, files):
+    data = files["quickstart"]
+    first = next(iter(data["protocols"]))
+    assert not validator.is_valid({**data, "protocols": {**data["protocols"], "b": {"like": first, "twist": 2}}})
+    own = {
+        "a": {"kind": "./mine.py:Mine", "twist": 1},
+        "b": {"like": "a", "twist": 2},
+        "c": {"like": "b", "label": "C"},
+    }
+    assert validator.is_valid({**data, "protocols": {**data["protocols"], **own}})
+    assert not validator.is_valid({**data, "protocols": {**own, "b": {"like": 3}}})
+
+
 ONE_FIELD = [
     ("stop", {}),
     ("stop", {"time": None}),

@@ -8,26 +8,32 @@ from numpy.typing import NDArray
 from ...agents.errors import InputError
 from ...protocols.base import Traits
 from ...protocols.schedule import RoundsSchedule
-from ..network.graph_changes import Opening
-from ..network.setting import Setting
-from ..tables.round_table import repeats
+from .graph_changes import Opening
+from .setting import Setting
 
 
-def check_directed(setting: Setting, traits: Traits, kind: str, rounds: RoundsSchedule | None) -> None:
+def check_directed(
+    traits: Traits, kind: str, rounds: RoundsSchedule | None, *, directed: bool, changing: bool, unfailing: bool
+) -> None:
     """Refuse a graph that is directed, or changes, to protocols and rounds that need another one.
+
+    Parameters
+    ----------
+    unfailing : bool
+        Whether no message is lost and nobody is ever down.
 
     Raises
     ------
     InputError
         With the topology.
     """
-    if setting.changing and not traits.changing:
+    if changing and not traits.changing:
         raise InputError(
             f"makes a graph that changes, and the protocol {kind!r} needs all edges open; use a protocol for graphs "
             "that change, such as epidemic_learning, or a graph that stays as it is",
             field=("topology", "changes"),
         )
-    if not setting.graph.directed:
+    if not directed:
         return
     if not traits.directed:
         raise InputError(
@@ -35,8 +41,7 @@ def check_directed(setting: Setting, traits: Traits, kind: str, rounds: RoundsSc
             "graphs, such as stochastic_gradient_push",
             field=("topology",),
         )
-    unfailing = setting.network.lossless and setting.always_up
-    if rounds is not None and repeats(rounds, unfailing=unfailing):
+    if rounds is not None and rounds.repeats(unfailing=unfailing):
         raise InputError(
             "makes a directed graph, and rounds repeat what is not acknowledged, for which there is no way back; use "
             "schedule: {kind: rounds, patience: 3} or schedule: async",

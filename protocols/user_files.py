@@ -35,6 +35,8 @@ def path_of(spec: str) -> str | None:
 def load_object(spec: str, *, trust_code: bool, base: Path | None = None) -> Any:
     """A class or function from the user's own file.
 
+    Raises `InputError` if the file is not trusted, is missing or fails, or has no such name.
+
     Parameters
     ----------
     spec : str
@@ -43,11 +45,6 @@ def load_object(spec: str, *, trust_code: bool, base: Path | None = None) -> Any
         Without it the file is not run.
     base : Path, optional
         Folder that the path is relative to.
-
-    Raises
-    ------
-    InputError
-        If the file is not trusted, is missing or fails, or has no such name.
     """
     match = _FILE.fullmatch(spec)
     assert match is not None

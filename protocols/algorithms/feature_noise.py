@@ -191,10 +191,7 @@ class ScoreNoise(StepNoise):
 def check_isotropic(privacy: Privacy | None) -> None:
     """Refuse noise on scores that is not Gaussian, or not scaled for clipped scores.
 
-    Raises
-    ------
-    FieldError
-        With the field to change.
+    Raises `FieldError` with the field to change.
     """
     if privacy is None or not active(privacy):
         return

@@ -174,10 +174,8 @@ def drawn_gradient(me: Any, model: NDArray[np.float64], rows: Any) -> NDArray[np
 def check_theorem1(privacy: Privacy | None) -> None:
     """Refuse what the noise of a subgradient cannot be.
 
-    Raises
-    ------
-    FieldError
-        Unless the noise is Gaussian and, where it comes from the paper's theorem 1, within the theorem's conditions.
+    Raises `FieldError` unless the noise is Gaussian and, where it comes from the paper's theorem 1, within the
+    theorem's conditions.
     """
     if privacy is None or not active(privacy):
         return

@@ -279,13 +279,7 @@ def _places_of(me: Record) -> tuple[Record, Ranks]:
 
 
 def ranks_of(me: Record, rows: Any) -> tuple[Ranks, Ranks]:
-    """Ranks of rows from the first, and where each agent's begin.
-
-    Raises
-    ------
-    IndexError
-        If an agent has no such row.
-    """
+    """Ranks of rows from the first, and where each agent's begin; raises `IndexError` if an agent has no such row."""
     if isinstance(rows, Sample):
         return rows.of(me)
     given, count = np.asarray(rows), me.rows

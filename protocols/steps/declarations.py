@@ -39,15 +39,12 @@ class Every:
 def check_declared(protocol: Any, kinds: Collection[str], agents: int) -> None:
     """Refuse a declaration of steps that no agent could keep.
 
+    Raises `InputError` with the line where it is declared, and what is admissible.
+
     Parameters
     ----------
     kinds : collection of str
         Of its messages.
-
-    Raises
-    ------
-    InputError
-        With the line where it is declared, and what is admissible.
     """
 
     def refused(declares: Any, what: str) -> InputError:

@@ -115,10 +115,7 @@ class Kinds:
     def check(self, metric: str, protocols: Iterable[str] | None = None) -> None:
         """See that protocols' numbers of a metric are of one kind; all protocols' by default.
 
-        Raises
-        ------
-        Incomparable
-            If they are not; the sentence says what each measures.
+        Raises `Incomparable` if they are not; the sentence says what each measures.
         """
         wanted = [key for key in self._protocols if protocols is None or key in set(protocols)]
         found = self.ruling(metric).kinds

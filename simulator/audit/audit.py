@@ -46,13 +46,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Options:
-    """Options of an audit.
-
-    Raises
-    ------
-    InputError
-        If one of them is not admissible.
-    """
+    """Options of an audit; raises `InputError` if one of them is not admissible."""
 
     tiers: tuple[str, ...] = TIERS
     """Tiers to run, some of A, B and C."""
@@ -85,15 +79,12 @@ class Options:
 def audit(experiment: Experiment, options: Options, say: Say = lambda sentence: None) -> list[Outcome]:
     """Audit every private protocol of a scenario, in the world of its first run.
 
+    Raises `InputError` if the scenario has no private protocol.
+
     Parameters
     ----------
     say : callable
         Told what is going on.
-
-    Raises
-    ------
-    InputError
-        If the scenario has no private protocol.
     """
     found = subjects(experiment)
     if not found:

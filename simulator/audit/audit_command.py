@@ -24,18 +24,13 @@ from .outcome import Game, Outcome, tables
 def audit_scenario(experiment: Experiment, options: Options, *, quiet: bool = False) -> None:
     """Audit a scenario and write ``<results>/audit/``.
 
+    Raises `AuditFailure` if noise is not what releases say, a replay fails or an audited epsilon is above the verified
+    one; all is written before, and `InputError` as of `hushnet.simulator.audit.audit.audit`.
+
     Parameters
     ----------
     quiet : bool
         Whether to keep what is going on to oneself.
-
-    Raises
-    ------
-    AuditFailure
-        If noise is not what releases say, a replay fails or an audited epsilon is above the verified one; all is
-        written before.
-    InputError
-        As of `hushnet.simulator.audit.audit.audit`.
     """
     console, began = Console(), time.perf_counter()
     outcomes = audit(experiment, options, _silent if quiet else _said(console))

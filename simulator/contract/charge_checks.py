@@ -20,11 +20,7 @@ def check_charges(world: World, recording: Recording) -> None:
     """Every draw of noise is charged for, with its own multiplier and sampling, and every charge for noise has a draw.
 
     Identical values drawn twice are one. An agent that said nothing afterwards owes nothing, unless nobody ever says
-    anything in this protocol, so that models are all that is released.
-
-    Raises
-    ------
-    ContractViolation
+    anything in this protocol, so that models are all that is released. Raises `ContractViolation`.
     """
     _check_plain(world, recording)
     spoke = {step.agent for step in recording.steps if step.phase != "start" and step.sent}

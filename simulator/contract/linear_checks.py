@@ -32,10 +32,7 @@ def note_messages(world: World) -> None:
 def check_linear_map(world: World, recording: Recording) -> None:
     """Compare a declared linear map with the run that was recorded; nothing is compared where it gives no bound.
 
-    Raises
-    ------
-    ContractViolation
-        If it states another release than was drawn, or gives other messages than were sent.
+    Raises `ContractViolation` if it states another release than was drawn, or gives other messages than were sent.
     """
     if world.protocol.linear_map() is None:
         return

@@ -82,12 +82,8 @@ class Digests(Recording):
 def one_run(protocol: type[Protocol], parameters: ProtocolParameters) -> list[RepeatedStep]:
     """The steps of a protocol in a small world, until it fails or the world ends.
 
-    Raises
-    ------
-    InputError
-        If no small world admits the protocol.
-    Undeclared
-        If a step does something else than is declared.
+    Raises `InputError` if no small world admits the protocol, and `Undeclared` if a step does something else than is
+    declared.
     """
 
     def make(setting: Setting, watch: Watch) -> tuple[World, Engine]:

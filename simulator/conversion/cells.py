@@ -89,10 +89,7 @@ class Cells:
 def read_text(path: Path, notes: list[str]) -> str:
     """Return the text of a file, unpacked, in UTF-8 or as Windows in western Europe writes it.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read, or is no text.
+    Raises `InputError` if it cannot be read, or is no text.
     """
     with open_text(path) as (stream, _):
         content = stream.read()
@@ -127,15 +124,12 @@ def read_text(path: Path, notes: list[str]) -> str:
 def cells_of(path: Path, text: str) -> Cells:
     """Return a table of which nothing is known: delimiters, header, names of rows and decimal commas are found out.
 
+    Raises `InputError` if it is empty, or of a form that is no table.
+
     Parameters
     ----------
     path : Path
         File that the text was read from, for sentences.
-
-    Raises
-    ------
-    InputError
-        If it is empty, or of a form that is no table.
     """
     _refuse_others(path, text)
     notes: list[str] = []

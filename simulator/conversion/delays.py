@@ -53,15 +53,12 @@ class Delays:
 def read_delays(path: Path, given: Durations, notes: list[str]) -> Delays:
     """Read delays of any form that is known.
 
+    Raises `InputError` if it cannot be read, or a number is no delay.
+
     Parameters
     ----------
     notes : list of str
         What the file was taken for is added.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or a number is no delay.
     """
     text = read_text(path, notes)
     lines = text.splitlines()

@@ -117,6 +117,8 @@ class BatchedEngine(Engine):
 def engine_for(name: Name, world: World, *, debug: bool = False, short: bool = False) -> Engine:
     """The engine for a world.
 
+    Raises `InputError` if the batched engine is asked for and cannot run this.
+
     Parameters
     ----------
     name : {"auto", "event", "batched"}
@@ -127,11 +129,6 @@ def engine_for(name: Name, world: World, *, debug: bool = False, short: bool = F
         Whether its steps are to be debugged, which takes plain Python.
     short : bool
         Whether it, and all that runs beside it, is over sooner than the batched engine is compiled.
-
-    Raises
-    ------
-    InputError
-        If the batched engine is asked for and cannot run this.
     """
     if name == "event" or debug:
         return EventEngine("to debug its steps in Python" if debug else "as asked")

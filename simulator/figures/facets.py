@@ -17,15 +17,12 @@ from .style import styled
 def plots(collection: Collection, spec: Spec) -> list[Plot]:
     """The numbers of a figure, panel by panel.
 
+    Raises `InputError` if it asks for what does not exist in the results.
+
     Parameters
     ----------
     spec : mapping
         ``y``, ``x`` and any other field of `hushnet.simulator.language.figure_parameters.Figure`.
-
-    Raises
-    ------
-    InputError
-        If it asks for what does not exist in the results.
     """
     collection = styled(collection, spec)
     kind = kind_for(spec)

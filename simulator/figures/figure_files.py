@@ -61,15 +61,12 @@ class Drawing:
 def named_figures(collection: Collection, only: Sequence[str] | None = None) -> list[tuple[str, Spec]]:
     """Name and specification of every figure of the scenario, or of some.
 
+    Raises `InputError` if there is no figure of a name.
+
     Parameters
     ----------
     only : sequence of str, optional
         Their names, as their files are called.
-
-    Raises
-    ------
-    InputError
-        If there is no figure of a name.
     """
     found: list[tuple[str, Spec]] = []
     for number, spec in enumerate(collection.index.get("figures") or [], 1):
@@ -135,6 +132,9 @@ def redraw(
 ) -> list[Path]:
     """Draw the figures of the latest experiment from its files.
 
+    Raises `InputError` if the folder holds no results, or a file is damaged. If a figure cannot be drawn, after all
+    others have been; `NothingRecorded` if all that is wrong is that runs recorded nothing for it.
+
     Parameters
     ----------
     results : Path
@@ -152,12 +152,6 @@ def redraw(
     -------
     list of Path
         PNG, PDF, SVG, as far as they are asked for, and CSV of every figure, in order.
-
-    Raises
-    ------
-    InputError
-        If the folder holds no results, or a file is damaged. If a figure cannot be drawn, after all others have been;
-        `NothingRecorded` if all that is wrong is that runs recorded nothing for it.
     """
     results = Path(results)
     if not (results / "index.json").exists():

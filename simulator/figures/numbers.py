@@ -95,10 +95,7 @@ def kind_for(spec: Spec) -> FigureKind:
 def numbers_of(kind: FigureKind, collection: Collection, spec: Spec) -> Plot:
     """The numbers of a panel, with the columns that its kind declares.
 
-    Raises
-    ------
-    InputError
-        If a function that somebody registered gives something else.
+    Raises `InputError` if a function that somebody registered gives something else.
     """
     found = kind.function("numbers")(collection, spec)
     wrong = ""
@@ -114,15 +111,12 @@ def numbers_of(kind: FigureKind, collection: Collection, spec: Spec) -> Plot:
 def select(collection: Collection, at: Mapping[str, Any]) -> Collection:
     """The runs at some places of the grid.
 
+    Raises `InputError` if a name was not swept, or nothing was run at its value.
+
     Parameters
     ----------
     at : mapping
         Value by name of the sweep.
-
-    Raises
-    ------
-    InputError
-        If a name was not swept, or nothing was run at its value.
     """
     if not at:
         return collection

@@ -89,10 +89,7 @@ def described(model: type[BaseModel]) -> list[Described]:
 def kinds_in(section: str) -> dict[str, type[BaseModel]]:
     """The classes of parameters that a list of `SECTIONS` chooses from, by ``kind``.
 
-    Raises
-    ------
-    KeyError
-        If there is no such list.
+    Raises `KeyError` if there is no such list.
     """
     parts: list[type[BaseModel]] = [Scenario]
     for name in SECTIONS[section]:

@@ -24,10 +24,7 @@ from .scenario import Scenario
 def check_fit(scenario: Scenario) -> None:
     """Refuse a task that minimisers, graph, clock, record and protocols cannot be for.
 
-    Raises
-    ------
-    InputError
-        With the field to change.
+    Raises `InputError` with the field to change.
     """
     outline = returned(scenario.task.outline(), Outline, scenario.task.outline)
     check_minimised(outline.loss)
@@ -175,10 +172,7 @@ def _check_record(scenario: Scenario) -> None:
 def check_kept(parameters: ProtocolParameters) -> None:
     """Refuse a field of an author's own whose value no file could hold: results keep all that a run was given.
 
-    Raises
-    ------
-    InputError
-        With its name.
+    Raises `InputError` with its name.
     """
     try:
         parameters.model_dump(mode="json")

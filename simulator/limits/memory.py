@@ -44,17 +44,14 @@ class Sizes(NamedTuple):
 def expected_bytes(scenario: Scenario, files: Files | None = None, resolve: Resolve = catalog.resolve) -> int:
     """Memory of data, graph, states and inboxes, to within a factor of about two, of the protocol that needs most.
 
+    Raises `InputError` or `OutOfResources` if a file cannot be looked at, or there is no such protocol.
+
     Parameters
     ----------
     files : Files, optional
         Where files are; by default none is looked at, and what they decide counts as little as it can be.
     resolve : callable, optional
         For the scenario's protocols, by default those that everybody has.
-
-    Raises
-    ------
-    InputError, OutOfResources
-        If a file cannot be looked at, or there is no such protocol.
     """
     extent = returned(scenario.task.extent(files), Extent, scenario.task.extent)
     counted = scenario.topology.expected_edges
@@ -116,10 +113,7 @@ def _mean(width: Width) -> float:
 def check_machine(loaded: LoadedScenario) -> None:
     """Refuse a scenario of which this machine could not hold a run if nothing else ran on it.
 
-    Raises
-    ------
-    OutOfResources
-        With the numbers.
+    Raises `OutOfResources` with the numbers.
     """
     total = total_memory()
     for point in (*loaded.trials, *loaded.points):
@@ -138,6 +132,8 @@ def check_memory(
 ) -> None:
     """Refuse a scenario that cannot fit.
 
+    Raises `OutOfResources` with the numbers.
+
     Parameters
     ----------
     files : Files, optional
@@ -146,11 +142,6 @@ def check_memory(
         As for `expected_bytes`.
     processes : int
         How many of its runs are to be in memory at the same time.
-
-    Raises
-    ------
-    OutOfResources
-        With the numbers.
     """
     needed, available = expected_bytes(scenario, files, resolve), available_memory()
     if processes * needed > SHARE * available:

@@ -62,10 +62,7 @@ def recorded(protocol: type[Protocol], parameters: ProtocolParameters, metrics: 
 def check_layouts(loaded: LoadedScenario) -> None:
     """Refuse protocols whose blocks, messages or functions do not fit, as far as is known before there are data.
 
-    Raises
-    ------
-    InputError
-        With the protocol's field, and the line of its class.
+    Raises `InputError` with the protocol's field, and the line of its class.
     """
     for key, given in loaded.scenario.protocols.items():
         protocol = loaded.code.protocol(given.kind)
@@ -95,10 +92,7 @@ def check_layout(protocol: type[Protocol], layout: Layout) -> None:
 def rehearse(loaded: LoadedScenario) -> None:
     """Draw the scenario's figures from made-up results, and find its target in them.
 
-    Raises
-    ------
-    InputError
-        With the figure's or the target's field.
+    Raises `InputError` with the figure's or the target's field.
     """
     scenario = loaded.scenario
     check_layouts(loaded)

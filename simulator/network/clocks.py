@@ -190,10 +190,7 @@ def clock_of(
 ) -> Clock:
     """Return the clock that a kind of clocks builds (`ClockModel.build`), if it is one of these agents.
 
-    Raises
-    ------
-    InputError
-        With the author's line, if it is none, or has given wake-ups for another number of agents.
+    Raises `InputError` with the author's line, if it is none, or has given wake-ups for another number of agents.
     """
     clock: Clock = returned(model.build(ids, numbers, draws, base), Clock, model.build)
     if isinstance(clock, RecordedClock) and len(clock.times) != len(ids):

@@ -182,6 +182,8 @@ def learned(
 ) -> Learned:
     """Return what observers can have learned.
 
+    Raises `InputError` if an observer names an agent or a link that there is not.
+
     Parameters
     ----------
     world : World
@@ -192,11 +194,6 @@ def learned(
         Its delta is that of the result.
     values : (n, p) float64, optional
         What agents have released at their starts, with which a declared linear map is checked (`mistake_of`).
-
-    Raises
-    ------
-    InputError
-        If an observer names an agent or a link that there is not.
     """
     parties, delta = list(parties_of(observers, world.setting)), record.delta
     agents = world.setting.graph.agents
@@ -315,13 +312,7 @@ def _copies(deliveries: Deliveries, party: Party, heard: str) -> Flags:
 
 
 def parties_of(observers: ObserverParameters, setting: Setting) -> Iterator[Party]:
-    """Return the observers of a run.
-
-    Raises
-    ------
-    InputError
-        If one names an agent or a link that there is not.
-    """
+    """Return the observers of a run; raises `InputError` if one names an agent or a link that there is not."""
     graph, ids = setting.graph, setting.task.ids
     names = [str(one) for one in ids]
     nobody = np.zeros(graph.agents, dtype=bool)

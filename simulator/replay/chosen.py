@@ -23,6 +23,8 @@ SEPARATOR = re.compile(r",(?![^{\[]*[}\]])")
 def chosen(results: Path, wanted: Sequence[str] = ()) -> list[Entry]:
     """The runs to show.
 
+    Raises `InputError` if there is no such run, or there are more than two.
+
     Parameters
     ----------
     results : Path
@@ -31,11 +33,6 @@ def chosen(results: Path, wanted: Sequence[str] = ()) -> list[Entry]:
         One text for each run: a protocol's key or label, then ``seed=1`` and swept values such as
         ``network.latency.mean=3`` or ``task.samples=[10, 40]``, with commas between them; or the run's id. What is
         left out is as it is first. By default the first two protocols that send messages.
-
-    Raises
-    ------
-    InputError
-        If there is no such run, or there are more than two.
     """
     entries = Store(results).entries()
     if not entries:

@@ -37,17 +37,15 @@ MISSING = "hushnet report needs plotly; install it with: pip install plotly"
 def write_report(results: Path, out: Path | None = None) -> Path:
     """Write a page about an experiment and return where it is.
 
+    Raises `InputError` if there is no finished run, a file is damaged, the page cannot be written, or plotly is
+    missing.
+
     Parameters
     ----------
     results : Path
         ``results/<scenario>``.
     out : Path, optional
         The HTML file; ``results/<scenario>/report.html`` by default.
-
-    Raises
-    ------
-    InputError
-        If there is no finished run, a file is damaged, the page cannot be written, or plotly is missing.
     """
     results = Path(results)
     path = Path(out) if out is not None else results / "report.html"
@@ -61,17 +59,14 @@ def write_report(results: Path, out: Path | None = None) -> Path:
 def page(collection: Collection, folder: Path, *, beside: bool = False) -> str:
     """The page of a collection of runs, as HTML.
 
+    Raises `InputError` if plotly is missing.
+
     Parameters
     ----------
     folder : Path
         Where it was read from, with what it was made from and how it was tuned.
     beside : bool
         Whether the page will lie in that folder, so that it can link to the runs' files.
-
-    Raises
-    ------
-    InputError
-        If plotly is missing.
     """
     try:
         from plotly.offline import get_plotlyjs

@@ -93,10 +93,7 @@ def select(
 ) -> list[tuple[Paper, tuple[PaperFigure, ...]]]:
     """The figures that a name means, by paper: all of them, a paper's, or one; large ones if `full` or by name.
 
-    Raises
-    ------
-    InputError
-        If there is no such paper or figure.
+    Raises `InputError` if there is no such paper or figure.
     """
     named: dict[str, tuple[Paper, tuple[PaperFigure, ...]]] = {}
     for paper in papers:
@@ -124,6 +121,8 @@ def reproduce(
 ) -> list[Failure]:
     """Run what a name means, as far as it is not there yet, and write the pages of the papers concerned.
 
+    Raises `InputError` if the name is unknown, or the number of processes is none.
+
     Parameters
     ----------
     name : str, optional
@@ -149,11 +148,6 @@ def reproduce(
     -------
     list of Failure
         Figures that failed, or of which runs diverged or stalled.
-
-    Raises
-    ------
-    InputError
-        If the name is unknown, or the number of processes is none.
     """
     chosen, place = select(papers, name, full=full), Place(results, quick, anew, data_dir)
     places = [replace(place, anew=0), place] if anew and not quick else [place]

@@ -81,16 +81,13 @@ def _field(asked: str) -> str | None:
 def explain(asked: str) -> str:
     """Return the explanation of a name, as text.
 
+    Raises `InputError` if nothing, or more than one thing, is called that.
+
     Parameters
     ----------
     asked : str
         A name of `topics`, or a field behind one (``task.csv.features``); of either its last part where that is enough
         (``adult``), its beginning, or the first letters of its words (``cd`` for ``coordinate_descent``).
-
-    Raises
-    ------
-    InputError
-        If nothing, or more than one thing, is called that.
     """
     known = topics()
     found = [asked] if asked in known else matches(asked, known)

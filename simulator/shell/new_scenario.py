@@ -69,6 +69,8 @@ def write_scenario(
 ) -> Path:
     """Write a scenario, and make sure that it can be read.
 
+    Raises `InputError` if a name is not admissible, the file is there already, or the kinds do not fit together.
+
     Parameters
     ----------
     name : str
@@ -81,11 +83,6 @@ def write_scenario(
         A table of the user's that is the task.
     assignments : sequence of str
         ``path=value`` each, of fields that have a line in the file.
-
-    Raises
-    ------
-    InputError
-        If a name is not admissible, the file is there already, or the kinds do not fit together.
     """
     path = folder / f"{name}.yaml"
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):

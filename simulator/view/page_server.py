@@ -242,6 +242,8 @@ class _Nothing(Handler):
 def serve(root: Path, port: int, say: Callable[[str], object], *, trust_code: bool = False) -> None:
     """Serve the page until somebody interrupts.
 
+    Raises `InputError` if there are no results, or the port is taken.
+
     Parameters
     ----------
     root : Path
@@ -252,11 +254,6 @@ def serve(root: Path, port: int, say: Callable[[str], object], *, trust_code: bo
         Is told the address.
     trust_code : bool
         Whether replays may run Python files that a scenario names.
-
-    Raises
-    ------
-    InputError
-        If there are no results, or the port is taken.
     """
     if not root.is_dir() or not experiments(root):
         raise InputError(f"{root}: holds no results; give a folder of results, or the one that such folders are in")

@@ -16,10 +16,7 @@ from ..tables.round_table import repeats
 def check_directed(setting: Setting, traits: Traits, kind: str, rounds: RoundsSchedule | None) -> None:
     """Refuse a graph that is directed, or changes, to protocols and rounds that need another one.
 
-    Raises
-    ------
-    InputError
-        With the topology.
+    Raises `InputError` with the topology.
     """
     if setting.changing and not traits.changing:
         raise InputError(

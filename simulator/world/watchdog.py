@@ -112,10 +112,7 @@ class Watchdog:
     def wake(self, agent: int, now: float) -> None:
         """Count a tick of an agent's clock that is about to happen.
 
-        Raises
-        ------
-        LimitReached
-            If it would be one too many, in all or of this agent at one instant.
+        Raises `LimitReached` if it would be one too many, in all or of this agent at one instant.
         """
         self.count(now)
         if now > self._woken_at[agent]:
@@ -137,10 +134,7 @@ class Watchdog:
     def check(self, now: float) -> None:
         """See whether anything may still happen.
 
-        Raises
-        ------
-        LimitReached
-            If the run has had its events, its processor time or its memory.
+        Raises `LimitReached` if the run has had its events, its processor time or its memory.
         """
         self._check_events(self.events(), now)
         self.poll(now)
@@ -308,10 +302,7 @@ class Interrupter:
     def step(self, make: Callable[..., Made], *given: Any) -> Made:
         """Make a step, or a part of one, which may be interrupted; gives what it does.
 
-        Raises
-        ------
-        Overdue
-            If the run has had its time.
+        Raises `Overdue` if the run has had its time.
         """
         self._in_step = True
         try:

@@ -322,11 +322,8 @@ def counts_of(task: Task, agents: Iterable[int]) -> dict[int, int]:
 
 def in_turn(task: Task, agents: Iterable[int], number: int) -> Rows:
     """Each agent's turn: the first row, the last, the second, ..."""
-    return {agent: _place((number + agent) % count, count) for agent, count in counts_of(task, agents).items()}
-
-
-def _place(turn: int, count: int) -> int:
-    return turn // 2 if turn % 2 == 0 else count - 1 - turn // 2
+    turns = {agent: ((number + agent) % count, count) for agent, count in counts_of(task, agents).items()}
+    return {agent: count - 1 - turn // 2 if turn % 2 else turn // 2 for agent, (turn, count) in turns.items()}
 
 
 def last(task: Task, agents: Iterable[int]) -> Rows:

@@ -18,27 +18,9 @@ COMMENTS = "#%"
 ENCODINGS = ("utf-8-sig", "cp1252")
 DECIMAL_COMMA = re.compile(r"[-+]?(\d*|\d{1,3}(\.\d{3})+),\d+")
 USUAL = {
-    "source",
-    "target",
-    "from",
-    "to",
-    "src",
-    "dst",
-    "destination",
-    "sender",
-    "receiver",
-    "node",
-    "agent",
-    "client",
-    "device",
-    "host",
-    "start",
-    "end",
-    "time",
-    "timestamp",
-    "event",
-    "state",
-}
+    "source", "target", "from", "to", "src", "dst", "destination", "sender", "receiver", "node", "agent", "client",
+    "device", "host", "start", "end", "time", "timestamp", "event", "state",
+}  # fmt: skip
 """Names that columns without numbers usually have."""
 PICKLE = b"\x80"
 """First byte of a pickle of any protocol in use."""

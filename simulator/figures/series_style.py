@@ -97,38 +97,23 @@ def series_styles(keys: list[tuple[Any, ...]], order: list[str]) -> list[SeriesS
     The series of a single protocol over one swept number go from dark to light.
     """
     splits = list(dict.fromkeys(key[1:] for key in keys))
-    ranks, colours = _colour_ranks(keys, order), _palette(keys)
+    alone = len({key[0] for key in keys}) == 1 and len(splits) > 1
+    numbers = all(len(split) == 1 and isinstance(split[0], int | float | np.number) for split in splits)
+    colours = ramp(len(splits)) if alone and numbers and len(splits) > 2 else COLOURS
     found = []
-    for place, (key, rank) in enumerate(zip(keys, ranks, strict=True)):
+    for place, key in enumerate(keys):
         protocol, split = order.index(key[0]), splits.index(key[1:])
-        line, marker = (split, place) if len(splits) > 1 else (protocol, protocol)
-        hatch = place if len(splits) > 1 else protocol
+        line, mark = (split, place) if len(splits) > 1 else (protocol, protocol)
         found.append(
             SeriesStyle(
-                colours[rank % len(colours)],
+                colours[(split if alone else protocol) % len(colours)],
                 LINES[line % len(LINES)],
-                MARKERS[marker % len(MARKERS)],
-                HATCHES[hatch % len(HATCHES)],
+                MARKERS[mark % len(MARKERS)],
+                HATCHES[mark % len(HATCHES)],
                 place,
             )
         )
     return found
-
-
-def _colour_ranks(keys: Sequence[tuple[Any, ...]], order: list[str]) -> list[int]:
-    """Return the preferred colour's index of each series: one per protocol, or, with a single protocol, per split."""
-    splits = list(dict.fromkeys(key[1:] for key in keys))
-    if len({key[0] for key in keys}) == 1 and len(splits) > 1:
-        return [splits.index(key[1:]) for key in keys]
-    return [order.index(key[0]) for key in keys]
-
-
-def _palette(keys: Sequence[tuple[Any, ...]]) -> tuple[str, ...]:
-    """The colours that there are; the series of a single protocol over one swept number go from dark to light."""
-    splits = list(dict.fromkeys(key[1:] for key in keys))
-    one_protocol = len({key[0] for key in keys}) == 1
-    numbers = all(len(split) == 1 and isinstance(split[0], int | float | np.number) for split in splits)
-    return ramp(len(splits)) if one_protocol and numbers and len(splits) > 2 else COLOURS
 
 
 def ramp(count: int) -> tuple[str, ...]:

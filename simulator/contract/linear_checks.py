@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...protocols.linear_map import START
 from ...protocols.privacy.mechanisms import Release
-from ..observers import LinearView, deliveries_of, differences, linear_view, mistake_of
+from ..observers import LinearView, deliveries_of, linear_view, mistake_of
 from ..recording.message_log import MessageLog
 from ..world.world import World
 from .draws import Draw, Step
@@ -23,6 +22,8 @@ from .transcript import Recording
 from .violation import ContractViolation
 
 Array = NDArray[np.float64]
+ROUNDING = 1e-9
+"""Part of the sum of all terms' sizes by which a value may be off."""
 
 
 def note_messages(world: World) -> None:
@@ -42,7 +43,7 @@ def check_linear_map(world: World, recording: Recording) -> None:
     view = linear_view(world, deliveries)
     if view is None:
         return
-    mistake = mistake_of(world, deliveries, view, None)
+    mistake = mistake_of(world, deliveries, view)
     if mistake:
         raise ContractViolation(mistake)
     (kind,), name = view.declared.sent, type(world.protocol).__name__
@@ -110,11 +111,20 @@ def _place(number: int) -> str:
     return "the start" if number == START else f"step {number + 1}"
 
 
-def _differences(vectors: Array, weights: Array, values: Array) -> Any:
-    """Compare messages with what the map gives; values that are public are first found from the messages themselves."""
+def _differences(vectors: Array, weights: Array, values: Array) -> Iterator[tuple[int, str]]:
+    """Yield messages that are not their (k, R) weights times the (R, p) values, and how.
+
+    Values that are public are first found from the messages themselves.
+    """
+    if vectors.shape[1:] != values.shape[1:]:
+        yield 0, f"has {vectors.shape[1]} numbers, and what is released has {values.shape[1]}"
+        return
     unknown = np.isnan(values).any(axis=1)
     if unknown.any():
         known = weights[:, ~unknown] @ values[~unknown]
         values = values.copy()
         values[unknown] = np.linalg.lstsq(weights[:, unknown], vectors - known, rcond=None)[0]
-    return differences(vectors, weights, values)
+    meant, room = weights @ values, ROUNDING * (np.abs(weights) @ np.abs(values)) + np.finfo(np.float64).tiny
+    for row, column in zip(*np.nonzero(~(np.abs(vectors - meant) <= room)), strict=True):
+        given, wanted = vectors[row, column], meant[row, column]
+        yield int(row), f"is not what its linear_map gives: coordinate {column} is {given:.9g}, by the map {wanted:.9g}"

@@ -178,7 +178,6 @@ def learned(
     deliveries: Deliveries | None,
     record: ReleaseRecord,
     observers: ObserverParameters,
-    values: Array | None = None,
 ) -> Learned:
     """Return what observers can have learned.
 
@@ -192,8 +191,6 @@ def learned(
         None where nobody needs them (`needs_log`).
     record : ReleaseRecord
         Its delta is that of the result.
-    values : (n, p) float64, optional
-        What agents have released at their starts, with which a declared linear map is checked (`mistake_of`).
     """
     parties, delta = list(parties_of(observers, world.setting)), record.delta
     agents = world.setting.graph.agents
@@ -217,7 +214,7 @@ def learned(
             epsilons[k][less & ~record.refused] = hidden[less & ~record.refused]
             bounds[k][less & ~record.refused] = BOUNDS.index(WALK)
         view = linear_view(world, deliveries)
-        mistake = "" if view is None else mistake_of(world, deliveries, view, values)
+        mistake = "" if view is None else mistake_of(world, deliveries, view)
         pairs = [(copies[k], parties[k].members) for k in some]
         exact: list[Array] = []
         if view is not None and not mistake:

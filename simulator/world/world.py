@@ -367,7 +367,7 @@ class World:
         me = self.act("start", agent)
         self.transport.remember_start(agent, me.sent_)
         if self.learned is not None:
-            self.learned.started(self, me)
+            self.learned.started(me)
 
     def tell_start(self, agent: Agent, *, joining: bool) -> None:
         """Tell present neighbours an agent's start, and a joining agent theirs, where starts are known."""

@@ -23,13 +23,7 @@ Class = TypeVar("Class", bound=type[Any])
 
 
 class NameOf(Generic[Thing]):
-    """Marks a text as the name of something registered.
-
-    Parameters
-    ----------
-    wanted : callable, optional
-        Whether a registered thing is admissible here; by default all are.
-    """
+    """Marks a text as the name of something registered that is wanted here; by default all are."""
 
     def __init__(self, registry: Registry[Thing], wanted: Callable[[Thing], bool] = lambda _: True) -> None:
         self.registry, self.wanted = registry, wanted

@@ -191,13 +191,7 @@ def checksums(files: dict[str, Path], published: dict[str, str | None]) -> dict[
 
 
 def find(data_dir: Path | None) -> list[Found]:
-    """Look for all data sets in a data directory; one result for each, in the order of `DATASETS`.
-
-    Parameters
-    ----------
-    data_dir : Path or None
-        None finds nothing.
-    """
+    """Look for all data sets in a data directory, if there is one; a result for each, in the order of `DATASETS`."""
     found = []
     for name, dataset in DATASETS.items():
         folder = None if data_dir is None else data_dir / dataset.folder

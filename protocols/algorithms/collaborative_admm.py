@@ -299,13 +299,7 @@ def minimise(me: Any) -> None:
 
 
 def offer(at: Any, model: Array, rho: float) -> Array:
-    """Keep copies of neighbours' models with the own model for steps 2 and 3; what the neighbours are sent.
-
-    Parameters
-    ----------
-    model : (..., p) float64
-        The own model, for every edge.
-    """
+    """Keep copies of neighbours' models with the own (..., p) one for steps 2 and 3; what the neighbours are sent."""
     copy = (at.edge_weight * model + rho * at.z_peer - at.dual_peer) / (at.edge_weight + rho)
     at.offered = np.concatenate((model, copy), axis=1)
     return np.concatenate((at.offered, at.dual_own, at.dual_peer), axis=1)

@@ -163,12 +163,7 @@ class OutputNoise:
 def check_output_noise(privacy: Privacy | None, *, regularised: bool, loss: Loss) -> None:
     """Refuse noise on local models for which nothing bounds how far one example can move them.
 
-    Raises `InputError` with a field of ``privacy``.
-
-    Parameters
-    ----------
-    regularised : bool
-        Whether the loss of every agent that has rows is.
+    `regularised` is whether the loss of every agent that has rows is. Raises `InputError` with a field of ``privacy``.
     """
     if privacy is None or not active(privacy):
         return

@@ -168,13 +168,8 @@ class WarmStart:
         """Return the privacy of later releases, such that they and the start together spend the given amount.
 
         By three-way composition (``by: advanced_composition``) it is exact for the agent whose releases compose worst,
-        otherwise by basic composition. Raises `InputError` if the start leaves nothing, or the two cannot be counted
-        together.
-
-        Parameters
-        ----------
-        weights : (T,) or (n, T) float64, optional
-            How later releases share it; needed where the amount is a budget.
+        otherwise by basic composition. A budget needs (T,) or (n, T) `weights`: how later releases share it. Raises
+        `InputError` if the start leaves nothing, or the two cannot be counted together.
         """
         if privacy is None or privacy.noiseless:
             return privacy

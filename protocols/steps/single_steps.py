@@ -88,10 +88,7 @@ def contradiction(
 class SingleSteps:
     """The steps of one protocol in one run that are made one by one, each when it is due.
 
-    Parameters
-    ----------
-    functions : mapping of str to callable
-        By name: ``step`` and ``react``, or the `PHASES` of an exchange; none for a protocol that makes no steps.
+    Its functions are ``step`` and ``react``, or the `PHASES` of an exchange; none for a protocol that makes no steps.
     """
 
     def __init__(self, protocol: Any, functions: Mapping[str, Callable[..., Any]], tables: StepTables) -> None:

@@ -14,12 +14,8 @@ OF = " of "
 def set_apart(collection: Collection, first: str | None = None) -> Collection:
     """A collection in which every metric is of one kind: numbers of another kind are a metric of their own name.
 
-    But for epsilons, which stand beside what they are claimed for wherever they are shown.
-
-    Parameters
-    ----------
-    first : str, optional
-        Key of the protocol whose numbers keep the metric's name; the first in drawing order by default.
+    The `first` protocol's numbers keep the metric's name; by default, the first in drawing order's. Epsilons are not
+    set apart: they stand beside what they are claimed for wherever they are shown.
     """
     kinds = collection.kinds if first is None else Kinds(collection, first)
     trace = collection.trace

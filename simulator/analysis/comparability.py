@@ -79,10 +79,7 @@ class RecordedRuns(Protocol):
 class Kinds:
     """Quantities that the metrics of a collection's runs measure.
 
-    Parameters
-    ----------
-    first : str, optional
-        Key of the protocol that the others are held against; the first in drawing order by default.
+    Protocols are held against the `first`, which by default is the first in drawing order.
     """
 
     def __init__(self, collection: RecordedRuns, first: str | None = None) -> None:

@@ -77,14 +77,9 @@ class Options:
 
 
 def audit(experiment: Experiment, options: Options, say: Say = lambda sentence: None) -> list[Outcome]:
-    """Audit every private protocol of a scenario, in the world of its first run.
+    """Audit every private protocol of a scenario, in the world of its first run, and `say` what is going on.
 
     Raises `InputError` if the scenario has no private protocol.
-
-    Parameters
-    ----------
-    say : callable
-        Told what is going on.
     """
     found = subjects(experiment)
     if not found:

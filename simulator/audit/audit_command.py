@@ -22,15 +22,10 @@ from .outcome import Game, Outcome, tables
 
 
 def audit_scenario(experiment: Experiment, options: Options, *, quiet: bool = False) -> None:
-    """Audit a scenario and write ``<results>/audit/``.
+    """Audit a scenario and write ``<results>/audit/``; if `quiet`, without a word on what is going on.
 
     Raises `AuditFailure` if noise is not what releases say, a replay fails or an audited epsilon is above the verified
     one; all is written before, and `InputError` as of `hushnet.simulator.audit.audit.audit`.
-
-    Parameters
-    ----------
-    quiet : bool
-        Whether to keep what is going on to oneself.
     """
     console, began = Console(), time.perf_counter()
     outcomes = audit(experiment, options, _silent if quiet else _said(console))

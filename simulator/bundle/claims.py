@@ -74,12 +74,7 @@ def read_claims(path: Path) -> Frame:
 def read_rows_of(path: Path, columns: Sequence[str], what: str) -> Frame:
     """The cells of some columns of a bundle's CSV file, as texts.
 
-    Raises `InputError` if it is none, or lacks a column.
-
-    Parameters
-    ----------
-    what : str
-        What it has to be, for errors: ``as a table of claims``.
+    Raises `InputError` if it is not `what` it has to be, such as ``as a table of claims``, or lacks a column.
     """
     content = read_bytes(path, what=what, most=MOST_CHECKED)
     try:

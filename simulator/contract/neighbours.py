@@ -55,13 +55,7 @@ class Domain:
 
 
 def domain_of(task: Task, protocol: Protocol, recording: Recording) -> Domain:
-    """Return the domain on which a run's sensitivities must hold: unbounded if all clip, else within the data's bounds.
-
-    Parameters
-    ----------
-    recording : Recording
-        Of a run on the task.
-    """
+    """Return where a run's sensitivities must hold: anywhere if all clip, else within the data's bounds."""
     if {"features", "labels"} <= set(protocol.shared_parts):
         raise ContractViolation(
             "shared_parts names features and labels, so that neighbouring data sets are equal and nothing is protected"
@@ -93,10 +87,7 @@ def domain_of(task: Task, protocol: Protocol, recording: Recording) -> Domain:
 def opposites(domain: Domain, width: int, model: Array | None) -> list[tuple[Record, Record]]:
     """Pairs of worst records of so many features, whose gradients are as far apart as can be.
 
-    Parameters
-    ----------
-    model : (width,) float64, optional
-        An agent's model; along it scores are extreme, across it slopes are largest.
+    Along an agent's model, if one is given, scores are extreme; across it slopes are largest.
     """
     found: list[tuple[Record, Record]] = []
     first = domain.labels[0]
@@ -334,10 +325,7 @@ def last(task: Task, agents: Iterable[int]) -> Rows:
 class Beside:
     """One row after the other of each agent, so that rows side by side are seen in the same samples.
 
-    Parameters
-    ----------
-    number : int
-        Chooses, with the agent, where each begins: at the first, third, fifth, ... row.
+    The number and the agent choose where each begins: at the first, third, fifth, ... row.
     """
 
     def __init__(self, number: int) -> None:

@@ -68,13 +68,7 @@ class Check:
 
 
 def checks(noise: Sequence[Drawn], *, rng: np.random.Generator) -> list[Check]:
-    """All tests of some noise; none without noise.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        For the fresh draws that noise is compared with.
-    """
+    """All tests of some noise, by fresh draws from a generator; none without noise."""
     from scipy import special
 
     found: list[Check] = []

@@ -33,13 +33,7 @@ LEVEL = 1e-8
 
 
 def alike(rows: int, share: float) -> float:
-    """Probability, at most, that two samples are the same, drawn one by one, or so many rows without any twice.
-
-    Parameters
-    ----------
-    share : float
-        `Release.sampling`.
-    """
+    """Probability, at most, that two samples are the same, drawn one by one, or so many rows without any twice."""
     return max((share**2 + (1 - share) ** 2) ** rows, 1 / math.comb(rows, min(rows, round(share * rows))))
 
 

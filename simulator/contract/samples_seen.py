@@ -142,13 +142,7 @@ def sampling_doubt(witnesses: Sequence[Witness], level: float) -> str:
 
 
 def sampling_test(witnesses: Sequence[Witness]) -> tuple[float, str]:
-    """A p-value of samples as they are charged for, and what speaks most against it, in words; 1 without samples.
-
-    Parameters
-    ----------
-    witnesses : sequence of Witness
-        As of `sampling_doubt`.
-    """
+    """A p-value of samples as they are charged for, and what speaks most against it, in words; 1 without samples."""
     from scipy.special import logsumexp
 
     ways: dict[str, Array] = defaultdict(lambda: np.zeros((len(BETS), len(ODDS))))
@@ -188,10 +182,7 @@ def _staked(witness: Witness) -> Mapping[str, Sequence[Staked]]:
 def capital(witness: Witness) -> Mapping[str, Array]:
     """(bets, odds) logarithm of what became of a capital of 1 that was staked on one noted run, by which rows.
 
-    Parameters
-    ----------
-    witness : Witness
-        Where samples are what they are charged for, none grows on average.
+    Where samples are what they are charged for, none grows on average.
     """
     found: dict[str, Array] = defaultdict(lambda: np.zeros((len(BETS), len(ODDS))))
     for agent, staked in _staked(witness).items():

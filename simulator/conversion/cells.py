@@ -106,12 +106,7 @@ def read_text(path: Path, notes: list[str]) -> str:
 def cells_of(path: Path, text: str) -> Cells:
     """Return a table of which nothing is known: delimiters, header, names of rows and decimal commas are found out.
 
-    Raises `InputError` if it is empty, or of a form that is no table.
-
-    Parameters
-    ----------
-    path : Path
-        File that the text was read from, for sentences.
+    Raises `InputError` about its file if it is empty, or of a form that is no table.
     """
     _refuse_others(path, text)
     notes: list[str] = []

@@ -51,14 +51,9 @@ class Delays:
 
 
 def read_delays(path: Path, given: Durations, notes: list[str]) -> Delays:
-    """Read delays of any form that is known.
+    """Read delays of any form that is known; what the file was taken for is added to the notes.
 
     Raises `InputError` if it cannot be read, or a number is no delay.
-
-    Parameters
-    ----------
-    notes : list of str
-        What the file was taken for is added.
     """
     text = read_text(path, notes)
     lines = text.splitlines()

@@ -64,25 +64,13 @@ class Observed:
 
 
 def observed(experiment: Experiment, run: Run) -> Observed:
-    """Observe what the first steps of a run reveal.
-
-    Parameters
-    ----------
-    run : Run
-        One of its runs.
-    """
+    """Observe what the first steps of a run reveal."""
     parameters = run.point.scenario.protocols[run.protocol]
     return observed_in(experiment.setting(run), experiment.loaded.code.protocol(parameters.kind), parameters)
 
 
 def observed_in(setting: Setting, protocol: type[Protocol], parameters: ProtocolParameters) -> Observed:
-    """The same of a protocol in a setting.
-
-    Parameters
-    ----------
-    setting : Setting
-        Which ends at `TIME`, whatever it says.
-    """
+    """The same of a protocol in a setting, which ends at `TIME`, whatever it says."""
     recording = Recording()
     world = World(replace(setting, stop=Stop(time=TIME)), protocol, parameters, watch=recording)
     EventEngine().run(world)

@@ -105,15 +105,10 @@ ACCESSIBLE = {
 
 
 def sources(folder: Path) -> None:
-    """Write the sources of all pages.
+    """Write the sources of all pages into an empty folder.
 
     Raises `InputError` if hushnet does not run from a clone of its repository, which has pages that an installation
     lacks.
-
-    Parameters
-    ----------
-    folder : Path
-        An empty folder.
     """
     missing = [place for place in INCLUDED.values() if not (ROOT / place).is_file()]
     if missing:

@@ -17,12 +17,8 @@ from .style import styled
 def plots(collection: Collection, spec: Spec) -> list[Plot]:
     """The numbers of a figure, panel by panel.
 
-    Raises `InputError` if it asks for what does not exist in the results.
-
-    Parameters
-    ----------
-    spec : mapping
-        ``y``, ``x`` and any other field of `hushnet.simulator.language.figure_parameters.Figure`.
+    Its specification has fields of `hushnet.simulator.language.figure_parameters.Figure`. Raises `InputError` if it
+    asks for what does not exist in the results.
     """
     collection = styled(collection, spec)
     kind = kind_for(spec)

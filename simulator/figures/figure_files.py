@@ -59,14 +59,9 @@ class Drawing:
 
 
 def named_figures(collection: Collection, only: Sequence[str] | None = None) -> list[tuple[str, Spec]]:
-    """Name and specification of every figure of the scenario, or of some.
+    """Name, as files are called, and specification of every figure of the scenario, or only of some.
 
     Raises `InputError` if there is no figure of a name.
-
-    Parameters
-    ----------
-    only : sequence of str, optional
-        Their names, as their files are called.
     """
     found: list[tuple[str, Spec]] = []
     for number, spec in enumerate(collection.index.get("figures") or [], 1):

@@ -39,10 +39,7 @@ PROMISE = ("unit", "adjacency", "observer")
 def promises(collection: Collection, spec: Spec) -> Iterator[tuple[str, list[str]]]:
     """Title and protocols of every panel: those with the same promise, and those without any.
 
-    Parameters
-    ----------
-    spec : mapping
-        ``panels`` says what has to be the same; by default everything against epsilon, else nothing.
+    ``panels`` says what has to be the same; by default everything against epsilon, else nothing.
     """
     wanted = spec.get("panels")
     if wanted is None:

@@ -109,14 +109,9 @@ def numbers_of(kind: FigureKind, collection: Collection, spec: Spec) -> Plot:
 
 
 def select(collection: Collection, at: Mapping[str, Any]) -> Collection:
-    """The runs at some places of the grid.
+    """The runs at some values of what is swept, by its name.
 
     Raises `InputError` if a name was not swept, or nothing was run at its value.
-
-    Parameters
-    ----------
-    at : mapping
-        Value by name of the sweep.
     """
     if not at:
         return collection

@@ -59,11 +59,6 @@ def draw(collection: Collection, spec: Spec, plots: Sequence[Plot]) -> Figure:
     """One figure in its style; to be called within `hushnet.simulator.figures.series_style.house_style` of that style.
 
     Raises `InputError` if labels and panels do not fit into the size that is asked for.
-
-    Parameters
-    ----------
-    plots : sequence of Plot
-        From `hushnet.simulator.figures.plots`.
     """
     from matplotlib.figure import Figure
 

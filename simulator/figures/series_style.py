@@ -128,12 +128,7 @@ def ramp(count: int) -> tuple[str, ...]:
 def house_style(style: FigureStyle | None = None) -> Iterator[None]:
     """Matplotlib's defaults and our style, whatever the user has set, and the user's settings again afterwards.
 
-    Raises `InputError` if the font is not installed.
-
-    Parameters
-    ----------
-    style : FigureStyle, optional
-        Its font and size of letters.
+    Font and size of letters are those of `style`. Raises `InputError` if the font is not installed.
     """
     import_matplotlib()
     import matplotlib

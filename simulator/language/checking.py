@@ -111,14 +111,9 @@ class Checker:
         self.scenario = self._whole(source)
 
     def point(self, variant: Source) -> Scenario:
-        """The scenario of a point.
+        """The scenario of a point, from a source in which the point's values are set.
 
         Raises `InputError` if they do not fit the scenario, with everything that is wrong.
-
-        Parameters
-        ----------
-        variant : Source
-            The scenario with the point's values set.
         """
         try:
             found = self._changed(variant)

@@ -64,13 +64,7 @@ class Described:
 
 
 def described(model: type[BaseModel]) -> list[Described]:
-    """The fields of a part of a scenario, in their order.
-
-    Parameters
-    ----------
-    model : type of BaseModel
-        A class of parameters.
-    """
+    """The fields of a part of a scenario, a class of parameters, in their order."""
     texts = field_docstrings(model)
     return [
         Described(

@@ -70,10 +70,7 @@ def check_protocol(
 ) -> None:
     """Refuse a protocol that cannot run in a scenario; raises like `check_fit`, with a field of the protocol.
 
-    Parameters
-    ----------
-    agents : int, optional
-        How many there are, from whoever has read data that alone tell.
+    Whoever has read data that alone tell how many agents there are says so.
     """
     outline = scenario.task.outline()
     extent = returned(scenario.task.extent(None), Extent, scenario.task.extent)

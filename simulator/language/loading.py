@@ -115,10 +115,7 @@ def _loaded(written: Source, code: Code) -> LoadedScenario:
 def tuned(loaded: LoadedScenario, choices: Sequence[Mapping[str, Mapping[str, Any]]]) -> LoadedScenario:
     """The scenario with what was chosen for it; its source stays as it was written.
 
-    Parameters
-    ----------
-    choices : sequence of mapping
-        For each grid point, or once for all: values by field, by the protocol's key.
+    Choices, for each grid point or once for all, are values by field, by the protocol's key.
     """
     if len(choices) > 1:
         return replace(loaded, points=tuple(points(Checker(loaded.code, loaded.source), choices)))

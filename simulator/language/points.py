@@ -32,13 +32,7 @@ class GridPoint:
 
 
 def points(checker: Checker, choices: Sequence[Choices] = ()) -> Iterator[GridPoint]:
-    """The points of a scenario's sweep, in its order; one of no values without a sweep.
-
-    Parameters
-    ----------
-    choices : sequence of mapping
-        What was chosen for each point, if anything.
-    """
+    """The points of a scenario's sweep in order, with what was chosen for each; one of no values without a sweep."""
     scenario = checker.scenario
     for place, (values, variant) in enumerate(transforms.grid(checker.source, scenario.axes())):
         if choices:

@@ -168,15 +168,10 @@ def read_text(text: str, name: str, *, numbered: bool = True) -> Source:
 
 
 def from_mapping(data: Mapping[Any, Any], name: str) -> Source:
-    """A scenario of Python's as plain data: what YAML cannot hold is refused as it is in a file.
+    """A scenario of Python's as plain data: what YAML cannot hold is refused as it is in a file of that name.
 
     Tuples and NumPy's arrays become lists, and NumPy's scalars numbers. Raises `InputError` if it is nested too deeply,
     holds itself, or has a text with a character that no scenario may have.
-
-    Parameters
-    ----------
-    name : str
-        How errors call it.
     """
     return Source(name, _plain(data, (), name))
 

@@ -154,13 +154,7 @@ def check_memory(
 
 
 def processes_that_fit(scenario: Scenario, files: Files | None, resolve: Resolve) -> int:
-    """Number of runs that fit into memory at the same time, at least one; each takes ``limits.memory``, if it is set.
-
-    Parameters
-    ----------
-    scenario, files, resolve
-        As for `expected_bytes`.
-    """
+    """Number of runs that fit into memory at one time, at least one; each takes ``limits.memory``, if it is set."""
     needed = scenario.limits.limits().memory or expected_bytes(scenario, files, resolve)
     return max(int(SHARE * available_memory() / (needed + PROCESS_BYTES)), 1)
 

@@ -145,13 +145,7 @@ def _recorded_by(loaded: LoadedScenario) -> dict[str, set[str]]:
 
 
 def is_plain_curve(scenario: Scenario, figure: Figure, known: Mapping[str, Set[str]]) -> bool:
-    """True if drawing has nothing to refuse, and so needs no rehearsal: a metric that is there, over time or cost.
-
-    Parameters
-    ----------
-    known : mapping of str to set of str
-        Metrics that runs have numbers of, by protocol.
-    """
+    """True if drawing has nothing to refuse, and so needs no rehearsal: a metric that is there, over time or cost."""
     shown = figure.protocols or list(scenario.protocols)
     return (
         figure.drawn_as == "curve"
@@ -168,10 +162,7 @@ def is_plain_curve(scenario: Scenario, figure: Figure, known: Mapping[str, Set[s
 def made_up(loaded: LoadedScenario, known: Mapping[str, Set[str]]) -> Collection:
     """Results as the scenario's would be, without a run: two records each, the later one at its target.
 
-    Parameters
-    ----------
-    known : mapping of str to set of str
-        Metrics that runs have numbers of, by protocol.
+    They have the metrics that are known by protocol.
     """
     import pandas as pd
 

@@ -44,14 +44,9 @@ class AdversaryParameters(Parameters):
         return self
 
     def build(self, task: Task, graph: Graph, draws: Draws) -> Adversaries:
-        """Byzantine agents of a task.
+        """Byzantine agents of a task; a share is drawn from a stream of its own, one of the data's.
 
         Raises `InputError` if an agent is unknown, or if nobody or everybody would be byzantine.
-
-        Parameters
-        ----------
-        draws : Draws
-            Of the data; a share is drawn from a stream of its own.
         """
         n, byzantine = task.agents, np.zeros(task.agents, dtype=bool)
         if self.agents is not None:

@@ -45,13 +45,7 @@ class Curves:
 
 
 class RunRecord:
-    """A row per record instant of a run, a column per metric.
-
-    Parameters
-    ----------
-    pairs : sequence of Pair
-        The metrics to keep.
-    """
+    """A row per record instant of a run, a column per metric that is kept."""
 
     def __init__(self, collection: Collection, pairs: Sequence[Pair]) -> None:
         trace, kept = collection.trace, list(pairs)

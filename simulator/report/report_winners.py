@@ -59,13 +59,7 @@ def _part(found: Standings, collection: Collection, grid: Grid) -> dict[str, Any
 
 
 def sentence(found: Standings, labels: dict[str, str]) -> str:
-    """Return one sentence on the winners by one measure.
-
-    Parameters
-    ----------
-    labels : dict of str
-        Labels by protocol key.
-    """
+    """Return one sentence on the winners by one measure, with the protocols' labels."""
     better = "more is better" if found.more_is_better else "less is better"
     begin = f"By {found.title} ({better}), "
     places = found.places

@@ -18,10 +18,7 @@ Row = tuple[str, str]
 def scenario(collection: Collection, folder: Path) -> tuple[str, dict[str, Any]]:
     """The scenario as it was written, and with all defaults.
 
-    Parameters
-    ----------
-    folder : Path
-        ``results/<scenario>``; without its ``origin`` the scenario is that of the first run, without a sweep.
+    Without the folder's ``origin`` it is that of the first run, without a sweep.
     """
     written, resolved = folder / "origin" / "scenario.yaml", folder / "origin" / "resolved.json"
     no_links(written.parent, folder)

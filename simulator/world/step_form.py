@@ -41,10 +41,6 @@ def asked_form(engine: str, *, debug: bool) -> str:
     """The form that a scenario asks for: ``planned`` where steps admit it, or ``one by one``.
 
     With numba switched off, it is ``nothing compiled``: kernels round otherwise then.
-
-    Parameters
-    ----------
-    engine : {"auto", "event", "batched"}
     """
     if not is_compiled():
         return "nothing compiled"

@@ -48,10 +48,7 @@ def memory_limit(limits: Limits) -> int:
 def raised(reached: Mapping[str, Any], limits: Limits) -> bool:
     """True if a limit that a run once reached admits more by now, so that the run is worth another attempt.
 
-    Parameters
-    ----------
-    reached : mapping
-        ``reached`` and ``most``: the limit's field of `Limits`, and what it admitted.
+    `reached` names the limit's field of `Limits`, and the ``most`` that it admitted.
     """
     now = {"events": limits.events, "seconds": limits.seconds, "memory": memory_limit(limits)}
     name, most = reached.get("reached"), reached.get("most")
@@ -173,13 +170,7 @@ class Watchdog:
         )
 
     def admit(self, events: int, now: float) -> int:
-        """Check for compiled windows: up to how many events they may go on before they ask again; raises like `check`.
-
-        Parameters
-        ----------
-        events : int
-            How many there were.
-        """
+        """Check for compiled windows after so many events, and say up to how many they may go; raises like `check`."""
         self._check_events(events, now)
         self.poll(now)
         met = time.thread_time()
@@ -267,12 +258,9 @@ class Overdue(Interruption):
 
 
 class Interrupter:
-    """Interrupts steps of a run that has had its processor time; ``with`` it the run is made, in one thread.
+    """Interrupts steps of a run after so many seconds of its thread's processor time.
 
-    Parameters
-    ----------
-    seconds : float
-        Processor time of that thread from ``with`` on.
+    ``with`` it the run is made, in one thread, whose time counts from there on.
     """
 
     def __init__(self, seconds: float) -> None:

@@ -228,11 +228,6 @@ class AgentStream(np.random.Generator):
 
     Whoever could copy, rewind or split a stream could draw the same noise or the same sample again. It refuses in every
     run, so that a step does there what it did when it was replayed.
-
-    Parameters
-    ----------
-    stream : numpy.random.Generator
-        Whose bits it draws.
     """
 
     __slots__ = ()
@@ -249,13 +244,7 @@ class AgentStream(np.random.Generator):
 
 
 class WatchedStream(AgentStream):
-    """A random stream that tells of the noise which releases draw from it.
-
-    Parameters
-    ----------
-    stream : numpy.random.Generator
-        Whose bits it draws: the same numbers as without it.
-    """
+    """A random stream that draws another's numbers, and tells of the noise which releases draw from it."""
 
     __slots__ = ("watcher",)
 

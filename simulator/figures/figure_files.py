@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ...agents.errors import InputError
-from ...agents.suggestions import listed, suggestion
+from ...agents.suggestions import listed, require
 from ..analysis.aggregate import NothingRecorded
 from ..analysis.results import Collection, load_all, no_run
 from ..language.figure_style import FigureStyle
@@ -71,8 +71,7 @@ def named_figures(collection: Collection, only: Sequence[str] | None = None) -> 
     if only is not None and not only:
         raise InputError(f"give at least one name of a figure; admissible: {listed(names)}")
     for name in only or ():
-        if name not in names:
-            raise InputError(f"there is no figure {name!r}{suggestion(name, names)} admissible: {listed(names)}")
+        require(name, names, f"there is no figure {name!r}")
     return [(name, spec) for name, spec in found if only is None or name in only]
 
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...agents.errors import InputError
-from ...agents.suggestions import listed, suggestion
+from ...agents.suggestions import require
 from .backend import import_matplotlib
 
 if TYPE_CHECKING:
@@ -152,13 +151,7 @@ def _letters(font: str) -> dict[Any, Any]:
     family = {"font.family": [font, STYLE["font.family"]]}
     if font in GENERIC:
         return {**family, "mathtext.fontset": GENERIC[font]}
-    known = sorted(get_font_names())
-    if font not in known:
-        near = suggestion(font, known)
-        sentence = (
-            f"style.font = {font!r}: is not installed{near} admissible: serif, sans-serif, monospace, {listed(known)}"
-        )
-        raise InputError(sentence, field=("style", "font"))
+    require(font, [*GENERIC, *sorted(get_font_names())], f"style.font = {font!r}: is not installed", ("style", "font"))
     own = {"mathtext.rm": font, "mathtext.it": f"{font}:italic", "mathtext.bf": f"{font}:bold", "mathtext.cal": font}
     return {**family, "mathtext.fontset": "custom", **own}
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...agents.errors import HushnetError, InputError
+from ...agents.errors import HushnetError
 from ...agents.packed import located
-from ...agents.suggestions import suggestion
+from ...agents.suggestions import require
 from ...agents.tasks import datasets
 from ..analysis.results import load_all
 from ..experiment import Experiment, Jobs, Run, Workers, perform, start_workers
@@ -101,8 +101,7 @@ def select(
         named |= {figure.name: (paper, (figure,)) for figure in paper.figures}
     if name is None:
         return [chosen for known, chosen in named.items() if known == chosen[0].name]
-    if name not in named:
-        raise InputError(f"unknown paper or figure {name!r}{suggestion(name, named)} admissible: {', '.join(named)}")
+    require(name, named, f"unknown paper or figure {name!r}")
     return [named[name]]
 
 

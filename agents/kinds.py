@@ -50,14 +50,9 @@ class NameOf(Generic[Thing]):
 
 
 class Bare:
-    """Marks a field in which a bare number stands for the simplest kind.
+    """Marks a field in which a bare number stands for the simplest kind: it is that kind's `field`.
 
-    Parameters
-    ----------
-    field : str
-        The field of that kind that the number is.
-    timed : bool
-        Whether it is counted in time units, and may be a duration such as 80 ms.
+    If `timed`, it is counted in time units, and may be a duration such as 80 ms.
     """
 
     def __init__(self, kind: str, field: str, *, timed: bool = False) -> None:

@@ -61,16 +61,9 @@ def cached_minimum(objective: Objective, cache_dir: Path | None) -> tuple[Models
 def check_objective(objective: Objective, models: Models, value: float) -> None:
     """Refuse a convex objective whose value, gradient and minimum do not belong together.
 
-    The minimum is compared with the value at the minimiser and along the gradient there, the gradient with the
+    Its minimum is compared with the value at its (n, p) minimiser and along the gradient there, the gradient with the
     difference of two values: slopes at both ends of a step enclose its difference quotient where a function is convex.
     Raises `InputError` with the line of the method that does not fit.
-
-    Parameters
-    ----------
-    models : (n, p) float64
-        Its minimiser.
-    value : float
-        Its minimum.
     """
     rng, scale = np.random.default_rng(0), 1.0 + float(np.abs(models).max(initial=0.0))
     at = models + scale * rng.normal(size=models.shape)

@@ -91,15 +91,7 @@ def audit(experiment: Experiment, options: Options, say: Say = lambda sentence: 
 def audit_subjects(
     found: Sequence[Subject], options: Options, base: Path, say: Say = lambda sentence: None
 ) -> list[Outcome]:
-    """Audit protocols, each in a world of its own.
-
-    Parameters
-    ----------
-    base : Path
-        Folder that files of a scenario are relative to.
-    say : callable
-        Told what is going on.
-    """
+    """Audit protocols, each in a world of its own, beside the files of a scenario at `base`; `say` what is going on."""
     with players(options.jobs, base) as play:
         own = [_audited(subject, options, play, say) for subject in found]
     outcomes = [outcome for outcome, _ in own]

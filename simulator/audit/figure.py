@@ -27,12 +27,7 @@ PANEL = 1.9
 def save_figure(profile: Frame, stem: Path, data: str = "") -> list[Path]:
     """Write ``<stem>.png``, ``.pdf``, ``.svg`` and the numbers as ``.csv``; nothing where there is no finite number.
 
-    Parameters
-    ----------
-    profile : DataFrame
-        ``protocol, label, curve, epsilon, delta``.
-    data : str
-        Which stand-in the audit was on; empty if it was on none.
+    A profile has ``protocol, label, curve, epsilon, delta``; `data` names the stand-in that the audit was on, if any.
     """
     finite = profile[np.isfinite(profile["epsilon"].astype(float))]
     if finite.empty:

@@ -154,16 +154,9 @@ def write_bundle(
 
 
 def check_bundle(results: Path, table: Path, console: Console | None = None) -> None:
-    """Print for each claim of a table whether results bear it out.
+    """Print for each claim of a bundle's ``claims.csv`` whether ``results/<scenario>`` bears it out.
 
     Raises `HushnetError` if a claim does not hold.
-
-    Parameters
-    ----------
-    results : Path
-        ``results/<scenario>``.
-    table : Path
-        The ``claims.csv`` of a bundle.
     """
     from rich.console import Console
     from rich.text import Text

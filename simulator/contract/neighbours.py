@@ -149,12 +149,7 @@ def with_records(
 ) -> Task:
     """A task in which some agents have these records at these rows, or in all of their rows.
 
-    Parameters
-    ----------
-    domain : Domain
-        What neighbouring records share stays as it is.
-    signs_of : int
-        By which signs the rows of columns differ; 0 for none.
+    What neighbouring records share stays as it is; rows of columns differ by some signs, or by none (0).
     """
     features, labels = task.train.features.copy(), task.train.labels.copy()
     for agent, place in places.items():

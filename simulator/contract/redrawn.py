@@ -76,16 +76,10 @@ class _Redrawing(Forcing):
 
 
 def check_drawn_anew(make: Make, setting: Setting, recording: Recording | None = None) -> None:
-    """Check that samples of a protocol follow from what their own steps draw, in a world on the event engine.
+    """Check that samples of a protocol follow from what its own steps draw, on the event engine where agents hold rows.
 
+    A protocol whose course depends on other draws than its noise is not judged. A recording of such a run may be given.
     Raises `ContractViolation` if a release over a sample depends on another step's draws, or none on those of its own.
-
-    Parameters
-    ----------
-    setting : Setting
-        Where agents hold rows. A protocol whose course depends on other draws than its noise is not judged.
-    recording : Recording, optional
-        Of a run in this setting on the event engine; made by default.
     """
 
     def on_events(setting: Setting, watch: Watch) -> tuple[World, Engine]:

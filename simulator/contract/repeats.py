@@ -109,12 +109,7 @@ _known: WeakKeyDictionary[type[Protocol], Repeated] = WeakKeyDictionary()
 def repeated(protocol: type[Protocol], parameters: ProtocolParameters, files: Sequence[str], base: Path) -> Repeated:
     """Make a short run of a protocol in a fresh process and two here, once for each protocol, and compare them.
 
-    Parameters
-    ----------
-    files : sequence of str
-        Users' files that the fresh process is to import first, as scenarios name them.
-    base : Path
-        Folder that these are relative to.
+    The fresh process first imports users' `files`, relative to `base`, as scenarios name them.
     """
     if protocol not in _known:
         _known[protocol] = _compared(protocol, parameters, files, base)

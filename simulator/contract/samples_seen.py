@@ -128,14 +128,9 @@ def _moved(one: Draw, two: Draw) -> bool:
 
 
 def sampling_doubt(witnesses: Sequence[Witness], level: float) -> str:
-    """Describe how samples deviate from what is charged; empty if the test does not reject them.
+    """Describe how samples of different draws deviate from what is charged; empty if the test does not reject them.
 
-    Parameters
-    ----------
-    witnesses : sequence of Witness
-        Evidence of runs with different random draws.
-    level : float
-        The probability, at most, with which a protocol that draws its samples as charged is doubted.
+    A protocol that draws its samples as charged is doubted with a probability of `level` at most.
     """
     p, said = sampling_test(witnesses)
     return said if p <= level else ""
@@ -199,12 +194,7 @@ def _names(one: Participation) -> Sequence[str]:
 def bets(one: Participation, other: Participation | None, beside: Participation | None = None) -> Sequence[Flags]:
     """Choose the releases that each way bets on, which may depend on what came before.
 
-    Parameters
-    ----------
-    other : Participation, optional
-        The same row of another agent.
-    beside : Participation, optional
-        The row before it of the same agent.
+    `other` is the same row of another agent, `beside` the row before it of the same one.
     """
     moved = one.moved
     counts = np.r_[0, np.cumsum(moved)]

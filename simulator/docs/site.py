@@ -163,16 +163,10 @@ def _index(opening: str) -> str:
 
 
 def build(out: Path, *, quiet: bool = True) -> int:
-    """Build the site; returns the number of pages.
+    """Build the site into a folder, which is made if it is missing; returns the number of pages.
 
-    Raises `InputError` if the extra ``docs`` is not installed, or Sphinx warns of anything; it prints its warnings.
-
-    Parameters
-    ----------
-    out : Path
-        Where the HTML goes; made if it is missing.
-    quiet : bool
-        Whether Sphinx says only what is wrong.
+    If `quiet`, Sphinx says only what is wrong. Raises `InputError` if the extra ``docs`` is not installed, or Sphinx
+    warns of anything; it prints its warnings.
     """
     try:
         from sphinx.cmd.build import build_main

@@ -78,15 +78,7 @@ def named_figures(collection: Collection, only: Sequence[str] | None = None) -> 
 def drawings(
     collection: Collection, *, only: Sequence[str] | None = None, style: FigureStyle | None = None
 ) -> list[Drawing]:
-    """Draw the figures of a scenario.
-
-    Parameters
-    ----------
-    only : sequence of str, optional
-        Names of figures; all by default.
-    style : FigureStyle, optional
-        What stands above the styles of scenario and figures.
-    """
+    """Draw all or some figures of a scenario, by name; a style stands above those of scenario and figures."""
     return [drawing(collection, spec, name, style) for name, spec in named_figures(collection, only)]
 
 

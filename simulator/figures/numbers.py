@@ -233,12 +233,7 @@ def minus_baseline(paired: Frame) -> Frame:
 def by_seed(places: Sequence[Any], runs: Frame, column: str = "value") -> Frame:
     """Values of runs, a row per place and a column per seed.
 
-    Parameters
-    ----------
-    places : sequence
-        Of the rows.
-    runs : DataFrame
-        ``x``, which of the places a run stands at, ``seed`` and the column.
+    Runs have ``x``, which of the places they stand at, ``seed`` and the column.
     """
     rank = {place: row for row, place in enumerate(places)}
     found: dict[Any, Any] = {}

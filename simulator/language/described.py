@@ -111,14 +111,9 @@ def _unit(model: type[BaseModel], name: str) -> str:
 
 
 def unit_of(path: str, scenario: Mapping[str, Any]) -> str:
-    """Return the unit of a field's numbers; empty if it has none, or there is no such field.
+    """Return the unit of the numbers of a field, such as ``network.latency.mean``; empty without one, or such a field.
 
-    Parameters
-    ----------
-    path : str
-        As in a sweep, such as ``network.latency.mean``.
-    scenario : mapping
-        As `Scenario.resolved` gives it; the kinds of its parts decide which fields there are.
+    Kinds of the resolved scenario's parts decide which fields there are.
     """
     model, given, unit = Scenario, scenario, ""
     for name in path.split("."):

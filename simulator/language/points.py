@@ -83,15 +83,7 @@ def trials_of(tune: TuneParameters) -> list[dict[str, dict[str, Any]]]:
 
 
 def as_trial(scenario: Scenario, tune: TuneParameters, tuned: Sequence[str], seeds: Sequence[SeedPair]) -> Scenario:
-    """A grid point's scenario as a trial: only of the protocols that are tuned, and measured by what decides.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        With the trial's values set.
-    tuned : sequence of str
-        Keys of the protocols that are tuned.
-    """
+    """The scenario, with a trial's values set, of only the protocols that are tuned, and measured by what decides."""
     held_out = tune.metric == VALIDATION
     measured_by = None if held_out else scenario.record.objective_of
     kept = {key: value for key, value in scenario.protocols.items() if key in (*tuned, measured_by)}

@@ -178,14 +178,9 @@ def _check_swept(source: Source, path: str, field: Keys) -> None:
 
 
 def chosen(source: Source, choices: Mapping[str, Mapping[str, Any]], scaled: Mapping[str, Mapping[str, Any]]) -> Source:
-    """The scenario with some protocols' tuned fields set, and noted as tuned.
+    """The scenario with some protocols' fields set, by the protocol's key: those that were chosen are noted as tuned.
 
-    Parameters
-    ----------
-    choices : mapping of str to mapping
-        Values by field, by the protocol's key.
-    scaled : mapping of str to mapping
-        The same for what no data decided: fields that follow from an equal budget.
+    Those that are `scaled` follow from an equal budget, which no data decided.
     """
     for key, values in scaled.items():
         for path, value in values.items():

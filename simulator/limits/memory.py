@@ -89,15 +89,7 @@ def early_layout(protocol: type[Protocol], parameters: ProtocolParameters, sizes
 
 
 def world_bytes(layout: Layout, agents: int, edges: float, each: int = 8) -> float:
-    """Memory of agents with their blocks, of edges with theirs, and of inboxes.
-
-    Parameters
-    ----------
-    edges : float
-        Undirected ones.
-    each : int
-        Bytes of a number.
-    """
+    """Memory of agents and undirected edges with their blocks, and of inboxes, `each` number of so many bytes."""
     own = sum(each * _mean(width) + BYTES_PER_OWNER for width in layout.agent.values())
     owned = sum(each * _mean(width) + BYTES_PER_OWNER for width in layout.edge.values())
     kinds = layout.messages.values()

@@ -51,14 +51,9 @@ MADE = ("report", "replay")
 
 
 class View:
-    """What all requests of a server share.
+    """What all requests of a server share: a folder of results, or of several.
 
-    Parameters
-    ----------
-    root : Path
-        A folder of results, or of several.
-    trust_code : bool
-        Whether replays may run Python files that a scenario names.
+    With `trust_code`, replays may run Python files that a scenario names.
     """
 
     def __init__(self, root: Path, *, trust_code: bool = False) -> None:

@@ -18,10 +18,10 @@ from ...agents.suggestions import listed, require
 from ..analysis.aggregate import NothingRecorded
 from ..analysis.results import Collection, load_all, no_run
 from ..language.figure_style import FigureStyle
-from ..storage.files import put_file, writing
+from ..storage.files import Frame, put_file, writing
 from ..storage.plain_text import csv_text
 from .facets import plots
-from .numbers import Plot, Spec
+from .numbers import Spec
 from .panels import draw
 from .series_style import house_style
 from .style import style_of
@@ -54,8 +54,8 @@ class Drawing:
     """Of its files."""
     figure: Figure
     style: FigureStyle
-    plots: list[Plot]
-    """Its numbers."""
+    table: Frame
+    """Its numbers, for a CSV file."""
 
 
 def named_figures(collection: Collection, only: Sequence[str] | None = None) -> list[tuple[str, Spec]]:
@@ -88,8 +88,9 @@ def drawing(collection: Collection, spec: Spec, name: str, style: FigureStyle | 
     merged = own if style is None else style.over(own)
     spec = {**spec, "style": merged}
     numbers = plots(collection, spec)
+    tables = [one.table().assign(panel=one.panel) if len(numbers) > 1 else one.table() for one in numbers]
     with house_style(merged), _missing_glyphs(name):
-        return Drawing(name, draw(collection, spec, numbers), merged, numbers)
+        return Drawing(name, draw(collection, spec, numbers), merged, pd.concat(tables, ignore_index=True))
 
 
 @contextmanager
@@ -187,10 +188,7 @@ def save_figure(collection: Collection, spec: Spec, stem: Path, style: FigureSty
 def save_drawing(drawn: Drawing, folder: Path, *, within: Path | None = None) -> list[Path]:
     """Write a figure's files into a folder, which may be one `within` results, and return their paths."""
     contents = [(str(name), picture(drawn, name)) for name in drawn.style.files]
-    several = len(drawn.plots) > 1
-    tables = [plot.table().assign(panel=plot.panel) if several else plot.table() for plot in drawn.plots]
-    text = csv_text(pd.concat(tables, ignore_index=True))
-    contents.append(("csv", text.encode()))
+    contents.append(("csv", csv_text(drawn.table).encode()))
     paths = []
     with writing(folder):
         for suffix, content in contents:

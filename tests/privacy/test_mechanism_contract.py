@@ -130,7 +130,7 @@ class Staircase(Noise):
 @pytest.fixture(autouse=True)
 def _forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test registers is unknown to the next one."""
-    monkeypatch.setattr(registry.MECHANISMS, "_known", dict(registry.MECHANISMS._known))
+    monkeypatch.setattr(registry, "_known", dict(registry._known))
 
 
 @pytest.mark.parametrize("name", noises())

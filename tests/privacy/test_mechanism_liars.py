@@ -177,7 +177,7 @@ LIARS: dict[str, tuple[Noise, Where]] = {
 @pytest.fixture(autouse=True)
 def _forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test registers is unknown to the next one."""
-    monkeypatch.setattr(registry.MECHANISMS, "_known", dict(registry.MECHANISMS._known))
+    monkeypatch.setattr(registry, "_known", dict(registry._known))
 
 
 def charged(mechanism: Noise, *places: Where) -> Ledger:

@@ -114,7 +114,7 @@ def test_a_release_out_of_range_is_refused(changes: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", ["Gaussian", "cauchy", "", "l2", None])
 def test_an_unknown_mechanism_is_refused_in_one_sentence_that_names_those_there_are(name: Any) -> None:
-    with pytest.raises(ValueError, match=r"unknown mechanism .* admissible: .*gaussian.*") as caught:
+    with pytest.raises(ValueError, match=r"there is no mechanism .* admissible: .*gaussian.*") as caught:
         Release(0, 0.0, name, None, 1.0, "clip", 1.0, 10.0, 0.1, 0.0, 1)
     assert "\n" not in str(caught.value)
     for build in (
@@ -122,14 +122,14 @@ def test_an_unknown_mechanism_is_refused_in_one_sentence_that_names_those_there_
         lambda: Charge("gaussian", 10.0, 1.0, 10.0, 0.1, 0.0)._replace(mechanism=name),
         lambda: draw_noise(name, 3, 1.0, rng=np.random.default_rng(1)),
     ):
-        with pytest.raises(ValueError, match="unknown mechanism"):
+        with pytest.raises(ValueError, match="there is no mechanism"):
             build()
 
 
 def test_a_misspelt_mechanism_is_told_which_was_meant() -> None:
     with pytest.raises(ValueError, match="did you mean 'gaussian'"):
         mechanism_of("Gaussian")
-    with pytest.raises(ValidationError, match="should be 'laplace' or 'gamma' or 'gaussian'"):
+    with pytest.raises(ValidationError, match=r"did you mean 'laplace'.* admissible: gamma, gaussian, laplace"):
         Privacy(mechanism="laplac", multiplier=1.0, clip=1.0)
 
 

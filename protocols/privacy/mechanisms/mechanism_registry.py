@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, TypeVar, cast
+import difflib
+import inspect
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
-from ....agents.kinds import NameOf
-from ....agents.registry import Registry, Unregistered
-from ....agents.suggestions import listed, suggestion
+from pydantic import AfterValidator
+
 from .mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -14,8 +15,10 @@ if TYPE_CHECKING:
 
 Kind = TypeVar("Kind", bound=Mechanism)
 
-MECHANISMS = Registry[Mechanism]("mechanism")
+_known: dict[str, Mechanism] = {}
 _shipped: set[str] = set()
+_changes: list[str] = []
+
 
 NEEDED = {
     "name": 'what scenarios call it, as in name = "laplace"',
@@ -52,8 +55,19 @@ def register(mechanism: Kind) -> Kind:
     for field, meaning in NEEDED.items():
         if not hasattr(mechanism, field):
             raise TypeError(f"{type(mechanism).__name__} has no {field}: {meaning}.")
-    MECHANISMS.add(mechanism.name, mechanism)
+    before = _known.get(mechanism.name)
+    if before is not None and _origin(before) != _origin(mechanism):
+        raise ValueError(f"the name {mechanism.name!r} is taken by another mechanism; choose a new one.")
+    _known[mechanism.name] = mechanism
+    _changes.append(mechanism.name)
     return mechanism
+
+
+def _origin(mechanism: Mechanism) -> tuple[str | None, str]:
+    try:
+        return inspect.getsourcefile(type(mechanism)), type(mechanism).__qualname__
+    except TypeError:  # made in a console
+        return None, type(mechanism).__qualname__
 
 
 def ship(mechanism: Kind) -> Kind:
@@ -64,7 +78,7 @@ def ship(mechanism: Kind) -> Kind:
 
 def edition() -> int:
     """Number of registrations so far: results of an earlier edition may concern other mechanisms."""
-    return MECHANISMS.edition
+    return len(_changes)
 
 
 def shipped(mechanism: Mechanism) -> bool:
@@ -81,9 +95,9 @@ def mechanism_of(name: str) -> Mechanism:
         If there is none.
     """
     try:
-        return MECHANISMS[name]
-    except Unregistered as error:
-        raise ValueError(f"{error}.") from None
+        return _known[name]
+    except (KeyError, TypeError):
+        raise ValueError(f"there is no mechanism {name!r}{_admissible(name, tuple(_known))}.") from None
 
 
 def noise_of(name: str) -> Noise:
@@ -94,17 +108,34 @@ def noise_of(name: str) -> Noise:
     ValueError
         If there is none that does.
     """
-    mechanism, options = MECHANISMS.get(name), noises()
+    mechanism = _known.get(name)
     if mechanism is None or not mechanism.noisy:
-        near = suggestion(name, options)
-        raise ValueError(f"{name!r} is no mechanism that draws noise{near} admissible: {listed(options)}.")
+        raise ValueError(f"{name!r} is no mechanism that draws noise{_admissible(name, noises())}.")
     return cast("Noise", mechanism)
 
 
 def noises() -> tuple[str, ...]:
     """Names of the mechanisms that draw noise."""
-    return tuple(sorted(name for name, mechanism in MECHANISMS.items() if mechanism.noisy))
+    return tuple(sorted(name for name, mechanism in _known.items() if mechanism.noisy))
 
 
-NoiseName = Annotated[str, NameOf(MECHANISMS, lambda mechanism: mechanism.noisy)]
+def _admissible(name: object, options: tuple[str, ...]) -> str:
+    near = difflib.get_close_matches(str(name), options, n=1)
+    return f"{f'; did you mean {near[0]!r}?' if near else ';'} admissible: {', '.join(options)}"
+
+
+def _checked(name: str) -> str:
+    if name not in noises():
+        raise ValueError(f"is not admissible{_admissible(name, noises())}")
+    return name
+
+
+class _Suggested:
+    """Editors offer the names that there are, and admit those of plug-ins."""
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> dict[str, Any]:  # as pydantic asks
+        return {"anyOf": [{"enum": list(noises())}, {"type": "string"}]}
+
+
+NoiseName = Annotated[str, AfterValidator(_checked), _Suggested()]
 """A scenario's field that names a mechanism with noise, shipped or registered by a plug-in."""

@@ -152,7 +152,7 @@ def ask(variant: Variant) -> Outcome:
     """Run a variant as a user does, and read what the summary shows."""
     began = time.perf_counter()
     try:
-        with tempfile.TemporaryDirectory() as folder, patch.dict(registry.MECHANISMS._known, variant.case.registered):
+        with tempfile.TemporaryDirectory() as folder, patch.dict(registry._known, variant.case.registered):
             result = run(variant.scenario, protocols={"Own": variant.case.protocol}, out=folder)
             rows = result.summary()
             said = "; ".join(dict.fromkeys(_said(manifest) for manifest in result.manifests))

@@ -308,11 +308,7 @@ def offer(at: Any, model: Array, rho: float) -> Array:
 def settle(at: Any, heard: Array, met: Any, rho: float) -> None:
     """Steps 2 and 3 on edges that have ``met``, from what was offered and what the other end said.
 
-    Parameters
-    ----------
-    heard : (..., 4 p) float64
-        Theta_i^i, Theta_i^j, Lambda_ei^i, Lambda_ei^j of the other ends.
-    met : (..., 1) bool
+    `heard` is (..., 4 p): Theta_i^i, Theta_i^j, Lambda_ei^i, Lambda_ei^j of the other ends.
     """
     p = at.z_own.shape[-1]
     own, copy = at.offered[:, :p], at.offered[:, p:]

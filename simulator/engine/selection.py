@@ -23,10 +23,7 @@ Name = Literal["auto", "event", "batched"]
 class Engine(ABC):
     """Runs worlds; what happens in one does not depend on the engine, only when it is worked out.
 
-    Parameters
-    ----------
-    why : str
-        Why it is this engine, for the summary.
+    `why` says why it is this engine, for the summary.
     """
 
     def __init__(self, why: str = "") -> None:
@@ -44,13 +41,7 @@ class Engine(ABC):
         return driver
 
     def run(self, world: World) -> None:
-        """Run a world from its start to its end; raises like `Driver.run`.
-
-        Parameters
-        ----------
-        world : World
-            Not run yet.
-        """
+        """Run a world that was not run yet from its start to its end; raises like `Driver.run`."""
         self.prepare(world).run()
 
 

@@ -52,12 +52,7 @@ from .event_driver import EventDriver, RuleEvent
 
 @final
 class EventRounds(EventDriver):
-    """Every agent steps once it has heard a whole round from its neighbours.
-
-    Parameters
-    ----------
-    world : World
-    """
+    """Every agent steps once it has heard a whole round from its neighbours."""
 
     empty = EMPTY
 

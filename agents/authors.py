@@ -127,10 +127,7 @@ def complain_plainly() -> None:
 def check_call(function: Callable[..., Any], name: str, wanted: Sequence[str]) -> None:
     """Refuse an author's function that cannot be called with positional arguments of these names.
 
-    Raises
-    ------
-    InputError
-        With its line, if it has one.
+    Raises `InputError` with its line, if it has one.
     """
     try:
         taken = inspect.signature(function)
@@ -147,10 +144,7 @@ def check_call(function: Callable[..., Any], name: str, wanted: Sequence[str]) -
 def check_overrides(kind: type) -> None:
     """Refuse an author's class with a method that cannot be called as the one that it replaces, or that it lacks.
 
-    Raises
-    ------
-    InputError
-        With the line of the method, and how it is called.
+    Raises `InputError` with the line of the method, and how it is called.
     """
     own = [one for one in kind.__mro__ if is_authors_class(one)]
     for one in own:
@@ -208,10 +202,7 @@ def returned_numbers(
 ) -> NDArray[np.float64]:
     """Return numbers that an author's function has given, if they have a shape and are in [low, high].
 
-    Raises
-    ------
-    InputError
-        With the function's line, if they are something else.
+    Raises `InputError` with the function's line, if they are something else.
     """
     try:
         numbers = np.asarray(value, dtype=np.float64)
@@ -228,10 +219,7 @@ def returned_numbers(
 def returned(value: Any, wanted: Any, function: Callable[..., Any]) -> Any:
     """Return what an author's function has given, if it is of a type.
 
-    Raises
-    ------
-    InputError
-        With the function's line, if it is something else.
+    Raises `InputError` with the function's line, if it is something else.
     """
     if not isinstance(value, wanted):
         names = " or ".join(one.__name__ for one in (wanted if isinstance(wanted, tuple) else (wanted,)))

@@ -13,13 +13,7 @@ Width = int | Sequence[int] | NDArray[np.int64]
 
 
 def whole_widths(width: Width) -> NDArray[np.int64]:
-    """One width or one per owner, as integers.
-
-    Raises
-    ------
-    ValueError
-        If one is no integer from 0.
-    """
+    """One width or one per owner, as integers; raises `ValueError` if one is no integer from 0."""
     given = np.asarray(width)
     if (given.size and not np.issubdtype(given.dtype, np.integer)) or (given < 0).any():
         raise ValueError(f"a width must be an integer from 0, or one per owner, got {width!r}")

@@ -25,13 +25,7 @@ SHORT = 1.0 - 2.0**-47
 
 
 def norms(rows: Array, norm: Norm = "l2") -> Array:
-    """(m,) norms of rows: infinite only where the norm itself is above every float64, or the row is not finite.
-
-    Parameters
-    ----------
-    rows : (m, p) float64
-    norm : {"l1", "l2"}
-    """
+    """(m,) l1 or l2 norms of (m, p) rows: infinite only where a norm is above every float64, or a row not finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         lengths = _plain_norms(rows, norm)
         odd = np.flatnonzero(~((lengths > LEAST) & (lengths < MOST)))

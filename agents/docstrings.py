@@ -13,13 +13,7 @@ _CLASS = re.compile(r"^class (\w+)\b.*\n(?:(?!    (?:@|def |async ))(?:[ \t)].*)
 
 
 def field_docstrings(kind: type) -> dict[str, str]:
-    """The docstrings of a class's fields, by name; those of its bases, too, where it does not say otherwise.
-
-    Parameters
-    ----------
-    kind : type
-        A class whose fields are annotated in its body, each followed by its docstring if it has one.
-    """
+    """The docstrings of a class's annotated fields, by name; those of its bases where it does not say otherwise."""
     found: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         if vars(base).get("__annotations__") and not base.__module__.startswith("pydantic."):

@@ -59,15 +59,7 @@ class InputError(HushnetError):
 
 
 class FieldError(ValueError):
-    """A rule about several fields of one class of parameters, broken; for use in its validators.
-
-    Parameters
-    ----------
-    message : str
-        What is admissible, in one sentence.
-    field : str
-        Path, within these parameters, of the field to change.
-    """
+    """A rule about several fields of one class of parameters, broken, and the one to change; for use in validators."""
 
     def __init__(self, message: str, *field: str | int) -> None:
         super().__init__(message)
@@ -125,12 +117,7 @@ class OutOfResources(HushnetError):
 class LimitReached(HushnetError):
     """A run that went beyond a limit on what it may do; what was recorded is kept.
 
-    Parameters
-    ----------
-    limit : str
-        Which one, as the field of `hushnet.simulator.network.setting.Limits`.
-    most : float
-        What it admits.
+    The limit is a field of `hushnet.simulator.network.setting.Limits`, and `most` is what it admits.
     """
 
     exit_code = 5

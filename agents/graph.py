@@ -46,13 +46,7 @@ class Graph:
     def from_directed_edges(
         cls, agents: int, tails: NDArray[np.int64], heads: NDArray[np.int64], weights: NDArray[np.float64]
     ) -> Graph:
-        """Build from directed edges, each listed once.
-
-        Raises
-        ------
-        InputError
-            If one is listed twice.
-        """
+        """Build from directed edges, each listed once; raises `InputError` if one is listed twice."""
         listed = np.asarray(tails, dtype=np.int64) * agents + np.asarray(heads, dtype=np.int64)
         once, counts = np.unique(listed, return_counts=True)
         for edge in once[counts > 1][:1].tolist():
@@ -84,10 +78,7 @@ class Graph:
     def from_matrix(cls, matrix: NDArray[np.float64]) -> Graph:
         """Build from a symmetric (n, n) weight matrix; zeros and the diagonal are no edges.
 
-        Raises
-        ------
-        InputError
-            If the matrix is not symmetric, up to rounding.
+        Raises `InputError` if the matrix is not symmetric, up to rounding.
         """
         for start in range(0, len(matrix), BLOCK):
             rows, columns = matrix[start : start + BLOCK], matrix[:, start : start + BLOCK].T

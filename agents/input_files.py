@@ -78,11 +78,8 @@ def beside(base: Path | None, path: str) -> Path:
 def at_home(path: Path) -> Path:
     """A path with the user's home in place of a ``~`` that no shell has expanded, as in ``--out='~/r'``.
 
-    Raises
-    ------
-    InputError
-        If there is no such user, or no home; or if the name is no text in UTF-8, which no file could hold, or has
-        letters that names of files lack here, as where the locale is POSIX.
+    Raises `InputError` if there is no such user, or no home; or if the name is no text in UTF-8, which no file could
+    hold, or has letters that names of files lack here, as where the locale is POSIX.
     """
     try:
         str(path).encode()
@@ -132,6 +129,10 @@ def open_regular(
 ) -> Iterator[io.BufferedReader]:
     """Open a regular file of a bounded size for reading bytes.
 
+    Raises `InputError` if there is no such file, it may not be read, is a folder, pipe, device or socket, or is larger;
+    or if the block that reads it meets an `OSError` or text that is not UTF-8, and `OutOfResources` if the disk or the
+    machine is in trouble (`AILING`): nobody knows then what the file has.
+
     Parameters
     ----------
     field : tuple
@@ -143,14 +144,6 @@ def open_regular(
         ``/proc`` do.
     links : bool
         Whether a link is followed; one in a folder that somebody else may have made could point at anything.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, it may not be read, is a folder, pipe, device or socket, or is larger; or if the block
-        that reads it meets an `OSError` or text that is not UTF-8.
-    OutOfResources
-        If the disk or the machine is in trouble (`AILING`): nobody knows then what the file has.
     """
     cannot = f"{path}: cannot be read" + (f" {what}" if what else "")
     try:
@@ -211,10 +204,8 @@ def read_lines(
 ) -> Generator[tuple[int, str], None, None]:
     """The numbered lines of a text in UTF-8, compressed or not, with their ends, one at a time.
 
-    Raises
-    ------
-    InputError
-        As `open_text` does, or if a line has more than ``longest`` characters or is not UTF-8; then with the line.
+    Raises `InputError` as `open_text` does, or if a line has more than ``longest`` characters or is not UTF-8; then
+    with the line.
     """
     with open_text(path, field=field, what=what, most=most) as (stream, _):
         for number in range(1, most + 2):
@@ -241,10 +232,7 @@ def read_lines(
 def csv_rows(path: Path, field: Field) -> list[tuple[str, list[str]]]:
     """Rows of a small CSV file as ``path:line`` and their cells; blank lines are left out.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read as CSV, with the line.
+    Raises `InputError` if the file cannot be read as CSV, with the line.
     """
     with closing(read_lines(path, field=field, what="as a CSV file")) as lines:
         reader = csv.reader(line for _, line in lines)

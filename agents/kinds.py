@@ -23,13 +23,7 @@ Class = TypeVar("Class", bound=type[Any])
 
 
 class NameOf(Generic[Thing]):
-    """Marks a text as the name of something registered.
-
-    Parameters
-    ----------
-    wanted : callable, optional
-        Whether a registered thing is admissible here; by default all are.
-    """
+    """Marks a text as the name of something registered that is wanted here; by default all are."""
 
     def __init__(self, registry: Registry[Thing], wanted: Callable[[Thing], bool] = lambda _: True) -> None:
         self.registry, self.wanted = registry, wanted
@@ -56,14 +50,9 @@ class NameOf(Generic[Thing]):
 
 
 class Bare:
-    """Marks a field in which a bare number stands for the simplest kind.
+    """Marks a field in which a bare number stands for the simplest kind: it is that kind's `field`.
 
-    Parameters
-    ----------
-    field : str
-        The field of that kind that the number is.
-    timed : bool
-        Whether it is counted in time units, and may be a duration such as 80 ms.
+    If `timed`, it is counted in time units, and may be a duration such as 80 ms.
     """
 
     def __init__(self, kind: str, field: str, *, timed: bool = False) -> None:

@@ -78,18 +78,8 @@ def plain_name(file: Path) -> str:
 def unpacked(stream: io.BufferedReader, path: Path, field: tuple[str | int, ...]) -> Iterator[Any]:
     """Open the content of a file's stream of bytes, decompressed if the file's name ends in one of `READ`.
 
-    Parameters
-    ----------
-    stream : BufferedReader
-        From its first byte on.
-    field : tuple
-        Field of the scenario that names the file, for errors.
-
-    Raises
-    ------
-    InputError
-        If the file is compressed and its name does not say so, or the other way round; or if what is compressed turns
-        out to be damaged or cut off, inside the block.
+    Raises `InputError`, with the field that names the file, if it is compressed and its name does not say so, or the
+    other way round; or if what is compressed turns out to be damaged or cut off, inside the block.
     """
     for begins, (what, reader) in OTHERS.items():
         if stream.peek(BEGINNING)[:BEGINNING].startswith(begins) and (

@@ -35,6 +35,8 @@ Solitary = Literal["exact"] | GradientSteps
 def solitary_model(shard: Shard, task: Task, agent: int, how: Solitary) -> NDArray[np.float64]:
     """One agent's solitary model.
 
+    Raises `InputError` if an exact minimiser is asked for that is not unique.
+
     Parameters
     ----------
     shard : Shard
@@ -45,11 +47,6 @@ def solitary_model(shard: Shard, task: Task, agent: int, how: Solitary) -> NDArr
     Returns
     -------
     (p,) float64
-
-    Raises
-    ------
-    InputError
-        If an exact minimiser is asked for that is not unique.
     """
     if isinstance(how, GradientSteps):
         model, share = np.zeros(task.dimension), len(shard) / max(1, int(task.train.counts.max()))

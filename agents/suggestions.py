@@ -51,7 +51,7 @@ def listed(words: Iterable[object]) -> str:
     return f"{', '.join(known[:MOST_LISTED]) or 'none'}{more}"
 
 
-def require(word: str, options: Iterable[str], wrong: str, field: tuple[str | int, ...]) -> None:
+def require(word: str, options: Iterable[str], wrong: str, field: tuple[str | int, ...] = ()) -> None:
     """Raise an `InputError` about a field unless its word is one of the admissible ones."""
     known = list(options)
     if word not in known:

@@ -44,6 +44,8 @@ class TableFile(Parameters):
     ) -> Iterator[tuple[str, tuple[int, ...], list[float]]]:
         """Rows as ``path:line``, the indices of the agents that they name, and finite numbers, times in time units.
 
+        Raises `InputError` if the file cannot be read, or its header or a row is wrong, with the line.
+
         Parameters
         ----------
         base : Path or None
@@ -58,11 +60,6 @@ class TableFile(Parameters):
             What all numbers are where the file has no columns but those of agents.
         longest : float, optional
             The last number is a duration from 0 to that.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be read, or its header or a row is wrong, with the line.
         """
         file, where, position = beside(base, self.path), (*field, "path"), {str(name): k for k, name in enumerate(ids)}
         rows = csv_rows(file, where)

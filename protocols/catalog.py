@@ -75,6 +75,8 @@ def resolve(
 ) -> type[Protocol]:
     """The class that a scenario means by ``kind``.
 
+    Raises `InputError` if there is no such protocol, or its code may not or cannot be loaded.
+
     Parameters
     ----------
     kind : str
@@ -85,11 +87,6 @@ def resolve(
         Folder that file names are relative to.
     extra : mapping of str to type, optional
         Classes that were handed over from Python; they win over everything else.
-
-    Raises
-    ------
-    InputError
-        If there is no such protocol, or its code may not or cannot be loaded.
     """
     if extra and kind in extra:
         return _checked(extra[kind], kind)

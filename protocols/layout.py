@@ -97,19 +97,10 @@ class Layout:
 
 
 def laid_out(layout_of: Callable[[], Any], graph: Graph, precision: DTypeLike) -> tuple[Layout, State]:
-    """Blocks of a layout on a graph.
+    """Blocks of a protocol's layout on a graph, of numbers of one precision.
 
-    Parameters
-    ----------
-    layout_of : callable
-        A protocol's ``layout``.
-    precision : dtype
-        Type of the numbers in blocks.
-
-    Raises
-    ------
-    InputError
-        If it gives no layout, or one with a width or a name that is none; with the line where it begins.
+    Raises `InputError` if it gives no layout, or one with a width or a name that is none; with the line where it
+    begins.
     """
     layout = layout_of()
     try:

@@ -189,21 +189,9 @@ def active(privacy: Privacy | None) -> bool:
 
 
 def check_rows(privacy: Privacy | None, shard: Shard, agent: int | str, norm: Norm | None = None) -> None:
-    """Refuse rows outside the declared radius (``sensitivity: data_check``).
+    """Refuse an agent's rows outside the declared radius (``sensitivity: data_check``).
 
-    Parameters
-    ----------
-    shard : Shard
-        An agent's rows.
-    agent : int or str
-        What the agent is called.
-    norm : {"l1", "l2"}, optional
-        In which the radius is meant; by default the mechanism's.
-
-    Raises
-    ------
-    InputError
-        With the row's norm.
+    The radius is meant in a norm, by default the mechanism's. Raises `InputError` with the row's norm.
     """
     if privacy is None or not active(privacy) or privacy.radius is None or not len(shard):
         return

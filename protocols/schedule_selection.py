@@ -10,10 +10,7 @@ from .schedule import ExchangeSchedule, RoundsSchedule, expanded
 def exchange_of(traits: Traits, parameters: ProtocolParameters) -> ExchangeSchedule | None:
     """Return the schedule of a protocol's exchanges in pairs, if it does not run in rounds; None without exchanges.
 
-    Raises
-    ------
-    InputError
-        If the scenario asks a protocol to exchange in pairs that does not.
+    Raises `InputError` if the scenario asks a protocol to exchange in pairs that does not.
     """
     asked = expanded(parameters.schedule)
     if traits.exchange == "pairwise":
@@ -29,10 +26,7 @@ def exchange_of(traits: Traits, parameters: ProtocolParameters) -> ExchangeSched
 def rounds_of(traits: Traits, parameters: ProtocolParameters) -> RoundsSchedule | None:
     """Return the schedule of a protocol's rounds; None if it does not run in rounds.
 
-    Raises
-    ------
-    InputError
-        If the schedule that the scenario asks for does not fit the protocol.
+    Raises `InputError` if the schedule that the scenario asks for does not fit the protocol.
     """
     asked = expanded(parameters.schedule)
     if traits.trigger == "round":

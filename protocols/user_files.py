@@ -33,21 +33,10 @@ def path_of(spec: str) -> str | None:
 
 
 def load_object(spec: str, *, trust_code: bool, base: Path | None = None) -> Any:
-    """A class or function from the user's own file.
+    """A class or function from the user's own file, by ``path/to/file.py:name``, relative to `base`.
 
-    Parameters
-    ----------
-    spec : str
-        ``path/to/file.py:name``.
-    trust_code : bool
-        Without it the file is not run.
-    base : Path, optional
-        Folder that the path is relative to.
-
-    Raises
-    ------
-    InputError
-        If the file is not trusted, is missing or fails, or has no such name.
+    Raises `InputError` if the file is not trusted, without which it is not run, is missing or fails, or has no such
+    name.
     """
     match = _FILE.fullmatch(spec)
     assert match is not None

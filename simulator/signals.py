@@ -60,10 +60,7 @@ def _interrupt() -> None:
 def _never_dropped(waiting: list[threading.Timer]) -> Iterator[None]:
     """Raise an interrupt again that Python drops, with a traceback: one that met a finalizer or a call back from C.
 
-    Parameters
-    ----------
-    waiting : list of Timer
-        Has those of interrupts that were dropped.
+    `waiting` has timers of those that were dropped.
     """
     default: Callable[[Any], object] = sys.unraisablehook
 

@@ -197,13 +197,7 @@ class Perceptron(ModelKind):
 
 
 def of_classes(loss: Loss, kind: str) -> Loss:
-    """The loss of a score for each class that generalises a loss of one score.
-
-    Raises
-    ------
-    InputError
-        If there is none.
-    """
+    """The loss of a score for each class that generalises a loss of one score; raises `InputError` if there is none."""
     if loss.name != "logistic":
         raise InputError(
             f"{loss.name!r} is no loss of a score for each class, which the model {kind} has here; use logistic",

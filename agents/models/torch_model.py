@@ -36,10 +36,8 @@ NETS: dict[str, Callable[[int, int], Any]] = {}
 class TorchNet(Predictor):
     """Net of PyTorch, in evaluation mode, without buffers.
 
-    Raises
-    ------
-    InputError
-        If PyTorch is not installed, or the net is no module, has buffers, or gives scores of another shape.
+    Raises `InputError` if PyTorch is not installed, or the net is no module, has buffers, or gives scores of another
+    shape.
     """
 
     name: str
@@ -204,13 +202,7 @@ def _array(tensor: Any) -> Array:
 
 
 def pytorch() -> Any:
-    """PyTorch, on one thread, as runs are processes.
-
-    Raises
-    ------
-    InputError
-        If it is not installed.
-    """
+    """PyTorch, on one thread, as runs are processes; raises `InputError` if it is not installed."""
     try:
         torch = import_module("torch")
     except ImportError as error:

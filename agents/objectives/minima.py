@@ -26,6 +26,8 @@ _MINIMA_KEPT = 64
 def cached_minimum(objective: Objective, cache_dir: Path | None) -> tuple[Models, float]:
     """`objective.minimise()`, computed once per fingerprint.
 
+    Raises `InputError` if the objective is of an author's own class and fails `check_objective`.
+
     Parameters
     ----------
     cache_dir : Path or None
@@ -37,11 +39,6 @@ def cached_minimum(objective: Objective, cache_dir: Path | None) -> tuple[Models
     -------
     models : (n, p) float64, read-only
     value : float
-
-    Raises
-    ------
-    InputError
-        If the objective is of an author's own class and fails `check_objective`.
     """
     key = objective.fingerprint
     if key in _MINIMA:
@@ -64,20 +61,9 @@ def cached_minimum(objective: Objective, cache_dir: Path | None) -> tuple[Models
 def check_objective(objective: Objective, models: Models, value: float) -> None:
     """Refuse a convex objective whose value, gradient and minimum do not belong together.
 
-    The minimum is compared with the value at the minimiser and along the gradient there, the gradient with the
+    Its minimum is compared with the value at its (n, p) minimiser and along the gradient there, the gradient with the
     difference of two values: slopes at both ends of a step enclose its difference quotient where a function is convex.
-
-    Parameters
-    ----------
-    models : (n, p) float64
-        Its minimiser.
-    value : float
-        Its minimum.
-
-    Raises
-    ------
-    InputError
-        With the line of the method that does not fit.
+    Raises `InputError` with the line of the method that does not fit.
     """
     rng, scale = np.random.default_rng(0), 1.0 + float(np.abs(models).max(initial=0.0))
     at = models + scale * rng.normal(size=models.shape)

@@ -258,22 +258,9 @@ def row_scores(table: Table, models: Models, model: Predictor | None = None) -> 
 
 
 def local_models(task: Task, agents: NDArray[np.int64] | None = None) -> Models:
-    """The exact minimisers of the agents' own L_i, to a gradient norm of 1e-10 or rounding.
+    """(k, p) exact minimisers of some or all agents' own L_i, to a gradient norm of 1e-10 or rounding; 0 without data.
 
-    Parameters
-    ----------
-    agents : (k,) int64, optional
-        Which agents; all by default.
-
-    Returns
-    -------
-    (k, p) float64
-        Zero for an agent without data.
-
-    Raises
-    ------
-    InputError
-        If the loss has no gradient and nothing else makes a minimiser unique.
+    Raises `InputError` if the loss has no gradient and nothing else makes a minimiser unique.
     """
     chosen = np.arange(task.agents) if agents is None else agents
     models = np.zeros((len(chosen), task.dimension))

@@ -45,12 +45,7 @@ class RowSums:
     def over(self, instants: Sequence[Array]) -> Array:
         """(k, n) sums at the (n, p) models of k instants, in every bit as if each were computed at once.
 
-        Sums of an agent without rows are 0.
-
-        Raises
-        ------
-        ValueError
-            If the models have another shape.
+        Sums of an agent without rows are 0. Raises `ValueError` if the models have another shape.
         """
         table, everybody = self.table, self._everybody
         expected = (len(everybody), table.features.shape[1] if self.model is None else self.model.width)

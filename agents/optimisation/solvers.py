@@ -45,6 +45,8 @@ def minimise_local(
 ) -> tuple[Array, float]:
     """The minimiser of F(theta) = weight * mean_k phi(x_k . theta, y_k) + (curvature / 2) |theta|^2 - linear . theta.
 
+    Raises `InputError` if the loss has a kink and is not the hinge.
+
     Parameters
     ----------
     shard : Shard
@@ -70,11 +72,6 @@ def minimise_local(
         Norm of F's gradient there, so that the model is within residual / curvature of the minimiser; for the hinge,
         a bound on what one more step of each multiplier would change in the gradient. At most the tolerance, unless
         rounding does not allow it.
-
-    Raises
-    ------
-    InputError
-        If the loss has a kink and is not the hinge.
     """
     if weight == 0.0 or len(shard) == 0:
         return linear / curvature, 0.0

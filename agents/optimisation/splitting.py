@@ -19,7 +19,8 @@ def minimise_rows(
 
     Newton's method within a bracket: phi' is bounded, so z is within lipschitz / curvature of linear / curvature. A
     step that leaves the bracket, or follows one that did not halve the residual, is replaced by the bracket's middle;
-    without the second rule the iteration can cycle.
+    without the second rule the iteration can cycle. Raises `ValueError` if the loss is not smooth, or its slope is
+    unbounded.
 
     Parameters
     ----------
@@ -34,11 +35,6 @@ def minimise_rows(
     -------
     (M,) float64
         With residuals |phi'(z) + curvature z - linear| of at most 1e-9, or of rounding if that is more.
-
-    Raises
-    ------
-    ValueError
-        If the loss is not smooth, or its slope is unbounded.
     """
     if not (loss.smooth and np.isfinite(loss.lipschitz)):
         raise ValueError(f"the rows of the loss {loss.name!r} have no bracket: it must be smooth, with bounded slope")

@@ -33,6 +33,8 @@ def minimise_hinge(
 ) -> NDArray[np.float64]:
     """The minimiser of sum_k w_k max(0, 1 - y_k x_k . x) + (ridge / 2) |x|^2.
 
+    Raises `ArithmeticError` if the duality gap is still above 1e-8 of the value after 20,000 passes, or overflows.
+
     Parameters
     ----------
     features : (M, p) float64
@@ -47,11 +49,6 @@ def minimise_hinge(
     -------
     (p,) float64
         Its value exceeds the minimum by at most 1e-10 of it.
-
-    Raises
-    ------
-    ArithmeticError
-        If the duality gap is still above 1e-8 of the value after 20,000 passes, or overflows.
     """
     signed = np.ascontiguousarray(features * labels[:, None])
     squares = np.einsum("kp,kp->k", signed, signed)

@@ -144,12 +144,8 @@ class Adult(TaskKind):
 def read_rows(files: list[Path]) -> Rows:
     """Rows of 14 attributes and a label, separated by commas.
 
-    A line that begins with ``|`` is a comment, and a label may end in a dot, as in ``adult.test``.
-
-    Raises
-    ------
-    InputError
-        If a line does not have 15 cells, a label is unknown or a number is not one.
+    A line that begins with ``|`` is a comment, and a label may end in a dot, as in ``adult.test``. Raises `InputError`
+    if a line does not have 15 cells, a label is unknown or a number is not one.
     """
     cells, labels = [], []
     for file in files:
@@ -177,10 +173,7 @@ def _row(line: str, where: str) -> tuple[list[str], float]:
 def prepared(rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(M', p) features and (M',) labels of the complete rows; see the module's docstring.
 
-    Raises
-    ------
-    InputError
-        If there is no complete row.
+    Raises `InputError` if there is no complete row.
     """
     complete = np.array([MISSING not in row for row in rows.cells], dtype=bool)
     if not complete.any():

@@ -139,15 +139,8 @@ def day_of(text: str) -> float:
 def read_columns(file: Path, delimiter: str = ",", *, header: bool = True) -> Columns:
     """Read a CSV file; blank lines are skipped, quoted cells may hold line breaks.
 
-    Parameters
-    ----------
-    header : bool
-        Whether the first line names the columns; else they are called 1, 2, 3, ...
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, has no row, names a column twice or not at all, or has a row of another length.
+    Without a `header` line the columns are called 1, 2, 3, ... Raises `InputError` if the file cannot be read, has no
+    row, names a column twice or not at all, or has a row of another length.
     """
     rows: list[list[str]] = []
     lines: list[int] = []

@@ -127,10 +127,7 @@ DATASETS: dict[str, Dataset] = {
 def folder_of(dataset: str, path: str | None, data_dir: Path | None, base: Path | None) -> Path:
     """Folder of a data set: the path that a task names, relative to `base`, or its own in the data directory.
 
-    Raises
-    ------
-    InputError
-        If neither is named.
+    Raises `InputError` if neither is named.
     """
     known, there = DATASETS[dataset], data_directory(data_dir)
     if path is not None:
@@ -146,10 +143,7 @@ def folder_of(dataset: str, path: str | None, data_dir: Path | None, base: Path 
 def files_of(dataset: str, path: str | None, data_dir: Path | None, base: Path | None) -> dict[str, Path]:
     """Files of a data set, compressed or not, by name; see `folder_of`.
 
-    Raises
-    ------
-    InputError
-        If one is missing, or nobody says where they are.
+    Raises `InputError` if one is missing, or nobody says where they are.
     """
     known, folder = DATASETS[dataset], folder_of(dataset, path, data_dir, base)
     files = {name: located(folder, name) or folder / name for name in known.files}
@@ -197,13 +191,7 @@ def checksums(files: dict[str, Path], published: dict[str, str | None]) -> dict[
 
 
 def find(data_dir: Path | None) -> list[Found]:
-    """Look for all data sets in a data directory; one result for each, in the order of `DATASETS`.
-
-    Parameters
-    ----------
-    data_dir : Path or None
-        None finds nothing.
-    """
+    """Look for all data sets in a data directory, if there is one; a result for each, in the order of `DATASETS`."""
     found = []
     for name, dataset in DATASETS.items():
         folder = None if data_dir is None else data_dir / dataset.folder

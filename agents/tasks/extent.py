@@ -62,10 +62,8 @@ class Head(NamedTuple):
 def head_of(file: Path, field: tuple[str | int, ...]) -> Head:
     """The first megabyte of a text, and how many lines there are by that; none of it is checked.
 
-    Raises
-    ------
-    InputError, OutOfResources
-        If it is no regular file that can be read, see `hushnet.agents.input_files.open_text`.
+    Raises `InputError` or `OutOfResources` if it is no regular file that can be read, see
+    `hushnet.agents.input_files.open_text`.
     """
     with open_text(file, field=field, most=MOST_STREAMED) as (stream, share_of):
         begin = stream.read(HEAD)

@@ -240,10 +240,7 @@ class Femnist(ImageFiles):
 def read_idx(file: Path) -> NDArray[np.uint8]:
     """Bytes of an idx file, in the shape that it names.
 
-    Raises
-    ------
-    InputError
-        If it is none, of other numbers than bytes, or has more or fewer of them than it says.
+    Raises `InputError` if it is none, of other numbers than bytes, or has more or fewer of them than it says.
     """
     with open_text(file, field=PATH, what="as an idx file") as (stream, _):
         content = stream.read()
@@ -259,10 +256,7 @@ def read_idx(file: Path) -> NDArray[np.uint8]:
 def read_leaf(file: Path) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """(m, pixels) values in [0, 1] and (m,) labels of each user of a file of LEAF.
 
-    Raises
-    ------
-    InputError
-        If it is none, or has other values.
+    Raises `InputError` if it is none, or has other values.
     """
     with open_text(file, field=PATH, what="as a file of LEAF") as (stream, _):
         content = stream.read()

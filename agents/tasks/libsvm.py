@@ -23,6 +23,9 @@ def read_libsvm(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Read a two-class data set, line by line, so that a part of a huge file needs only the memory of that part.
 
+    Raises `InputError` if the file cannot be read, has no row, or a line is not a label of -1 or +1 and finite values
+    at ascending indices from 1 to p.
+
     Parameters
     ----------
     dimension : int
@@ -37,12 +40,6 @@ def read_libsvm(
     features : (M, p) float64
     labels : (M,) float64
         -1 and +1.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, has no row, or a line is not a label of -1 or +1 and finite values at ascending
-        indices from 1 to p.
     """
     blocks, labels = [], []
     lines = itertools.islice(read_lines(file, field=field, most=MOST_STREAMED, longest=LONGEST_LINE), rows)

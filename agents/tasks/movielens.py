@@ -67,13 +67,8 @@ def read_ratings(file: Path) -> Ratings:
     """Read lines of user, item, rating and timestamp, separated by tabs or blanks.
 
     The format's own description says tabs, but the copy whose checksum `datasets` lists has blanks in its first line.
-    Users and items are numbered in ascending order of their ids.
-
-    Raises
-    ------
-    InputError
-        If a line does not have four columns, an id is not a positive integer, a rating is not one of 1 to 5, or a user
-        rates an item twice.
+    Users and items are numbered in ascending order of their ids. Raises `InputError` if a line does not have four
+    columns, an id is not a positive integer, a rating is not one of 1 to 5, or a user rates an item twice.
     """
     lines = [line for _, line in read_lines(file, field=PATH)]
     if not lines:

@@ -90,6 +90,8 @@ def partitioned(
 ) -> Task:
     """A classification task from common training and test rows; test rows are dealt evenly, whatever the split.
 
+    Raises `InputError` if there are fewer rows than agents, or fewer columns than are asked for.
+
     Parameters
     ----------
     name, loss, bounds, notes
@@ -98,11 +100,6 @@ def partitioned(
         Deals rows.
     classes : int
         Number of classes.
-
-    Raises
-    ------
-    InputError
-        If there are fewer rows than agents, or fewer columns than are asked for.
     """
     agents, columns = split_size(split, 0)[0], None
     if isinstance(split, ByRows):

@@ -40,15 +40,12 @@ class Split(Parameters, ABC):
     def owners(self, rows: Dealt, *, rng: np.random.Generator) -> NDArray[np.int64]:
         """Deal rows to agents.
 
+        Raises `InputError` if the rows cannot be dealt in this way.
+
         Returns
         -------
         (M,) int64
             The agent that owns each row; -1 for a row that is left out.
-
-        Raises
-        ------
-        InputError
-            If the rows cannot be dealt in this way.
         """
 
     @property
@@ -207,10 +204,7 @@ def check_count(split: Split | None, agents: int) -> None:
 def dealt_anew(table: Table, split: Split, *, rng: np.random.Generator) -> Table:
     """Deal the rows of all agents by another rule; their labels are classes.
 
-    Raises
-    ------
-    InputError
-        If the rows cannot be dealt in this way.
+    Raises `InputError` if the rows cannot be dealt in this way.
     """
     owners = split.owners(Dealt(table.features, table.labels, classes=True), rng=rng)
     kept = owners >= 0

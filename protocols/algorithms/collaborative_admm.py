@@ -299,13 +299,7 @@ def minimise(me: Any) -> None:
 
 
 def offer(at: Any, model: Array, rho: float) -> Array:
-    """Keep copies of neighbours' models with the own model for steps 2 and 3; what the neighbours are sent.
-
-    Parameters
-    ----------
-    model : (..., p) float64
-        The own model, for every edge.
-    """
+    """Keep copies of neighbours' models with the own (..., p) one for steps 2 and 3; what the neighbours are sent."""
     copy = (at.edge_weight * model + rho * at.z_peer - at.dual_peer) / (at.edge_weight + rho)
     at.offered = np.concatenate((model, copy), axis=1)
     return np.concatenate((at.offered, at.dual_own, at.dual_peer), axis=1)
@@ -314,11 +308,7 @@ def offer(at: Any, model: Array, rho: float) -> Array:
 def settle(at: Any, heard: Array, met: Any, rho: float) -> None:
     """Steps 2 and 3 on edges that have ``met``, from what was offered and what the other end said.
 
-    Parameters
-    ----------
-    heard : (..., 4 p) float64
-        Theta_i^i, Theta_i^j, Lambda_ei^i, Lambda_ei^j of the other ends.
-    met : (..., 1) bool
+    `heard` is (..., 4 p): Theta_i^i, Theta_i^j, Lambda_ei^i, Lambda_ei^j of the other ends.
     """
     p = at.z_own.shape[-1]
     own, copy = at.offered[:, :p], at.offered[:, p:]

@@ -138,16 +138,13 @@ class ConsensusAdmm(RoundsOfAdmm):
 class LocalProblem:
     """O(f, D_i) of (2), and what is known of it before a run.
 
+    Raises `InputError` if the loss is not smooth.
+
     Attributes
     ----------
     weight, share : float
         C, and the agent's share rho/N of the regulariser.
     objective : ConsensusObjective
-
-    Raises
-    ------
-    InputError
-        If the loss is not smooth.
     """
 
     def __init__(self, parameters: ProblemParameters, task: Task) -> None:
@@ -197,16 +194,13 @@ def linear_of(me: Any, penalty: float) -> NDArray[np.float64]:
 class Iteration:
     """The mathematics of a round, with or without noise.
 
+    Raises `InputError` if a list does not have one value per agent, or the loss is not smooth.
+
     Attributes
     ----------
     local : LocalProblem
     penalty_growth : (n,) float64
         q_i.
-
-    Raises
-    ------
-    InputError
-        If a list does not have one value per agent, or the loss is not smooth.
     """
 
     def __init__(self, parameters: ConsensusParameters, problem: Problem) -> None:
@@ -278,10 +272,7 @@ class Iteration:
 def per_agent(given: float | list[float], agents: int, *field: str) -> NDArray[np.float64]:
     """(n,) one value per agent, from one value or a list; ``field`` is the path of the parameter.
 
-    Raises
-    ------
-    InputError
-        If a list does not have one value per agent.
+    Raises `InputError` if a list does not have one value per agent.
     """
     check_length(given, agents, *field)
     return np.array(given if isinstance(given, list) else [given] * agents, dtype=np.float64)

@@ -307,13 +307,7 @@ def check_oracle(known: bool) -> None:
 
 
 def confidences(confidence: Confidence, task: Task) -> NDArray[np.float64]:
-    """(n,) c_i; 0 for an agent without data.
-
-    Raises
-    ------
-    InputError
-        If a list does not have one value per agent.
-    """
+    """(n,) c_i; 0 for an agent without data; raises `InputError` if a list does not have one value per agent."""
     counts = task.train.counts.astype(np.float64)
     if confidence == "count":
         return counts

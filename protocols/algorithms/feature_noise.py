@@ -107,13 +107,7 @@ def range_root(columns: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class ClippedScores:
-    """Isotropic Gaussian noise on clipped scores.
-
-    Parameters
-    ----------
-    privacy : Privacy or None
-        None, or noise of multiplier 0, clips nothing and makes every release unprotected.
-    """
+    """Isotropic Gaussian noise on clipped scores; without privacy, or at multiplier 0, none is clipped or protected."""
 
     def __init__(self, privacy: Privacy | None) -> None:
         self.privacy = privacy if active(privacy) else None
@@ -191,10 +185,7 @@ class ScoreNoise(StepNoise):
 def check_isotropic(privacy: Privacy | None) -> None:
     """Refuse noise on scores that is not Gaussian, or not scaled for clipped scores.
 
-    Raises
-    ------
-    FieldError
-        With the field to change.
+    Raises `FieldError` with the field to change.
     """
     if privacy is None or not active(privacy):
         return

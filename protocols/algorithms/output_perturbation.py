@@ -46,16 +46,13 @@ MISSED = "the local minimiser was not reached to the distance that is charged"
 class OutputNoise:
     """Noise on the minimisers of the agents' own L_i.
 
+    Raises `InputError` if more than one release is asked for, or nothing bounds how far a minimiser can move.
+
     Parameters
     ----------
     privacy : Privacy
         An amount for one release. ``clip`` is the l2 norm that rows are clipped to, ``radius`` the l2 norm that they
         are checked against; with ``claimed``, ``lipschitz`` bounds an example's gradient.
-
-    Raises
-    ------
-    InputError
-        If more than one release is asked for, or nothing bounds how far a minimiser can move.
     """
 
     def __init__(self, privacy: Privacy, task: Task) -> None:
@@ -166,15 +163,7 @@ class OutputNoise:
 def check_output_noise(privacy: Privacy | None, *, regularised: bool, loss: Loss) -> None:
     """Refuse noise on local models for which nothing bounds how far one example can move them.
 
-    Parameters
-    ----------
-    regularised : bool
-        Whether the loss of every agent that has rows is.
-
-    Raises
-    ------
-    InputError
-        With a field of ``privacy``.
+    `regularised` is whether the loss of every agent that has rows is. Raises `InputError` with a field of ``privacy``.
     """
     if privacy is None or not active(privacy):
         return

@@ -114,10 +114,7 @@ class Costs:
     def alpha_of_claim(self, agent: int, claim: float) -> float:
         """alpha_i(1) at which P of the planned releases is what is claimed; 1 for an agent that releases nothing.
 
-        Raises
-        ------
-        InputError
-            If no alpha > 0 gives it.
+        Raises `InputError` if no alpha > 0 gives it.
         """
         rows, degree = int(self.problem.task.train.counts[agent]), int(self.problem.graph.degrees[agent])
         if not rows or not degree:
@@ -137,10 +134,7 @@ class Costs:
     def of_rounds(self, agent: int, target: Target) -> Counter[tuple[float, float]]:
         """Count the rounds that cost ``noise * alpha + determinant``, by those two; none if an agent releases nothing.
 
-        Raises
-        ------
-        InputError
-            If no noise reaches the target.
+        Raises `InputError` if no noise reaches the target.
         """
         rows, degree = int(self.problem.task.train.counts[agent]), int(self.problem.graph.degrees[agent])
         if not rows or not degree:

@@ -52,10 +52,8 @@ class SplitProtocol(Protocol):
     def prepare(self) -> None:
         """Columns, where the task splits features and the graph is a star around agent 0.
 
-        Raises
-        ------
-        InputError
-            If rows are split instead, the graph is no star, or the loss has no smooth and bounded slope.
+        Raises `InputError` if rows are split instead, the graph is no star, or the loss has no smooth and bounded
+        slope.
         """
         task, graph = self.problem.task, self.problem.graph
         check_columns(columns=task.columns is not None, loss=task.loss, task=task.name)

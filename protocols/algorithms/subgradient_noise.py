@@ -174,10 +174,8 @@ def drawn_gradient(me: Any, model: NDArray[np.float64], rows: Any) -> NDArray[np
 def check_theorem1(privacy: Privacy | None) -> None:
     """Refuse what the noise of a subgradient cannot be.
 
-    Raises
-    ------
-    FieldError
-        Unless the noise is Gaussian and, where it comes from the paper's theorem 1, within the theorem's conditions.
+    Raises `FieldError` unless the noise is Gaussian and, where it comes from the paper's theorem 1, within the
+    theorem's conditions.
     """
     if privacy is None or not active(privacy):
         return
@@ -201,12 +199,7 @@ def check_theorem1(privacy: Privacy | None) -> None:
 def calibrated(target: Target, updates: int, sampling: float) -> float:
     """The smallest multiplier, to 0.03 %, whose releases together stay within the target's verified epsilon.
 
-    Parameters
-    ----------
-    updates : int
-        Number of releases, >= 1.
-    sampling : float
-        Probability that a given record takes part in one of them, in (0, 1].
+    There is one release at least, and a given record takes part in each with probability `sampling` in (0, 1].
     """
     return smallest_multiplier(lambda scale: verified_epsilon(scale, updates, sampling, target.delta), target.verified)
 

@@ -67,10 +67,7 @@ def _left(asked: PrivatePropagation, amount: Budget | Target) -> tuple[float, fl
 def check_start(asked: PrivatePropagation, privacy: Privacy) -> None:
     """Refuse a start that does not fit the amount that it is a part of.
 
-    Raises
-    ------
-    InputError
-        If it leaves nothing, or its noise or claim has no place there.
+    Raises `InputError` if it leaves nothing, or its noise or claim has no place there.
     """
     if privacy.target is not None and asked.lipschitz is not None:
         raise InputError("a claim cannot reach a verified target; leave it out", field=("start", "lipschitz"))
@@ -122,17 +119,14 @@ def check_minimiser(asked: PrivatePropagation, *, regularised: bool, loss: Loss)
 class WarmStart:
     """Propagated noisy local models, for a protocol to start from.
 
+    Raises `InputError` if nothing bounds an example's gradient.
+
     Parameters
     ----------
     mu_c : (n,) float64
         mu c_i, as of the protocol.
     radius : float
         Public bound on the l2 norm of rows, which are clipped to it; may be infinite if a bound is claimed.
-
-    Raises
-    ------
-    InputError
-        If nothing bounds an example's gradient.
     """
 
     def __init__(self, asked: PrivatePropagation, problem: Problem, mu_c: NDArray[np.float64], radius: float) -> None:
@@ -173,18 +167,9 @@ class WarmStart:
     def left_of(self, privacy: Privacy | None, weights: NDArray[np.float64] | None) -> Privacy | None:
         """Return the privacy of later releases, such that they and the start together spend the given amount.
 
-        By three-way composition (``by: advanced_composition``) it is exact for the agent whose releases compose
-        worst, otherwise by basic composition.
-
-        Parameters
-        ----------
-        weights : (T,) or (n, T) float64, optional
-            How later releases share it; needed where the amount is a budget.
-
-        Raises
-        ------
-        InputError
-            If the start leaves nothing, or the two cannot be counted together.
+        By three-way composition (``by: advanced_composition``) it is exact for the agent whose releases compose worst,
+        otherwise by basic composition. A budget needs (T,) or (n, T) `weights`: how later releases share it. Raises
+        `InputError` if the start leaves nothing, or the two cannot be counted together.
         """
         if privacy is None or privacy.noiseless:
             return privacy

@@ -30,13 +30,7 @@ COMPOSITIONS: tuple[Composition, ...] = get_args(Composition)
 
 
 def check_composition(by: str) -> None:
-    """Refuse a word that names no composition.
-
-    Raises
-    ------
-    ValueError
-        With those that there are.
-    """
+    """Refuse a word that names no composition; raises `ValueError` with those that there are."""
     if by not in COMPOSITIONS:
         raise ValueError(f"claimed epsilons are composed by one of {', '.join(COMPOSITIONS)}, not {by}.")
 

@@ -13,12 +13,7 @@ from collections.abc import Callable
 def smallest_multiplier(verified: Callable[[float], float], target: float) -> float:
     """The smallest noise multiplier, to 0.03 %, at which a verified epsilon is within its target.
 
-    Parameters
-    ----------
-    verified : callable
-        Epsilon at a multiplier > 0; it decreases, and falls below the target somewhere.
-    target : float
-        > 0.
+    Epsilon decreases with the multiplier, and falls below the target somewhere.
     """
     from scipy.optimize import root_scalar
 

@@ -29,6 +29,8 @@ def allocation_weights(
 ) -> NDArray[np.float64]:
     """Return the shares of an agent's releases in its epsilon.
 
+    Raises `ValueError` if the contraction is outside (0, 1] or there is not one index per release.
+
     Parameters
     ----------
     kind : {"uniform", "proposition2", "late"}
@@ -46,11 +48,6 @@ def allocation_weights(
     -------
     (T,) array
         Positive, summing to 1. No weight is below 1e-100 of the largest, so that noise scales stay finite.
-
-    Raises
-    ------
-    ValueError
-        If the contraction is outside (0, 1] or there is not one index per release.
     """
     if kind == "uniform":
         return np.full(updates, 1.0 / updates)

@@ -108,12 +108,7 @@ class Batch(Record):
         return super()._unknown(name)
 
     def where(self, mask: Any) -> BatchPart:
-        """The same record for some of the agents: what is assigned there is written for them alone.
-
-        Parameters
-        ----------
-        mask : (B, 1) bool
-        """
+        """The same record for agents in a (B, 1) mask: what is assigned there is written for them alone."""
         given, count = np.reshape(mask, -1), len(self.agents_)
         if given.size not in (1, count):
             raise ValueError(f"me.where takes a mask of {count} agents, and not one of shape {np.shape(mask)}")
@@ -140,10 +135,7 @@ class Batch(Record):
 class BatchPart(Batch):
     """Some agents of a batch, at the same step; what is assigned takes its place in the batch at once.
 
-    Parameters
-    ----------
-    rows : (B',) int64
-        Places of the agents in the batch, ascending.
+    Their places in the batch, (B',) `rows`, ascend.
     """
 
     def __init__(self, whole: Batch, rows: Ranks) -> None:
@@ -279,13 +271,7 @@ def _places_of(me: Record) -> tuple[Record, Ranks]:
 
 
 def ranks_of(me: Record, rows: Any) -> tuple[Ranks, Ranks]:
-    """Ranks of rows from the first, and where each agent's begin.
-
-    Raises
-    ------
-    IndexError
-        If an agent has no such row.
-    """
+    """Ranks of rows from the first, and where each agent's begin; raises `IndexError` if an agent has no such row."""
     if isinstance(rows, Sample):
         return rows.of(me)
     given, count = np.asarray(rows), me.rows

@@ -37,17 +37,9 @@ class Every:
 
 
 def check_declared(protocol: Any, kinds: Collection[str], agents: int) -> None:
-    """Refuse a declaration of steps that no agent could keep.
+    """Refuse a declaration of steps that no agent could keep, or of a kind that is none of its messages' `kinds`.
 
-    Parameters
-    ----------
-    kinds : collection of str
-        Of its messages.
-
-    Raises
-    ------
-    InputError
-        With the line where it is declared, and what is admissible.
+    Raises `InputError` with the line where it is declared, and what is admissible.
     """
 
     def refused(declares: Any, what: str) -> InputError:

@@ -250,12 +250,7 @@ def fixed(array: Any) -> Any:
 def fill(name: str, out: Array, value: Any) -> None:
     """Write what is assigned to a field, if it is real numbers: NumPy would take None for NaN, and text for numbers.
 
-    Raises
-    ------
-    TypeError
-        If it is anything else.
-    ValueError
-        If it does not fit.
+    Raises `TypeError` if it is anything else, and `ValueError` if it does not fit.
     """
     if type(value) is not np.ndarray or value.dtype is not REAL:
         kind = (value if isinstance(value, np.ndarray) else np.asarray(value)).dtype

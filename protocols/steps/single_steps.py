@@ -88,10 +88,7 @@ def contradiction(
 class SingleSteps:
     """The steps of one protocol in one run that are made one by one, each when it is due.
 
-    Parameters
-    ----------
-    functions : mapping of str to callable
-        By name: ``step`` and ``react``, or the `PHASES` of an exchange; none for a protocol that makes no steps.
+    Its functions are ``step`` and ``react``, or the `PHASES` of an exchange; none for a protocol that makes no steps.
     """
 
     def __init__(self, protocol: Any, functions: Mapping[str, Callable[..., Any]], tables: StepTables) -> None:
@@ -223,10 +220,8 @@ VIEWED = ("start", "wake", "receive", "make_request", "make_response", "complete
 def bound(protocol: Any, name: str) -> Callable[..., Any] | None:
     """A protocol's step function of this name, bound to it if it is a method, with ``self``; None if it has none.
 
-    Raises
-    ------
-    InputError
-        If it cannot be called with what functions of its name are called with; with the line where it begins.
+    Raises `InputError` if it cannot be called with what functions of its name are called with; with the line where it
+    begins.
     """
     function = vars(protocol).get(name) or function_in(type(protocol), name)
     if function is None:
@@ -243,10 +238,7 @@ def bound(protocol: Any, name: str) -> Callable[..., Any] | None:
 def check_form(kind: type) -> None:
     """Refuse a protocol that is written with views, or whose only step has a name that is nearly one.
 
-    Raises
-    ------
-    InputError
-        With what to write, and the line.
+    Raises `InputError` with what to write, and the line.
     """
     for found in (function_in(kind, name) for name in VIEWED):
         if found is not None and "view" in inspect.signature(found).parameters:

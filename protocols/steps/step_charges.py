@@ -108,10 +108,7 @@ class NoiseColumns:
     def scales_at(self, agents: NDArray[np.int64], updates: NDArray[np.int64]) -> NDArray[np.float64]:
         """(B,) noise scales of agents' next steps after so many.
 
-        Raises
-        ------
-        ValueError
-            If noise grows from step to step, and one of an agent's steps has drawn none.
+        Raises `ValueError` if noise grows from step to step, and one of an agent's steps has drawn none.
         """
         if self.growth is None:
             return self.scales[agents, np.minimum(updates, self.scales.shape[1] - 1)]
@@ -200,10 +197,7 @@ class StepCharges(NoiseColumns):
     def started(self, agent: int) -> None:
         """Note the release of an agent that has started, and what it can afford; later releases differ by stage alone.
 
-        Raises
-        ------
-        ScaleMismatch
-            If its noise has another scale than `StepNoise.scales` says.
+        Raises `ScaleMismatch` if its noise has another scale than `StepNoise.scales` says.
         """
         me = self._peer(agent)
         release = self.protocol.release(me)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .comparability import EPSILON, Kinds, Ruling
+from .comparability import EPSILON, Kinds
 from .results import Collection
 
 OF = " of "
@@ -14,12 +14,8 @@ OF = " of "
 def set_apart(collection: Collection, first: str | None = None) -> Collection:
     """A collection in which every metric is of one kind: numbers of another kind are a metric of their own name.
 
-    But for epsilons, which stand beside what they are claimed for wherever they are shown.
-
-    Parameters
-    ----------
-    first : str, optional
-        Key of the protocol whose numbers keep the metric's name; the first in drawing order by default.
+    The `first` protocol's numbers keep the metric's name; by default, the first in drawing order's. Epsilons are not
+    set apart: they stand beside what they are claimed for wherever they are shown.
     """
     kinds = collection.kinds if first is None else Kinds(collection, first)
     trace = collection.trace
@@ -27,7 +23,8 @@ def set_apart(collection: Collection, first: str | None = None) -> Collection:
         ruling = kinds.ruling(metric)
         if not ruling.apart or metric.startswith(EPSILON):
             continue
-        names = {key: f"{metric}{OF}{_speaker(ruling, key)}" for key in ruling.apart}
+        speakers = {kind: key for key, kind in list(ruling.kinds.items())[::-1]}  # the first protocol of each kind
+        names = {key: f"{metric}{OF}{speakers[ruling.kinds[key]]}" for key in ruling.apart}
         there = (trace["metric"] == metric) & trace["protocol"].isin(list(names))
         trace = trace.assign(metric=trace["metric"].where(~there, trace["protocol"].map(names)))
     return collection if trace is collection.trace else replace(collection, trace=trace)
@@ -36,8 +33,3 @@ def set_apart(collection: Collection, first: str | None = None) -> Collection:
 def own_name(metric: str) -> str:
     """A metric's own name, whichever protocol's kind `set_apart` has put beside it."""
     return metric.partition(OF)[0]
-
-
-def _speaker(ruling: Ruling, protocol: str) -> str:
-    """The first protocol of the same kind."""
-    return next(key for key, kind in ruling.kinds.items() if kind == ruling.kinds[protocol])

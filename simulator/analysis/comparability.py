@@ -79,10 +79,7 @@ class RecordedRuns(Protocol):
 class Kinds:
     """Quantities that the metrics of a collection's runs measure.
 
-    Parameters
-    ----------
-    first : str, optional
-        Key of the protocol that the others are held against; the first in drawing order by default.
+    Protocols are held against the `first`, which by default is the first in drawing order.
     """
 
     def __init__(self, collection: RecordedRuns, first: str | None = None) -> None:
@@ -115,10 +112,7 @@ class Kinds:
     def check(self, metric: str, protocols: Iterable[str] | None = None) -> None:
         """See that protocols' numbers of a metric are of one kind; all protocols' by default.
 
-        Raises
-        ------
-        Incomparable
-            If they are not; the sentence says what each measures.
+        Raises `Incomparable` if they are not; the sentence says what each measures.
         """
         wanted = [key for key in self._protocols if protocols is None or key in set(protocols)]
         found = self.ruling(metric).kinds

@@ -50,6 +50,9 @@ def describe(target: Mapping[str, Any]) -> str:
 def reached(collection: Collection, target: Mapping[str, Any] | None, x: str) -> Frame:
     """Return the place on an axis at which every run first meets a target.
 
+    Raises `InputError` if the axis, the metric or the statistic was not recorded, the target is none, or protocols'
+    numbers of its metric are not of one kind (`hushnet.simulator.analysis.comparability`).
+
     Parameters
     ----------
     target : mapping or None
@@ -68,12 +71,6 @@ def reached(collection: Collection, target: Mapping[str, Any] | None, x: str) ->
         recorded, or which a limit has stopped, or which is held against one that did not reach its end. A run that
         broke off by itself counts up to its end. The target was met at most there and after the place ``after`` of the
         record before, which is the same place if there is none.
-
-    Raises
-    ------
-    InputError
-        If the axis, the metric or the statistic was not recorded, the target is none, or protocols' numbers of its
-        metric are not of one kind (`hushnet.simulator.analysis.comparability`).
 
     Notes
     -----
@@ -111,15 +108,12 @@ def _met(collection: Collection, target: Mapping[str, Any], x: str) -> tuple[Fra
 def levels(collection: Collection, target: Mapping[str, Any] | None = None) -> Any:
     """The level that a target asks of every run.
 
+    Raises `InputError` if the metric or the statistic was not recorded, or the target is none.
+
     Returns
     -------
     Series
         By run id; NaN where the run that it is held against did not reach its end.
-
-    Raises
-    ------
-    InputError
-        If the metric or the statistic was not recorded, or the target is none.
     """
     target = target_of(collection, target)
     return _levels(collection, target, _curves(collection, *_meaning(collection, target), "time"))
@@ -138,6 +132,8 @@ def _levels(collection: Collection, target: Mapping[str, Any], rows: Frame) -> A
 def area(collection: Collection, metric: str, statistic: str | None = None) -> Frame:
     """Mean height of every run's curve over time: the area under it divided by its length.
 
+    Raises `InputError` if the metric or the statistic was not recorded.
+
     Parameters
     ----------
     metric, statistic : str
@@ -148,11 +144,6 @@ def area(collection: Collection, metric: str, statistic: str | None = None) -> F
     DataFrame
         A row per run: ``run, protocol, seed, value`` and the swept parameters; NaN for a run that broke off or in
         which the metric was not recorded.
-
-    Raises
-    ------
-    InputError
-        If the metric or the statistic was not recorded.
 
     Notes
     -----

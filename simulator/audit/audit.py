@@ -46,13 +46,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Options:
-    """Options of an audit.
-
-    Raises
-    ------
-    InputError
-        If one of them is not admissible.
-    """
+    """Options of an audit; raises `InputError` if one of them is not admissible."""
 
     tiers: tuple[str, ...] = TIERS
     """Tiers to run, some of A, B and C."""
@@ -83,17 +77,9 @@ class Options:
 
 
 def audit(experiment: Experiment, options: Options, say: Say = lambda sentence: None) -> list[Outcome]:
-    """Audit every private protocol of a scenario, in the world of its first run.
+    """Audit every private protocol of a scenario, in the world of its first run, and `say` what is going on.
 
-    Parameters
-    ----------
-    say : callable
-        Told what is going on.
-
-    Raises
-    ------
-    InputError
-        If the scenario has no private protocol.
+    Raises `InputError` if the scenario has no private protocol.
     """
     found = subjects(experiment)
     if not found:
@@ -105,15 +91,7 @@ def audit(experiment: Experiment, options: Options, say: Say = lambda sentence: 
 def audit_subjects(
     found: Sequence[Subject], options: Options, base: Path, say: Say = lambda sentence: None
 ) -> list[Outcome]:
-    """Audit protocols, each in a world of its own.
-
-    Parameters
-    ----------
-    base : Path
-        Folder that files of a scenario are relative to.
-    say : callable
-        Told what is going on.
-    """
+    """Audit protocols, each in a world of its own, beside the files of a scenario at `base`; `say` what is going on."""
     with players(options.jobs, base) as play:
         own = [_audited(subject, options, play, say) for subject in found]
     outcomes = [outcome for outcome, _ in own]

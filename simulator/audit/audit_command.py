@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -22,31 +23,25 @@ from .outcome import Game, Outcome, tables
 
 
 def audit_scenario(experiment: Experiment, options: Options, *, quiet: bool = False) -> None:
-    """Audit a scenario and write ``<results>/audit/``.
+    """Audit a scenario and write ``<results>/audit/``; if `quiet`, without a word on what is going on.
 
-    Parameters
-    ----------
-    quiet : bool
-        Whether to keep what is going on to oneself.
-
-    Raises
-    ------
-    AuditFailure
-        If noise is not what releases say, a replay fails or an audited epsilon is above the verified one; all is
-        written before.
-    InputError
-        As of `hushnet.simulator.audit.audit.audit`.
+    Raises `AuditFailure` if noise is not what releases say, a replay fails or an audited epsilon is above the verified
+    one; all is written before, and `InputError` as of `hushnet.simulator.audit.audit.audit`.
     """
     console, began = Console(), time.perf_counter()
-    outcomes = audit(experiment, options, _silent if quiet else _said(console))
+    say = partial(console.print, highlight=False, markup=False, soft_wrap=True)
+    outcomes = audit(experiment, options, (lambda _: None) if quiet else partial(say, style="dim"))
     folder = experiment.folder / "audit"
     paths = write(outcomes, options, folder)
-    _print(outcomes, options, console)
+    console.print(_table(outcomes, options))
+    for outcome in outcomes:
+        for sentence in _sentences(outcome):
+            say(f"{outcome.label}: {sentence}", style="dim")
     seconds = time.perf_counter() - began
-    console.print(f"audit: {folder} ({seconds:.0f} s)", highlight=False, markup=False, soft_wrap=True)
+    say(f"audit: {folder} ({seconds:.0f} s)")
     for path in paths:
         if path.suffix == ".png":
-            console.print(f"figure: {path}", highlight=False, markup=False, soft_wrap=True)
+            say(f"figure: {path}")
     failures = [f"{outcome.label}: {failure}" for outcome in outcomes for failure in outcome.failures]
     if failures:
         raise AuditFailure("\n".join(failures))
@@ -75,7 +70,7 @@ def write(outcomes: Sequence[Outcome], options: Options, folder: Path) -> list[P
         return save_figure(found["profile"], folder / "profile", data)
 
 
-def _print(outcomes: Sequence[Outcome], options: Options, console: Console) -> None:
+def _table(outcomes: Sequence[Outcome], options: Options) -> Table:
     table = Table(caption=f"wrong anywhere with a probability of at most {options.level:g}")
     table.add_column("protocol", overflow="fold", min_width=16)
     for name in ("delta", "claimed", "verified", "audited\nat least", "claim"):
@@ -88,11 +83,7 @@ def _print(outcomes: Sequence[Outcome], options: Options, console: Console) -> N
         found += " (no C)" if "C" in options.tiers and not outcome.games else ""
         style = "bold red" if outcome.failures else None
         table.add_row(escape(outcome.label), *cells, outcome.word, found, style=style)
-    console.print(table)
-    for outcome in outcomes:
-        for sentence in _sentences(outcome):
-            line = f"{outcome.label}: {sentence}"
-            console.print(line, style="dim", highlight=False, markup=False, soft_wrap=True)
+    return table
 
 
 def _sentences(outcome: Outcome) -> Iterator[str]:
@@ -120,11 +111,3 @@ def number(value: float) -> str:
     if math.isnan(value):
         return "\N{EN DASH}"
     return "\N{INFINITY}" if math.isinf(value) else f"{value:.4g}"
-
-
-def _silent(_sentence: str) -> None:
-    return
-
-
-def _said(console: Console) -> Callable[[str], None]:
-    return lambda sentence: console.print(sentence, style="dim", highlight=False, markup=False, soft_wrap=True)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..figures.figure_files import OPTIONS, RESOLUTION
+from ..figures.figure_files import Drawing, save_drawing
 from ..figures.series_style import COLOURS, LINES, MARKERS, PAGE_WIDTH, WIDTH, house_style, literal, wrapped
-from ..storage.files import Frame, put_file
-from ..storage.plain_text import csv_text
+from ..language.figure_style import FigureStyle
+from ..storage.files import Frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,27 +26,14 @@ PANEL = 1.9
 def save_figure(profile: Frame, stem: Path, data: str = "") -> list[Path]:
     """Write ``<stem>.png``, ``.pdf``, ``.svg`` and the numbers as ``.csv``; nothing where there is no finite number.
 
-    Parameters
-    ----------
-    profile : DataFrame
-        ``protocol, label, curve, epsilon, delta``.
-    data : str
-        Which stand-in the audit was on; empty if it was on none.
+    A profile has ``protocol, label, curve, epsilon, delta``; `data` names the stand-in that the audit was on, if any.
     """
     finite = profile[np.isfinite(profile["epsilon"].astype(float))]
     if finite.empty:
         return []
-    written = []
     with house_style():
-        figure = draw(profile, data)
-        for suffix, options in OPTIONS.items():
-            content, path = BytesIO(), stem.with_name(f"{stem.name}.{suffix}")
-            figure.savefig(content, format=suffix, dpi=RESOLUTION, **options)
-            put_file(content.getvalue(), path, within=stem.parent.parent)
-            written.append(path)
-    csv = stem.with_name(f"{stem.name}.csv")
-    put_file(csv_text(profile).encode(), csv, within=stem.parent.parent)
-    return [*written, csv]
+        drawn = Drawing(stem.name, draw(profile, data), FigureStyle(), profile)
+    return save_drawing(drawn, stem.parent, within=stem.parent.parent)
 
 
 def draw(profile: Frame, data: str = "") -> Figure:

@@ -145,12 +145,7 @@ def _shifts(subject: Subject, pair: Pair, seed: int | None) -> list[Shifts] | No
 def alone_ratios(shifts: Sequence[Shifts], count: int, *, rng: np.random.Generator) -> tuple[Array, Array]:
     """(n,) log-likelihood ratios of fresh draws of the mechanism on D, and on D'.
 
-    Parameters
-    ----------
-    count : int
-        Draws that are asked for; fewer are made where they would take more than `MOST_NUMBERS` numbers.
-    rng : numpy.random.Generator
-        For noise and samples.
+    There are fewer than `count` draws where they would take more than `MOST_NUMBERS` numbers.
     """
     groups: dict[tuple[object, ...], tuple[Shifts, int]] = {}
     for one in map(_reduced, shifts):

@@ -40,14 +40,9 @@ class Pair:
 
 
 def attacked_domain(world: World, recording: Recording) -> Domain:
-    """Records that are put into data to attack a protocol: they are clipped, and seldom far off a loss's slopes.
+    """Records that are put into data to attack a protocol, of whose run there is a recording.
 
-    Parameters
-    ----------
-    world : World
-        After its run.
-    recording : Recording
-        Of that.
+    They are clipped, and seldom far off a loss's slopes.
     """
     task, clip = world.setting.task, getattr(world.protocol.privacy, "clip", None)
     domain = domain_of(task, world.protocol, recording)
@@ -64,12 +59,7 @@ def attacked_domain(world: World, recording: Recording) -> Domain:
 def pairs(task: Task, agent: int, domain: Domain, *, whole: bool = False) -> Iterator[Pair]:
     """Candidates for the worst pair about an agent, those that usually are it first.
 
-    Parameters
-    ----------
-    domain : Domain
-        As of `attacked_domain`.
-    whole : bool
-        Whether all of the agent's rows change, to the same one.
+    If `whole`, all of the agent's rows change, to the same one.
     """
     if task.columns is not None:
         for number in BLOCKS if agent != CENTRE else ():

@@ -28,12 +28,7 @@ BATCHES = 8
 def players(jobs: int, base: Path) -> Iterator[Play]:
     """Yield a function that makes trials on a number of processes and returns their results in order.
 
-    Parameters
-    ----------
-    jobs : int
-        Number of processes; 1 is this process.
-    base : Path
-        Folder that the scenario's files are relative to.
+    One job is this process. Files of the scenario are relative to `base`.
     """
     if jobs == 1:
         yield lambda subject, pair, ranks: (trial(subject, pair, *rank) for rank in ranks)

@@ -102,6 +102,9 @@ def write_bundle(
 ) -> Path:
     """Pack what it takes to run an experiment again and to check its numbers.
 
+    Raises `InputError` if there are no results, some are missing, they came of different versions, or data to pack have
+    changed since.
+
     Parameters
     ----------
     results : Path
@@ -117,11 +120,6 @@ def write_bundle(
     -------
     Path
         The file. The same results give the same bytes.
-
-    Raises
-    ------
-    InputError
-        If there are no results, some are missing, they came of different versions, or data to pack have changed since.
     """
     collection = load_all(results)
     _check_whole(collection, results)
@@ -156,19 +154,9 @@ def write_bundle(
 
 
 def check_bundle(results: Path, table: Path, console: Console | None = None) -> None:
-    """Print for each claim of a table whether results bear it out.
+    """Print for each claim of a bundle's ``claims.csv`` whether ``results/<scenario>`` bears it out.
 
-    Parameters
-    ----------
-    results : Path
-        ``results/<scenario>``.
-    table : Path
-        The ``claims.csv`` of a bundle.
-
-    Raises
-    ------
-    HushnetError
-        If a claim does not hold.
+    Raises `HushnetError` if a claim does not hold.
     """
     from rich.console import Console
     from rich.text import Text

@@ -57,13 +57,7 @@ def minutes(collection: Collection) -> float:
 
 
 def read_claims(path: Path) -> Frame:
-    """A table that `claims` made, from CSV.
-
-    Raises
-    ------
-    InputError
-        If it is none.
-    """
+    """A table that `claims` made, from CSV; raises `InputError` if it is none."""
     table = read_rows_of(path, ("claim", "value", "tolerance"), "as a table of claims")
     if not len(table):
         raise InputError(f"{path}: is no table of claims, it is empty; give the claims.csv of a bundle")
@@ -80,15 +74,7 @@ def read_claims(path: Path) -> Frame:
 def read_rows_of(path: Path, columns: Sequence[str], what: str) -> Frame:
     """The cells of some columns of a bundle's CSV file, as texts.
 
-    Parameters
-    ----------
-    what : str
-        What it has to be, for errors: ``as a table of claims``.
-
-    Raises
-    ------
-    InputError
-        If it is none, or lacks a column.
+    Raises `InputError` if it is not `what` it has to be, such as ``as a table of claims``, or lacks a column.
     """
     content = read_bytes(path, what=what, most=MOST_CHECKED)
     try:

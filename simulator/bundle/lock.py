@@ -14,10 +14,7 @@ ROOT = "hushnet"
 def lock_file(*libraries: str) -> str:
     """``name==version`` of every installed distribution that hushnet needs, directly or not, without hushnet itself.
 
-    Parameters
-    ----------
-    *libraries : str
-        Libraries that runs have used; those that an extra of the same name installs are needed as well.
+    Those that an extra installs are needed if runs have used a library of its name.
     """
     pins = "".join(f"{name}=={version}\n" for name, version in sorted(needed(*libraries).items()))
     return f"# Python {platform.python_version()}\n{pins}"

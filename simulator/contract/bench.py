@@ -100,13 +100,7 @@ def split_setting(**fields: Any) -> Setting:
 
 
 def admitted_world(setting: Setting, protocol: type[Protocol], parameters: ProtocolParameters, **given: Any) -> World:
-    """Make a world in which a protocol may run.
-
-    Raises
-    ------
-    InputError
-        If the protocol refuses its data or graph.
-    """
+    """Make a world in which a protocol may run; raises `InputError` if the protocol refuses its data or graph."""
     protocol.check_problem(parameters, Problem(setting.task, setting.graph))
     return World(setting, protocol, parameters, **given)
 
@@ -114,10 +108,7 @@ def admitted_world(setting: Setting, protocol: type[Protocol], parameters: Proto
 def holds_columns(protocol: type[Protocol], parameters: ProtocolParameters) -> bool:
     """True if a protocol learns from columns only, and runs where agents hold rows are not for it.
 
-    Raises
-    ------
-    InputError
-        If it can learn from neither.
+    Raises `InputError` if it can learn from neither.
     """
     try:
         admitted_world(small_setting(empty=False), protocol, parameters)
@@ -151,12 +142,8 @@ def run_small(
 ) -> World:
     """Run a protocol in a `small_setting` (or a `split_setting`) of these fields, by default on the event engine.
 
-    Where it refuses a world in which somebody has no data, all have some.
-
-    Raises
-    ------
-    InputError
-        If it refuses that world too.
+    Where it refuses a world in which somebody has no data, all have some. Raises `InputError` if it refuses that world
+    too.
     """
 
     def make(again: Rewind | None) -> World:

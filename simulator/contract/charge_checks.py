@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from ...protocols.privacy.mechanisms import Release, mechanism_of
+from ...protocols.privacy.mechanisms import mechanism_of
 from ...protocols.privacy.mechanisms.release import noise_multiplier
 from ..world.world import World
 from .draws import Draw, protects_nothing
@@ -20,11 +20,7 @@ def check_charges(world: World, recording: Recording) -> None:
     """Every draw of noise is charged for, with its own multiplier and sampling, and every charge for noise has a draw.
 
     Identical values drawn twice are one. An agent that said nothing afterwards owes nothing, unless nobody ever says
-    anything in this protocol, so that models are all that is released.
-
-    Raises
-    ------
-    ContractViolation
+    anything in this protocol, so that models are all that is released. Raises `ContractViolation`.
     """
     _check_plain(world, recording)
     spoke = {step.agent for step in recording.steps if step.phase != "start" and step.sent}
@@ -71,12 +67,11 @@ def exposed(world: World, agent: int) -> bool:
 
 
 def _counted(draws: Iterable[Draw]) -> Counter[Distribution]:
-    return Counter(_distribution(draw.release) for draw in draws)
-
-
-def _distribution(release: Release) -> Distribution:
     # Not release.multiplier: what everybody reads is what is to be checked.
-    return _rounded(release.mechanism, noise_multiplier(release.scale, release.verified_sensitivity), release.sampling)
+    releases = [draw.release for draw in draws]
+    multipliers = [noise_multiplier(one.scale, one.verified_sensitivity) for one in releases]
+    pairs = zip(releases, multipliers, strict=True)
+    return Counter(_rounded(one.mechanism, multiplier, one.sampling) for one, multiplier in pairs)
 
 
 def _charged(world: World, agent: int) -> Counter[Distribution]:

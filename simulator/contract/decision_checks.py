@@ -22,15 +22,13 @@ def flipped(setting: Setting) -> Setting:
 def check_decisions(world: World, recording: Recording, other: Recording) -> None:
     """Compare what two runs on different data have sent, where a protocol says that its decisions follow from draws.
 
+    Raises `ContractViolation` if they differ in who sent what kind of message when and to whom, or in the content of a
+    public kind.
+
     Parameters
     ----------
     world : World
         Of either run.
-
-    Raises
-    ------
-    ContractViolation
-        If they differ in who sent what kind of message when and to whom, or in the content of a public kind.
     """
     public = {name for name, kind in world.layout.messages.items() if kind.public}
     pairs = zip_longest(_decided(recording, public), _decided(other, public))

@@ -43,13 +43,7 @@ ADVICE = (
 
 @final
 class Cut(BatchedEngine):
-    """The batched engine, whose batches have so many agents at most.
-
-    Parameters
-    ----------
-    turned : bool
-        Whether agents are in the opposite order.
-    """
+    """The batched engine, whose batches have so many agents at most, in the opposite order if `turned`."""
 
     def __init__(self, widest: int | None = None, *, turned: bool = False) -> None:
         super().__init__()

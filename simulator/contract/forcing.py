@@ -46,14 +46,9 @@ def under_own(noted: tuple[Sent, ...], now: tuple[Sent, ...]) -> list[Sent]:
 
 
 class Led(Recording):
-    """A watch that leads a run along the noisy values of another one, and compares nothing.
+    """A watch that leads a run along the noisy values of another one, on other data, and compares nothing.
 
     It is for the exact values that other data have under the same noisy ones.
-
-    Parameters
-    ----------
-    recording : Recording
-        Of the run on the other data.
     """
 
     def __init__(self, recording: Recording) -> None:

@@ -7,20 +7,23 @@ vector that leaves an agent, not only for what agents hold at some instants.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...protocols.linear_map import START
 from ...protocols.privacy.mechanisms import Release
-from ..observers import Deliveries, LinearView, deliveries_of, differences, linear_view, mistake_of
+from ..observers import LinearView, deliveries_of, linear_view, mistake_of
 from ..recording.message_log import MessageLog
 from ..world.world import World
+from .draws import Draw, Step
 from .transcript import Recording
 from .violation import ContractViolation
 
 Array = NDArray[np.float64]
+ROUNDING = 1e-9
+"""Part of the sum of all terms' sizes by which a value may be off."""
 
 
 def note_messages(world: World) -> None:
@@ -32,10 +35,7 @@ def note_messages(world: World) -> None:
 def check_linear_map(world: World, recording: Recording) -> None:
     """Compare a declared linear map with the run that was recorded; nothing is compared where it gives no bound.
 
-    Raises
-    ------
-    ContractViolation
-        If it states another release than was drawn, or gives other messages than were sent.
+    Raises `ContractViolation` if it states another release than was drawn, or gives other messages than were sent.
     """
     if world.protocol.linear_map() is None:
         return
@@ -43,15 +43,16 @@ def check_linear_map(world: World, recording: Recording) -> None:
     view = linear_view(world, deliveries)
     if view is None:
         return
-    mistake = mistake_of(world, deliveries, view, None)
+    mistake = mistake_of(world, deliveries, view)
     if mistake:
         raise ContractViolation(mistake)
-    values = _values(world, view, recording)
     (kind,), name = view.declared.sent, type(world.protocol).__name__
-    rows, vectors, steps = [], list[Array](), list[Any]()
-    for step, weights in _weights_of_steps(deliveries, view, recording):
-        for sent in step.sent:
-            rows.append(weights)
+    made, rows, vectors, steps = list(_numbered(recording)), list[Array](), list[Array](), list[Step]()
+    values = _values(world, view, recording, {(step.agent, number): draws for step, number, draws in made})
+    place = {key: w for w, key in enumerate(zip(deliveries.agent.tolist(), deliveries.number.tolist(), strict=True))}
+    for step, number, _ in made:
+        for sent in step.sent if number == START or (step.agent, number) in place else ():
+            rows.append(view.starts[step.agent] if number == START else view.sent[place[step.agent, number]])
             vectors.append(sent.vector)
             steps.append(step)
     if not rows or not view.releases:
@@ -60,24 +61,21 @@ def check_linear_map(world: World, recording: Recording) -> None:
         raise ContractViolation(f"{name}: the {kind!r} that {recording.where(steps[row])} sends {what}")
 
 
-def _weights_of_steps(deliveries: Deliveries, view: LinearView, recording: Recording) -> Any:
-    """Yield recorded starts and steps, each with the (R,) weights of what it sends."""
-    place = {key: w for w, key in enumerate(zip(deliveries.agent.tolist(), deliveries.number.tolist(), strict=True))}
+def _numbered(recording: Recording) -> Iterator[tuple[Step, int, list[Draw]]]:
+    """Yield each start and step with its number and the draws that were made in it."""
+    before: dict[int, int] = defaultdict(int)
     made: dict[int, int] = defaultdict(int)
     for step in recording.steps:
-        if step.phase == "start":
-            yield step, view.starts[step.agent]
-        elif step.phase == "step":
-            number, made[step.agent] = made[step.agent], made[step.agent] + 1
-            if (step.agent, number) in place:
-                yield step, view.sent[place[step.agent, number]]
+        draws = recording.draws[step.agent][before[step.agent] : step.drawn]
+        before[step.agent] = step.drawn
+        yield step, START if step.phase == "start" else made[step.agent], draws
+        made[step.agent] += step.phase != "start"
 
 
-def _values(world: World, view: LinearView, recording: Recording) -> Array:
+def _values(world: World, view: LinearView, recording: Recording, drawn: dict[tuple[int, int], list[Draw]]) -> Array:
     """(R, p) values that were released, NaN where nothing was drawn because the value is public."""
     name, width = type(world.protocol).__name__, next(iter(world.layout.messages.values())).width
     values = np.full((len(view.releases), int(np.max(width))), np.nan)
-    drawn = _draws_of_steps(recording)
     stated = zip(view.owners.tolist(), view.numbers.tolist(), view.releases, strict=True)
     for column, (agent, number, release) in enumerate(stated):
         draws = drawn.pop((agent, number), [])
@@ -113,26 +111,20 @@ def _place(number: int) -> str:
     return "the start" if number == START else f"step {number + 1}"
 
 
-def _draws_of_steps(recording: Recording) -> dict[tuple[int, int], list[Any]]:
-    found: dict[tuple[int, int], list[Any]] = {}
-    before: dict[int, int] = defaultdict(int)
-    number: dict[int, int] = defaultdict(int)
-    for step in recording.steps:
-        draws = recording.draws[step.agent][before[step.agent] : step.drawn]
-        before[step.agent] = step.drawn
-        if step.phase == "start":
-            found[step.agent, START] = draws
-        else:
-            found[step.agent, number[step.agent]] = draws
-            number[step.agent] += 1
-    return found
+def _differences(vectors: Array, weights: Array, values: Array) -> Iterator[tuple[int, str]]:
+    """Yield messages that are not their (k, R) weights times the (R, p) values, and how.
 
-
-def _differences(vectors: Array, weights: Array, values: Array) -> Any:
-    """Compare messages with what the map gives; values that are public are first found from the messages themselves."""
+    Values that are public are first found from the messages themselves.
+    """
+    if vectors.shape[1:] != values.shape[1:]:
+        yield 0, f"has {vectors.shape[1]} numbers, and what is released has {values.shape[1]}"
+        return
     unknown = np.isnan(values).any(axis=1)
     if unknown.any():
         known = weights[:, ~unknown] @ values[~unknown]
         values = values.copy()
         values[unknown] = np.linalg.lstsq(weights[:, unknown], vectors - known, rcond=None)[0]
-    return differences(vectors, weights, values)
+    meant, room = weights @ values, ROUNDING * (np.abs(weights) @ np.abs(values)) + np.finfo(np.float64).tiny
+    for row, column in zip(*np.nonzero(~(np.abs(vectors - meant) <= room)), strict=True):
+        given, wanted = vectors[row, column], meant[row, column]
+        yield int(row), f"is not what its linear_map gives: coordinate {column} is {given:.9g}, by the map {wanted:.9g}"

@@ -55,13 +55,7 @@ class Domain:
 
 
 def domain_of(task: Task, protocol: Protocol, recording: Recording) -> Domain:
-    """Return the domain on which a run's sensitivities must hold: unbounded if all clip, else within the data's bounds.
-
-    Parameters
-    ----------
-    recording : Recording
-        Of a run on the task.
-    """
+    """Return where a run's sensitivities must hold: anywhere if all clip, else within the data's bounds."""
     if {"features", "labels"} <= set(protocol.shared_parts):
         raise ContractViolation(
             "shared_parts names features and labels, so that neighbouring data sets are equal and nothing is protected"
@@ -93,10 +87,7 @@ def domain_of(task: Task, protocol: Protocol, recording: Recording) -> Domain:
 def opposites(domain: Domain, width: int, model: Array | None) -> list[tuple[Record, Record]]:
     """Pairs of worst records of so many features, whose gradients are as far apart as can be.
 
-    Parameters
-    ----------
-    model : (width,) float64, optional
-        An agent's model; along it scores are extreme, across it slopes are largest.
+    Along an agent's model, if one is given, scores are extreme; across it slopes are largest.
     """
     found: list[tuple[Record, Record]] = []
     first = domain.labels[0]
@@ -158,12 +149,7 @@ def with_records(
 ) -> Task:
     """A task in which some agents have these records at these rows, or in all of their rows.
 
-    Parameters
-    ----------
-    domain : Domain
-        What neighbouring records share stays as it is.
-    signs_of : int
-        By which signs the rows of columns differ; 0 for none.
+    What neighbouring records share stays as it is; rows of columns differ by some signs, or by none (0).
     """
     features, labels = task.train.features.copy(), task.train.labels.copy()
     for agent, place in places.items():
@@ -322,11 +308,8 @@ def counts_of(task: Task, agents: Iterable[int]) -> dict[int, int]:
 
 def in_turn(task: Task, agents: Iterable[int], number: int) -> Rows:
     """Each agent's turn: the first row, the last, the second, ..."""
-    return {agent: _place((number + agent) % count, count) for agent, count in counts_of(task, agents).items()}
-
-
-def _place(turn: int, count: int) -> int:
-    return turn // 2 if turn % 2 == 0 else count - 1 - turn // 2
+    turns = {agent: ((number + agent) % count, count) for agent, count in counts_of(task, agents).items()}
+    return {agent: count - 1 - turn // 2 if turn % 2 else turn // 2 for agent, (turn, count) in turns.items()}
 
 
 def last(task: Task, agents: Iterable[int]) -> Rows:
@@ -337,10 +320,7 @@ def last(task: Task, agents: Iterable[int]) -> Rows:
 class Beside:
     """One row after the other of each agent, so that rows side by side are seen in the same samples.
 
-    Parameters
-    ----------
-    number : int
-        Chooses, with the agent, where each begins: at the first, third, fifth, ... row.
+    The number and the agent choose where each begins: at the first, third, fifth, ... row.
     """
 
     def __init__(self, number: int) -> None:

@@ -68,13 +68,7 @@ class Check:
 
 
 def checks(noise: Sequence[Drawn], *, rng: np.random.Generator) -> list[Check]:
-    """All tests of some noise; none without noise.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        For the fresh draws that noise is compared with.
-    """
+    """All tests of some noise, by fresh draws from a generator; none without noise."""
     from scipy import special
 
     found: list[Check] = []
@@ -254,7 +248,9 @@ def _products(some: Sequence[Stack], noise: Sequence[Drawn]) -> Mapping[str, Arr
     if not some:
         return {}
     width = min(_width(some), max(one.values.shape[1] for one in some))
-    signs = np.concatenate([_padded(np.sign(one.values[:, :width]), width) for one in some])
+    signs = np.zeros((sum(len(one.values) for one in some), width))  # zeros, which no test counts, fill rows up
+    for rows, one in zip(np.split(signs, np.cumsum([len(one.values) for one in some])[:-1]), some, strict=True):
+        rows[:, : one.values.shape[1]] = np.sign(one.values[:, :width])
     draws = [noise[owner] for one in some for owner in one.owners.tolist()]
     within = np.concatenate([_within(one.owners) for one in some])
     keys = np.array([(one.run, one.agent, one.rank, one.release.time) for one in draws]).T
@@ -271,11 +267,6 @@ def _products(some: Sequence[Stack], noise: Sequence[Drawn]) -> Mapping[str, Arr
     times = np.lexsort((rank, agent, time, run))
     found["independence between times"] = _pairs(signs, times, 1, run, differing=agent)
     return found
-
-
-def _padded(signs: Array, width: int) -> Array:
-    """Rows of at least so many numbers: zeros, which no test counts, fill them up."""
-    return np.pad(signs, ((0, 0), (0, width - signs.shape[1])))
 
 
 def _within(owners: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -44,11 +44,7 @@ def check_own(protocol: type[Protocol], parameters: ProtocolParameters) -> None:
     """A step reads its own blocks, data and inbox, and writes its own blocks; public messages depend on no data.
 
     So does a start, unless the protocol says that starts are computed centrally. Constants that a private protocol
-    prepares from agents' data are listed among what is assumed public, each by name.
-
-    Raises
-    ------
-    ContractViolation
+    prepares from agents' data are listed among what is assumed public, each by name. Raises `ContractViolation`.
     """
     noted, traits = _noted(protocol, parameters), protocol.traits_for(parameters)
     for agent in range(AGENTS):

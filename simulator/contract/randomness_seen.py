@@ -21,12 +21,7 @@ ENOUGH = 100
 def doubt(small: Sequence[Witness], own: Sequence[Witness] = ()) -> str:
     """Describe how noise or samples deviate from what their releases state; empty if no test rejects them.
 
-    Parameters
-    ----------
-    small : sequence of Witness
-        Of small worlds; with an own world they only add to what that shows.
-    own : sequence of Witness, optional
-        Of the own world.
+    Beside witnesses of an own world, those of small worlds only add to what these show.
     """
     share = LEVEL / STAGES
     parts = [list(own), [*small, *own]] if own else [list(small)]

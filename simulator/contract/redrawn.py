@@ -33,13 +33,7 @@ LEVEL = 1e-8
 
 
 def alike(rows: int, share: float) -> float:
-    """Probability, at most, that two samples are the same, drawn one by one, or so many rows without any twice.
-
-    Parameters
-    ----------
-    share : float
-        `Release.sampling`.
-    """
+    """Probability, at most, that two samples are the same, drawn one by one, or so many rows without any twice."""
     return max((share**2 + (1 - share) ** 2) ** rows, 1 / math.comb(rows, min(rows, round(share * rows))))
 
 
@@ -82,19 +76,10 @@ class _Redrawing(Forcing):
 
 
 def check_drawn_anew(make: Make, setting: Setting, recording: Recording | None = None) -> None:
-    """Check that samples of a protocol follow from what their own steps draw, in a world on the event engine.
+    """Check that samples of a protocol follow from what its own steps draw, on the event engine where agents hold rows.
 
-    Parameters
-    ----------
-    setting : Setting
-        Where agents hold rows. A protocol whose course depends on other draws than its noise is not judged.
-    recording : Recording, optional
-        Of a run in this setting on the event engine; made by default.
-
-    Raises
-    ------
-    ContractViolation
-        If a release over a sample depends on another step's draws, or none on those of its own.
+    A protocol whose course depends on other draws than its noise is not judged. A recording of such a run may be given.
+    Raises `ContractViolation` if a release over a sample depends on another step's draws, or none on those of its own.
     """
 
     def on_events(setting: Setting, watch: Watch) -> tuple[World, Engine]:

@@ -82,12 +82,8 @@ class Digests(Recording):
 def one_run(protocol: type[Protocol], parameters: ProtocolParameters) -> list[RepeatedStep]:
     """The steps of a protocol in a small world, until it fails or the world ends.
 
-    Raises
-    ------
-    InputError
-        If no small world admits the protocol.
-    Undeclared
-        If a step does something else than is declared.
+    Raises `InputError` if no small world admits the protocol, and `Undeclared` if a step does something else than is
+    declared.
     """
 
     def make(setting: Setting, watch: Watch) -> tuple[World, Engine]:
@@ -113,12 +109,7 @@ _known: WeakKeyDictionary[type[Protocol], Repeated] = WeakKeyDictionary()
 def repeated(protocol: type[Protocol], parameters: ProtocolParameters, files: Sequence[str], base: Path) -> Repeated:
     """Make a short run of a protocol in a fresh process and two here, once for each protocol, and compare them.
 
-    Parameters
-    ----------
-    files : sequence of str
-        Users' files that the fresh process is to import first, as scenarios name them.
-    base : Path
-        Folder that these are relative to.
+    The fresh process first imports users' `files`, relative to `base`, as scenarios name them.
     """
     if protocol not in _known:
         _known[protocol] = _compared(protocol, parameters, files, base)

@@ -68,10 +68,7 @@ class Replayed:
 class Noted:
     """A run that was noted, to be led along again on other data.
 
-    Raises
-    ------
-    ContractViolation
-        If noise and charges do not match, or a linear map does not give what was sent.
+    Raises `ContractViolation` if noise and charges do not match, or a linear map does not give what was sent.
     """
 
     def __init__(self, make: Make, setting: Setting) -> None:
@@ -116,14 +113,9 @@ class Noted:
         """Lead a run on other data along this one: the largest ratio, and whether constants had to be held fixed.
 
         Constants are prepared from the other data first. Only where that does not do, those which the protocol treats
-        as public (`Problem.assumed`) are held fixed, and no others. For ``records`` see `Forcing`.
-
-        Raises
-        ------
-        ContractViolation
-            If what can be observed differs, or an exact value moves by more than was charged.
-        Inadmissible
-            If the protocol refuses the data.
+        as public (`Problem.assumed`) are held fixed, and no others. For ``records`` see `Forcing`. Raises
+        `ContractViolation` if what can be observed differs, or an exact value moves by more than was charged, and
+        `Inadmissible` if the protocol refuses the data.
         """
         changed = frozenset(changed)
         try:
@@ -199,6 +191,8 @@ def replay(
 ) -> Replayed:
     """Run a world, and run it again on neighbouring data sets along the same transcript.
 
+    Raises `ContractViolation` as of `Noted`.
+
     Parameters
     ----------
     planted : bool
@@ -211,11 +205,6 @@ def replay(
         The first number by which worst records are chosen; see `replaced`.
     seed : int
         Chooses those groups.
-
-    Raises
-    ------
-    ContractViolation
-        As of `Noted`.
     """
     with np.errstate(all="ignore"):
         return _Replay(make, setting, seed=seed).all(planted=planted, together=together, apart=apart, first=first)

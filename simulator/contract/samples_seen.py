@@ -128,27 +128,16 @@ def _moved(one: Draw, two: Draw) -> bool:
 
 
 def sampling_doubt(witnesses: Sequence[Witness], level: float) -> str:
-    """Describe how samples deviate from what is charged; empty if the test does not reject them.
+    """Describe how samples of different draws deviate from what is charged; empty if the test does not reject them.
 
-    Parameters
-    ----------
-    witnesses : sequence of Witness
-        Evidence of runs with different random draws.
-    level : float
-        The probability, at most, with which a protocol that draws its samples as charged is doubted.
+    A protocol that draws its samples as charged is doubted with a probability of `level` at most.
     """
     p, said = sampling_test(witnesses)
     return said if p <= level else ""
 
 
 def sampling_test(witnesses: Sequence[Witness]) -> tuple[float, str]:
-    """A p-value of samples as they are charged for, and what speaks most against it, in words; 1 without samples.
-
-    Parameters
-    ----------
-    witnesses : sequence of Witness
-        As of `sampling_doubt`.
-    """
+    """A p-value of samples as they are charged for, and what speaks most against it, in words; 1 without samples."""
     from scipy.special import logsumexp
 
     ways: dict[str, Array] = defaultdict(lambda: np.zeros((len(BETS), len(ODDS))))
@@ -188,10 +177,7 @@ def _staked(witness: Witness) -> Mapping[str, Sequence[Staked]]:
 def capital(witness: Witness) -> Mapping[str, Array]:
     """(bets, odds) logarithm of what became of a capital of 1 that was staked on one noted run, by which rows.
 
-    Parameters
-    ----------
-    witness : Witness
-        Where samples are what they are charged for, none grows on average.
+    Where samples are what they are charged for, none grows on average.
     """
     found: dict[str, Array] = defaultdict(lambda: np.zeros((len(BETS), len(ODDS))))
     for agent, staked in _staked(witness).items():
@@ -208,12 +194,7 @@ def _names(one: Participation) -> Sequence[str]:
 def bets(one: Participation, other: Participation | None, beside: Participation | None = None) -> Sequence[Flags]:
     """Choose the releases that each way bets on, which may depend on what came before.
 
-    Parameters
-    ----------
-    other : Participation, optional
-        The same row of another agent.
-    beside : Participation, optional
-        The row before it of the same agent.
+    `other` is the same row of another agent, `beside` the row before it of the same one.
     """
     moved = one.moved
     counts = np.r_[0, np.cumsum(moved)]

@@ -78,6 +78,8 @@ def test_{module}_keeps_the_contract():
 def write_protocol(name: str, folder: Path) -> tuple[Path, Path]:
     """Write a protocol and its test.
 
+    Raises `InputError` if the name cannot be a module's, or a file is there already.
+
     Parameters
     ----------
     name : str
@@ -89,11 +91,6 @@ def write_protocol(name: str, folder: Path) -> tuple[Path, Path]:
     -------
     tuple of Path
         The protocol's file and the test's.
-
-    Raises
-    ------
-    InputError
-        If the name cannot be a module's, or a file is there already.
     """
     if not (name.isidentifier() and name.isascii()) or keyword.iskeyword(name):
         raise InputError(f"{name!r} cannot name a Python module; use letters, digits and _, such as my_protocol")

@@ -99,14 +99,8 @@ def check_replay(
 def small_worlds(make: Make, parameters: ProtocolParameters) -> Iterator[tuple[str, list[Setting]]]:
     """The small worlds in which a protocol can run: of each, the one that is meant first, then what may replace it.
 
-    Where nothing can be verified about the loss that is meant, there is something to show with another.
-
-    Raises
-    ------
-    InputError
-        If the protocol can run in none of a kind.
-    Broken
-        If it fails where a world is made.
+    Where nothing can be verified about the loss that is meant, there is something to show with another. Raises
+    `InputError` if the protocol can run in none of a kind, and `Broken` if it fails where a world is made.
     """
     radius = getattr(getattr(parameters, "privacy", None), "radius", None)
     for rank, (name, (network, availability, loss)) in enumerate(WORLDS.items()):

@@ -200,15 +200,7 @@ class Recording:
 
 
 def derived(implied: Implied, solution: NDArray[np.float64]) -> float:
-    """Log abs det of the derivative of an implied noise, by central differences; minus infinity where it is singular.
-
-    Parameters
-    ----------
-    implied : callable
-        The noise that has a minimiser.
-    solution : (p,) float64
-        Where it is derived.
-    """
+    """Log abs det, by central differences, of an implied noise's derivative at a minimiser; -inf if it is singular."""
     steps = STEP * np.maximum(1.0, np.abs(solution)) * np.eye(len(solution))
     columns = [(implied(solution + step) - implied(solution - step)) / (2 * step.max()) for step in steps]
     return float(np.linalg.slogdet(np.array(columns))[1])

@@ -7,10 +7,11 @@ parameters and seed, to its end. It holds for that grid point, whatever the seed
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from ...agents.errors import HushnetError
 from ...protocols.base import Protocol, ProtocolParameters
@@ -84,17 +85,15 @@ class Verdict:
 
     def as_dict(self) -> dict[str, Any]:
         """The verdict as a mapping for files."""
-        unlooked = {str(agent): reason for agent, reason in self.unlooked.items()}
-        lists = {"warnings": list(self.warnings), **self.evidence}
-        return {**asdict(self), **lists, "unlooked": unlooked, "text": self.text}
+        return {**_FILED.dump_python(self, mode="json"), "text": self.text}
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Verdict:
         """Make a verdict from what `as_dict` gave."""
-        lists = {name: tuple(stored[name]) for name in ("warnings", "looked_at", "not_looked_at")}
-        unlooked = {int(agent): reason for agent, reason in stored["unlooked"].items()}
-        return cls(stored["status"], stored["details"], **lists, unlooked=unlooked, at=stored["at"])
+        return _FILED.validate_python(stored)
 
+
+_FILED = TypeAdapter(Verdict)
 
 SHIPPED = Verdict(
     "shipped",

@@ -18,27 +18,9 @@ COMMENTS = "#%"
 ENCODINGS = ("utf-8-sig", "cp1252")
 DECIMAL_COMMA = re.compile(r"[-+]?(\d*|\d{1,3}(\.\d{3})+),\d+")
 USUAL = {
-    "source",
-    "target",
-    "from",
-    "to",
-    "src",
-    "dst",
-    "destination",
-    "sender",
-    "receiver",
-    "node",
-    "agent",
-    "client",
-    "device",
-    "host",
-    "start",
-    "end",
-    "time",
-    "timestamp",
-    "event",
-    "state",
-}
+    "source", "target", "from", "to", "src", "dst", "destination", "sender", "receiver", "node", "agent", "client",
+    "device", "host", "start", "end", "time", "timestamp", "event", "state",
+}  # fmt: skip
 """Names that columns without numbers usually have."""
 PICKLE = b"\x80"
 """First byte of a pickle of any protocol in use."""
@@ -89,10 +71,7 @@ class Cells:
 def read_text(path: Path, notes: list[str]) -> str:
     """Return the text of a file, unpacked, in UTF-8 or as Windows in western Europe writes it.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read, or is no text.
+    Raises `InputError` if it cannot be read, or is no text.
     """
     with open_text(path) as (stream, _):
         content = stream.read()
@@ -127,15 +106,7 @@ def read_text(path: Path, notes: list[str]) -> str:
 def cells_of(path: Path, text: str) -> Cells:
     """Return a table of which nothing is known: delimiters, header, names of rows and decimal commas are found out.
 
-    Parameters
-    ----------
-    path : Path
-        File that the text was read from, for sentences.
-
-    Raises
-    ------
-    InputError
-        If it is empty, or of a form that is no table.
+    Raises `InputError` about its file if it is empty, or of a form that is no table.
     """
     _refuse_others(path, text)
     notes: list[str] = []

@@ -65,19 +65,10 @@ class Converted:
 
 
 def convert(source: Path, to: str, out: Path | None, options: FileMeaning) -> list[str]:
-    """Write a scenario's form of a file beside it, and return in words what was taken for what.
+    """Write a scenario's form, of `TARGETS`, of a file, and return in words what was taken for what.
 
-    Parameters
-    ----------
-    to : str
-        Of `TARGETS`.
-    out : Path or None
-        Where to; by default the source's name and what it became, in the present folder.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or something else stands where it is to be written.
+    By default it goes into the present folder, named like the source and what it became. Raises `InputError` if the
+    file cannot be read, or something else stands where it is to be written.
     """
     if to not in TARGETS:
         raise InputError(f"--to is {to!r}; admissible: {', '.join(TARGETS)}")

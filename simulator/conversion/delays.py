@@ -51,17 +51,9 @@ class Delays:
 
 
 def read_delays(path: Path, given: Durations, notes: list[str]) -> Delays:
-    """Read delays of any form that is known.
+    """Read delays of any form that is known; what the file was taken for is added to the notes.
 
-    Parameters
-    ----------
-    notes : list of str
-        What the file was taken for is added.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or a number is no delay.
+    Raises `InputError` if it cannot be read, or a number is no delay.
     """
     text = read_text(path, notes)
     lines = text.splitlines()

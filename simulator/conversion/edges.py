@@ -27,6 +27,8 @@ Edge = tuple[str, str, float, str]
 def read_edges(path: Path, weight: str | None, notes: list[str], *, either: bool) -> Iterator[Edge]:
     """Read the edges of a graph as they are listed.
 
+    Raises `InputError` if it cannot be read, or has directions.
+
     Parameters
     ----------
     path : Path
@@ -37,11 +39,6 @@ def read_edges(path: Path, weight: str | None, notes: list[str], *, either: bool
         What the file was taken for is added.
     either : bool
         Whether edges of a directed graph count for both directions.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or has directions.
     """
     kinds = {".graphml": _graphml, ".gml": _gml}
     suffix = next((one for one in reversed(path.suffixes) if one not in (".gz", ".bz2", ".xz")), "").lower()

@@ -32,17 +32,8 @@ Intervals = dict[str, list[tuple[float, float]]]
 def read_presence(path: Path, given: Durations, notes: list[str]) -> Intervals:
     """Read when agents are up, in time units from the first instant of the file, without overlaps.
 
-    Parameters
-    ----------
-    given : Durations
-        By default their unit is what a column's name says, and seconds for dates and FedScale's traces.
-    notes : list of str
-        What the file was taken for is added.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read.
+    Times are in what a column's name says by default, and seconds for dates and FedScale's traces; what the file was
+    taken for is added to `notes`. Raises `InputError` if it cannot be read.
     """
     text = read_text(path, notes)
     if text.lstrip().startswith("{"):

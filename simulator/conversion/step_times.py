@@ -17,17 +17,8 @@ DURATIONS = ("duration", "computation", "compute", "step_time", "time", "seconds
 def read_step_times(path: Path, given: Durations, notes: list[str]) -> list[tuple[str, float]]:
     """Read an agent and the time of a step from each row, in time units.
 
-    Parameters
-    ----------
-    given : Durations
-        By default their unit is what a column's name says, and ms for FedScale's capacities (Lai et al. 2022).
-    notes : list of str
-        What the file was taken for is added.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or a time is negative.
+    Times are in what a column's name says by default, and ms for FedScale's capacities (Lai et al. 2022); what the file
+    was taken for is added to `notes`. Raises `InputError` if it cannot be read, or a time is negative.
     """
     text = read_text(path, notes)
     if text.lstrip().startswith("{"):

@@ -41,13 +41,7 @@ class TimeUnit:
 
     @classmethod
     def read(cls, text: str) -> TimeUnit:
-        """Read ``80 ms``, ``1 s`` or ``h``.
-
-        Raises
-        ------
-        InputError
-            If it is nothing of that kind.
-        """
+        """Read ``80 ms``, ``1 s`` or ``h``; raises `InputError` if it is nothing of that kind."""
         found = re.fullmatch(r"\s*([\d.eE+-]*)\s*([a-z]+)\s*", text)
         count = parse_number(found[1]) if found and found[1] else 1.0
         if found is None or not 0 < count < float("inf"):

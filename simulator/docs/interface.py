@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 
+from ..language.described import summary
 from .markdown import code, table
 
 PUBLIC: dict[str, dict[str, str]] = {
@@ -99,17 +99,14 @@ def pages() -> dict[str, str]:
         made[page] = f"# {title}\n\n```{{eval-rst}}\n{body}\n```\n"
         for module, given in modules.items():
             rows += [
-                (f"{{py:obj}}`~{module}.{name}`", code(module), _about(module, name)) for name in names(module, given)
+                (f"{{py:obj}}`~{module}.{name}`", code(module), summary(getattr(importlib.import_module(module), name)))
+                for name in names(module, given)
             ]
     others = [(code(name), code(module), "") for module, given in REGISTRIES.items() for name in given.split()]
     listed = "\n".join(made)
     opening = "What may be imported, and all of it: whatever is not listed may change between versions."
     text = table(("name", "of", "what it is"), [*rows, *others])
     return {**made, "api": f"# Python\n\n{opening}\n\n```{{toctree}}\n\n{listed}\n```\n\n{text}"}
-
-
-def _about(module: str, name: str) -> str:
-    return inspect.cleandoc(getattr(importlib.import_module(module), name).__doc__ or "").partition("\n")[0]
 
 
 def _directive(module: str, members: list[str]) -> str:

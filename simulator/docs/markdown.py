@@ -43,7 +43,8 @@ def prose(docstring: str) -> str:
     place = 0
     while place < len(lines):
         if _RULE.fullmatch(lines[place]):
-            end = next(k for k in range(place + 2, len(lines)) if _ends(lines, k))
+            blank = lines.index("", place) if "" in lines[place:] else len(lines)
+            end = max(k for k in range(place, blank) if _RULE.fullmatch(lines[k]))
             out.append("\n" + _simple_table(lines[place : end + 1]))
         elif lines[place].startswith("    "):
             end = place
@@ -56,11 +57,6 @@ def prose(docstring: str) -> str:
             out.append(_escaped(lines[place]))
         place = end + 1
     return "\n".join(out).strip() + "\n"
-
-
-def _ends(lines: Sequence[str], place: int) -> bool:
-    """True if a rule is the last one of a table."""
-    return _RULE.fullmatch(lines[place]) is not None and (place + 1 == len(lines) or not lines[place + 1].strip())
 
 
 def _goes_on(lines: Sequence[str], place: int) -> bool:

@@ -152,7 +152,8 @@ def _reveals(world: World, experiment: Experiment, run: Run) -> str:
     for private, each in private_runs(kind):
         found = observed(private, each)
         if found.rows not in shown:
-            lines += _told(f"`{each.protocol}` of {link(private.loaded.scenario.scenario, _anchor(private))}", found)
+            name = private.loaded.scenario.scenario
+            lines += _told(f"`{each.protocol}` of {link(name, f'scenario-{name}')}", found)
         shown.add(found.rows)
     if world.protocol.traits.central:
         lines.append("Starts are computed in one place, from what all agents disclose; results say so.\n")
@@ -160,10 +161,6 @@ def _reveals(world: World, experiment: Experiment, run: Run) -> str:
     if public:
         lines += ["Treated as public, though computed from data:", "", *(f"- {each}" for each in public)]
     return "\n".join(lines) + "\n"
-
-
-def _anchor(experiment: Experiment) -> str:
-    return f"scenario-{experiment.loaded.scenario.scenario}"
 
 
 def _told(title: str, found: Observed) -> list[str]:

@@ -61,11 +61,8 @@ def _row(field: Described) -> tuple[str, ...]:
     unit = f"; {field.unit}" if field.unit else ""
     example = _example(field)
     meaning = f"{field.meaning} Example: `{example}`" if example else field.meaning
-    return code(field.name), f"{field.type}{bounds}{unit}", _default(field), meaning
-
-
-def _default(field: Described) -> str:
-    return "needed" if field.default is None else code(field.default)
+    default = "needed" if field.default is None else code(field.default)
+    return code(field.name), f"{field.type}{bounds}{unit}", default, meaning
 
 
 def _example(field: Described) -> str:

@@ -64,25 +64,13 @@ class Observed:
 
 
 def observed(experiment: Experiment, run: Run) -> Observed:
-    """Observe what the first steps of a run reveal.
-
-    Parameters
-    ----------
-    run : Run
-        One of its runs.
-    """
+    """Observe what the first steps of a run reveal."""
     parameters = run.point.scenario.protocols[run.protocol]
     return observed_in(experiment.setting(run), experiment.loaded.code.protocol(parameters.kind), parameters)
 
 
 def observed_in(setting: Setting, protocol: type[Protocol], parameters: ProtocolParameters) -> Observed:
-    """The same of a protocol in a setting.
-
-    Parameters
-    ----------
-    setting : Setting
-        Which ends at `TIME`, whatever it says.
-    """
+    """The same of a protocol in a setting, which ends at `TIME`, whatever it says."""
     recording = Recording()
     world = World(replace(setting, stop=Stop(time=TIME)), protocol, parameters, watch=recording)
     EventEngine().run(world)
@@ -92,15 +80,8 @@ def observed_in(setting: Setting, protocol: type[Protocol], parameters: Protocol
 
 def private_runs(kind: str) -> list[tuple[Experiment, Run]]:
     """The shipped runs of a protocol that are private and small."""
-    found: list[tuple[Experiment, Run]] = []
-    for name in PRIVATE:
-        experiment = Experiment(load(name))
-        found += [(experiment, run) for run in experiment.runs() if _kind(run) == kind]
-    return found
-
-
-def _kind(run: Run) -> str:
-    return run.point.scenario.protocols[run.protocol].kind
+    runs = [(experiment, run) for experiment in map(Experiment, map(load, PRIVATE)) for run in experiment.runs()]
+    return [(experiment, run) for experiment, run in runs if run.point.scenario.protocols[run.protocol].kind == kind]
 
 
 def _seen(world: World, recording: Recording) -> Iterator[SeenRelease]:
@@ -109,17 +90,12 @@ def _seen(world: World, recording: Recording) -> Iterator[SeenRelease]:
     for step in recording.steps:
         moment = MOMENTS[step.phase]
         for release in step.disclosed:
-            yield SeenRelease(
-                moment, DISCLOSED, "everybody", _numbers(distributions.get(release)), released_as(release)
-            )
+            numbers = str(distributions.get(release, ""))
+            yield SeenRelease(moment, DISCLOSED, "everybody", numbers, released_as(release))
         for sent in step.sent:
             if len(graph.neighbours(step.agent)):
                 to = "all neighbours" if sent.to is None else "one neighbour"
-                yield SeenRelease(moment, sent.kind, to, _numbers(len(sent.vector)), released_as(sent.release))
-
-
-def _numbers(count: int | None) -> str:
-    return "" if count is None else str(count)
+                yield SeenRelease(moment, sent.kind, to, str(len(sent.vector)), released_as(sent.release))
 
 
 def released_as(release: Release) -> str:

@@ -105,17 +105,10 @@ ACCESSIBLE = {
 
 
 def sources(folder: Path) -> None:
-    """Write the sources of all pages.
+    """Write the sources of all pages into an empty folder.
 
-    Parameters
-    ----------
-    folder : Path
-        An empty folder.
-
-    Raises
-    ------
-    InputError
-        If hushnet does not run from a clone of its repository, which has pages that an installation lacks.
+    Raises `InputError` if hushnet does not run from a clone of its repository, which has pages that an installation
+    lacks.
     """
     missing = [place for place in INCLUDED.values() if not (ROOT / place).is_file()]
     if missing:
@@ -170,19 +163,10 @@ def _index(opening: str) -> str:
 
 
 def build(out: Path, *, quiet: bool = True) -> int:
-    """Build the site; returns the number of pages.
+    """Build the site into a folder, which is made if it is missing; returns the number of pages.
 
-    Parameters
-    ----------
-    out : Path
-        Where the HTML goes; made if it is missing.
-    quiet : bool
-        Whether Sphinx says only what is wrong.
-
-    Raises
-    ------
-    InputError
-        If the extra ``docs`` is not installed, or Sphinx warns of anything; it prints its warnings.
+    If `quiet`, Sphinx says only what is wrong. Raises `InputError` if the extra ``docs`` is not installed, or Sphinx
+    warns of anything; it prints its warnings.
     """
     try:
         from sphinx.cmd.build import build_main

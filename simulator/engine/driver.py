@@ -122,12 +122,7 @@ class Driver(ABC):
     def begin(self, joins: Sequence[float], leaves: Sequence[float], timelines: Sequence[Timeline]) -> None:
         """Start the SimPy processes of a run, at its time 0.
 
-        Parameters
-        ----------
-        joins, leaves : (n,) float
-            When each agent joins and leaves, infinite if never.
-        timelines : (n,) Timeline
-            When each agent comes up and goes down; the first entry is its state at time 0.
+        Agents join and leave at (n,) times, infinite if never; the first entry of a timeline is its state at time 0.
         """
 
     @abstractmethod

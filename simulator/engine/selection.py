@@ -23,10 +23,7 @@ Name = Literal["auto", "event", "batched"]
 class Engine(ABC):
     """Runs worlds; what happens in one does not depend on the engine, only when it is worked out.
 
-    Parameters
-    ----------
-    why : str
-        Why it is this engine, for the summary.
+    `why` says why it is this engine, for the summary.
     """
 
     def __init__(self, why: str = "") -> None:
@@ -44,13 +41,7 @@ class Engine(ABC):
         return driver
 
     def run(self, world: World) -> None:
-        """Run a world from its start to its end; raises like `Driver.run`.
-
-        Parameters
-        ----------
-        world : World
-            Not run yet.
-        """
+        """Run a world that was not run yet from its start to its end; raises like `Driver.run`."""
         self.prepare(world).run()
 
 
@@ -117,6 +108,8 @@ class BatchedEngine(Engine):
 def engine_for(name: Name, world: World, *, debug: bool = False, short: bool = False) -> Engine:
     """The engine for a world.
 
+    Raises `InputError` if the batched engine is asked for and cannot run this.
+
     Parameters
     ----------
     name : {"auto", "event", "batched"}
@@ -127,11 +120,6 @@ def engine_for(name: Name, world: World, *, debug: bool = False, short: bool = F
         Whether its steps are to be debugged, which takes plain Python.
     short : bool
         Whether it, and all that runs beside it, is over sooner than the batched engine is compiled.
-
-    Raises
-    ------
-    InputError
-        If the batched engine is asked for and cannot run this.
     """
     if name == "event" or debug:
         return EventEngine("to debug its steps in Python" if debug else "as asked")

@@ -23,15 +23,7 @@ PASSING = ("timings", "commit")
 
 
 def made_of(folder: Path, collection: Collection) -> str:
-    """A hash of all that decides figures: runs with their checksums, the index, this code and what draws.
-
-    Parameters
-    ----------
-    folder : Path
-        ``results/<scenario>``.
-    collection : Collection
-        Its runs.
-    """
+    """A hash of all that decides figures: runs with their checksums, the index, this code and what draws."""
     digest = hashlib.blake2s(json_text([code_version(), version("matplotlib"), version("numpy")]).encode())
     digest.update(json_text(read_json(folder / "index.json")).encode())
     for run in dict.fromkeys(run.partition("#")[0] for run in collection.runs):

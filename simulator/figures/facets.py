@@ -17,15 +17,8 @@ from .style import styled
 def plots(collection: Collection, spec: Spec) -> list[Plot]:
     """The numbers of a figure, panel by panel.
 
-    Parameters
-    ----------
-    spec : mapping
-        ``y``, ``x`` and any other field of `hushnet.simulator.language.figure_parameters.Figure`.
-
-    Raises
-    ------
-    InputError
-        If it asks for what does not exist in the results.
+    Its specification has fields of `hushnet.simulator.language.figure_parameters.Figure`. Raises `InputError` if it
+    asks for what does not exist in the results.
     """
     collection = styled(collection, spec)
     kind = kind_for(spec)

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ...agents.errors import InputError
-from ...agents.suggestions import listed, suggestion
+from ...agents.suggestions import listed, require
 from ..analysis.aggregate import NothingRecorded
 from ..analysis.results import Collection, load_all, no_run
 from ..language.figure_style import FigureStyle
-from ..storage.files import put_file, writing
+from ..storage.files import Frame, put_file, writing
 from ..storage.plain_text import csv_text
 from .facets import plots
-from .numbers import Plot, Spec
+from .numbers import Spec
 from .panels import draw
 from .series_style import house_style
 from .style import style_of
@@ -54,22 +54,14 @@ class Drawing:
     """Of its files."""
     figure: Figure
     style: FigureStyle
-    plots: list[Plot]
-    """Its numbers."""
+    table: Frame
+    """Its numbers, for a CSV file."""
 
 
 def named_figures(collection: Collection, only: Sequence[str] | None = None) -> list[tuple[str, Spec]]:
-    """Name and specification of every figure of the scenario, or of some.
+    """Name, as files are called, and specification of every figure of the scenario, or only of some.
 
-    Parameters
-    ----------
-    only : sequence of str, optional
-        Their names, as their files are called.
-
-    Raises
-    ------
-    InputError
-        If there is no figure of a name.
+    Raises `InputError` if there is no figure of a name.
     """
     found: list[tuple[str, Spec]] = []
     for number, spec in enumerate(collection.index.get("figures") or [], 1):
@@ -79,23 +71,14 @@ def named_figures(collection: Collection, only: Sequence[str] | None = None) -> 
     if only is not None and not only:
         raise InputError(f"give at least one name of a figure; admissible: {listed(names)}")
     for name in only or ():
-        if name not in names:
-            raise InputError(f"there is no figure {name!r}{suggestion(name, names)} admissible: {listed(names)}")
+        require(name, names, f"there is no figure {name!r}")
     return [(name, spec) for name, spec in found if only is None or name in only]
 
 
 def drawings(
     collection: Collection, *, only: Sequence[str] | None = None, style: FigureStyle | None = None
 ) -> list[Drawing]:
-    """Draw the figures of a scenario.
-
-    Parameters
-    ----------
-    only : sequence of str, optional
-        Names of figures; all by default.
-    style : FigureStyle, optional
-        What stands above the styles of scenario and figures.
-    """
+    """Draw all or some figures of a scenario, by name; a style stands above those of scenario and figures."""
     return [drawing(collection, spec, name, style) for name, spec in named_figures(collection, only)]
 
 
@@ -105,8 +88,9 @@ def drawing(collection: Collection, spec: Spec, name: str, style: FigureStyle | 
     merged = own if style is None else style.over(own)
     spec = {**spec, "style": merged}
     numbers = plots(collection, spec)
+    tables = [one.table().assign(panel=one.panel) if len(numbers) > 1 else one.table() for one in numbers]
     with house_style(merged), _missing_glyphs(name):
-        return Drawing(name, draw(collection, spec, numbers), merged, numbers)
+        return Drawing(name, draw(collection, spec, numbers), merged, pd.concat(tables, ignore_index=True))
 
 
 @contextmanager
@@ -135,6 +119,9 @@ def redraw(
 ) -> list[Path]:
     """Draw the figures of the latest experiment from its files.
 
+    Raises `InputError` if the folder holds no results, or a file is damaged. If a figure cannot be drawn, after all
+    others have been; `NothingRecorded` if all that is wrong is that runs recorded nothing for it.
+
     Parameters
     ----------
     results : Path
@@ -152,12 +139,6 @@ def redraw(
     -------
     list of Path
         PNG, PDF, SVG, as far as they are asked for, and CSV of every figure, in order.
-
-    Raises
-    ------
-    InputError
-        If the folder holds no results, or a file is damaged. If a figure cannot be drawn, after all others have been;
-        `NothingRecorded` if all that is wrong is that runs recorded nothing for it.
     """
     results = Path(results)
     if not (results / "index.json").exists():
@@ -207,10 +188,7 @@ def save_figure(collection: Collection, spec: Spec, stem: Path, style: FigureSty
 def save_drawing(drawn: Drawing, folder: Path, *, within: Path | None = None) -> list[Path]:
     """Write a figure's files into a folder, which may be one `within` results, and return their paths."""
     contents = [(str(name), picture(drawn, name)) for name in drawn.style.files]
-    several = len(drawn.plots) > 1
-    tables = [plot.table().assign(panel=plot.panel) if several else plot.table() for plot in drawn.plots]
-    text = csv_text(pd.concat(tables, ignore_index=True))
-    contents.append(("csv", text.encode()))
+    contents.append(("csv", csv_text(drawn.table).encode()))
     paths = []
     with writing(folder):
         for suffix, content in contents:

@@ -168,10 +168,9 @@ def _contracts(collection: Collection, protocols: Sequence[str], *, failed_only:
         passed = contract.get("status") in ("passed", "shipped")
         ours = contract.get("status") == "shipped"  # has passed in our own tests
         if contract and not ours and manifest["protocol"] in protocols and (manifest.get("privacy") or not passed):
-            # Reasons are long: why it failed is among the warnings, by whom it was replayed in the summary.
-            short = {"failed": "failed"}
-            label = collection.labels[manifest["protocol"]]
-            texts.setdefault(label, []).append(short.get(contract["status"], str(contract["text"])))
+            # Reasons are long: why it failed is among the warnings.
+            said = "failed" if contract["status"] == "failed" else str(contract["text"])
+            texts.setdefault(collection.labels[manifest["protocol"]], []).append(said)
     found: dict[str, dict[str, None]] = {}
     for label, said in texts.items():
         for text in briefly(said):

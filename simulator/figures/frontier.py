@@ -39,10 +39,7 @@ PROMISE = ("unit", "adjacency", "observer")
 def promises(collection: Collection, spec: Spec) -> Iterator[tuple[str, list[str]]]:
     """Title and protocols of every panel: those with the same promise, and those without any.
 
-    Parameters
-    ----------
-    spec : mapping
-        ``panels`` says what has to be the same; by default everything against epsilon, else nothing.
+    ``panels`` says what has to be the same; by default everything against epsilon, else nothing.
     """
     wanted = spec.get("panels")
     if wanted is None:
@@ -136,7 +133,8 @@ def draw(panels: Panels, collection: Collection, spec: Spec) -> Entries:
                     linestyle=look.line if np.isfinite(line["x"]).all() else "none",
                     **style,
                 )
-                _joined(axes, shown_at, line, look)
+                if len(line) > 1 and not np.isfinite(line["x"]).all():
+                    axes.plot(shown_at["x"], shown_at["mean"], color=look.colour, linestyle=look.line, linewidth=0.7)
         axis.finish(axes, "x")
         if str(spec.get("log")) in ("y", "both") and bool((every["mean"] > 0).any()):
             axes.set_yscale("log", nonpositive="clip")
@@ -196,13 +194,8 @@ def _points(
 
 def _lines(points: Frame, splits: Sequence[str]) -> Iterator[Frame]:
     """Points that are joined: along the first swept parameter that the protocol depends on."""
-    varying = [path for path in splits if points[path].nunique(dropna=False) > 1]
-    others = varying[1:]
-    if not others:
-        yield points
-        return
-    for _, group in points.groupby(others, sort=False, dropna=False):
-        yield group
+    others = [path for path in splits if points[path].nunique(dropna=False) > 1][1:]
+    yield from (group for _, group in points.groupby(others, sort=False, dropna=False)) if others else [points]
 
 
 def _reach(points: Frame, middle: str, low: str, high: str, within: tuple[float, float]) -> Any:
@@ -229,11 +222,6 @@ def _runs(axes: Axes, plot: Plot, points: Frame, axis: BrokenAxis, look: Any) ->
     known = np.isfinite(values) & ~np.isnan(costs)
     small = {"linestyle": "none", "markersize": 2.2, "markeredgewidth": 0, "alpha": 0.6, "zorder": 1.8}
     axes.plot(axis.place(costs[known]), values[known], marker=look.marker, color=look.colour, **small)
-
-
-def _joined(axes: Axes, shown_at: Frame, line: Frame, look: Any) -> None:
-    if len(line) > 1 and not np.isfinite(line["x"]).all():
-        axes.plot(shown_at["x"], shown_at["mean"], color=look.colour, linestyle=look.line, linewidth=0.7)
 
 
 def _cost_label(collection: Collection, x: str) -> str:

@@ -22,15 +22,12 @@ ROOM = 0.2
 def numbers(collection: Collection, spec: Spec) -> Plot:
     """Training rows of each agent by label.
 
+    Raises `InputError` if labels are numbers, not classes.
+
     Returns
     -------
     Plot
         Columns ``agent, label, value``, of all labels and agents; the value counts rows.
-
-    Raises
-    ------
-    InputError
-        If labels are numbers, not classes.
     """
     run, manifest = run_of(collection, spec)
     agents = collection.agents[collection.agents["run"] == run]

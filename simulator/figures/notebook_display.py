@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,7 @@ class Figures(list["Figure"]):
 def _shown(drawn: Drawing) -> str:
     """A picture for a page, at a hundred dots an inch and twice as sharp."""
     sharp = FigureStyle(resolution=100 * SHARP).over(drawn.style)
-    content = b64encode(picture(Drawing(drawn.name, drawn.figure, sharp, drawn.plots), "png")).decode()
+    content = b64encode(picture(replace(drawn, style=sharp), "png")).decode()
     width = round(100 * drawn.figure.get_figwidth())
     fits = 'style="max-width: 100%; height: auto"'
     return f'<img alt="{escape(drawn.name)}" width="{width}" src="data:image/png;base64,{content}" {fits}>'

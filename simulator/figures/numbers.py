@@ -95,10 +95,7 @@ def kind_for(spec: Spec) -> FigureKind:
 def numbers_of(kind: FigureKind, collection: Collection, spec: Spec) -> Plot:
     """The numbers of a panel, with the columns that its kind declares.
 
-    Raises
-    ------
-    InputError
-        If a function that somebody registered gives something else.
+    Raises `InputError` if a function that somebody registered gives something else.
     """
     found = kind.function("numbers")(collection, spec)
     wrong = ""
@@ -112,17 +109,9 @@ def numbers_of(kind: FigureKind, collection: Collection, spec: Spec) -> Plot:
 
 
 def select(collection: Collection, at: Mapping[str, Any]) -> Collection:
-    """The runs at some places of the grid.
+    """The runs at some values of what is swept, by its name.
 
-    Parameters
-    ----------
-    at : mapping
-        Value by name of the sweep.
-
-    Raises
-    ------
-    InputError
-        If a name was not swept, or nothing was run at its value.
+    Raises `InputError` if a name was not swept, or nothing was run at its value.
     """
     if not at:
         return collection
@@ -244,12 +233,7 @@ def minus_baseline(paired: Frame) -> Frame:
 def by_seed(places: Sequence[Any], runs: Frame, column: str = "value") -> Frame:
     """Values of runs, a row per place and a column per seed.
 
-    Parameters
-    ----------
-    places : sequence
-        Of the rows.
-    runs : DataFrame
-        ``x``, which of the places a run stands at, ``seed`` and the column.
+    Runs have ``x``, which of the places they stand at, ``seed`` and the column.
     """
     rank = {place: row for row, place in enumerate(places)}
     found: dict[Any, Any] = {}

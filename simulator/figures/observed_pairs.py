@@ -34,10 +34,7 @@ MOST_NAMES = 12
 def numbers(collection: Collection, spec: Spec) -> Plot:
     """Epsilon of each agent against each other one, at the end of a run.
 
-    Raises
-    ------
-    InputError
-        If the run has no such observers.
+    Raises `InputError` if the run has no such observers.
     """
     run, manifest = run_of(collection, spec)
     table = store_of(collection).load(run.partition("#")[0]).extras.get("observers")
@@ -53,10 +50,7 @@ def numbers(collection: Collection, spec: Spec) -> Plot:
 def by_distance(collection: Collection, spec: Spec) -> Plot:
     """Largest epsilon of protected agents against observers at each distance, at the end of runs.
 
-    Raises
-    ------
-    InputError
-        If no run has recorded it.
+    Raises `InputError` if no run has recorded it.
     """
     trace = collection.trace
     found = trace.loc[trace["metric"] == PAIRS.name, "statistic"].unique()

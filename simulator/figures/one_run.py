@@ -15,10 +15,7 @@ from .numbers import Spec, chosen
 def run_of(collection: Collection, spec: Spec) -> tuple[str, dict[str, Any]]:
     """Id and manifest of the first run that a specification admits.
 
-    Raises
-    ------
-    InputError
-        If there is none with the seed that it asks for.
+    Raises `InputError` if there is none with the seed that it asks for.
     """
     protocol, seed = chosen(collection, spec)[0], spec.get("seed")
     mine = [(r, m) for r, m in zip(collection.runs, collection.manifests, strict=True) if m["protocol"] == protocol]

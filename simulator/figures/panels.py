@@ -58,15 +58,7 @@ LEGEND: dict[str, Any] = {"handlelength": 3.2, "columnspacing": 1.2, "labelspaci
 def draw(collection: Collection, spec: Spec, plots: Sequence[Plot]) -> Figure:
     """One figure in its style; to be called within `hushnet.simulator.figures.series_style.house_style` of that style.
 
-    Parameters
-    ----------
-    plots : sequence of Plot
-        From `hushnet.simulator.figures.plots`.
-
-    Raises
-    ------
-    InputError
-        If labels and panels do not fit into the size that is asked for.
+    Raises `InputError` if labels and panels do not fit into the size that is asked for.
     """
     from matplotlib.figure import Figure
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...agents.errors import InputError
-from ...agents.suggestions import listed, suggestion
+from ...agents.suggestions import require
 from .backend import import_matplotlib
 
 if TYPE_CHECKING:
@@ -97,38 +96,23 @@ def series_styles(keys: list[tuple[Any, ...]], order: list[str]) -> list[SeriesS
     The series of a single protocol over one swept number go from dark to light.
     """
     splits = list(dict.fromkeys(key[1:] for key in keys))
-    ranks, colours = _colour_ranks(keys, order), _palette(keys)
+    alone = len({key[0] for key in keys}) == 1 and len(splits) > 1
+    numbers = all(len(split) == 1 and isinstance(split[0], int | float | np.number) for split in splits)
+    colours = ramp(len(splits)) if alone and numbers and len(splits) > 2 else COLOURS
     found = []
-    for place, (key, rank) in enumerate(zip(keys, ranks, strict=True)):
+    for place, key in enumerate(keys):
         protocol, split = order.index(key[0]), splits.index(key[1:])
-        line, marker = (split, place) if len(splits) > 1 else (protocol, protocol)
-        hatch = place if len(splits) > 1 else protocol
+        line, mark = (split, place) if len(splits) > 1 else (protocol, protocol)
         found.append(
             SeriesStyle(
-                colours[rank % len(colours)],
+                colours[(split if alone else protocol) % len(colours)],
                 LINES[line % len(LINES)],
-                MARKERS[marker % len(MARKERS)],
-                HATCHES[hatch % len(HATCHES)],
+                MARKERS[mark % len(MARKERS)],
+                HATCHES[mark % len(HATCHES)],
                 place,
             )
         )
     return found
-
-
-def _colour_ranks(keys: Sequence[tuple[Any, ...]], order: list[str]) -> list[int]:
-    """Return the preferred colour's index of each series: one per protocol, or, with a single protocol, per split."""
-    splits = list(dict.fromkeys(key[1:] for key in keys))
-    if len({key[0] for key in keys}) == 1 and len(splits) > 1:
-        return [splits.index(key[1:]) for key in keys]
-    return [order.index(key[0]) for key in keys]
-
-
-def _palette(keys: Sequence[tuple[Any, ...]]) -> tuple[str, ...]:
-    """The colours that there are; the series of a single protocol over one swept number go from dark to light."""
-    splits = list(dict.fromkeys(key[1:] for key in keys))
-    one_protocol = len({key[0] for key in keys}) == 1
-    numbers = all(len(split) == 1 and isinstance(split[0], int | float | np.number) for split in splits)
-    return ramp(len(splits)) if one_protocol and numbers and len(splits) > 2 else COLOURS
 
 
 def ramp(count: int) -> tuple[str, ...]:
@@ -143,15 +127,7 @@ def ramp(count: int) -> tuple[str, ...]:
 def house_style(style: FigureStyle | None = None) -> Iterator[None]:
     """Matplotlib's defaults and our style, whatever the user has set, and the user's settings again afterwards.
 
-    Parameters
-    ----------
-    style : FigureStyle, optional
-        Its font and size of letters.
-
-    Raises
-    ------
-    InputError
-        If the font is not installed.
+    Font and size of letters are those of `style`. Raises `InputError` if the font is not installed.
     """
     import_matplotlib()
     import matplotlib
@@ -175,13 +151,7 @@ def _letters(font: str) -> dict[Any, Any]:
     family = {"font.family": [font, STYLE["font.family"]]}
     if font in GENERIC:
         return {**family, "mathtext.fontset": GENERIC[font]}
-    known = sorted(get_font_names())
-    if font not in known:
-        near = suggestion(font, known)
-        sentence = (
-            f"style.font = {font!r}: is not installed{near} admissible: serif, sans-serif, monospace, {listed(known)}"
-        )
-        raise InputError(sentence, field=("style", "font"))
+    require(font, [*GENERIC, *sorted(get_font_names())], f"style.font = {font!r}: is not installed", ("style", "font"))
     own = {"mathtext.rm": font, "mathtext.it": f"{font}:italic", "mathtext.bf": f"{font}:bold", "mathtext.cal": font}
     return {**family, "mathtext.fontset": "custom", **own}
 

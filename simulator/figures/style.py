@@ -21,10 +21,7 @@ from .numbers import Spec, swept
 def read_style(given: str) -> FigureStyle:
     """A style of the command line: a YAML file, or a mapping such as ``{width: two columns, font_size: 9}``.
 
-    Raises
-    ------
-    InputError
-        One sentence per error, with file and line where there is a file.
+    Raises `InputError`: one sentence per error, with file and line where there is a file.
     """
     inline = given.lstrip().startswith("{")
     source = read_text(given, "--style", numbered=False) if inline else read_file(Path(given))
@@ -55,10 +52,7 @@ def _number(width: str | None) -> str | float | None:
 def style_of(collection: Collection, spec: Spec) -> FigureStyle:
     """A figure's own style above that of its scenario.
 
-    Raises
-    ------
-    InputError
-        If the index has a style that is none, or it names what was not swept.
+    Raises `InputError` if the index has a style that is none, or it names what was not swept.
     """
     where = str(collection.root / "index.json") if collection.root is not None else "figures"
     scenario, own = (

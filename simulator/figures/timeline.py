@@ -31,10 +31,7 @@ STUB = 0.42
 def numbers(collection: Collection, spec: Spec) -> Plot:
     """The log of a run, as `MessageLog` kept it, with times in the figure's unit.
 
-    Raises
-    ------
-    InputError
-        If the run kept no messages.
+    Raises `InputError` if the run kept no messages.
     """
     run, manifest = run_of(collection, spec)
     log = store_of(collection).load(run.partition("#")[0]).extras.get("messages")

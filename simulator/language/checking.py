@@ -69,10 +69,7 @@ class Code:
     def net(self, name: str) -> None:
         """Load the net of a model from the user's own file, ``./file.py:Class``.
 
-        Raises
-        ------
-        InputError
-            With the field of the scenario.
+        Raises `InputError` with the field of the scenario.
         """
         try:
             NETS[name] = load_object(name, trust_code=self.trust_code, base=self.base)
@@ -99,15 +96,12 @@ class Code:
 class Checker:
     """Checks one scenario, and points of its grid.
 
+    Raises `InputError`: one sentence per mistake, one a line.
+
     Attributes
     ----------
     scenario : Scenario
         The scenario, valid as a whole.
-
-    Raises
-    ------
-    InputError
-        One sentence per mistake, one a line.
     """
 
     def __init__(self, code: Code, source: Source) -> None:
@@ -117,17 +111,9 @@ class Checker:
         self.scenario = self._whole(source)
 
     def point(self, variant: Source) -> Scenario:
-        """The scenario of a point.
+        """The scenario of a point, from a source in which the point's values are set.
 
-        Parameters
-        ----------
-        variant : Source
-            The scenario with the point's values set.
-
-        Raises
-        ------
-        InputError
-            If they do not fit the scenario, with everything that is wrong.
+        Raises `InputError` if they do not fit the scenario, with everything that is wrong.
         """
         try:
             found = self._changed(variant)

@@ -64,13 +64,7 @@ class Described:
 
 
 def described(model: type[BaseModel]) -> list[Described]:
-    """The fields of a part of a scenario, in their order.
-
-    Parameters
-    ----------
-    model : type of BaseModel
-        A class of parameters.
-    """
+    """The fields of a part of a scenario, a class of parameters, in their order."""
     texts = field_docstrings(model)
     return [
         Described(
@@ -89,10 +83,7 @@ def described(model: type[BaseModel]) -> list[Described]:
 def kinds_in(section: str) -> dict[str, type[BaseModel]]:
     """The classes of parameters that a list of `SECTIONS` chooses from, by ``kind``.
 
-    Raises
-    ------
-    KeyError
-        If there is no such list.
+    Raises `KeyError` if there is no such list.
     """
     parts: list[type[BaseModel]] = [Scenario]
     for name in SECTIONS[section]:
@@ -120,14 +111,9 @@ def _unit(model: type[BaseModel], name: str) -> str:
 
 
 def unit_of(path: str, scenario: Mapping[str, Any]) -> str:
-    """Return the unit of a field's numbers; empty if it has none, or there is no such field.
+    """Return the unit of the numbers of a field, such as ``network.latency.mean``; empty without one, or such a field.
 
-    Parameters
-    ----------
-    path : str
-        As in a sweep, such as ``network.latency.mean``.
-    scenario : mapping
-        As `Scenario.resolved` gives it; the kinds of its parts decide which fields there are.
+    Kinds of the resolved scenario's parts decide which fields there are.
     """
     model, given, unit = Scenario, scenario, ""
     for name in path.split("."):

@@ -20,15 +20,7 @@ def scaled_fields(
 ) -> dict[str, dict[str, Any]]:
     """Values by field, by protocol, that set tuned protocols' noise to a total epsilon; none without a total.
 
-    Parameters
-    ----------
-    tuned : iterable of str
-        Keys of the protocols that are tuned.
-
-    Raises
-    ------
-    InputError
-        If the noise of one cannot follow from a total.
+    Raises `InputError` if the noise of one cannot follow from a total.
     """
     return {} if total is None else {key: _of_one(key, protocols[key], total) for key in dict.fromkeys(tuned)}
 

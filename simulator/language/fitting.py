@@ -27,10 +27,7 @@ from .scenario import Scenario
 def check_fit(scenario: Scenario) -> None:
     """Refuse a task that minimisers, graph, clock, record and protocols cannot be for.
 
-    Raises
-    ------
-    InputError
-        With the field to change.
+    Raises `InputError` with the field to change.
     """
     outline = returned(scenario.task.outline(), Outline, scenario.task.outline)
     check_minimised(outline.loss)
@@ -81,12 +78,8 @@ def check_protocol(
 ) -> None:
     """Refuse a protocol that cannot run in a scenario; raises like `check_fit`, with a field of the protocol.
 
-    Parameters
-    ----------
-    agents : int, optional
-        How many there are, from whoever has read data that alone tell.
-    directed : bool, optional
-        Whether messages go one way over the graph, from whoever has made it; by default as far as its kind tells.
+    Whoever has read data that alone tell how many agents there are says so, and whoever has made the graph whether
+    messages go one way over it; by default its kind tells.
     """
     outline = scenario.task.outline()
     extent = returned(scenario.task.extent(None), Extent, scenario.task.extent)
@@ -195,10 +188,7 @@ def _check_record(scenario: Scenario) -> None:
 def check_kept(parameters: ProtocolParameters) -> None:
     """Refuse a field of an author's own whose value no file could hold: results keep all that a run was given.
 
-    Raises
-    ------
-    InputError
-        With its name.
+    Raises `InputError` with its name.
     """
     try:
         parameters.model_dump(mode="json")

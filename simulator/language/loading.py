@@ -60,6 +60,8 @@ def load(
 ) -> LoadedScenario:
     """Read and check a scenario.
 
+    Raises `InputError`: one sentence per error, one a line.
+
     Parameters
     ----------
     source : Path, str or mapping
@@ -76,11 +78,6 @@ def load(
         Whether to make the scenario's ``quick`` assignments, before the overrides.
     metrics : iterable of str
         Names of metrics that are recorded beside the scenario's own.
-
-    Raises
-    ------
-    InputError
-        One sentence per error, one a line.
     """
     if isinstance(source, Mapping):
         written, base = from_mapping(source, "scenario"), Path()
@@ -118,10 +115,7 @@ def _loaded(written: Source, code: Code) -> LoadedScenario:
 def tuned(loaded: LoadedScenario, choices: Sequence[Mapping[str, Mapping[str, Any]]]) -> LoadedScenario:
     """The scenario with what was chosen for it; its source stays as it was written.
 
-    Parameters
-    ----------
-    choices : sequence of mapping
-        For each grid point, or once for all: values by field, by the protocol's key.
+    Choices, for each grid point or once for all, are values by field, by the protocol's key.
     """
     if len(choices) > 1:
         return replace(loaded, points=tuple(points(Checker(loaded.code, loaded.source), choices)))
@@ -145,13 +139,7 @@ def locate_at(error: InputError, loaded: LoadedScenario, point: GridPoint) -> st
 
 
 def find(source: Path | str) -> Path:
-    """The file that a path or the name of a shipped scenario means.
-
-    Raises
-    ------
-    InputError
-        If it is neither.
-    """
+    """The file that a path or the name of a shipped scenario means; raises `InputError` if it is neither."""
     path = at_home(Path(source))
     if isinstance(source, Path) or path.suffix in (".yaml", ".yml") or len(path.parts) > 1:
         return path

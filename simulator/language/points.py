@@ -32,13 +32,7 @@ class GridPoint:
 
 
 def points(checker: Checker, choices: Sequence[Choices] = ()) -> Iterator[GridPoint]:
-    """The points of a scenario's sweep, in its order; one of no values without a sweep.
-
-    Parameters
-    ----------
-    choices : sequence of mapping
-        What was chosen for each point, if anything.
-    """
+    """The points of a scenario's sweep in order, with what was chosen for each; one of no values without a sweep."""
     scenario = checker.scenario
     for place, (values, variant) in enumerate(transforms.grid(checker.source, scenario.axes())):
         if choices:
@@ -89,15 +83,7 @@ def trials_of(tune: TuneParameters) -> list[dict[str, dict[str, Any]]]:
 
 
 def as_trial(scenario: Scenario, tune: TuneParameters, tuned: Sequence[str], seeds: Sequence[SeedPair]) -> Scenario:
-    """A grid point's scenario as a trial: only of the protocols that are tuned, and measured by what decides.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        With the trial's values set.
-    tuned : sequence of str
-        Keys of the protocols that are tuned.
-    """
+    """The scenario, with a trial's values set, of only the protocols that are tuned, and measured by what decides."""
     held_out = tune.metric == VALIDATION
     measured_by = None if held_out else scenario.record.objective_of
     kept = {key: value for key, value in scenario.protocols.items() if key in (*tuned, measured_by)}

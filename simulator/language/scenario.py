@@ -236,10 +236,7 @@ class Scenario(Parameters):
     def check_parts(self) -> None:
         """Check whether parts fit each other that a point of the sweep may have changed.
 
-        Raises
-        ------
-        InputError
-            If they do not.
+        Raises `InputError` if they do not.
         """
         if self.debug and self.engine == "batched":
             raise InputError("makes steps one by one, and engine: batched plans; leave engine out", field=("debug",))

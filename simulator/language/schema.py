@@ -76,7 +76,8 @@ def scenario_schema() -> dict[str, Any]:
         marked = ((field, each) for field, info in model.model_fields.items() for each in info.metadata)
         for field, bare in ((field, each) for field, each in marked if isinstance(each, Bare)):
             _admit_numbers(properties, field, bare, definitions)
-    usual = {"required": ["kind"], "properties": {"kind": {"enum": [k for k in FIGURE_KINDS if _has_usual_y(k)]}}}
+    usual_y = [name for name, kind in FIGURE_KINDS.items() if kind.shows in USUAL_Y]
+    usual = {"required": ["kind"], "properties": {"kind": {"enum": usual_y}}}
     figure = definitions["Figure"]
     faceted = {"required": ["facet"], "properties": {"facet": {"type": "array"}}}
     figure["anyOf"] = [{"required": figure.pop("required")}, faceted, usual]
@@ -118,10 +119,6 @@ def _admit_numbers(properties: dict[str, Any], field: str, bare: Bare, definitio
     simplest = next(one for one in fields if one.get("kind", {}).get("const") == bare.kind)
     number = {key: value for key, value in simplest[bare.field].items() if key in BOUNDS}
     properties[field] = {**described, "anyOf": [number, properties[field]]}
-
-
-def _has_usual_y(kind: str) -> bool:
-    return FIGURE_KINDS[kind].shows in USUAL_Y
 
 
 def _describable(name: str, model: type[ProtocolParameters]) -> bool:

@@ -58,15 +58,12 @@ class Axis:
 def expand(path: str, field: Keys = ()) -> list[str]:
     """The paths that a path with several protocols in braces stands for.
 
+    Raises `InputError` if braces stand for something else, or list nothing.
+
     Parameters
     ----------
     field : Keys
         Where it is written.
-
-    Raises
-    ------
-    InputError
-        If braces stand for something else, or list nothing.
 
     Examples
     --------
@@ -83,13 +80,7 @@ def expand(path: str, field: Keys = ()) -> list[str]:
 
 
 def axes(sweep: Mapping[str, Sequence[Any] | Range | Geometric | Together]) -> list[Axis]:
-    """The axes of a sweep.
-
-    Raises
-    ------
-    InputError
-        If two of its parts do not fit together, with the field to change.
-    """
+    """The axes of a sweep; raises `InputError` if two of its parts do not fit together, with the field to change."""
     found = []
     for name, given in sweep.items():
         where = ("sweep", name)

@@ -49,13 +49,7 @@ def share_of(metric: str) -> str:
 
 
 def check_target(target: TargetParameters, *, metrics: Sequence[str], protocols: Sequence[str]) -> None:
-    """Raise an `InputError` with its place if a target asks for what the experiment will not have.
-
-    Parameters
-    ----------
-    metrics, protocols : sequence of str
-        Metrics that the trace will have; keys of the protocols.
-    """
+    """Raise an `InputError` with its place if a target asks for metrics or protocols that there will not be."""
     require(target.metric, metrics, "metric is not recorded", ("target", "metric"))
     if isinstance(target.of, str):
         require(target.of, protocols, "unknown protocol", ("target", "of"))

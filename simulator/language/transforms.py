@@ -40,10 +40,8 @@ MOST_SET = 1_000
 def override(source: Source, assignments: Sequence[str]) -> Source:
     """Apply ``path=value`` assignments of the command line, in order.
 
-    Raises
-    ------
-    InputError
-        If an assignment cannot be read, has no place in the scenario, or is of a field that the sweep sets.
+    Raises `InputError` if an assignment cannot be read, has no place in the scenario, or is of a field that the sweep
+    sets.
     """
     assigned: dict[str, str] = {}
     for assignment in assignments:
@@ -75,10 +73,7 @@ def _swept(sweep: Any) -> Iterator[tuple[str, str]]:
 def quickened(source: Source) -> Source:
     """The quick version of a scenario: its ``quick`` assignments made, under a name of its own.
 
-    Raises
-    ------
-    InputError
-        If it has none, or one has no place in the scenario.
+    Raises `InputError` if it has none, or one has no place in the scenario.
     """
     quick = source.data.get("quick")
     if not isinstance(quick, Mapping) or not quick:
@@ -137,10 +132,7 @@ def _keys(path: str) -> Keys:
 def grid(source: Source, axes: Sequence[Axis]) -> Iterator[tuple[dict[str, Any], Source]]:
     """Every combination of a sweep's places, by the axes' names, with the scenario that has its values set.
 
-    Raises
-    ------
-    InputError
-        If a path may not be swept or there are too many combinations.
+    Raises `InputError` if a path may not be swept or there are too many combinations.
     """
     for axis in axes:
         for setting in axis.settings[0]:
@@ -186,14 +178,9 @@ def _check_swept(source: Source, path: str, field: Keys) -> None:
 
 
 def chosen(source: Source, choices: Mapping[str, Mapping[str, Any]], scaled: Mapping[str, Mapping[str, Any]]) -> Source:
-    """The scenario with some protocols' tuned fields set, and noted as tuned.
+    """The scenario with some protocols' fields set, by the protocol's key: those that were chosen are noted as tuned.
 
-    Parameters
-    ----------
-    choices : mapping of str to mapping
-        Values by field, by the protocol's key.
-    scaled : mapping of str to mapping
-        The same for what no data decided: fields that follow from an equal budget.
+    Those that are `scaled` follow from an equal budget, which no data decided.
     """
     for key, values in scaled.items():
         for path, value in values.items():

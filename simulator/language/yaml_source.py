@@ -97,10 +97,7 @@ class Source:
     def with_value(self, keys: Keys, value: Any, place: str) -> Source:
         """The same source with one part set or replaced; missing mappings on the way are made.
 
-        Raises
-        ------
-        InputError
-            If a list is in the way.
+        Raises `InputError` if a list is in the way.
         """
         data = dict(self.data)
         inner = data
@@ -143,13 +140,7 @@ def dotted(keys: Keys) -> str:
 
 
 def read_file(path: Path) -> Source:
-    """Read a YAML file.
-
-    Raises
-    ------
-    InputError
-        One sentence ``file:line: ...`` for whatever is not admissible.
-    """
+    """Read a YAML file; raises `InputError`: one sentence ``file:line: ...`` for whatever is not admissible."""
     raw = read_bytes(path, most=MAX_BYTES)
     try:
         text = raw.decode("utf-8-sig")
@@ -177,19 +168,10 @@ def read_text(text: str, name: str, *, numbered: bool = True) -> Source:
 
 
 def from_mapping(data: Mapping[Any, Any], name: str) -> Source:
-    """A scenario of Python's as plain data: what YAML cannot hold is refused as it is in a file.
+    """A scenario of Python's as plain data: what YAML cannot hold is refused as it is in a file of that name.
 
-    Tuples and NumPy's arrays become lists, and NumPy's scalars numbers.
-
-    Parameters
-    ----------
-    name : str
-        How errors call it.
-
-    Raises
-    ------
-    InputError
-        If it is nested too deeply, holds itself, or has a text with a character that no scenario may have.
+    Tuples and NumPy's arrays become lists, and NumPy's scalars numbers. Raises `InputError` if it is nested too deeply,
+    holds itself, or has a text with a character that no scenario may have.
     """
     return Source(name, _plain(data, (), name))
 

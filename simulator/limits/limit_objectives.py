@@ -35,15 +35,8 @@ def check_objectives(
 ) -> None:
     """Refuse a figure or target that holds objectives of several kinds side by side.
 
-    Parameters
-    ----------
-    measured : callable
-        What the objective of a protocol measures at a point of the grid; None where it is not known, or it has none.
-
-    Raises
-    ------
-    InputError
-        With the field.
+    `measured` tells what the objective of a protocol measures at a point of the grid; None where it is not known, or it
+    has none. Raises `InputError` with the field.
     """
     for point in points if (beside := list(side_by_side(scenario))) else ():
         known = {key: measured(point, key) for key in point.scenario.protocols}
@@ -63,15 +56,7 @@ def check_objectives(
 def check_measured(scenario: Scenario, there_are: Callable[[], bool]) -> None:
     """Refuse to measure objectives where there are none: a table without numbers, or without any row.
 
-    Parameters
-    ----------
-    there_are : callable
-        Tells whether the objective that is measured of some run exists.
-
-    Raises
-    ------
-    InputError
-        With the field.
+    `there_are` tells whether the objective that is measured of some run exists. Raises `InputError` with the field.
     """
     recorded, of = scenario.measured(), scenario.record.objective_of
     if "objective" not in recorded or (of is None and set(recorded) != {"objective"}) or there_are():

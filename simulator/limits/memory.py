@@ -44,17 +44,14 @@ class Sizes(NamedTuple):
 def expected_bytes(scenario: Scenario, files: Files | None = None, resolve: Resolve = catalog.resolve) -> int:
     """Memory of data, graph, states and inboxes, to within a factor of about two, of the protocol that needs most.
 
+    Raises `InputError` or `OutOfResources` if a file cannot be looked at, or there is no such protocol.
+
     Parameters
     ----------
     files : Files, optional
         Where files are; by default none is looked at, and what they decide counts as little as it can be.
     resolve : callable, optional
         For the scenario's protocols, by default those that everybody has.
-
-    Raises
-    ------
-    InputError, OutOfResources
-        If a file cannot be looked at, or there is no such protocol.
     """
     extent = returned(scenario.task.extent(files), Extent, scenario.task.extent)
     counted = scenario.topology.expected_edges
@@ -92,15 +89,7 @@ def early_layout(protocol: type[Protocol], parameters: ProtocolParameters, sizes
 
 
 def world_bytes(layout: Layout, agents: int, edges: float, each: int = 8) -> float:
-    """Memory of agents with their blocks, of edges with theirs, and of inboxes.
-
-    Parameters
-    ----------
-    edges : float
-        Undirected ones.
-    each : int
-        Bytes of a number.
-    """
+    """Memory of agents and undirected edges with their blocks, and of inboxes, `each` number of so many bytes."""
     own = sum(each * _mean(width) + BYTES_PER_OWNER for width in layout.agent.values())
     owned = sum(each * _mean(width) + BYTES_PER_OWNER for width in layout.edge.values())
     kinds = layout.messages.values()
@@ -116,10 +105,7 @@ def _mean(width: Width) -> float:
 def check_machine(loaded: LoadedScenario) -> None:
     """Refuse a scenario of which this machine could not hold a run if nothing else ran on it.
 
-    Raises
-    ------
-    OutOfResources
-        With the numbers.
+    Raises `OutOfResources` with the numbers.
     """
     total = total_memory()
     for point in (*loaded.trials, *loaded.points):
@@ -138,6 +124,8 @@ def check_memory(
 ) -> None:
     """Refuse a scenario that cannot fit.
 
+    Raises `OutOfResources` with the numbers.
+
     Parameters
     ----------
     files : Files, optional
@@ -146,11 +134,6 @@ def check_memory(
         As for `expected_bytes`.
     processes : int
         How many of its runs are to be in memory at the same time.
-
-    Raises
-    ------
-    OutOfResources
-        With the numbers.
     """
     needed, available = expected_bytes(scenario, files, resolve), available_memory()
     if processes * needed > SHARE * available:
@@ -163,13 +146,7 @@ def check_memory(
 
 
 def processes_that_fit(scenario: Scenario, files: Files | None, resolve: Resolve) -> int:
-    """Number of runs that fit into memory at the same time, at least one; each takes ``limits.memory``, if it is set.
-
-    Parameters
-    ----------
-    scenario, files, resolve
-        As for `expected_bytes`.
-    """
+    """Number of runs that fit into memory at one time, at least one; each takes ``limits.memory``, if it is set."""
     needed = scenario.limits.limits().memory or expected_bytes(scenario, files, resolve)
     return max(int(SHARE * available_memory() / (needed + PROCESS_BYTES)), 1)
 

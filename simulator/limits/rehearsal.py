@@ -62,10 +62,7 @@ def recorded(protocol: type[Protocol], parameters: ProtocolParameters, metrics: 
 def check_layouts(loaded: LoadedScenario) -> None:
     """Refuse protocols whose blocks, messages or functions do not fit, as far as is known before there are data.
 
-    Raises
-    ------
-    InputError
-        With the protocol's field, and the line of its class.
+    Raises `InputError` with the protocol's field, and the line of its class.
     """
     for key, given in loaded.scenario.protocols.items():
         protocol = loaded.code.protocol(given.kind)
@@ -95,10 +92,7 @@ def check_layout(protocol: type[Protocol], layout: Layout) -> None:
 def rehearse(loaded: LoadedScenario) -> None:
     """Draw the scenario's figures from made-up results, and find its target in them.
 
-    Raises
-    ------
-    InputError
-        With the figure's or the target's field.
+    Raises `InputError` with the figure's or the target's field.
     """
     scenario = loaded.scenario
     check_layouts(loaded)
@@ -151,13 +145,7 @@ def _recorded_by(loaded: LoadedScenario) -> dict[str, set[str]]:
 
 
 def is_plain_curve(scenario: Scenario, figure: Figure, known: Mapping[str, Set[str]]) -> bool:
-    """True if drawing has nothing to refuse, and so needs no rehearsal: a metric that is there, over time or cost.
-
-    Parameters
-    ----------
-    known : mapping of str to set of str
-        Metrics that runs have numbers of, by protocol.
-    """
+    """True if drawing has nothing to refuse, and so needs no rehearsal: a metric that is there, over time or cost."""
     shown = figure.protocols or list(scenario.protocols)
     return (
         figure.drawn_as == "curve"
@@ -174,10 +162,7 @@ def is_plain_curve(scenario: Scenario, figure: Figure, known: Mapping[str, Set[s
 def made_up(loaded: LoadedScenario, known: Mapping[str, Set[str]]) -> Collection:
     """Results as the scenario's would be, without a run: two records each, the later one at its target.
 
-    Parameters
-    ----------
-    known : mapping of str to set of str
-        Metrics that runs have numbers of, by protocol.
+    They have the metrics that are known by protocol.
     """
     import pandas as pd
 

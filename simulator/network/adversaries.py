@@ -44,17 +44,9 @@ class AdversaryParameters(Parameters):
         return self
 
     def build(self, task: Task, graph: Graph, draws: Draws) -> Adversaries:
-        """Byzantine agents of a task.
+        """Byzantine agents of a task; a share is drawn from a stream of its own, one of the data's.
 
-        Parameters
-        ----------
-        draws : Draws
-            Of the data; a share is drawn from a stream of its own.
-
-        Raises
-        ------
-        InputError
-            If an agent is unknown, or if nobody or everybody would be byzantine.
+        Raises `InputError` if an agent is unknown, or if nobody or everybody would be byzantine.
         """
         n, byzantine = task.agents, np.zeros(task.agents, dtype=bool)
         if self.agents is not None:

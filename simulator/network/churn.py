@@ -13,19 +13,9 @@ from .setting import Setting
 
 
 def check_rounds(availability: Availability, *, intervals: bool, kind: str) -> None:
-    """Refuse absences and clocks with which no protocol can run in rounds.
+    """Refuse absences, and clocks without intervals that rounds can last, of a protocol that runs in rounds.
 
-    Parameters
-    ----------
-    intervals : bool
-        Whether clocks have intervals that rounds can last.
-    kind : str
-        The protocol's.
-
-    Raises
-    ------
-    InputError
-        If clocks have no intervals, or agents join or leave.
+    Raises `InputError` if clocks have no intervals, or agents join or leave.
     """
     if not intervals:
         raise InputError(

@@ -134,55 +134,35 @@ class PeriodicClock(RenewalClock):
 
 
 class RecordedClock(Clock):
-    """Given wake-ups.
+    """Given wake-ups, once or over and over.
 
     Parameters
     ----------
     times : sequence of n sequences of float
         Those of each agent, rising, multiples of 2^-30.
+    period : float, optional
+        Time units, a multiple of 2^-30, after which they begin anew; by default nobody wakes after the last.
     """
 
     has_intervals: ClassVar[bool] = False
 
-    def __init__(self, times: Sequence[Sequence[float]]) -> None:
+    def __init__(self, times: Sequence[Sequence[float]], period: float | None = None) -> None:
         if any(len(own) and (own[0] < 0 or np.any(np.diff(own) < 0)) for own in times):
             raise ValueError("the times of an agent's wake-ups must be from 0 and rising")
-        self.times = times
-
-    @override
-    def next_time(self, agent: int, tick: int, now: float) -> float:
-        own = self.times[agent]
-        return own[tick] if tick < len(own) else math.inf
-
-    @property
-    @override
-    def form(self) -> ClockForm:
-        return ClockForm(RECORDED, times=self.times)
-
-
-class RepeatedClock(Clock):
-    """Given wake-ups that begin anew after a period.
-
-    Parameters
-    ----------
-    times : sequence of n sequences of float
-        Those of each agent within the first period, rising, multiples of 2^-30.
-    period : float
-        Time units, a multiple of 2^-30.
-    """
-
-    has_intervals: ClassVar[bool] = False
-
-    def __init__(self, times: Sequence[Sequence[float]], period: float) -> None:
         self.times, self.period = times, period
 
     @override
     def next_time(self, agent: int, tick: int, now: float) -> float:
         own = self.times[agent]
-        if not own:
-            return math.inf
+        if self.period is None or not own:
+            return own[tick] if tick < len(own) else math.inf
         periods, rank = divmod(tick, len(own))
         return periods * self.period + own[rank]
+
+    @property
+    @override
+    def form(self) -> ClockForm | None:
+        return ClockForm(RECORDED, times=self.times) if self.period is None else None
 
 
 def clock_of(
@@ -190,10 +170,7 @@ def clock_of(
 ) -> Clock:
     """Return the clock that a kind of clocks builds (`ClockModel.build`), if it is one of these agents.
 
-    Raises
-    ------
-    InputError
-        With the author's line, if it is none, or has given wake-ups for another number of agents.
+    Raises `InputError` with the author's line, if it is none, or has given wake-ups for another number of agents.
     """
     clock: Clock = returned(model.build(ids, numbers, draws, base), Clock, model.build)
     if isinstance(clock, RecordedClock) and len(clock.times) != len(ids):
@@ -392,5 +369,5 @@ class Times(TimesFile, ClockModel):
             times[agent].add(quantise(time))
         if not any(times):
             raise InputError(f"{self.path} lists no wake-up; at least one is needed", field=where)
-        listed = [sorted(own) for own in times]
-        return RecordedClock(listed) if self.repeat is None else RepeatedClock(listed, quantise(self.repeat))
+        period = None if self.repeat is None else quantise(self.repeat)
+        return RecordedClock([sorted(own) for own in times], period)

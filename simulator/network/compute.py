@@ -19,7 +19,7 @@ from ...agents.parameters import LONGEST, Delay, NotNegative, Parameters, Rate, 
 from ...agents.table_files import TimesFile
 from ...agents.tasks.task import Task
 from .randomness import BEYOND, Draws, Purpose, quantise
-from .rates import Rates, rates_of
+from .rates import Rates, per_agent, rates_of
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,8 @@ class ComputeTime(Parameters, ABC):
 
     def check_size(self, agents: int) -> None:
         """Raise an `InputError` if there is a list that does not have one speed per agent."""
-        if isinstance(self.speed, list) and len(self.speed) != agents:
-            raise InputError(
-                f"has {len(self.speed)} values; one for each of the {agents} agents is needed",
-                field=("compute", "speed"),
-            )
+        if isinstance(self.speed, list):
+            per_agent(self.speed, agents, "compute", "speed")
 
     @abstractmethod
     def durations(self, task: Task, base: Path | None) -> Sequence[Sequence[float]]:

@@ -17,15 +17,7 @@ def check_directed(
 ) -> None:
     """Refuse a graph that is directed, or changes, to protocols and rounds that need another one.
 
-    Parameters
-    ----------
-    unfailing : bool
-        Whether no message is lost and nobody is ever down.
-
-    Raises
-    ------
-    InputError
-        With the topology.
+    Raises `InputError` with the topology. It is ``unfailing`` if no message is lost and nobody is ever down.
     """
     if changing and not traits.changing:
         raise InputError(

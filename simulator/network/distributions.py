@@ -32,10 +32,7 @@ class CompiledDistributions(NamedTuple):
 def forms_of(network: NetworkParameters, clock: Clock) -> CompiledDistributions:
     """The compiled forms of a network and its clocks.
 
-    Raises
-    ------
-    InputError
-        If one of them has none; the sentence is the reason why the batched engine declines.
+    Raises `InputError` if one of them has none; the sentence is the reason why the batched engine declines.
     """
     ticking = form_of(clock, "form")
     if ticking is None:

@@ -226,11 +226,7 @@ TICKS, MOST_EDGES = 50, 100_000
 def describe(graph: Graph, opening: Opening | None = None) -> dict[str, Any]:
     """Numbers about a graph for summaries and manifests; degrees of a directed one are of edges that go out.
 
-    Parameters
-    ----------
-    graph : Graph
-    opening : Opening, optional
-        Of a graph that changes, whose ``changes`` are then among the numbers.
+    The opening is that of a graph that changes, whose ``changes`` are then among the numbers.
     """
     degrees, weights = graph.out_degrees, graph.weights[graph.opened]
     return {

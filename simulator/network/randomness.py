@@ -134,16 +134,12 @@ def check_transmission(transmission: int) -> None:
 def stable_ids(ids: Sequence[int | str]) -> NDArray[np.uint64]:
     """Turn the user's agent ids into 32-bit numbers that never depend on order or neighbours.
 
-    Integers below 2^32 stand for themselves; if any id is text, all are hashed.
+    Integers below 2^32 stand for themselves; if any id is text, all are hashed. Raises `InputError` if two agents would
+    share a number.
 
     Returns
     -------
     (n,) uint64
-
-    Raises
-    ------
-    InputError
-        If two agents would share a number.
     """
     if all(isinstance(i, int | np.integer) and 0 <= int(i) < 2**32 for i in ids):
         numbers = [int(i) for i in ids]

@@ -35,10 +35,7 @@ class Stop:
     def counted(self, epoch: float | None) -> Stop:
         """Count epochs as updates of every agent, if so many are an epoch.
 
-        Raises
-        ------
-        InputError
-            If the protocol does not say how many are.
+        Raises `InputError` if the protocol does not say how many are.
         """
         if self.epochs is None:
             return self

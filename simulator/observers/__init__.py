@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .deliveries import Deliveries, deliveries_of
 from .learned import learned, needs_log, parties_of
-from .linear_check import differences, mistake_of
+from .linear_check import mistake_of
 from .linear_view import LinearView, linear_view
 from .observing import Observing
 from .release_record import release_record
@@ -14,7 +14,6 @@ __all__ = [
     "LinearView",
     "Observing",
     "deliveries_of",
-    "differences",
     "learned",
     "linear_view",
     "mistake_of",

@@ -130,13 +130,7 @@ class Deliveries:
 
 
 def deliveries_of(world: World) -> Deliveries:
-    """Return the steps and copies of a run so far.
-
-    Parameters
-    ----------
-    world : World
-        At a record instant or at its end, all of whose messages and steps are noted.
-    """
+    """Return the steps and copies of a run so far, at a record instant or its end, all of which is noted."""
     notes, graph = world.transport.notes.kept(), world.setting.graph
     steps = notes.take(np.flatnonzero(notes.what == WOKE))
     agent, tick = steps.place.astype(np.int64), steps.tick.astype(np.int64)

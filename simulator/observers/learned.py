@@ -178,9 +178,10 @@ def learned(
     deliveries: Deliveries | None,
     record: ReleaseRecord,
     observers: ObserverParameters,
-    values: Array | None = None,
 ) -> Learned:
     """Return what observers can have learned.
+
+    Raises `InputError` if an observer names an agent or a link that there is not.
 
     Parameters
     ----------
@@ -190,13 +191,6 @@ def learned(
         None where nobody needs them (`needs_log`).
     record : ReleaseRecord
         Its delta is that of the result.
-    values : (n, p) float64, optional
-        What agents have released at their starts, with which a declared linear map is checked (`mistake_of`).
-
-    Raises
-    ------
-    InputError
-        If an observer names an agent or a link that there is not.
     """
     parties, delta = list(parties_of(observers, world.setting)), record.delta
     agents = world.setting.graph.agents
@@ -220,7 +214,7 @@ def learned(
             epsilons[k][less & ~record.refused] = hidden[less & ~record.refused]
             bounds[k][less & ~record.refused] = BOUNDS.index(WALK)
         view = linear_view(world, deliveries)
-        mistake = "" if view is None else mistake_of(world, deliveries, view, values)
+        mistake = "" if view is None else mistake_of(world, deliveries, view)
         pairs = [(copies[k], parties[k].members) for k in some]
         exact: list[Array] = []
         if view is not None and not mistake:
@@ -315,13 +309,7 @@ def _copies(deliveries: Deliveries, party: Party, heard: str) -> Flags:
 
 
 def parties_of(observers: ObserverParameters, setting: Setting) -> Iterator[Party]:
-    """Return the observers of a run.
-
-    Raises
-    ------
-    InputError
-        If one names an agent or a link that there is not.
-    """
+    """Return the observers of a run; raises `InputError` if one names an agent or a link that there is not."""
     graph, ids = setting.graph, setting.task.ids
     names = [str(one) for one in ids]
     nobody = np.zeros(graph.agents, dtype=bool)

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ..language.observer_parameters import ObserverParameters
 from ..world.watchdog import one_thread
 from .deliveries import Deliveries, deliveries_of
 from .learned import Learned, learned, needs_log
-from .linear_check import start_values
 from .release_record import ReleaseRecord, release_record
 
 if TYPE_CHECKING:
-    from ...protocols.linear_map import LinearMap
     from ...protocols.privacy.mechanisms import Release
     from ...protocols.steps.peer import Peer
     from ..storage.files import Frame
@@ -32,8 +27,6 @@ class Observing:
 
     def __init__(self, observers: ObserverParameters) -> None:
         self.observers = observers
-        self._linear: LinearMap | None = None
-        self._values: dict[int, NDArray[np.float64]] = {}
         self._begun: dict[int, list[Release]] = {}
         self._known: tuple[Any, SoFar] | None = None
 
@@ -41,23 +34,10 @@ class Observing:
         """Return what observers can have learned by now, at ``delta`` in [0, 1)."""
         return self._so_far(world, delta)[2]
 
-    def started(self, world: World, me: Peer) -> None:
+    def started(self, me: Peer) -> None:
         """Note what an agent has released by its start, which it has just made."""
         if self.observers.record:
             self._begun[me.agent] = [*me.disclosed_, *(sent.release for sent in me.sent_)]
-        self._linear = self._linear or world.protocol.linear_map()
-        value = None if self._linear is None else start_values(self._linear, world, me.agent)
-        if value is not None:
-            self._values[me.agent] = value
-
-    def _started_with(self, world: World) -> NDArray[np.float64] | None:
-        """(n, p) values of all agents, NaN before they start; None if they are not all known."""
-        if not self._values or len(self._values) != np.count_nonzero(world.started):
-            return None
-        found = np.full((len(world.started), len(next(iter(self._values.values())))), math.nan)
-        for agent, value in self._values.items():
-            found[agent] = value
-        return found
 
     def _so_far(self, world: World, delta: float) -> SoFar:
         """Deliveries, releases and what follows from them, computed once at a state of the run."""
@@ -67,7 +47,7 @@ class Observing:
             with one_thread():
                 deliveries = deliveries_of(world) if needs_log(self.observers) else None
                 record = release_record(world, deliveries, delta, self._begun)
-                found = learned(world, deliveries, record, self.observers, self._started_with(world))
+                found = learned(world, deliveries, record, self.observers)
             self._known = state, (deliveries, record, found)
         return self._known[1]
 

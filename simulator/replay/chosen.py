@@ -9,7 +9,7 @@ from typing import Any
 
 from ...agents.durations import alike
 from ...agents.errors import InputError
-from ...agents.suggestions import listed, suggestion
+from ...agents.suggestions import listed, require
 from ..analysis.results import no_run
 from ..storage.dataset import Entry
 from ..storage.store import Store
@@ -23,6 +23,8 @@ SEPARATOR = re.compile(r",(?![^{\[]*[}\]])")
 def chosen(results: Path, wanted: Sequence[str] = ()) -> list[Entry]:
     """The runs to show.
 
+    Raises `InputError` if there is no such run, or there are more than two.
+
     Parameters
     ----------
     results : Path
@@ -31,11 +33,6 @@ def chosen(results: Path, wanted: Sequence[str] = ()) -> list[Entry]:
         One text for each run: a protocol's key or label, then ``seed=1`` and swept values such as
         ``network.latency.mean=3`` or ``task.samples=[10, 40]``, with commas between them; or the run's id. What is
         left out is as it is first. By default the first two protocols that send messages.
-
-    Raises
-    ------
-    InputError
-        If there is no such run, or there are more than two.
     """
     entries = Store(results).entries()
     if not entries:
@@ -58,10 +55,7 @@ def _one(entries: Sequence[Entry], text: str) -> Entry:
         if not sign:
             continue
         known = sorted({"seed", *(path for entry in entries for path in entry.grid)})
-        if name not in known:
-            raise InputError(
-                f"--run {text}: nothing is called {name!r}{suggestion(name, known)} admissible: {listed(known)}"
-            )
+        require(name, known, f"--run {text}: nothing is called {name!r}")
         values = list(dict.fromkeys(_shown(_value(entry, name)) for entry in entries))
         left = [entry for entry in left if alike(_value(entry, name), value, time_unit)]
         if not left:
@@ -74,8 +68,8 @@ def _one(entries: Sequence[Entry], text: str) -> Entry:
 def _named(entries: Sequence[Entry], name: str) -> list[Entry]:
     found = [e for e in entries if name in (e.manifest["protocol"], e.manifest.get("label"), e.run)]
     if not found:
-        known = list(dict.fromkeys(str(entry.manifest["protocol"]) for entry in entries))
-        raise InputError(f"there is no protocol or run {name!r}{suggestion(name, known)} admissible: {listed(known)}")
+        known = dict.fromkeys(str(entry.manifest["protocol"]) for entry in entries)
+        require(name, known, f"there is no protocol or run {name!r}")
     return found
 
 

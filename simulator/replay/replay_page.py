@@ -42,6 +42,9 @@ def write_replay(
 ) -> tuple[Path, list[str]]:
     """Make one or two runs again and write the page that shows them.
 
+    Raises `AuditFailure` if a run made again is not the one that was saved, and `InputError` if there is no such run or
+    window, or it cannot be made here.
+
     Parameters
     ----------
     results : Path
@@ -64,13 +67,6 @@ def write_replay(
     -------
     path, notes : Path and list of str
         Where the page is, and what it leaves out.
-
-    Raises
-    ------
-    AuditFailure
-        If a run made again is not the one that was saved.
-    InputError
-        If there is no such run or window, or it cannot be made here.
     """
     results = Path(results)
     entries = chosen(results, wanted)

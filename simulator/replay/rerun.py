@@ -77,6 +77,9 @@ def rerun(
 ) -> Rerun:
     """Make a run again and see to it that it is the same.
 
+    Raises `AuditFailure` if the trace is neither what the manifest's checksum stands for nor equal to it row by row,
+    and `InputError` if the run cannot be made here: data or code are missing.
+
     Parameters
     ----------
     results : Path
@@ -91,13 +94,6 @@ def rerun(
         Where data sets are.
     trust_code : bool
         Whether Python files that the scenario names may be run.
-
-    Raises
-    ------
-    AuditFailure
-        If the trace is neither what the manifest's checksum stands for nor equal to it row by row.
-    InputError
-        If the run cannot be made here: data or code are missing.
     """
     manifest = entry.manifest
     with _loaded(results, manifest, trust_code) as loaded:

@@ -35,12 +35,7 @@ def answer(collection: Collection) -> str:
 def print_brief(collection: Collection, warnings: Sequence[str], console: Console, tuned: str = "") -> None:
     """Print who is ahead, the final numbers, and at most `MOST_WARNINGS` of what somebody has to act on.
 
-    Parameters
-    ----------
-    warnings : sequence of str
-        Of the runs.
-    tuned : str
-        A sentence on how parameters were chosen, if they were.
+    Warnings are those of the runs; `tuned` says how parameters were chosen, if they were.
     """
     from rich.text import Text
 

@@ -19,13 +19,7 @@ ABOUT = ("protocol", "trial", "values", "seed", "score", "chosen")
 
 
 def choices(collection: Collection, folder: Path) -> dict[str, Any] | None:
-    """An account of the tuning; None where nothing was tuned.
-
-    Parameters
-    ----------
-    folder : Path
-        ``results/<scenario>``, where the table of trials is.
-    """
+    """An account of the tuning, from the folder with the table of trials; None where nothing was tuned."""
     account = collection.index.get("tuning")
     if not account:
         return None

@@ -67,6 +67,9 @@ def compare_folders(
 ) -> None:
     """Print a comparison of saved runs and write it beside them, as ``hushnet compare`` does.
 
+    Raises `InputError` if a folder holds no runs, there is nothing to compare or no pair of runs that reached their
+    end, or what is to be shown is not there.
+
     Parameters
     ----------
     folders : sequence of Path
@@ -78,12 +81,6 @@ def compare_folders(
         As for `chosen`.
     verbose : bool
         Whether every measure is printed whole.
-
-    Raises
-    ------
-    InputError
-        If a folder holds no runs, there is nothing to compare or no pair of runs that reached their end, or what is to
-        be shown is not there.
     """
     from rich.console import Console
 
@@ -113,6 +110,8 @@ def chosen(
 ) -> Shown:
     """Return what somebody asks to see.
 
+    Raises `InputError` if there is no such measure, path or value.
+
     Parameters
     ----------
     measures : sequence of str
@@ -121,11 +120,6 @@ def chosen(
         ``path=value`` each, by the path or the end of it.
     by : str, optional
         A swept path, or the end of it.
-
-    Raises
-    ------
-    InputError
-        If there is no such measure, path or value.
     """
     titles = dict(comparison.differences[["measure", "title"]].drop_duplicates().itertuples(index=False, name=None))
     names = {**{title: name for name, title in titles.items()}, **{name: name for name in titles}}

@@ -108,12 +108,7 @@ def headline(
 ) -> dict[str, Any]:
     """The headline table: what every series came to, and its claimed and verified epsilon.
 
-    Parameters
-    ----------
-    table : dict
-        From `charts.finals`.
-    trivial : iterable of TrivialRow
-        From `hushnet.simulator.analysis.summary.trivial_rows`: rows of their own, below the protocols'.
+    It has what `charts.finals` gives, and rows of trivial predictions below the protocols'.
     """
     columns = [m for m in table["metrics"] if m["name"].startswith("final ") or m["id"] in HEADS]
     claims = [claim_of(collection.manifests[run] for run in series.runs) for series in grid.series]

@@ -45,13 +45,7 @@ class Curves:
 
 
 class RunRecord:
-    """A row per record instant of a run, a column per metric.
-
-    Parameters
-    ----------
-    pairs : sequence of Pair
-        The metrics to keep.
-    """
+    """A row per record instant of a run, a column per metric that is kept."""
 
     def __init__(self, collection: Collection, pairs: Sequence[Pair]) -> None:
         trace, kept = collection.trace, list(pairs)
@@ -103,16 +97,10 @@ class RunRecord:
         return list(self._axes)
 
     def curves(self, runs: Sequence[int], axis: str, places: int) -> Curves:
-        """Mean and 95 % t interval of every metric over some runs, as step functions on a common axis.
+        """Mean and 95 % t interval of every metric over runs of these ranks, as step functions on a common axis.
 
-        Those that were stopped by a limit are left out.
-
-        Parameters
-        ----------
-        runs : sequence of int
-            Ranks of the runs in the collection.
-        places : int
-            Largest number of places, >= 2; evenly spaced ones of those where something was recorded.
+        It has `places`, two at least, evenly spaced among those where something was recorded. Runs that were stopped by
+        a limit are left out.
         """
         shown = [run for run in runs if run not in self._limited]
         paths = [path for path in (self._path(run, axis) for run in shown) if len(path[0])]

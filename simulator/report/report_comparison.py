@@ -30,11 +30,8 @@ MOST_POINTS = 40
 def comparison(collection: Collection, grid: Grid, most: Collection_[str] = ()) -> dict[str, Any] | None:
     """Return the result of ``hushnet compare``; None where there is nothing to compare.
 
-    Parameters
-    ----------
-    most : collection of str
-        Measures that matter most: where the sweep has more than `MOST_POINTS` points, the page lists these only, and
-        ``points`` says how many there are.
+    Where the sweep has more than `MOST_POINTS` points, the page lists only those measures that matter `most`, and
+    ``points`` says how many there are.
     """
     points = len({series.at for series in grid.series})
     many = points > MOST_POINTS

@@ -35,19 +35,10 @@ MISSING = "hushnet report needs plotly; install it with: pip install plotly"
 
 
 def write_report(results: Path, out: Path | None = None) -> Path:
-    """Write a page about an experiment and return where it is.
+    """Write a page about ``results/<scenario>``, by default into its ``report.html``, and return where it is.
 
-    Parameters
-    ----------
-    results : Path
-        ``results/<scenario>``.
-    out : Path, optional
-        The HTML file; ``results/<scenario>/report.html`` by default.
-
-    Raises
-    ------
-    InputError
-        If there is no finished run, a file is damaged, the page cannot be written, or plotly is missing.
+    Raises `InputError` if there is no finished run, a file is damaged, the page cannot be written, or plotly is
+    missing.
     """
     results = Path(results)
     path = Path(out) if out is not None else results / "report.html"
@@ -59,19 +50,9 @@ def write_report(results: Path, out: Path | None = None) -> Path:
 
 
 def page(collection: Collection, folder: Path, *, beside: bool = False) -> str:
-    """The page of a collection of runs, as HTML.
+    """The page of a collection of runs that were read from a folder, as HTML.
 
-    Parameters
-    ----------
-    folder : Path
-        Where it was read from, with what it was made from and how it was tuned.
-    beside : bool
-        Whether the page will lie in that folder, so that it can link to the runs' files.
-
-    Raises
-    ------
-    InputError
-        If plotly is missing.
+    Lying `beside` the runs' files, in that folder, it can link to them. Raises `InputError` if plotly is missing.
     """
     try:
         from plotly.offline import get_plotlyjs

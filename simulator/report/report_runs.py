@@ -21,14 +21,9 @@ SHOWN = ("png", "svg")
 
 
 def runs(collection: Collection, grid: Grid, finals: dict[str, Any], values: list[dict[str, float]]) -> dict[str, Any]:
-    """The table of runs.
+    """The table of runs, with each run's measures, in their order.
 
-    Parameters
-    ----------
-    finals : dict
-        From `hushnet.simulator.report.charts.finals`; its first two measures have columns.
-    values : list of dict
-        Each run's measures, in the order of the runs.
+    The first two measures of `hushnet.simulator.report.charts.finals` have columns.
     """
     shown = finals["metrics"][:2]
     rows = []

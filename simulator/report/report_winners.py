@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 from ..analysis.results import Collection
 from ..compare.winners import Contest, Standings, standings
 from ..figures.series_style import COLOURS
-from .grid import Grid, SweptAxis, value_text
+from .grid import Grid, value_text
 from .overview import counted
 
 CAUSES = {
@@ -32,11 +33,15 @@ def winners(collection: Collection, grid: Grid) -> list[dict[str, Any]]:
 
 def _part(found: Standings, collection: Collection, grid: Grid) -> dict[str, Any]:
     labels = collection.labels
-    across, down = _layout(grid)
-    cells = {_ranks(place, grid): _cell(place, labels, grid) for place in found.places}
+    # The axis with most values goes across, the others down.
+    across = max(grid.axes, key=lambda axis: (axis.numeric, len(axis.values)), default=None)
+    down = [axis for axis in grid.axes if axis is not across]
+    cells = {grid.ranks(place.at): _cell(place, labels, grid) for place in found.places}
     rows = []
-    for fixed in _corners(down):
-        ranks = [_at(grid, {**fixed, **({across: rank} if across else {})}) for rank in _every(across)]
+    for at in product(*(range(len(axis.values)) for axis in down)):
+        fixed = dict(zip(down, at, strict=True))
+        lines = [{**fixed, across: rank} for rank in range(len(across.values))] if across else [fixed]
+        ranks = [tuple(line[axis] for axis in grid.axes) for line in lines]
         if any(each in cells for each in ranks):
             heads = [value_text(axis.values[rank]) for axis, rank in fixed.items()]
             rows.append({"heads": heads, "cells": [cells.get(each) for each in ranks]})
@@ -54,13 +59,7 @@ def _part(found: Standings, collection: Collection, grid: Grid) -> dict[str, Any
 
 
 def sentence(found: Standings, labels: dict[str, str]) -> str:
-    """Return one sentence on the winners by one measure.
-
-    Parameters
-    ----------
-    labels : dict of str
-        Labels by protocol key.
-    """
+    """Return one sentence on the winners by one measure, with the protocols' labels."""
     better = "more is better" if found.more_is_better else "less is better"
     begin = f"By {found.title} ({better}), "
     places = found.places
@@ -104,32 +103,5 @@ def _cell(place: Contest, labels: dict[str, str], grid: Grid) -> dict[str, Any]:
         "colour": COLOURS[rank % len(COLOURS)] if rank >= 0 else "",
         "text": labels[place.winner] if place.winner else f"open: {named(place.leaders, labels)}",
         "why": f"significant; means: {means}" if place.winner else f"{why(place)}; means: {means}",
-        "at": ",".join(map(str, _ranks(place, grid))),
+        "at": ",".join(map(str, grid.ranks(place.at))),
     }
-
-
-def _layout(grid: Grid) -> tuple[SweptAxis | None, list[SweptAxis]]:
-    """The axis with most values goes across, the others down."""
-    if not grid.axes:
-        return None, []
-    across = max(grid.axes, key=lambda axis: (axis.numeric, len(axis.values)))
-    return across, [axis for axis in grid.axes if axis is not across]
-
-
-def _every(axis: SweptAxis | None) -> list[int]:
-    return list(range(len(axis.values))) if axis else [0]
-
-
-def _corners(axes: Sequence[SweptAxis]) -> list[dict[SweptAxis, int]]:
-    found: list[dict[SweptAxis, int]] = [{}]
-    for axis in axes:
-        found = [{**fixed, axis: rank} for fixed in found for rank in range(len(axis.values))]
-    return found
-
-
-def _at(grid: Grid, chosen: dict[SweptAxis, int]) -> tuple[int, ...]:
-    return tuple(chosen[axis] for axis in grid.axes)
-
-
-def _ranks(place: Contest, grid: Grid) -> tuple[int, ...]:
-    return grid.ranks(place.at)

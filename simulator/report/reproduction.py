@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,7 @@ Row = tuple[str, str]
 def scenario(collection: Collection, folder: Path) -> tuple[str, dict[str, Any]]:
     """The scenario as it was written, and with all defaults.
 
-    Parameters
-    ----------
-    folder : Path
-        ``results/<scenario>``; without its ``origin`` the scenario is that of the first run, without a sweep.
+    Without the folder's ``origin`` it is that of the first run, without a sweep.
     """
     written, resolved = folder / "origin" / "scenario.yaml", folder / "origin" / "resolved.json"
     no_links(written.parent, folder)
@@ -35,7 +33,8 @@ def scenario(collection: Collection, folder: Path) -> tuple[str, dict[str, Any]]
 
 def commands(collection: Collection, name: str) -> list[str]:
     """The commands that run the experiment again and write this page again."""
-    kinds = [str(protocol.get("kind", "")) for protocol in _protocols(collection)]
+    protocols = [each for m in collection.manifests for each in (m["scenario"].get("protocols") or {}).values()]
+    kinds = [str(protocol.get("kind", "")) for protocol in protocols]
     trust = " --trust-code" if any(kind.startswith("./") or ".py:" in kind for kind in kinds) else ""
     file, folder = shlex.quote(f"{name}.yaml"), shlex.quote(f"results/{name}")
     commit = _several(manifest.get("commit") for manifest in collection.manifests)
@@ -50,25 +49,11 @@ def versions(collection: Collection) -> list[Row]:
     rows.append(("commit", _several(m.get("commit") for m in manifests)))
     names = dict.fromkeys(name for m in manifests for name in m.get("versions") or {})
     rows += [(name, _several((m.get("versions") or {}).get(name) for m in manifests)) for name in names]
-    rows.append(("seeds", ", ".join(map(str, _distinct([m.get("seed") for m in manifests])))))
+    rows.append(("seeds", ", ".join(dict.fromkeys(str(m.get("seed")) for m in manifests))))
     rows.append(("data", _several(m.get("data") for m in manifests)))
     return [(name, text) for name, text in rows if text]
 
 
-def _several(values: Any) -> str:
-    known = [str(value) for value in _distinct(list(values)) if value]
+def _several(values: Iterable[Any]) -> str:
+    known = list(dict.fromkeys(str(value) for value in values if value))
     return ", ".join(known[:3]) + (f" and {len(known) - 3} more" if len(known) > 3 else "")
-
-
-def _distinct(values: list[Any]) -> list[Any]:
-    found: list[Any] = []
-    seen: set[str] = set()
-    for value in values:
-        if repr(value) not in seen:
-            seen.add(repr(value))
-            found.append(value)
-    return found
-
-
-def _protocols(collection: Collection) -> list[dict[str, Any]]:
-    return [p for m in collection.manifests for p in (m["scenario"].get("protocols") or {}).values()]

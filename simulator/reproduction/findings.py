@@ -50,17 +50,14 @@ def _compiled(text: str) -> Callable[..., Any]:
 def evaluate(text: str, names: Mapping[str, Any]) -> Any:
     """Return the value of an expression of Jinja's language, in its sandbox.
 
+    Raises `InputError` if it is no such expression, or a name has no meaning.
+
     Parameters
     ----------
     text : str
         Numbers, text in quotes, lists, arithmetic, comparisons, names, items by ``[]`` and calls of named functions.
     names : mapping
         What names mean.
-
-    Raises
-    ------
-    InputError
-        If it is no such expression, or a name has no meaning.
 
     Examples
     --------
@@ -96,10 +93,7 @@ def filled(text: str, names: Mapping[str, Any]) -> str:
 def judged(paper: Paper, claim: Claim, runs: Runs | None = None) -> Finding:
     """Return what comes out about a claim by the figure's runs; a printed statement needs none.
 
-    Raises
-    ------
-    InputError
-        If the runs lack something, or the claim is not written as it should be.
+    Raises `InputError` if the runs lack something, or the claim is not written as it should be.
     """
     problems = f"{__package__}.{paper.name}_problems"
     names = {**COMMON, **_public(import_module(problems) if find_spec(problems) else None), **paper.printed}

@@ -141,11 +141,8 @@ def papers() -> tuple[Paper, ...]:
 def read_paper(path: Path) -> Paper:
     """Return the paper of a file.
 
-    Raises
-    ------
-    InputError
-        One sentence a mistake: an unknown field, a figure or reading that there is not, a reading of the paper that
-        has no number, a why that is typed.
+    Raises `InputError`: one sentence a mistake: an unknown field, a figure or reading that there is not, a reading of
+    the paper that has no number, a why that is typed.
     """
     written = read_file(path)
     try:

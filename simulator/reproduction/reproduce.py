@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...agents.errors import HushnetError, InputError
+from ...agents.errors import HushnetError
 from ...agents.packed import located
-from ...agents.suggestions import suggestion
+from ...agents.suggestions import require
 from ...agents.tasks import datasets
 from ..analysis.results import load_all
 from ..experiment import Experiment, Jobs, Run, Workers, perform, start_workers
@@ -93,10 +93,7 @@ def select(
 ) -> list[tuple[Paper, tuple[PaperFigure, ...]]]:
     """The figures that a name means, by paper: all of them, a paper's, or one; large ones if `full` or by name.
 
-    Raises
-    ------
-    InputError
-        If there is no such paper or figure.
+    Raises `InputError` if there is no such paper or figure.
     """
     named: dict[str, tuple[Paper, tuple[PaperFigure, ...]]] = {}
     for paper in papers:
@@ -104,8 +101,7 @@ def select(
         named |= {figure.name: (paper, (figure,)) for figure in paper.figures}
     if name is None:
         return [chosen for known, chosen in named.items() if known == chosen[0].name]
-    if name not in named:
-        raise InputError(f"unknown paper or figure {name!r}{suggestion(name, named)} admissible: {', '.join(named)}")
+    require(name, named, f"unknown paper or figure {name!r}")
     return [named[name]]
 
 
@@ -123,6 +119,8 @@ def reproduce(
     say: Callable[[str], None],
 ) -> list[Failure]:
     """Run what a name means, as far as it is not there yet, and write the pages of the papers concerned.
+
+    Raises `InputError` if the name is unknown, or the number of processes is none.
 
     Parameters
     ----------
@@ -149,11 +147,6 @@ def reproduce(
     -------
     list of Failure
         Figures that failed, or of which runs diverged or stalled.
-
-    Raises
-    ------
-    InputError
-        If the name is unknown, or the number of processes is none.
     """
     chosen, place = select(papers, name, full=full), Place(results, quick, anew, data_dir)
     places = [replace(place, anew=0), place] if anew and not quick else [place]

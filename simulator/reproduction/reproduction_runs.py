@@ -47,13 +47,7 @@ class Runs:
     """Whether a value on the way was asked for since it was False."""
 
     def values(self, path: str) -> list[Any]:
-        """Values of a swept parameter, sorted.
-
-        Raises
-        ------
-        InputError
-            If it was not swept.
-        """
+        """Values of a swept parameter, sorted; raises `InputError` if it was not swept."""
         if path not in self.collection.grid:
             raise InputError(f"the scenario does not sweep {path}")
         return sorted(dict.fromkeys(self.collection.places[path]))
@@ -61,12 +55,8 @@ class Runs:
     def final(self, key: str, metric: str, statistic: str | None = None, *, at: Point | None = None) -> Series:
         """Last value of every run of a protocol, at the point or another place in the grid, by seed.
 
-        Of the metrics, ``gap`` is the objective's distance from its minimum.
-
-        Raises
-        ------
-        InputError
-            If nothing of the kind was recorded in a run that reached its end.
+        Of the metrics, ``gap`` is the objective's distance from its minimum. Raises `InputError` if nothing of the kind
+        was recorded in a run that reached its end.
         """
         rows = final_values(self.collection, *resolve(self.collection, metric, statistic))
         return self._chosen(rows, key, metric, at).set_index("seed")["value"].sort_index()
@@ -199,13 +189,7 @@ class Runs:
         return ""
 
     def manifests(self, key: str, at: Point | None = None) -> list[dict[str, Any]]:
-        """Manifests of a protocol's runs.
-
-        Raises
-        ------
-        InputError
-            If there are none.
-        """
+        """Manifests of a protocol's runs; raises `InputError` if there are none."""
         point = self.point if at is None else at
         ours = (manifest for manifest in self.collection.manifests if manifest["protocol"] == key)
         chosen = [manifest for manifest in ours if point.items() <= (manifest.get("grid") or {}).items()]
@@ -216,10 +200,7 @@ class Runs:
     def ledgers(self, key: str) -> list[Frame]:
         """What each of a protocol's runs at the point that reached their end released, counted by agent and charge.
 
-        Raises
-        ------
-        InputError
-            If the runs are nowhere on disk, or a file of one is damaged.
+        Raises `InputError` if the runs are nowhere on disk, or a file of one is damaged.
         """
         return [result.ledger for result in self._results(key)]
 

@@ -25,15 +25,7 @@ KNOWN: dict[str, Callable[[], Iterable[str]]] = {
 
 
 def names(of: str, beginning: str) -> list[str]:
-    """Names that begin so.
-
-    Parameters
-    ----------
-    of : str
-        A key of `KNOWN`.
-    beginning : str
-        What was typed so far; where a scenario is asked for, also that of a file.
-    """
+    """Names of a key of `KNOWN` that begin so; where a scenario is asked for, also those of files."""
     found = [name for name in KNOWN[of]() if name.startswith(beginning)]
     return found + _files(beginning) if of == "scenarios" else found
 

@@ -79,18 +79,10 @@ def _field(asked: str) -> str | None:
 
 
 def explain(asked: str) -> str:
-    """Return the explanation of a name, as text.
+    """Return the explanation of a name of `topics`, or of a field behind one (``task.csv.features``), as text.
 
-    Parameters
-    ----------
-    asked : str
-        A name of `topics`, or a field behind one (``task.csv.features``); of either its last part where that is enough
-        (``adult``), its beginning, or the first letters of its words (``cd`` for ``coordinate_descent``).
-
-    Raises
-    ------
-    InputError
-        If nothing, or more than one thing, is called that.
+    Of either, the last part may be enough (``adult``), its beginning, or the first letters of its words (``cd`` for
+    ``coordinate_descent``). Raises `InputError` if nothing, or more than one thing, is called that.
     """
     known = topics()
     found = [asked] if asked in known else matches(asked, known)

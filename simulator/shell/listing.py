@@ -62,17 +62,9 @@ LISTS: dict[str, Callable[[], Lines]] = {
 
 
 def lists(name: str | None = None) -> dict[str, Lines]:
-    """One list by its name, or all of them.
+    """One list by its name, of which the singular will do, or all of them.
 
-    Parameters
-    ----------
-    name : str, optional
-        A key of `LISTS`; the singular will do.
-
-    Raises
-    ------
-    InputError
-        If there is no such list.
+    Raises `InputError` if there is no such list.
     """
     if name is None:
         return {title: make() for title, make in LISTS.items()}

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from ...agents.errors import InputError
 from ...agents.models import LinearModel
-from ...agents.suggestions import listed, suggestion
+from ...agents.suggestions import require
 from ..language.described import SECTIONS, Described, described, kinds_in, protocols
 from ..language.loading import load
 from ..language.yaml_source import read_text
@@ -71,6 +71,8 @@ def write_scenario(
 ) -> Path:
     """Write a scenario, and make sure that it can be read.
 
+    Raises `InputError` if a name is not admissible, the file is there already, or the kinds do not fit together.
+
     Parameters
     ----------
     name : str
@@ -83,11 +85,6 @@ def write_scenario(
         A table of the user's that is the task.
     assignments : sequence of str
         ``path=value`` each, of fields that have a line in the file.
-
-    Raises
-    ------
-    InputError
-        If a name is not admissible, the file is there already, or the kinds do not fit together.
     """
     path = folder / f"{name}.yaml"
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
@@ -169,8 +166,7 @@ def scenario_text(
     network: list[str] = []
     for section, kind in chosen.items():
         known = kinds_in(section)
-        if kind not in known:
-            raise InputError(f"there is no {section} {kind!r}{suggestion(kind, known)} admissible: {listed(known)}")
+        require(kind, known, f"there is no {section} {kind!r}")
         if section in PARTS_OF:
             continue
         within = SECTIONS[section][0] == "network"
@@ -192,8 +188,7 @@ def scenario_text(
     lines += ["network:", *network, "protocols:"]
     for kind in among or (MINIMISING if _is_linear(chosen["task"], chosen["model"]) else BY_GRADIENTS):
         known = protocols()
-        if kind not in known:
-            raise InputError(f"there is no protocol {kind!r}{suggestion(kind, known)} admissible: {listed(known)}")
+        require(kind, known, f"there is no protocol {kind!r}")
         lines += [f"  {kind}:", *(f"    {line}" for line in fields(known[kind], kind))]
     return "\n".join(lines) + "\n" + TAIL
 
@@ -207,8 +202,7 @@ def _is_linear(task: str, model: str) -> bool:
 def _part(section: str, kind: str) -> Iterator[str]:
     """Yield the lines about a part of a section, such as a task's model."""
     known = kinds_in(section)
-    if kind not in known:
-        raise InputError(f"there is no {section} {kind!r}{suggestion(kind, known)} admissible: {listed(known)}")
+    require(kind, known, f"there is no {section} {kind!r}")
     yield f"{section}:"
     yield from (f"  {line}" for line in fields(known[kind], kind))
 

@@ -33,6 +33,9 @@ class OwnTable:
 def own_table(path: Path, folder: Path, *, agent: str | None, label: str, several: bool = False) -> OwnTable:
     """Look at a table and say how a scenario would read it.
 
+    Raises `InputError` if the file cannot be read, a column is not there, or labels are neither two classes nor
+    numbers.
+
     Parameters
     ----------
     path : Path
@@ -45,11 +48,6 @@ def own_table(path: Path, folder: Path, *, agent: str | None, label: str, severa
         Column of the label.
     several : bool
         Whether the model takes more than two classes.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, a column is not there, or labels are neither two classes nor numbers.
     """
     columns = read_columns(path, delimiter_of(path))
     for name, field in ((label, "label"), (agent, "agent")):

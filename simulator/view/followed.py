@@ -74,10 +74,7 @@ class FollowedRuns:
     def follow(self, seconds: float = PATIENCE) -> None:
         """Read what has come since, for so long at most; ``left`` is the number of runs that are still to be read.
 
-        Raises
-        ------
-        InputError
-            If the index is damaged.
+        Raises `InputError` if the index is damaged.
         """
         self._begin()
         until = time.monotonic() + seconds
@@ -191,10 +188,7 @@ def _is_number(value: Any) -> bool:
 def details(folder: Path, name: str) -> dict[str, Any]:
     """A run's scenario, field by field, and its curves over time.
 
-    Raises
-    ------
-    InputError
-        If it is not there, or damaged.
+    Raises `InputError` if it is not there, or damaged.
     """
     no_links(folder / name, folder)
     manifest, checksums = read_manifest(folder / name)

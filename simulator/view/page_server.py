@@ -51,14 +51,9 @@ MADE = ("report", "replay")
 
 
 class View:
-    """What all requests of a server share.
+    """What all requests of a server share: a folder of results, or of several.
 
-    Parameters
-    ----------
-    root : Path
-        A folder of results, or of several.
-    trust_code : bool
-        Whether replays may run Python files that a scenario names.
+    With `trust_code`, replays may run Python files that a scenario names.
     """
 
     def __init__(self, root: Path, *, trust_code: bool = False) -> None:
@@ -242,6 +237,8 @@ class _Nothing(Handler):
 def serve(root: Path, port: int, say: Callable[[str], object], *, trust_code: bool = False) -> None:
     """Serve the page until somebody interrupts.
 
+    Raises `InputError` if there are no results, or the port is taken.
+
     Parameters
     ----------
     root : Path
@@ -252,11 +249,6 @@ def serve(root: Path, port: int, say: Callable[[str], object], *, trust_code: bo
         Is told the address.
     trust_code : bool
         Whether replays may run Python files that a scenario names.
-
-    Raises
-    ------
-    InputError
-        If there are no results, or the port is taken.
     """
     if not root.is_dir() or not experiments(root):
         raise InputError(f"{root}: holds no results; give a folder of results, or the one that such folders are in")

@@ -18,15 +18,7 @@ SHORT = 4096
 
 @final
 class Peers:
-    """Records with which the agents make their steps, by the agent's index.
-
-    Parameters
-    ----------
-    agents : int
-        Number of agents.
-    make : callable
-        ``make(agent)`` gives an agent's record.
-    """
+    """Records with which so many agents make their steps, by the agent's index; ``make(agent)`` gives one."""
 
     def __init__(self, agents: int, make: Callable[[int], Peer]) -> None:
         self._agents, self._make = agents, make

@@ -74,12 +74,8 @@ class Notes:
     def begin(self, world: World, *, empty: str = "", late: bool = False) -> None:
         """Have notes written if anybody observes a run that is about to begin.
 
-        Parameters
-        ----------
-        empty : str
-            Kind of copies without numbers that are no acknowledgements.
-        late : bool
-            Whether arrivals are noted when they are taken in, and not when they come.
+        Copies of kind `empty` have no numbers and are no acknowledgements; arrivals are noted when they come, or, if
+        `late`, when they are taken in.
         """
         if world.observer is None:
             return

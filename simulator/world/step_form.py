@@ -41,10 +41,6 @@ def asked_form(engine: str, *, debug: bool) -> str:
     """The form that a scenario asks for: ``planned`` where steps admit it, or ``one by one``.
 
     With numba switched off, it is ``nothing compiled``: kernels round otherwise then.
-
-    Parameters
-    ----------
-    engine : {"auto", "event", "batched"}
     """
     if not is_compiled():
         return "nothing compiled"
@@ -54,12 +50,8 @@ def asked_form(engine: str, *, debug: bool) -> str:
 class Rewind(HushnetError):
     """A run is to be made again from its start, because its plan went on beyond a step that ended otherwise.
 
-    Parameters
-    ----------
-    number : int
-        Which of all steps that were planned has failed, from 1 on, and ends the run; 0 if none has.
-    why : str
-        Why steps cannot be planned, but have to be made one by one; empty if they can.
+    Of the planned steps, the `number`-th, from 1 on, has failed and ends the run; 0 if none has. `why` says why steps
+    cannot be planned, but have to be made one by one; empty if they can.
     """
 
     def __init__(self, number: int, why: str = "") -> None:

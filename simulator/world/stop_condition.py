@@ -101,10 +101,7 @@ class Reactions:
     def count(self, agent: int, kinds: Iterable[str], now: float) -> None:
         """Count a reaction in which an agent has sent messages of these kinds.
 
-        Raises
-        ------
-        LimitReached
-            If it was one too many; the sentence names agents, kinds and time.
+        Raises `LimitReached` if it was one too many; the sentence names agents, kinds and time.
         """
         if now > self._instant:
             self._instant, self.at_once = now, 0

@@ -165,13 +165,7 @@ class Transport:
         return in_mail and self._ranks[kind] == 0 and not self.layout.messages[kind].addressed
 
     def remember_starts(self, agents: NDArray[np.int64], vectors: NDArray[np.float64]) -> None:
-        """`remember_start` of agents whose starts tell each its row of some vectors, of the kind that `keeps_starts`.
-
-        Parameters
-        ----------
-        agents : (k,) int64
-        vectors : (n, width) float64
-        """
+        """`remember_start` of agents that tell each its row of (n, width) vectors, of the kind that `keeps_starts`."""
         self.grow(len(agents), 0)
         kind = next(iter(self._ranks))
         self.start_kinds.add(kind)

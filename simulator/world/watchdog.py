@@ -48,10 +48,7 @@ def memory_limit(limits: Limits) -> int:
 def raised(reached: Mapping[str, Any], limits: Limits) -> bool:
     """True if a limit that a run once reached admits more by now, so that the run is worth another attempt.
 
-    Parameters
-    ----------
-    reached : mapping
-        ``reached`` and ``most``: the limit's field of `Limits`, and what it admitted.
+    `reached` names the limit's field of `Limits`, and the ``most`` that it admitted.
     """
     now = {"events": limits.events, "seconds": limits.seconds, "memory": memory_limit(limits)}
     name, most = reached.get("reached"), reached.get("most")
@@ -112,10 +109,7 @@ class Watchdog:
     def wake(self, agent: int, now: float) -> None:
         """Count a tick of an agent's clock that is about to happen.
 
-        Raises
-        ------
-        LimitReached
-            If it would be one too many, in all or of this agent at one instant.
+        Raises `LimitReached` if it would be one too many, in all or of this agent at one instant.
         """
         self.count(now)
         if now > self._woken_at[agent]:
@@ -137,10 +131,7 @@ class Watchdog:
     def check(self, now: float) -> None:
         """See whether anything may still happen.
 
-        Raises
-        ------
-        LimitReached
-            If the run has had its events, its processor time or its memory.
+        Raises `LimitReached` if the run has had its events, its processor time or its memory.
         """
         self._check_events(self.events(), now)
         self.poll(now)
@@ -179,13 +170,7 @@ class Watchdog:
         )
 
     def admit(self, events: int, now: float) -> int:
-        """Check for compiled windows: up to how many events they may go on before they ask again; raises like `check`.
-
-        Parameters
-        ----------
-        events : int
-            How many there were.
-        """
+        """Check for compiled windows after so many events, and say up to how many they may go; raises like `check`."""
         self._check_events(events, now)
         self.poll(now)
         met = time.thread_time()
@@ -273,12 +258,9 @@ class Overdue(Interruption):
 
 
 class Interrupter:
-    """Interrupts steps of a run that has had its processor time; ``with`` it the run is made, in one thread.
+    """Interrupts steps of a run after so many seconds of its thread's processor time.
 
-    Parameters
-    ----------
-    seconds : float
-        Processor time of that thread from ``with`` on.
+    ``with`` it the run is made, in one thread, whose time counts from there on.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -308,10 +290,7 @@ class Interrupter:
     def step(self, make: Callable[..., Made], *given: Any) -> Made:
         """Make a step, or a part of one, which may be interrupted; gives what it does.
 
-        Raises
-        ------
-        Overdue
-            If the run has had its time.
+        Raises `Overdue` if the run has had its time.
         """
         self._in_step = True
         try:

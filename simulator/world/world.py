@@ -298,11 +298,7 @@ class World:
     def act(self, phase: Phase, agent: Agent, *given: Any) -> Peer:
         """Let an agent make a step; its record, with all that it gives out, which is still to be sent.
 
-        Parameters
-        ----------
-        phase : {"start", "step", "react", "request", "respond", "complete"}
-        *given
-            See `hushnet.protocols.steps.single_steps.SingleSteps.make`.
+        Parameters are as of `hushnet.protocols.steps.single_steps.SingleSteps.make`.
         """
         agent.reactions += phase in ("react", "respond", "complete")
         return self._made(phase, agent, self._begin(phase, agent), *given)
@@ -368,7 +364,7 @@ class World:
         me = self.act("start", agent)
         self.transport.remember_start(agent, me.sent_)
         if self.learned is not None:
-            self.learned.started(self, me)
+            self.learned.started(me)
 
     def tell_start(self, agent: Agent, *, joining: bool) -> None:
         """Tell present neighbours an agent's start, and a joining agent theirs, where starts are known."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib
 import re
 import subprocess
@@ -34,11 +35,28 @@ sys.exit(site.main(sys.argv[2:]))
 
 
 @pytest.fixture(scope="session")
-def written(tmp_path_factory):
+def made_once(tmp_path_factory, worker_id):
+    """Fills a folder by a function in the first worker of a test run that asks for it; the others wait for that."""
+    shared = tmp_path_factory.getbasetemp()
+    shared = shared if worker_id == "master" else shared.parent
+
+    def made(name, fill):
+        folder = shared / name
+        with (shared / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not folder.exists():
+                filled = tmp_path_factory.mktemp(name)
+                fill(filled)
+                filled.rename(folder)
+        return folder
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def written(made_once):
     """The folder of the sources of all pages."""
-    folder = tmp_path_factory.mktemp("sources")
-    site.sources(folder)
-    return folder
+    return made_once("sources", site.sources)
 
 
 @pytest.fixture(scope="session")
@@ -47,13 +65,15 @@ def sources(written):
 
 
 @pytest.fixture(scope="session")
-def built(written, tmp_path_factory):
+def built(written, made_once):
     """The folder of the site of these sources; Sphinx's warnings would be errors."""
     pytest.importorskip("sphinx", reason="the site needs the extra docs")
-    out = tmp_path_factory.mktemp("site")
-    done = subprocess.run([sys.executable, "-c", BUILD, written, out], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    return out
+
+    def build(out):
+        done = subprocess.run([sys.executable, "-c", BUILD, written, out], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+    return made_once("site", build)
 
 
 class Page(HTMLParser):

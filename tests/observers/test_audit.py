@@ -88,12 +88,11 @@ def audited(seed: int):
     world, sent_at, bits = world_of(seed)
     deliveries, stated = deliveries_of(world), found(world)
     assert stated.mistake == ""
-    values = world.learned._started_with(world)
     for observer in range(AGENTS):
         heard = np.unique(deliveries.made_by[(deliveries.receiver == observer) & deliveries.heard])
         messages = [sent_at[int(deliveries.agent[w]), int(deliveries.tick[w])] for w in heard if w >= 0]
         mine = [sent for (agent, _), sent in sorted(sent_at.items()) if agent == observer]
-        own = [] if values is None else [values[observer]]
+        own = [world.begun[observer]] if observer in world.begun else []
         for source in range(AGENTS):
             if source == observer:
                 continue

@@ -93,7 +93,7 @@ def test_without_noise_values_are_computed_from_what_was_heard(graph, rounds, kn
     result, deliveries = found(world), deliveries_of(world)
     assert result.mistake == ""
     assert {k: np.flatnonzero(row).tolist() for k, row in enumerate(result.reconstructed)} == known
-    view, values = linear_view(world, deliveries), world.learned._started_with(world)
+    view, values = linear_view(world, deliveries), np.array([world.begun[agent] for agent in range(len(graph))])
     for observer, sources in known.items():
         heard = np.unique(deliveries.made_by[(deliveries.receiver == observer) & deliveries.heard])
         sent = [vectors.sent_at[int(deliveries.agent[w]), int(deliveries.tick[w])] for w in heard]

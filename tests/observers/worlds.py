@@ -110,8 +110,23 @@ def ran(
     world = World(made, protocol, protocol_parameters(protocol, fields), observer=log, **recorded)
     if observer is None:
         world.learned = Observing(ObserverParameters(against=["agents"]))
+        world.begun = _noted(world) if world.protocol.linear_map() is not None else {}
     ENGINES[engine].run(world)
     return world
+
+
+def _noted(world: World) -> dict:
+    """What each agent's start releases, by agent, once the world has run: a multiple of one of its blocks."""
+    values, started, linear = {}, world.learned.started, world.protocol.linear_map()
+    block, factor = next(((name, factor) for name, factor in linear.start.items() if factor), (None, 0.0))
+
+    def noted(me):
+        started(me)
+        if block in world.state.agent:
+            values[me.agent] = np.array(world.state.agent[block][me.agent]) / factor
+
+    world.learned.started = noted
+    return values
 
 
 def gossip(graph: nx.Graph, rounds: int, **given) -> World:

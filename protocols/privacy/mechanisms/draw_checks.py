@@ -73,11 +73,7 @@ def check_repeatable(mechanism: Noise) -> None:
 def check_noise(mechanism: Noise, scale: float, dimension: int) -> None:
     """Compare draws of vectors with their density, at one scale > 0 and in one number of dimensions ``>= 1``.
 
-    Vectors are drawn at once and one by one.
-
-    Raises
-    ------
-    MechanismViolation
+    Vectors are drawn at once and one by one. Raises `MechanismViolation`.
     """
     where = f"at scale {scale:.6g}" + (f" in {dimension} dimensions" if dimension > 1 else "")
     independent = _check_density(mechanism, scale, dimension, where)
@@ -110,9 +106,7 @@ def check_noise(mechanism: Noise, scale: float, dimension: int) -> None:
 def check_tails(mechanism: Noise) -> None:
     """The largest and the smallest of very many draws at scale 1 on the line are as their distribution says.
 
-    Raises
-    ------
-    MechanismViolation
+    Raises `MechanismViolation`.
     """
     rng, low, high = rng_of(8), math.inf, -math.inf
     for _ in range(TAIL // NUMBERS):

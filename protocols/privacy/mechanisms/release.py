@@ -25,12 +25,8 @@ class Release:
     """One act of publishing something computed from an agent's private data.
 
     A release is an event, so two of them are equal only if they are the same object: sending the same release again
-    reveals nothing new, whereas a second release with the same fields is a second draw of noise.
-
-    Raises
-    ------
-    ValueError
-        If there is no such mechanism, a number is out of range or the norm does not belong to the mechanism.
+    reveals nothing new, whereas a second release with the same fields is a second draw of noise. Raises `ValueError` if
+    there is no such mechanism, a number is out of range or the norm does not belong to the mechanism.
     """
 
     agent: int
@@ -118,7 +114,8 @@ class Release:
         """Add this release's noise to a vector; every call draws anew, and is charged when the release is sent.
 
         What comes out has to go out under this release (``me.send``), or be charged by ``me.disclose`` where it goes
-        out as part of something else: nothing else charges it.
+        out as part of something else: nothing else charges it. Raises `ValueError` if the vector has another dimension
+        than the release declares.
 
         Parameters
         ----------
@@ -133,11 +130,6 @@ class Release:
         -------
         (p,) array
             A new array; or ``vector`` itself, with nothing drawn from ``rng``, if there is no noise.
-
-        Raises
-        ------
-        ValueError
-            If the vector has another dimension than the release declares.
         """
         if self.dimension and vector.shape[-1:] != (self.dimension,):
             raise ValueError(f"a release of dimension {self.dimension} was given a vector of shape {vector.shape}.")
@@ -157,7 +149,8 @@ class Release:
 
         Chaudhuri, Monteleoni, Sarwate (2011), algorithm 2. The solution s is a one-to-one function of the noise b, so
         its log density is that of b plus ``log_jacobian``; what one record changes is charged by the release, whose
-        ``verified_sensitivity / scale`` bounds the change of both together. Charged as by `perturb`.
+        ``verified_sensitivity / scale`` bounds the change of both together. Charged as by `perturb`. Raises
+        `ValueError` if the release declares a dimension: this noise is not added to what is released.
 
         Parameters
         ----------
@@ -177,11 +170,6 @@ class Release:
         -------
         (p,) array
             The minimiser.
-
-        Raises
-        ------
-        ValueError
-            If the release declares a dimension: this noise is not added to what is released.
         """
         if self.dimension:
             raise ValueError("a release with noise in an objective has dimension 0: the noise is not added to it.")
@@ -240,11 +228,6 @@ class AgentStream(np.random.Generator):
 
     Whoever could copy, rewind or split a stream could draw the same noise or the same sample again. It refuses in every
     run, so that a step does there what it did when it was replayed.
-
-    Parameters
-    ----------
-    stream : numpy.random.Generator
-        Whose bits it draws.
     """
 
     __slots__ = ()
@@ -261,13 +244,7 @@ class AgentStream(np.random.Generator):
 
 
 class WatchedStream(AgentStream):
-    """A random stream that tells of the noise which releases draw from it.
-
-    Parameters
-    ----------
-    stream : numpy.random.Generator
-        Whose bits it draws: the same numbers as without it.
-    """
+    """A random stream that draws another's numbers, and tells of the noise which releases draw from it."""
 
     __slots__ = ("watcher",)
 

@@ -29,12 +29,7 @@ RESERVED = 64
 
 @final
 class EventBroadcasts(EventDriver):
-    """Every agent steps when its own clock wakes it, and may react to whatever arrives.
-
-    Parameters
-    ----------
-    world : World
-    """
+    """Every agent steps when its own clock wakes it, and may react to whatever arrives."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

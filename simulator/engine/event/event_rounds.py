@@ -52,12 +52,7 @@ from .event_driver import EventDriver, RuleEvent
 
 @final
 class EventRounds(EventDriver):
-    """Every agent steps once it has heard a whole round from its neighbours.
-
-    Parameters
-    ----------
-    world : World
-    """
+    """Every agent steps once it has heard a whole round from its neighbours."""
 
     empty = EMPTY
 
@@ -154,10 +149,7 @@ class EventRounds(EventDriver):
     def send(self, agent: Agent, messages: Sequence[Sent]) -> None:
         """Charge, keep and send what a step gave out.
 
-        Raises
-        ------
-        ValueError
-            If a step sends two messages of one kind to one neighbour.
+        Raises `ValueError` if a step sends two messages of one kind to one neighbour.
         """
         kinds, per_edge = list(self.world.layout.messages), addressed(self.world.setting.graph, agent.index, messages)
         said, edges = list[tuple[int, int, int, int]](), list[int]()

@@ -24,12 +24,7 @@ from .event_driver import EventDriver, RuleEvent
 
 @final
 class EventSessions(EventDriver):
-    """Every agent calls a neighbour when its own clock wakes it.
-
-    Parameters
-    ----------
-    world : World
-    """
+    """Every agent calls a neighbour when its own clock wakes it."""
 
     empty = REFUSED_KIND
 

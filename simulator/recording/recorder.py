@@ -40,8 +40,8 @@ MOST_BYTES, MOST_ROWS = 2**22, 2**18
 
 
 Head = tuple[float, int, int, float, int]
-Rows = list[tuple[str, str, float]]
-"""(metric, statistic, value)."""
+Numbers = tuple[list[str], list[float]]
+"""Statistics of a metric and their values."""
 
 
 class Recorder:
@@ -94,11 +94,13 @@ class Recorder:
         self.invariants: InvariantCheck | None = None
         self.warnings: list[str] = []
         self._asked = [METRICS[name] for name in dict.fromkeys(traced_by(self.metrics))]
-        self._measured: list[tuple[Head, Rows]] = []
+        self._measured: list[tuple[Head, list[str], list[str], list[float]]] = []
         self._last: tuple[float, int] | None = None
         self._reading: ObjectiveReading | None = None
         self._first_objective: float | None = None
+        self._least = np.nan
         self._waiting: list[_Instant] = []
+        self._together: list[Reading] = []
         self._kept: dict[str, Any] = {}
         self._shown: tuple[Task, Graph] | None = None
 
@@ -116,7 +118,7 @@ class Recorder:
             self.catch_up(world)
         instant = self._begin(world, final=final)
         if final and instant.head[:2] == self._last:
-            self._measured = [(head, rows) for head, rows in self._measured if head[:2] != self._last]
+            self._measured = [measured for measured in self._measured if measured[0][:2] != self._last]
         self._last = instant.head[:2]
         self._waiting.append(instant)
         self.invariants = self.invariants or InvariantCheck(world)
@@ -140,10 +142,12 @@ class Recorder:
 
     def trace(self) -> pd.DataFrame:
         """Tidy rows: protocol, seed, time, activations, messages, vectors, bytes, metric, statistic, value."""
-        heads = zip(*(head for head, _ in self._measured), strict=True) if self._measured else [()] * HEAD
-        found = [row for _, rows in self._measured for row in rows]
-        values = zip(*found, strict=True) if found else [()] * (len(ROW) - HEAD)
-        counts = [len(rows) for _, rows in self._measured]
+        heads = zip(*(head for head, *_ in self._measured), strict=True) if self._measured else [()] * HEAD
+        found = [
+            [one for own in part for one in own] for part in zip(*(own for _, *own in self._measured), strict=True)
+        ]
+        counts = [len(values) for *_, values in self._measured]
+        values = found or [()] * (len(ROW) - HEAD)
         parts = [np.array(part, dtype=kind) for part, kind in zip([*heads, *values], KINDS, strict=True)]
         parts[:HEAD] = [np.repeat(part, counts) for part in parts[:HEAD]]
         return pd.DataFrame({"protocol": self.protocol, "seed": self.seed, **dict(zip(ROW, parts, strict=True))})
@@ -166,7 +170,7 @@ class Recorder:
         found = {metric.name: dict(metric.baselines(task)) for metric in known if metric.baselines}
         if self._reading is not None and self._reading.objective.has_minimum:
             start = self._reading.objective.value(np.zeros((task.agents, task.dimension)))
-            found["objective"] = {task.zero_is: float(start - self._minimum(self._reading, world.now))}
+            found["objective"] = {task.zero_is: float(start - self._least)}
         return {metric: values for metric, values in found.items() if values and np.isfinite([*values.values()]).all()}
 
     def agents(self, world: World) -> pd.DataFrame:
@@ -207,7 +211,8 @@ class Recorder:
             models = real(models).copy() if waits else real(models).view()
             models.flags.writeable = False
         few = final or self.samples & (self.samples - 1) == 0
-        return Reading(world, models, self.delta_of(world), started.copy() if waits else started, few, self._kept)
+        started = started.copy() if waits else started
+        return Reading(world, models, self.delta_of(world), started, few, self._kept, self._together)
 
     def delta_of(self, world: World) -> float:
         """Delta at which a run's epsilons are read: its protocol's own, if it has one."""
@@ -237,30 +242,41 @@ class Recorder:
                 )
             if not metric.of_models:
                 instant.found[metric.name] = _computed(metric, reading)
-        if self.own:
-            instant.found[""] = list(self._own(world, reading.models))
+        for name, statistic, value in self._own(world, reading.models) if self.own else ():
+            statistics, values = instant.found.setdefault(name, ([], []))
+            statistics.append(statistic)
+            values.append(value)
         return instant
 
     def _finish(self, world: World, *, now: _Instant | None) -> None:
         """Measure the models of all instants that wait; the run is still at the instant ``now``."""
         waiting, self._waiting = self._waiting, []
-        for instant in waiting:
-            instant.reading.together.extend(one.reading for one in waiting)
-        for instant in waiting:
-            value = None
-            for metric in self._asked:
-                if metric.compute is not None and metric.of_models:
-                    instant.found[metric.name] = _computed(metric, instant.reading)
-                elif metric.of_models and instant.reading.models is not None:
-                    value = self._objective(world, instant)
-            names = *(metric.name for metric in self._asked), ""
-            self._measured.append((instant.head, [row for name in names for row in instant.found.get(name, ())]))
-            instant.reading.together.clear()
-            if value is not None:
-                self._judge_objective(world, instant, value, now=instant is now)
+        self._together.extend(instant.reading for instant in waiting)
+        try:
+            objectives = self._objectives(world)
+            for rank, instant in enumerate(waiting):
+                for metric in self._asked:
+                    if metric.compute is not None and metric.of_models:
+                        instant.found[metric.name] = _computed(metric, instant.reading)
+                if self._reading is not None and objectives:
+                    instant.found["objective"] = self._above(self._reading, instant, objectives[rank])
+                names, statistics, values = list[str](), list[str](), list[float]()
+                for name in (*(metric.name for metric in self._asked), *self.own):
+                    own = instant.found.get(name, ((), ()))
+                    names += [name] * len(own[0])
+                    statistics += own[0]
+                    values += own[1]
+                self._measured.append((instant.head, names, statistics, values))
+                if objectives:
+                    self._judge_objective(world, instant, objectives[rank], now=instant is now)
+        finally:
+            self._together.clear()
 
-    def _objective(self, world: World, instant: _Instant) -> float | None:
-        """The objective at the models of an instant, whose rows are taken; None where there is none."""
+    def _objectives(self, world: World) -> list[float]:
+        """The objective at the models of all instants that are read together; empty where there is none."""
+        asked = any(metric.compute is None and metric.of_models for metric in self._asked)
+        if not asked or not self._together or self._together[0].models is None:
+            return []
         if self._reading is None:
             objective = self.objective or world.protocol.objective()
             if objective is not None and world.attackers is not None:
@@ -268,19 +284,22 @@ class Recorder:
                 if objective is None:
                     self._warn("its objective has no part of honest agents alone, so none is recorded")
             if objective is None:
-                return None
+                return []
             self._reading = ObjectiveReading(objective, world)
-        value = self._reading.value(instant.reading)
-        rows = instant.found["objective"] = [("objective", "value", value)]
-        if self._reading.objective.has_minimum:
-            rows.append(("objective", "gap", value - self._minimum(self._reading, instant.head[0])))
-        return value
+        return self._reading.values(self._together)
 
-    def _minimum(self, reading: ObjectiveReading, now: float) -> float:
-        """The objective's minimum at a time; in a private run NaN where rows are too extreme to find it."""
+    def _above(self, reading: ObjectiveReading, instant: _Instant, value: float) -> Numbers:
+        """The objective at an instant, and its gap to the minimum where that is known."""
+        if not reading.objective.has_minimum:
+            return ["value"], [value]
+        self._least = self._minimum(reading, instant, value)
+        return ["value", "gap"], [value, value - self._least]
+
+    def _minimum(self, reading: ObjectiveReading, instant: _Instant, value: float) -> float:
+        """The objective's minimum; in a private run NaN where rows are too extreme to find it."""
         try:
             minimum = cached_minimum(reading.objective, self.cache_dir)[1]
-            reading.check(minimum, now)
+            reading.check(value, minimum, instant.reading, instant.head[0])
         except (ArithmeticError, np.linalg.LinAlgError, Inconsistency, InputError):
             if not reading.world.private:
                 raise
@@ -342,15 +361,19 @@ class _Instant:
     head: Head
     """Time, activations, messages, vectors and bytes."""
     reading: Reading
-    found: dict[str, Rows] = field(default_factory=dict)
-    """By metric; those of a user's own metrics under an empty name."""
+    found: dict[str, Numbers] = field(default_factory=dict)
+    """By metric."""
 
 
-def _computed(metric: Metric, reading: Reading) -> Rows:
+def _computed(metric: Metric, reading: Reading) -> Numbers:
     """All that a metric has to say of an instant."""
     name, compute = metric.name, metric.compute
     assert compute is not None
-    return [(name, statistic, number_of(value, name, statistic, compute)) for statistic, value in compute(reading)]
+    statistics, values = list[str](), list[float]()
+    for statistic, value in compute(reading):
+        statistics.append(statistic)
+        values.append(number_of(value, name, statistic, compute))
+    return statistics, values
 
 
 def _concerns(metric: Metric, task: Task) -> bool:

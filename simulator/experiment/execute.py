@@ -31,7 +31,7 @@ FAILURES: dict[str, type[HushnetError]] = {
     "limited": LimitReached,
 }
 """Errors that end a run and keep what was recorded, by the status that they give it."""
-TOGETHER = 128
+TOGETHER = 50
 """Record instants at most whose models are measured at once."""
 
 

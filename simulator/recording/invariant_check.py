@@ -93,18 +93,18 @@ class InvariantCheck:
         self._instant = Instant(
             state=_shown(world.state),
             graph=world.setting.graph,
-            rounds=world.updates,
+            rounds=world.transport.tables.agents.updates.view(),
             started=world.started,
             quiet=world.quiet_edges,
             zero_start=world.setting.network.start == "zero",
             last_sent=world.transport.told,
         )
+        self._instant.rounds.flags.writeable = False
 
     def look(self, world: World) -> None:
         """Look at every invariant as the world is now."""
         if not self._watched:
             return
-        self._instant.rounds[:] = world.transport.tables.agents.updates
         if world.sessions is not None:
             self._instant.quiet[:] = world.quiet_edges
         for watched in self._watched:

@@ -25,6 +25,7 @@ from ..metrics import METRICS, Metric, Reading
 from ..metrics.metric import traced_by
 from ..metrics.own_metrics import shown_as
 from ..metrics.trace import HEAD, KINDS, ROW
+from ..tables import tallies
 from ..world.step_form import Rewind
 from ..world.world import World
 from .invariant_check import InvariantCheck
@@ -116,12 +117,14 @@ class Recorder:
         """
         if final:
             self.catch_up(world)
+        if self.invariants is None:
+            self._check_concern(world.setting.task)
+            self.invariants = InvariantCheck(world)
         instant = self._begin(world, final=final)
         if final and instant.head[:2] == self._last:
             self._measured = [measured for measured in self._measured if measured[0][:2] != self._last]
         self._last = instant.head[:2]
         self._waiting.append(instant)
-        self.invariants = self.invariants or InvariantCheck(world)
         self.invariants.look(world)
         try:
             if self.on_sample:
@@ -142,13 +145,10 @@ class Recorder:
 
     def trace(self) -> pd.DataFrame:
         """Tidy rows: protocol, seed, time, activations, messages, vectors, bytes, metric, statistic, value."""
-        heads = zip(*(head for head, *_ in self._measured), strict=True) if self._measured else [()] * HEAD
-        found = [
-            [one for own in part for one in own] for part in zip(*(own for _, *own in self._measured), strict=True)
-        ]
-        counts = [len(values) for *_, values in self._measured]
-        values = found or [()] * (len(ROW) - HEAD)
-        parts = [np.array(part, dtype=kind) for part, kind in zip([*heads, *values], KINDS, strict=True)]
+        heads, *found = zip(*self._measured, strict=True) if self._measured else [()] * (1 + len(ROW) - HEAD)
+        times = zip(*heads, strict=True) if heads else [()] * HEAD
+        values, counts = [[one for own in part for one in own] for part in found], [len(own) for own in found[-1]]
+        parts = [np.array(part, dtype=kind) for part, kind in zip([*times, *values], KINDS, strict=True)]
         parts[:HEAD] = [np.repeat(part, counts) for part in parts[:HEAD]]
         return pd.DataFrame({"protocol": self.protocol, "seed": self.seed, **dict(zip(ROW, parts, strict=True))})
 
@@ -219,6 +219,15 @@ class Recorder:
         privacy = world.protocol.privacy
         return self.delta if privacy is None else privacy.reported_delta
 
+    def _check_concern(self, task: Task) -> None:
+        """Refuse metrics by which a task is not judged."""
+        for metric in self._asked:
+            if not _concerns(metric, task):
+                raise InputError(
+                    f"the task {task.name!r} is judged by {task.metric}, not by {metric.name}",
+                    field=("record", "metrics"),
+                )
+
     def _most(self, world: World) -> int:
         """Instants that are measured together: as many as processor caches have room for."""
         table, models = world.setting.task.train, self._waiting[0].reading.models
@@ -230,16 +239,10 @@ class Recorder:
         if not final:
             self.samples += 1
         reading = self._look(world, final=final)
-        traffic = world.traffic
-        counts = traffic.messages, traffic.vectors, traffic.bytes.sent
-        instant = _Instant((world.now, world.activations, *counts), reading)
+        transport, counts = world.transport, world.transport.tables.counts
+        sent = int(counts[tallies.MESSAGES]), transport.vectors, int(counts[tallies.SENT_BYTES])
+        instant = _Instant((world.now, world.activations, *sent), reading)
         for metric in self._asked:
-            if not _concerns(metric, world.setting.task):
-                raise InputError(
-                    f"the task {world.setting.task.name!r} is judged by {world.setting.task.metric}, not by "
-                    f"{metric.name}",
-                    field=("record", "metrics"),
-                )
             if not metric.of_models:
                 instant.found[metric.name] = _computed(metric, reading)
         for name, statistic, value in self._own(world, reading.models) if self.own else ():

@@ -70,9 +70,7 @@ class Objective(ABC):
         """Value at the (n, p) models."""
 
     def values_from(self, instants: Models, losses: MeanLosses) -> list[float]:
-        """Values at the (k, n, p) models of k instants, with mean losses from somebody who may know them.
-
-        By default nobody is asked.
+        """Values at models of k instants, with mean losses from somebody who may know them; asks nobody by default.
 
         Parameters
         ----------
@@ -168,8 +166,7 @@ class GraphRegularised(Objective):
         weights = self.data_weights
         edges = [read_only(array) for array in (self.graph.offsets, self.graph.heads, self.graph.weights)]
         gaps = [squared_gaps(*edges, models) for models in read_only(instants)]
-        rest = penalties(self.task, instants), losses(self.task, instants)
-        sums = zip(gaps, *rest, strict=True)
+        sums = zip(gaps, penalties(self.task, instants), losses(self.task, instants), strict=True)
         return [0.5 * gap + float(weights @ penalty) + float(weights @ mean) for gap, penalty, mean in sums]
 
     @override

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..tables import tallies
 from ..world.world import World
 
 LARGE, STEEP = 1e6, 1e4
@@ -59,8 +58,7 @@ class RunWarnings:
 
     def _note(self, world: World) -> None:
         """Note when something last happened, as far as records tell."""
-        delivered = int(world.transport.tables.counts[tallies.DELIVERED])
-        for what, count in (("step", world.activations), ("delivery", delivered)):
+        for what, count in (("step", world.activations), ("delivery", world.traffic.links.delivered)):
             if count != self._last[what][0]:
                 self._last[what] = count, world.now
 

@@ -10,9 +10,6 @@ import numpy as np
 
 from ...agents.authors import place
 
-NO_NUMBERS = str, bytes, bool, np.bool_
-"""What Python would turn into a number."""
-
 
 def number_of(value: Any, metric: str, statistic: str, made_by: Callable[..., Any]) -> float:
     """A metric's value as a float; an author's mistake ends one run, as what an author's code raises does.
@@ -40,7 +37,7 @@ def number_of(value: Any, metric: str, statistic: str, made_by: Callable[..., An
         return value
     if not isinstance(statistic, str):
         raise TypeError(f"{_place(made_by)}metric {metric!r}: {statistic!r} names a statistic; a name is text")
-    if not isinstance(value, NO_NUMBERS):
+    if not isinstance(value, str | bytes | bool | np.bool_):
         try:
             return float(value)
         except (TypeError, ValueError, OverflowError):

@@ -41,8 +41,8 @@ MOST_BYTES, MOST_ROWS = 2**22, 2**18
 
 
 Head = tuple[float, int, int, float, int]
-Numbers = tuple[list[str], list[float]]
-"""Statistics of a metric and their values."""
+Rows = list[tuple[str, str, float]]
+"""(metric, statistic, value)."""
 
 
 class Recorder:
@@ -95,7 +95,7 @@ class Recorder:
         self.invariants: InvariantCheck | None = None
         self.warnings: list[str] = []
         self._asked = [METRICS[name] for name in dict.fromkeys(traced_by(self.metrics))]
-        self._measured: list[tuple[Head, list[str], list[str], list[float]]] = []
+        self._measured: list[tuple[Head, Rows]] = []
         self._last: tuple[float, int] | None = None
         self._reading: ObjectiveReading | None = None
         self._first_objective: float | None = None
@@ -122,7 +122,7 @@ class Recorder:
             self.invariants = InvariantCheck(world)
         instant = self._begin(world, final=final)
         if final and instant.head[:2] == self._last:
-            self._measured = [measured for measured in self._measured if measured[0][:2] != self._last]
+            self._measured = [(head, rows) for head, rows in self._measured if head[:2] != self._last]
         self._last = instant.head[:2]
         self._waiting.append(instant)
         self.invariants.look(world)
@@ -145,10 +145,11 @@ class Recorder:
 
     def trace(self) -> pd.DataFrame:
         """Tidy rows: protocol, seed, time, activations, messages, vectors, bytes, metric, statistic, value."""
-        heads, *found = zip(*self._measured, strict=True) if self._measured else [()] * (1 + len(ROW) - HEAD)
-        times = zip(*heads, strict=True) if heads else [()] * HEAD
-        values, counts = [[one for own in part for one in own] for part in found], [len(own) for own in found[-1]]
-        parts = [np.array(part, dtype=kind) for part, kind in zip([*times, *values], KINDS, strict=True)]
+        heads = zip(*(head for head, _ in self._measured), strict=True) if self._measured else [()] * HEAD
+        found = [row for _, rows in self._measured for row in rows]
+        values = zip(*found, strict=True) if found else [()] * (len(ROW) - HEAD)
+        counts = [len(rows) for _, rows in self._measured]
+        parts = [np.array(part, dtype=kind) for part, kind in zip([*heads, *values], KINDS, strict=True)]
         parts[:HEAD] = [np.repeat(part, counts) for part in parts[:HEAD]]
         return pd.DataFrame({"protocol": self.protocol, "seed": self.seed, **dict(zip(ROW, parts, strict=True))})
 
@@ -223,10 +224,8 @@ class Recorder:
         """Refuse metrics by which a task is not judged."""
         for metric in self._asked:
             if not _concerns(metric, task):
-                raise InputError(
-                    f"the task {task.name!r} is judged by {task.metric}, not by {metric.name}",
-                    field=("record", "metrics"),
-                )
+                sentence = f"the task {task.name!r} is judged by {task.metric}, not by {metric.name}"
+                raise InputError(sentence, field=("record", "metrics"))
 
     def _most(self, world: World) -> int:
         """Instants that are measured together: as many as processor caches have room for."""
@@ -245,31 +244,24 @@ class Recorder:
         for metric in self._asked:
             if not metric.of_models:
                 instant.found[metric.name] = _computed(metric, reading)
-        for name, statistic, value in self._own(world, reading.models) if self.own else ():
-            statistics, values = instant.found.setdefault(name, ([], []))
-            statistics.append(statistic)
-            values.append(value)
+        if self.own:
+            instant.found[""] = list(self._own(world, reading.models))
         return instant
 
     def _finish(self, world: World, *, now: _Instant | None) -> None:
         """Measure the models of all instants that wait; the run is still at the instant ``now``."""
         waiting, self._waiting = self._waiting, []
         self._together.extend(instant.reading for instant in waiting)
+        names = *(metric.name for metric in self._asked), ""
         try:
             objectives = self._objectives(world)
             for rank, instant in enumerate(waiting):
                 for metric in self._asked:
                     if metric.compute is not None and metric.of_models:
                         instant.found[metric.name] = _computed(metric, instant.reading)
-                if self._reading is not None and objectives:
-                    instant.found["objective"] = self._above(self._reading, instant, objectives[rank])
-                names, statistics, values = list[str](), list[str](), list[float]()
-                for name in (*(metric.name for metric in self._asked), *self.own):
-                    own = instant.found.get(name, ((), ()))
-                    names += [name] * len(own[0])
-                    statistics += own[0]
-                    values += own[1]
-                self._measured.append((instant.head, names, statistics, values))
+                    elif metric.of_models and self._reading is not None and objectives:
+                        instant.found[metric.name] = self._gap(self._reading, instant, objectives[rank])
+                self._measured.append((instant.head, [row for name in names for row in instant.found.get(name, ())]))
                 if objectives:
                     self._judge_objective(world, instant, objectives[rank], now=instant is now)
         finally:
@@ -291,12 +283,13 @@ class Recorder:
             self._reading = ObjectiveReading(objective, world)
         return self._reading.values(self._together)
 
-    def _above(self, reading: ObjectiveReading, instant: _Instant, value: float) -> Numbers:
+    def _gap(self, reading: ObjectiveReading, instant: _Instant, value: float) -> Rows:
         """The objective at an instant, and its gap to the minimum where that is known."""
-        if not reading.objective.has_minimum:
-            return ["value"], [value]
-        self._least = self._minimum(reading, instant, value)
-        return ["value", "gap"], [value, value - self._least]
+        rows = [("objective", "value", value)]
+        if reading.objective.has_minimum:
+            self._least = self._minimum(reading, instant, value)
+            rows.append(("objective", "gap", value - self._least))
+        return rows
 
     def _minimum(self, reading: ObjectiveReading, instant: _Instant, value: float) -> float:
         """The objective's minimum; in a private run NaN where rows are too extreme to find it."""
@@ -364,19 +357,15 @@ class _Instant:
     head: Head
     """Time, activations, messages, vectors and bytes."""
     reading: Reading
-    found: dict[str, Numbers] = field(default_factory=dict)
-    """By metric."""
+    found: dict[str, Rows] = field(default_factory=dict)
+    """By metric; those of a user's own metrics under an empty name."""
 
 
-def _computed(metric: Metric, reading: Reading) -> Numbers:
+def _computed(metric: Metric, reading: Reading) -> Rows:
     """All that a metric has to say of an instant."""
     name, compute = metric.name, metric.compute
     assert compute is not None
-    statistics, values = list[str](), list[float]()
-    for statistic, value in compute(reading):
-        statistics.append(statistic)
-        values.append(number_of(value, name, statistic, compute))
-    return statistics, values
+    return [(name, statistic, number_of(value, name, statistic, compute)) for statistic, value in compute(reading)]
 
 
 def _concerns(metric: Metric, task: Task) -> bool:

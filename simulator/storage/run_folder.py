@@ -81,7 +81,9 @@ def _fill(result: RunResult, fresh: Path) -> None:
         content = parquet(table, TRACE_SCHEMA if name == "trace" else None)
         (fresh / f"{name}.parquet").write_bytes(content)
         checksums[f"{name}.parquet"] = checksum(content)
-    text = _manifest_text({**result.manifest, "checksums": {**checksums, "manifest": "0" * 64}})
+    manifest = {**result.manifest, "checksums": {**checksums, "manifest": "0" * 64}}
+    parts = (f' "{name}": {_indented(json_text(part, indent=None))}' for name, part in sorted(manifest.items()))
+    text = "{\n" + ",\n".join(parts) + "\n}\n"
     try:
         checked(Manifest, json.loads(text), fresh / "manifest.json")
     except InputError as error:
@@ -133,15 +135,9 @@ def read_run(folder: Path) -> RunResult:
     return RunResult(manifest, *(tables.pop(name) for name in TABLES), extras=tables)
 
 
-def _manifest_text(manifest: Mapping[str, Any]) -> str:
-    """`json_text` of a manifest, most parts of which are those of others."""
-    parts = (f' "{name}": {_indented(json_text(part, indent=None))}' for name, part in sorted(manifest.items()))
-    return "{\n" + ",\n".join(parts) + "\n}\n"
-
-
 @lru_cache(maxsize=256)
 def _indented(text: str) -> str:
-    """JSON as it stands one level deep in indented JSON."""
+    """JSON as it stands in a manifest, most parts of which are those of others, too."""
     return json_text(json.loads(text), sort_keys=False).rstrip("\n").replace("\n", "\n ")
 
 

@@ -70,7 +70,7 @@ class Transport:
             raise ValueError(f"a protocol has fewer than {KINDS} kinds of messages, got {len(layout.messages)}")
         self.graph, self.layout, self.network, self.ledger = graph, layout, network, ledger
         self.agents, self.inbox = agents, TableInbox(graph, layout, network.precision)
-        self._start_vectors = 0
+        self._start_vectors: float = 0
         self._ranks = {kind: rank for rank, kind in enumerate(layout.messages)}
         self._widths = {kind: int(np.max(message.width, initial=0)) for kind, message in layout.messages.items()}
         self._last_sent: dict[int, LastSent] = {}
@@ -114,8 +114,8 @@ class Transport:
         counts = self.tables.counts.tolist()
         links = Tally(*counts[tallies.SENT : tallies.IN_FLIGHT + 1])
         size = Tally(*counts[tallies.SENT_BYTES : tallies.IN_FLIGHT_BYTES + 1])
-        start = self._start_vectors
-        return Traffic(counts[tallies.MESSAGES], self.vectors, counts[tallies.OVERTAKEN], start, links, size)
+        messages, overtaken = counts[tallies.MESSAGES], counts[tallies.OVERTAKEN]
+        return Traffic(messages, self.vectors, overtaken, self._start_vectors, links, size)
 
     def remember(self, agent: Agent, sent: Sent, tick: int) -> None:
         """Keep the last message of each kind and address, the newest at the end, for neighbours that join."""

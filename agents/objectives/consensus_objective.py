@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from ..quantity import OWN, Quantity, identified
 from ..tasks.task import Task
-from .objectives import MeanLosses, Models, Objective, local_gradients, mean_losses
+from .objectives import MeanLosses, Models, Objective, local_gradients, losses_at
 from .pooled_objective import PooledObjective
 
 
@@ -64,12 +64,13 @@ class ConsensusObjective(Objective):
 
     @override
     def value(self, models: Models) -> float:
-        return self.value_from(models, mean_losses)
+        return self.values_from(models[None], losses_at)[0]
 
     @override
-    def value_from(self, models: Models, losses: MeanLosses) -> float:
-        total = float(losses(self.task, models).sum())
-        return self.weight * total + 0.5 * self._ridge * float(np.vdot(models, models))
+    def values_from(self, instants: Models, losses: MeanLosses) -> list[float]:
+        totals = [float(each.sum()) for each in losses(self.task, instants)]
+        squares = [float(np.vdot(models, models)) for models in instants]
+        return [self.weight * one + 0.5 * self._ridge * square for one, square in zip(totals, squares, strict=True)]
 
     @override
     def value_and_gradient(self, models: Models) -> tuple[float, Models]:

@@ -31,7 +31,7 @@ from ..tasks.task import Task
 Models = NDArray[np.float64]
 """(n, p): row i is agent i's model."""
 MeanLosses = Callable[[Task, Models], NDArray[np.float64]]
-"""Gives `mean_losses` of a task at some models."""
+"""Gives `losses_at` of a task at some models."""
 
 
 class Objective(ABC):
@@ -69,17 +69,17 @@ class Objective(ABC):
     def value(self, models: Models) -> float:
         """Value at the (n, p) models."""
 
-    def value_from(self, models: Models, losses: MeanLosses) -> float:
-        """Value at the (n, p) models, with mean losses from somebody who may know them; asks nobody by default.
+    def values_from(self, instants: Models, losses: MeanLosses) -> list[float]:
+        """Values at models of k instants, with mean losses from somebody who may know them; asks nobody by default.
 
         Parameters
         ----------
-        models : (n, p) float64
+        instants : (k, n, p) float64
         losses : callable
-            As `mean_losses`, to every bit.
+            As `losses_at`, to every bit.
         """
         del losses
-        return self.value(models)
+        return [self.value(models) for models in instants]
 
     @abstractmethod
     def minimise(self) -> tuple[Models, float]:
@@ -158,16 +158,16 @@ class GraphRegularised(Objective):
 
     @override
     def value(self, models: Models) -> float:
-        return self.value_from(models, mean_losses)
+        return self.values_from(models[None], losses_at)[0]
 
     @override
-    def value_from(self, models: Models, losses: MeanLosses) -> float:
+    def values_from(self, instants: Models, losses: MeanLosses) -> list[float]:
         """Sum over edges, for the Laplacian's quadratic form cancels."""
-        means = losses(self.task, models)
-        graph, weights = self.graph, self.data_weights
-        gaps = squared_gaps(*map(read_only, (graph.offsets, graph.heads, graph.weights, models)))
-        rest = 0.5 * gaps + float(weights @ penalties(self.task, models))
-        return rest + float(weights @ means)
+        weights = self.data_weights
+        edges = [read_only(array) for array in (self.graph.offsets, self.graph.heads, self.graph.weights)]
+        gaps = [squared_gaps(*edges, models) for models in read_only(instants)]
+        sums = zip(gaps, penalties(self.task, instants), losses(self.task, instants), strict=True)
+        return [0.5 * gap + float(weights @ penalty) + float(weights @ mean) for gap, penalty, mean in sums]
 
     @override
     def value_and_gradient(self, models: Models) -> tuple[float, Models]:
@@ -207,11 +207,11 @@ class LocalOnly(Objective):
 
     @override
     def value(self, models: Models) -> float:
-        return self.value_from(models, mean_losses)
+        return self.values_from(models[None], losses_at)[0]
 
     @override
-    def value_from(self, models: Models, losses: MeanLosses) -> float:
-        return float(local_losses(self.task, models, losses).sum())
+    def values_from(self, instants: Models, losses: MeanLosses) -> list[float]:
+        return [float(each.sum()) for each in losses(self.task, instants) + penalties(self.task, instants)]
 
     @override
     def value_and_gradient(self, models: Models) -> tuple[float, Models]:
@@ -230,14 +230,19 @@ def mean_losses(task: Task, models: Models) -> NDArray[np.float64]:
     return table.sums(task.loss.value(scores, table.labels)) / np.maximum(table.counts, 1)
 
 
-def local_losses(task: Task, models: Models, losses: MeanLosses = mean_losses) -> NDArray[np.float64]:
+def losses_at(task: Task, instants: Models) -> NDArray[np.float64]:
+    """(k, n) `mean_losses` at each of the (k, n, p) models."""
+    return np.array([mean_losses(task, models) for models in instants])
+
+
+def local_losses(task: Task, models: Models) -> NDArray[np.float64]:
     """(n,) L_i(theta_i) at the (n, p) models; 0 for agents without data."""
-    return losses(task, models) + penalties(task, models)
+    return mean_losses(task, models) + penalties(task, models)
 
 
 def penalties(task: Task, models: Models) -> NDArray[np.float64]:
-    """(n,) lambda_i |theta_i|^2, the regulariser of each L_i; 0 for agents without data."""
-    squares = task.regularisation * np.einsum("np,np->n", models, models)
+    """(..., n) lambda_i |theta_i|^2 at (..., n, p) models, the regulariser of each L_i; 0 for agents without data."""
+    squares = task.regularisation * np.einsum("...p,...p->...", models, models)
     return np.where(task.train.counts > 0, squares, 0.0)
 
 

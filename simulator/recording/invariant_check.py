@@ -38,12 +38,15 @@ class Watched:
     def look(self, instant: Instant, now: float, ids: Sequence[int | str]) -> None:
         """Compare the distances of an instant with the scale."""
         invariant = self.invariant
-        mask, distances = invariant.where.mask(instant), np.asarray(invariant.distance(instant), dtype=np.float64)
+        mask, distances = invariant.where.mask(instant), invariant.distance(instant)
         size = max(self.scale, float(invariant.scale(instant)))
         # Near the largest floats sums say nothing; a run that is there is about to diverge.
         if not mask.any() or not math.isfinite(size):
             return
         self.scale, self.checked = size, self.checked + 1
+        if type(distances) is float and distances == 0.0:  # as a rule
+            return
+        distances = np.asarray(distances, dtype=np.float64)
         distance = float(np.max(distances, where=mask, initial=0.0) if distances.ndim else distances)
         share = 0.0 if distance == 0.0 else distance / size if size > 0.0 else math.inf
         self.worst = max(self.worst, math.inf if math.isnan(share) else share)
@@ -87,23 +90,25 @@ class InvariantCheck:
         least = 0.0 if world.step_tables.exact else FLOAT32
         each = () if isinstance(declared, NoInvariant) else declared
         self._watched = [Watched(replace(one, tolerance=max(one.tolerance, least))) for one in each]
-        self._state = _shown(world.state)
-
-    def look(self, world: World) -> None:
-        """Look at every invariant as the world is now."""
-        if not self._watched:
-            return
-        instant = Instant(
-            state=self._state,
+        self._instant = Instant(
+            state=_shown(world.state),
             graph=world.setting.graph,
-            rounds=world.updates,
+            rounds=world.transport.tables.agents.updates.view(),
             started=world.started,
             quiet=world.quiet_edges,
             zero_start=world.setting.network.start == "zero",
             last_sent=world.transport.told,
         )
+        self._instant.rounds.flags.writeable = False
+
+    def look(self, world: World) -> None:
+        """Look at every invariant as the world is now."""
+        if not self._watched:
+            return
+        if world.sessions is not None:
+            self._instant.quiet[:] = world.quiet_edges
         for watched in self._watched:
-            watched.look(instant, world.now, world.setting.task.ids)
+            watched.look(self._instant, world.now, world.setting.task.ids)
 
     def report(self) -> list[dict[str, Any]]:
         """Return the manifest's entries about all invariants."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.errors import Inconsistency, InputError
-from ...agents.objectives.objectives import Models, Objective, mean_losses
+from ...agents.objectives.objectives import Models, Objective, losses_at
 from ..metrics import Reading
 
 if TYPE_CHECKING:
@@ -26,35 +27,32 @@ class ObjectiveReading:
     def __init__(self, objective: Objective, world: World) -> None:
         self.objective, self.world = objective, world
         self.task = world.setting.task
-        self._value = 0.0
-        self._mean: Models | None = None
         self._holds_squares = False
 
-    def value(self, reading: Reading) -> float:
-        """The objective at the models of an instant; rows are read of those agents whose model has changed."""
-        models = reading.models
-        assert models is not None
+    def values(self, readings: Sequence[Reading]) -> list[float]:
+        """The objective at the models of instants; rows are read of those agents whose model has changed."""
+        instants = np.array([reading.models for reading in readings])
 
         def losses(task: Task, models: Models) -> NDArray[np.float64]:
-            if task.train is not self.task.train or task.loss != self.task.loss or models is not reading.models:
-                return mean_losses(task, models)
-            sums = reading.row_sums("training_loss", task.train, task.loss.value)
-            return sums / np.maximum(task.train.counts, 1)
+            if task.train is not self.task.train or task.loss != self.task.loss or models is not instants:
+                return losses_at(task, models)
+            sums = [reading.row_sums("training_loss", task.train, task.loss.value) for reading in readings]
+            return np.array(sums) / np.maximum(task.train.counts, 1)
 
-        self._mean = models.mean(axis=0) if self.objective.minimum_over == "agreeing" else None
-        self._value = self.objective.value_from(models, losses)
-        return self._value
+        return self.objective.values_from(instants, losses)
 
-    def check(self, minimum: float, now: float) -> None:
-        """See that the last value is not below what is said to be its minimum, by more than rounding.
+    def check(self, value: float, minimum: float, reading: Reading, now: float) -> None:
+        """See that a value is not below what is said to be its minimum, by more than rounding.
 
         A minimum over models that agree bounds the value at their mean; agents' own models may lie below it until they
         agree.
 
         Parameters
         ----------
+        reading : Reading
+            With the models that it is the value of.
         now : float
-            The time of the last value.
+            Their time.
 
         Raises
         ------
@@ -66,9 +64,9 @@ class ObjectiveReading:
         if not self._holds_squares:
             self._check_squares()
             self._holds_squares = True
-        lowest, value = minimum - BELOW * (1.0 + abs(minimum)), self._value
-        if value < lowest and self._mean is not None:
-            value = self.objective.value(np.tile(self._mean, (self.task.agents, 1)))
+        lowest = minimum - BELOW * (1.0 + abs(minimum))
+        if value < lowest and reading.models is not None and self.objective.minimum_over == "agreeing":
+            value = self.objective.value(np.tile(reading.models.mean(axis=0), (self.task.agents, 1)))
         if value < lowest:
             raise Inconsistency(
                 f"the objective is {value:.17g} at time {now:.6g}, below its minimum {minimum:.17g}: one of "

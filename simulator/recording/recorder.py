@@ -25,6 +25,7 @@ from ..metrics import METRICS, Metric, Reading
 from ..metrics.metric import traced_by
 from ..metrics.own_metrics import shown_as
 from ..metrics.trace import HEAD, KINDS, ROW
+from ..tables import tallies
 from ..world.step_form import Rewind
 from ..world.world import World
 from .invariant_check import InvariantCheck
@@ -98,7 +99,9 @@ class Recorder:
         self._last: tuple[float, int] | None = None
         self._reading: ObjectiveReading | None = None
         self._first_objective: float | None = None
+        self._least = np.nan
         self._waiting: list[_Instant] = []
+        self._together: list[Reading] = []
         self._kept: dict[str, Any] = {}
         self._shown: tuple[Task, Graph] | None = None
 
@@ -114,12 +117,14 @@ class Recorder:
         """
         if final:
             self.catch_up(world)
+        if self.invariants is None:
+            self._check_concern(world.setting.task)
+            self.invariants = InvariantCheck(world)
         instant = self._begin(world, final=final)
         if final and instant.head[:2] == self._last:
             self._measured = [(head, rows) for head, rows in self._measured if head[:2] != self._last]
         self._last = instant.head[:2]
         self._waiting.append(instant)
-        self.invariants = self.invariants or InvariantCheck(world)
         self.invariants.look(world)
         try:
             if self.on_sample:
@@ -166,7 +171,7 @@ class Recorder:
         found = {metric.name: dict(metric.baselines(task)) for metric in known if metric.baselines}
         if self._reading is not None and self._reading.objective.has_minimum:
             start = self._reading.objective.value(np.zeros((task.agents, task.dimension)))
-            found["objective"] = {task.zero_is: float(start - self._minimum(self._reading, world.now))}
+            found["objective"] = {task.zero_is: float(start - self._least)}
         return {metric: values for metric, values in found.items() if values and np.isfinite([*values.values()]).all()}
 
     def agents(self, world: World) -> pd.DataFrame:
@@ -207,12 +212,20 @@ class Recorder:
             models = real(models).copy() if waits else real(models).view()
             models.flags.writeable = False
         few = final or self.samples & (self.samples - 1) == 0
-        return Reading(world, models, self.delta_of(world), started.copy() if waits else started, few, self._kept)
+        started = started.copy() if waits else started
+        return Reading(world, models, self.delta_of(world), started, few, self._kept, self._together)
 
     def delta_of(self, world: World) -> float:
         """Delta at which a run's epsilons are read: its protocol's own, if it has one."""
         privacy = world.protocol.privacy
         return self.delta if privacy is None else privacy.reported_delta
+
+    def _check_concern(self, task: Task) -> None:
+        """Refuse metrics by which a task is not judged."""
+        for metric in self._asked:
+            if not _concerns(metric, task):
+                sentence = f"the task {task.name!r} is judged by {task.metric}, not by {metric.name}"
+                raise InputError(sentence, field=("record", "metrics"))
 
     def _most(self, world: World) -> int:
         """Instants that are measured together: as many as processor caches have room for."""
@@ -225,16 +238,10 @@ class Recorder:
         if not final:
             self.samples += 1
         reading = self._look(world, final=final)
-        traffic = world.traffic
-        counts = traffic.messages, traffic.vectors, traffic.bytes.sent
-        instant = _Instant((world.now, world.activations, *counts), reading)
+        transport, counts = world.transport, world.transport.tables.counts
+        sent = int(counts[tallies.MESSAGES]), transport.vectors, int(counts[tallies.SENT_BYTES])
+        instant = _Instant((world.now, world.activations, *sent), reading)
         for metric in self._asked:
-            if not _concerns(metric, world.setting.task):
-                raise InputError(
-                    f"the task {world.setting.task.name!r} is judged by {world.setting.task.metric}, not by "
-                    f"{metric.name}",
-                    field=("record", "metrics"),
-                )
             if not metric.of_models:
                 instant.found[metric.name] = _computed(metric, reading)
         if self.own:
@@ -244,23 +251,27 @@ class Recorder:
     def _finish(self, world: World, *, now: _Instant | None) -> None:
         """Measure the models of all instants that wait; the run is still at the instant ``now``."""
         waiting, self._waiting = self._waiting, []
-        for instant in waiting:
-            instant.reading.together.extend(one.reading for one in waiting)
-        for instant in waiting:
-            value = None
-            for metric in self._asked:
-                if metric.compute is not None and metric.of_models:
-                    instant.found[metric.name] = _computed(metric, instant.reading)
-                elif metric.of_models and instant.reading.models is not None:
-                    value = self._objective(world, instant)
-            names = *(metric.name for metric in self._asked), ""
-            self._measured.append((instant.head, [row for name in names for row in instant.found.get(name, ())]))
-            instant.reading.together.clear()
-            if value is not None:
-                self._judge_objective(world, instant, value, now=instant is now)
+        self._together.extend(instant.reading for instant in waiting)
+        names = *(metric.name for metric in self._asked), ""
+        try:
+            objectives = self._objectives(world)
+            for rank, instant in enumerate(waiting):
+                for metric in self._asked:
+                    if metric.compute is not None and metric.of_models:
+                        instant.found[metric.name] = _computed(metric, instant.reading)
+                    elif metric.of_models and self._reading is not None and objectives:
+                        instant.found[metric.name] = self._gap(self._reading, instant, objectives[rank])
+                self._measured.append((instant.head, [row for name in names for row in instant.found.get(name, ())]))
+                if objectives:
+                    self._judge_objective(world, instant, objectives[rank], now=instant is now)
+        finally:
+            self._together.clear()
 
-    def _objective(self, world: World, instant: _Instant) -> float | None:
-        """The objective at the models of an instant, whose rows are taken; None where there is none."""
+    def _objectives(self, world: World) -> list[float]:
+        """The objective at the models of all instants that are read together; empty where there is none."""
+        asked = any(metric.compute is None and metric.of_models for metric in self._asked)
+        if not asked or not self._together or self._together[0].models is None:
+            return []
         if self._reading is None:
             objective = self.objective or world.protocol.objective()
             if objective is not None and world.attackers is not None:
@@ -268,19 +279,23 @@ class Recorder:
                 if objective is None:
                     self._warn("its objective has no part of honest agents alone, so none is recorded")
             if objective is None:
-                return None
+                return []
             self._reading = ObjectiveReading(objective, world)
-        value = self._reading.value(instant.reading)
-        rows = instant.found["objective"] = [("objective", "value", value)]
-        if self._reading.objective.has_minimum:
-            rows.append(("objective", "gap", value - self._minimum(self._reading, instant.head[0])))
-        return value
+        return self._reading.values(self._together)
 
-    def _minimum(self, reading: ObjectiveReading, now: float) -> float:
-        """The objective's minimum at a time; in a private run NaN where rows are too extreme to find it."""
+    def _gap(self, reading: ObjectiveReading, instant: _Instant, value: float) -> Rows:
+        """The objective at an instant, and its gap to the minimum where that is known."""
+        rows = [("objective", "value", value)]
+        if reading.objective.has_minimum:
+            self._least = self._minimum(reading, instant, value)
+            rows.append(("objective", "gap", value - self._least))
+        return rows
+
+    def _minimum(self, reading: ObjectiveReading, instant: _Instant, value: float) -> float:
+        """The objective's minimum; in a private run NaN where rows are too extreme to find it."""
         try:
             minimum = cached_minimum(reading.objective, self.cache_dir)[1]
-            reading.check(minimum, now)
+            reading.check(value, minimum, instant.reading, instant.head[0])
         except (ArithmeticError, np.linalg.LinAlgError, Inconsistency, InputError):
             if not reading.world.private:
                 raise

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -81,7 +81,9 @@ def _fill(result: RunResult, fresh: Path) -> None:
         content = parquet(table, TRACE_SCHEMA if name == "trace" else None)
         (fresh / f"{name}.parquet").write_bytes(content)
         checksums[f"{name}.parquet"] = checksum(content)
-    text = json_text({**result.manifest, "checksums": {**checksums, "manifest": "0" * 64}})
+    manifest = {**result.manifest, "checksums": {**checksums, "manifest": "0" * 64}}
+    parts = (f' "{name}": {_indented(json_text(part, indent=None))}' for name, part in sorted(manifest.items()))
+    text = "{\n" + ",\n".join(parts) + "\n}\n"
     try:
         checked(Manifest, json.loads(text), fresh / "manifest.json")
     except InputError as error:
@@ -131,6 +133,12 @@ def read_run(folder: Path) -> RunResult:
     files = {name: f"{name}.parquet" for name in names}
     tables = {name: read_arrow(folder / file, checksums.get(file)).to_pandas() for name, file in files.items()}
     return RunResult(manifest, *(tables.pop(name) for name in TABLES), extras=tables)
+
+
+@lru_cache(maxsize=256)
+def _indented(text: str) -> str:
+    """JSON as it stands in a manifest, most parts of which are those of others, too."""
+    return json_text(json.loads(text), sort_keys=False).rstrip("\n").replace("\n", "\n ")
 
 
 def _signed(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -24,13 +24,6 @@ from .notes import Notes
 
 LastSent = dict[tuple[str, tuple[int, ...] | None], tuple[Sent, float, int]]
 """An agent's last message of each kind and address, the newest at the end, with time and tick of sending."""
-MIRRORED = {
-    "sent": (tallies.SENT, tallies.SENT_BYTES),
-    "delivered": (tallies.DELIVERED, tallies.DELIVERED_BYTES),
-    "lost": (tallies.LOST, tallies.LOST_BYTES),
-    "dropped": (tallies.DROPPED, tallies.DROPPED_BYTES),
-    "in_flight": (tallies.IN_FLIGHT, tallies.IN_FLIGHT_BYTES),
-}
 
 
 @final
@@ -77,8 +70,9 @@ class Transport:
             raise ValueError(f"a protocol has fewer than {KINDS} kinds of messages, got {len(layout.messages)}")
         self.graph, self.layout, self.network, self.ledger = graph, layout, network, ledger
         self.agents, self.inbox = agents, TableInbox(graph, layout, network.precision)
-        self._traffic = Traffic()
+        self._start_vectors: float = 0
         self._ranks = {kind: rank for rank, kind in enumerate(layout.messages)}
+        self._widths = {kind: int(np.max(message.width, initial=0)) for kind, message in layout.messages.items()}
         self._last_sent: dict[int, LastSent] = {}
         self._current, self._forms, self._shares = now, forms, layout.shares
         self._plain = PlainTables()
@@ -117,13 +111,11 @@ class Transport:
     @property
     def traffic(self) -> Traffic:
         """Counts of messages and bytes so far, as the tables have them: sent, delivered, lost, dropped, in flight."""
-        counts, traffic = self.tables.counts.tolist(), self._traffic
-        traffic.messages, traffic.vectors = counts[tallies.MESSAGES], self.vectors
-        traffic.overtaken = counts[tallies.OVERTAKEN]
-        for fate, (links, size) in MIRRORED.items():
-            setattr(traffic.links, fate, counts[links])
-            setattr(traffic.bytes, fate, counts[size])
-        return traffic
+        counts = self.tables.counts.tolist()
+        links = Tally(*counts[tallies.SENT : tallies.IN_FLIGHT + 1])
+        size = Tally(*counts[tallies.SENT_BYTES : tallies.IN_FLIGHT_BYTES + 1])
+        messages, overtaken = counts[tallies.MESSAGES], counts[tallies.OVERTAKEN]
+        return Traffic(messages, self.vectors, overtaken, self._start_vectors, links, size)
 
     def remember(self, agent: Agent, sent: Sent, tick: int) -> None:
         """Keep the last message of each kind and address, the newest at the end, for neighbours that join."""
@@ -177,7 +169,7 @@ class Transport:
         """`exchange_start` of agents that are there from the beginning, whose starts `remember_starts` has kept."""
         kind = next(iter(self.layout.messages.values()))
         told = int(lazy.tell_starts(self.tables, agents, self.agents.present))
-        self._traffic.start_vectors += told * kind.vectors
+        self._start_vectors += told * kind.vectors
 
     def told(self, kind: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """The last vector of a kind that each agent has told all its neighbours, whoever has heard it.
@@ -193,8 +185,7 @@ class Transport:
         known : (n,) bool
             Whether there is such a vector, and it is the agent's last.
         """
-        width = int(np.max(self.layout.messages[kind].width))
-        agents = self.graph.agents
+        width, agents = self._widths[kind], self.graph.agents
         if self.tables.constants[PLANNED] == 0.0 or self.sessions or self.layout.messages[kind].addressed:
             vectors = np.zeros((agents, width), self.network.precision)
             return vectors, self._fill_in(vectors, kind, range(agents))
@@ -259,7 +250,7 @@ class Transport:
                 row = self._row_of(agent.index, *last[kind, None])
             lazy.tell_many(self.tables, places, row, int(self.tables.counts[tallies.ORDER]) + 1)
             self.tables.counts[tallies.ORDER] += len(places)
-            self._traffic.start_vectors += len(places) * self.layout.messages[kind].vectors
+            self._start_vectors += len(places) * self.layout.messages[kind].vectors
 
     def _tell(self, sender: int, receiver: int, slot: int) -> None:
         """Tell a receiver, reliably and at once, what a sender has sent last, if messages go this way."""
@@ -276,7 +267,7 @@ class Transport:
             # All in one call, for each costs as much as the work of all; until then the version is held.
             self.tables.versions.references[row] += 1
             self._telling.append((self._ranks[kind] * len(self.graph.heads) + slot, row))
-            self._traffic.start_vectors += self.layout.messages[kind].vectors
+            self._start_vectors += self.layout.messages[kind].vectors
 
     def _row_of(self, sender: int, sent: Sent, sent_at: float, tick: int) -> int:
         """The version that holds what was sent last, charged now at the latest and shared by all whom it is told."""
@@ -325,16 +316,16 @@ class Transport:
 
 @dataclass
 class Tally:
-    """One unit of traffic (vectors or bytes) by fate.
+    """One unit of traffic (vectors or bytes) by fate, in the order of `hushnet.simulator.tables.tallies`.
 
     ``in_flight`` is counted on its own and not derived, so that conservation can be checked.
     """
 
-    sent: int = 0
-    delivered: int = 0
-    lost: int = 0
-    dropped: int = 0
-    in_flight: int = 0
+    sent: int
+    lost: int
+    delivered: int
+    dropped: int
+    in_flight: int
 
     @property
     def conserved(self) -> bool:
@@ -351,12 +342,12 @@ class Traffic:
     agent's start is counted apart.
     """
 
-    messages: int = 0
-    vectors: float = 0
-    overtaken: int = 0
-    start_vectors: float = 0
-    links: Tally = field(default_factory=Tally)
-    bytes: Tally = field(default_factory=Tally)
+    messages: int
+    vectors: float
+    overtaken: int
+    start_vectors: float
+    links: Tally
+    bytes: Tally
 
     @property
     def conserved(self) -> bool:

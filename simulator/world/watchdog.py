@@ -67,6 +67,8 @@ class Watchdog:
 
     Attributes
     ----------
+    runs : int
+        Runs that are made side by side, each of which looks at the memory that much less often.
     wakes : int
         Wake-ups and timers that were counted here: those of the event engine.
     interrupter : Interrupter
@@ -78,7 +80,7 @@ class Watchdog:
         self.memory, self.before = memory_limit(limits), used_memory()
         self.most_held = self.memory + (self.before if limits.memory is not None else 0)
         self.interrupter = Interrupter(limits.seconds)
-        self.wakes = 0
+        self.runs, self.wakes = 1, 0
         self._woken_at = [-1.0] * len(ids)
         self._woken = [0] * len(ids)
         self._unseen = 64
@@ -141,7 +143,7 @@ class Watchdog:
         met = time.thread_time()
         if met - self._began > self.limits.seconds:
             raise self.too_long(now)
-        if met - self._measured < INTERVAL:
+        if met - self._measured < INTERVAL * self.runs:
             return
         self._measured = met
         if self.before > self.most_held:

@@ -172,12 +172,12 @@ def test_training_loss_weighs_agents_and_not_their_rows():
 class Scripted(ObjectiveReading):
     """Reads the values that it is told, one after the other, and the last one again and again."""
 
-    values: list[float]
+    told: list[float]
 
-    def value(self, reading):
-        return self.values.pop(0) if len(self.values) > 1 else self.values[0]
+    def values(self, readings):
+        return [self.told.pop(0) if len(self.told) > 1 else self.told[0] for _ in readings]
 
-    def check(self, minimum, now):
+    def check(self, value, minimum, reading, now):
         """What it is told has no minimum."""
 
 
@@ -206,7 +206,7 @@ def test_an_objective_has_exploded_above_a_million_times_its_start_or_one(start,
 
     world = World(a_setting(task), Outlier, ProtocolParameters(kind="still"), recorder=recorder, every=1.0)
     recorder._reading = Scripted(LocalOnly(task), world)
-    recorder._reading.values = [start, later]
+    recorder._reading.told = [start, later]
     if not explodes:
         drive(world)
         return
@@ -289,8 +289,8 @@ def test_a_run_that_breaks_off_keeps_a_finite_objective_in_every_row():
 
 def test_an_objective_that_explodes_is_reported_at_its_own_instant():
     class Exploding(ObjectiveReading):
-        def value(self, reading):
-            return super().value(reading) * (1e9 if self.world.now >= 4.0 else 1.0)
+        def values(self, readings):
+            return [value * (1e9 if self.world.now >= 4.0 else 1.0) for value in super().values(readings)]
 
     recorder = Recorder(["objective"])
     world = world_of(recorder, every=1.0)

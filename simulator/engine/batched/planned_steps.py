@@ -230,7 +230,7 @@ class PlannedSteps(StepMaker):
         slots = len(graph.heads) * self.kinds if protocol.asks_what_is_new else 0
         closes = bool(len(world.transport.tables.opened))
         self.plan = empty_plan(agents, each, steps, reads, slots, closes=closes)
-        self._writes = int(steps * np.where(apart, mean, 1.0).sum())
+        self._writes = self._room = int(steps * np.where(apart, mean, 1.0).sum())
         if not self.pairs:
             declare(self.plan, protocol, self.names)
             self.charges.affordable = self.plan.affordable
@@ -285,11 +285,14 @@ class PlannedSteps(StepMaker):
         self.plan.counts[[STEPS, READS]] = 0
 
     def plan_anew(self) -> None:
-        """Make room for as many versions as the next steps write."""
+        """Make room for as many versions as the next steps write; where half of it is left, for as many as before."""
         transport = self.world.transport
+        if 2 * transport.tables.counts[FREE_ROWS] > self._room:
+            return
         take_rows_back(transport.tables)
         held = len(transport.tables.versions) - int(transport.tables.counts[FREE_ROWS])
-        transport.grow(min(self._writes, max(held, LEAST)), 0)
+        self._room = min(self._writes, max(held, LEAST))
+        transport.grow(self._room, 0)
 
     @abstractmethod
     def _diverged(self, place: int) -> Record:

@@ -198,6 +198,7 @@ def run_side_by_side(drivers: Sequence[Driver]) -> None:
     try:
         with ExitStack() as stack:
             for driver in drivers:
+                driver.world.watchdog.runs = len(drivers)
                 stack.enter_context(driver.running())
             for driver in drivers:
                 driver.begin_run()

@@ -211,7 +211,7 @@ def store() -> tuple[Path | None, str]:
 
 
 def is_stored(name: str = "*") -> bool:
-    """True if there is code of this version on disk, of functions of such a ``module.name``, which may have asterisks."""
+    """True if there is code of this version on disk, of functions of a ``module.name``, which may have asterisks."""
     folder, _ = store()
     return folder is not None and any(folder.rglob(f"{name}.nbi"))
 

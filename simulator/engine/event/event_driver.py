@@ -193,7 +193,7 @@ class EventDriver(Driver):
 
     def is_awake(self, agent: Agent) -> bool:
         """True if an agent steps at its ticks now: it is present and up, and has not fallen silent."""
-        return agent.up and not agent.silent and self._present[agent.index]
+        return agent.up and not agent.silent and bool(self._present[agent.index])
 
     def wake(self, agent: Agent) -> None:
         """Act on a tick that finds its agent awake: it takes a step."""
@@ -237,7 +237,7 @@ class EventDriver(Driver):
 
     def is_up(self, _run: Any, agent: int, _time: float, _after: bool) -> bool:
         """True if an agent is present and up at this instant, in place of `hushnet.simulator.rules.lazy.is_up`."""
-        return self._made[agent].up and self._present[agent]
+        return self._made[agent].up and bool(self._present[agent])
 
     def fate(self, run: Any, sender: int, edge: int, tick: int, transmission: int, size: int, now: float) -> float:
         """Draw a copy's delay, or its loss, by the network's distributions, which may have no compiled form."""

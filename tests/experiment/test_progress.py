@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import re
 import shutil
@@ -84,6 +85,7 @@ def test_nothing_is_left_once_the_last_runs_have_reached_their_end(tmp_path, mon
 
 def test_whoever_reads_results_while_runs_go_on_finds_them_in_order(tmp_path, monkeypatch):
     monkeypatch.setitem(perform.__globals__, "INDEXED_EVERY", -1.0)
+    monkeypatch.setitem(perform.__globals__, "SHARE", math.inf)
     protocols = {"second": {"kind": "local"}, "first": {**TUNED["protocols"]["cd"], "label": "first"}}
     experiment = Experiment(load({**TUNED, "tune": None, "protocols": protocols}), tmp_path / "out")
     seen = []

@@ -241,12 +241,12 @@ class Protocol(ABC):
         Parameters
         ----------
         me : record
-            Of planned steps it has no more than ``agent``, ``now``, ``data``, ``neighbours``, ``degree``, ``updates``
-            and ``round``.
+            Of planned steps it has no more than ``agent``, ``now``, ``data``, ``neighbours``, ``updates`` and
+            ``round``.
         """
         if self.step_noise is not None:
             return self.step_noise.release(me)
-        recipients = me.degree
+        recipients = len(me.neighbours)
         if not len(me.data):
             return Release.public(me.agent, me.now, NO_DATA, recipients=recipients)
         return Release.plain(me.agent, me.now, NO_NOISE, recipients=recipients)

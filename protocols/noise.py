@@ -147,11 +147,11 @@ class GradientNoise(StepNoise):
     def release(self, me: Any) -> Release:
         """The release of an agent's next update."""
         if len(me.data) == 0:
-            return Release.public(me.agent, me.now, NO_DATA, recipients=me.degree)
+            return Release.public(me.agent, me.now, NO_DATA, recipients=len(me.neighbours))
         if me.updates % self._every:
-            return Release.public(me.agent, me.now, POST_PROCESSING, recipients=me.degree)
+            return Release.public(me.agent, me.now, POST_PROCESSING, recipients=len(me.neighbours))
         if self.privacy is None:
-            return Release.plain(me.agent, me.now, NO_NOISE, recipients=me.degree)
+            return Release.plain(me.agent, me.now, NO_NOISE, recipients=len(me.neighbours))
         sensitivity, proved = self.sensitivities(len(me.data))
         own = self.plans[me.agent if len(self.plans) > 1 else 0]
         update = min(me.updates // self._every, len(own.multipliers) - 1)
@@ -166,7 +166,7 @@ class GradientNoise(StepNoise):
             scale=float(own.multipliers[update]) * sensitivity,
             claimed_epsilon=float(own.epsilons[update]),
             claimed_delta=float(own.deltas[update]),
-            recipients=me.degree,
+            recipients=len(me.neighbours),
             reason="" if math.isfinite(proved) else UNBOUNDED,
             dimension=self.task.dimension,
             unit=unit_of(self.privacy),

@@ -165,8 +165,8 @@ class LocalProblem:
 def release_of_minimiser(me: Any) -> Release:
     """Return the release of a minimiser over an agent's samples, which has no noise."""
     if not len(me.data):
-        return Release.public(me.agent, me.now, "no data", recipients=me.degree)
-    return Release.plain(me.agent, me.now, "a minimiser over the agent's rows", recipients=me.degree)
+        return Release.public(me.agent, me.now, "no data", recipients=len(me.neighbours))
+    return Release.plain(me.agent, me.now, "a minimiser over the agent's rows", recipients=len(me.neighbours))
 
 
 def move_dual(me: Any) -> None:

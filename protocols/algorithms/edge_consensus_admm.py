@@ -84,7 +84,7 @@ class EdgeConsensusAdmm(Protocol):
 
     def start(self, me: Any) -> None:
         """Everything is 0; an agent without neighbours solves its own problem, and is done."""
-        if not me.degree:
+        if not len(me.neighbours):
             self.steps.alone(me, solve)
             me.fall_silent()
 

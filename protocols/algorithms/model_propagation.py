@@ -198,7 +198,7 @@ class ModelPropagation(Protocol):
     def release(self, me: Any) -> Release:
         """Return the release of the present model: plain for data without noise, else that of the solitary model."""
         if self.noise is None and len(me.data):
-            return Release.plain(me.agent, me.now, "models without noise", recipients=me.degree)
+            return Release.plain(me.agent, me.now, "models without noise", recipients=len(me.neighbours))
         return self.releases[me.agent]
 
     def partner_weights(self) -> NDArray[np.float64]:

@@ -102,7 +102,7 @@ class SubgradientNoise(StepNoise):
 
     def release(self, me: Any) -> Release:
         """The release of an agent's next step."""
-        count, recipients = len(me.data), me.degree
+        count, recipients = len(me.data), len(me.neighbours)
         if count == 0:
             return Release.public(me.agent, me.now, NO_DATA, recipients=recipients)
         if self.privacy is None:

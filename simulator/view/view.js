@@ -226,8 +226,9 @@ function chart(key, curves) {
 }
 
 function drawExperiments() {
+  const link = name => "#" + new URLSearchParams({experiment: name, ...(chosen().get("two") ? {two: chosen().get("two")} : {})});
   $("experiments").replaceChildren(...state.experiments.map(each => make("li", {class: each.state},
-    make("a", {href: "#" + new URLSearchParams({experiment: each.name, ...(chosen().get("two") ? {two: chosen().get("two")} : {})}), "aria-current": each.name === state.name ? "page" : null},
+    make("a", {href: link(each.name), onclick: event => { event.currentTarget.href = link(each.name); }, "aria-current": each.name === state.name ? "page" : null},
       each.name, " ", make("span", {class: "state"}, each.state)))));
   const current = state.experiments.find(each => each.name === state.name);
   $("words").textContent = current ? current.words.join("; ") : `${state.experiments.length} experiments; choose one.`;

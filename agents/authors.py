@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from .errors import INTERRUPTED, InputError, words_of
 
 HOUSE = tuple(f"{Path(__file__).parents[1] / storey}{os.sep}" for storey in ("agents", "protocols", "simulator"))
+OURS = f"{__name__.partition('.')[0]}."
 LIBRARIES = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 """Folders of code that is no author's own."""
 COMPILED = (".pyx", ".pxi", ".pxd")
@@ -159,13 +160,15 @@ def check_overrides(kind: type) -> None:
 
 def is_authors_class(kind: type) -> bool:
     """True if a method or property that a class defines itself is in an author's own file."""
-    return any(is_authors(code.co_filename) for code in _codes(kind))
+    return not kind.__module__.startswith(OURS) and any(is_authors(code.co_filename) for code in _codes(kind))
 
 
 def _codes(kind: type) -> list[CodeType]:
-    values = (getattr(value, "fget", value) for value in dict(vars(kind)).values())
-    codes = (getattr(getattr(value, "__func__", value), "__code__", None) for value in values)
-    return [code for code in codes if isinstance(code, CodeType)]
+    """Of the methods and properties that a class defines itself; whatever else it has is not touched."""
+    values = dict(vars(kind)).values()
+    plain = (value.fget if isinstance(value, property) else value for value in values)
+    functions = (value.__func__ if isinstance(value, classmethod | staticmethod) else value for value in plain)
+    return [function.__code__ for function in functions if inspect.isfunction(function)]
 
 
 def _check_override(name: str, ours: Any, theirs: Any) -> None:

@@ -16,15 +16,22 @@ from hushnet.simulator.cli import main
 for command in json.loads(sys.argv[1]):
     with redirect_stdout(io.StringIO()) as said:
         code = main(command)
-    print(json.dumps([code, len(said.getvalue()), sorted({name.partition(".")[0] for name in sys.modules})]))
+    packages = sorted({name.partition(".")[0] for name in sys.modules})
+    from hushnet.agents.parameters import Parameters
+    kinds = [Parameters]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    built = [kind.__name__ for kind in kinds if kind.__pydantic_complete__]
+    print(json.dumps([code, len(said.getvalue()), packages, built]))
 """
 
 
-def imported(*commands: list[str]) -> list[tuple[int, int, set[str]]]:
-    """Exit code, characters said, and top packages after each of several commands in one fresh process."""
+def imported(*commands: list[str]) -> list[tuple[int, int, set[str], list[str]]]:
+    """Exit code, characters said, top packages and models built after each of some commands in one fresh process."""
     given = [sys.executable, "-c", PROGRAM, json.dumps(commands)]
     done = subprocess.run(given, capture_output=True, text=True, check=True)
-    return [(code, said, set(packages)) for code, said, packages in map(json.loads, done.stdout.splitlines())]
+    found = map(json.loads, done.stdout.splitlines())
+    return [(code, said, set(packages), models) for code, said, packages, models in found]
 
 
 SCENARIOS = ("quickstart", "privacy-frontier", "bellet2018-fig2a", "hu2019-fig1", "async-variants-columns")
@@ -43,17 +50,22 @@ stop: {updates: 3}
 
 
 def test_a_command_that_only_reads_imports_nothing_heavy():
-    for code, said, packages in imported(["list"], ["schema"], ["check", "quickstart"]):
+    for code, said, packages, _ in imported(["list"], ["schema"], ["check", "quickstart"]):
         assert code == 0
         assert said
         assert packages >= {"pydantic", "hushnet"}
         assert packages.isdisjoint(HEAVY)
 
 
+def test_a_list_builds_no_model():
+    ((_, _, _, models),) = imported(["list"])
+    assert models == []
+
+
 def test_a_scenario_is_checked_without_compiling(tmp_path, monkeypatch):
     monkeypatch.setenv("HUSHNET_CACHE_DIR", str(tmp_path / "code"))
     (tmp_path / "gamma.yaml").write_text(GAMMA)
-    for code, said, _ in imported(*(["check", name] for name in (*SCENARIOS, str(tmp_path / "gamma.yaml")))):
+    for code, said, *_ in imported(*(["check", name] for name in (*SCENARIOS, str(tmp_path / "gamma.yaml")))):
         assert code == 0
         assert said
     assert not list(tmp_path.rglob("*.nbi"))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NoReturn, final
@@ -196,10 +195,11 @@ def run_side_by_side(drivers: Sequence[Driver]) -> None:
     """
     steps = StepsSideBySide([_planned(driver) for driver in drivers])
     try:
-        with ExitStack() as stack:
-            for driver in drivers:
-                driver.world.watchdog.runs = len(drivers)
-                stack.enter_context(driver.running())
+        watchdogs = [driver.world.watchdog for driver in drivers]
+        with drivers[0].running():
+            for watchdog in watchdogs:
+                watchdog.runs, watchdog.interrupter = len(drivers), watchdogs[0].interrupter
+                watchdog.begin()
             for driver in drivers:
                 driver.begin_run()
             for now in _instants(drivers[0], steps.full_after):

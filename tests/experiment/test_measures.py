@@ -111,6 +111,13 @@ def test_the_worst_decile_is_the_worst_tenth_of_the_agents_to_the_nearest_agent(
     assert found[metric, "worst_decile"] != pytest.approx(ranked[:2].mean() if metric == "accuracy" else ranked[-2:])
 
 
+def test_an_agent_whose_error_has_overflowed_is_not_left_out():
+    task = task_of("rmse")
+    features = np.where(task.test.owners[:, None] == 4, 1e200, task.test.features)
+    found, _ = recorded(["rmse"], replace(task, test=replace(task.test, features=features)))
+    assert found["rmse", "mean"] == found["rmse", "worst_decile"] == math.inf
+
+
 def test_agents_that_have_not_joined_yet_are_not_judged():
     late = Always(kind="always", joins=Window(share=0.8, between=[9.0, 10.0]))
     found, world = recorded(["accuracy"], availability=late)

@@ -328,7 +328,8 @@ class CsvTable(TaskKind):
         if self.scaling == "standard":
             # In units of their largest values neither sums nor squares overflow; powers of 2 change no digit.
             features = np.ldexp(features, -np.frexp(np.abs(features).max(axis=0, initial=0.0))[1])
-            features = features - features[train].mean(axis=0)
+            own = features[train]
+            features = features - np.where(np.ptp(own, axis=0) > 0, own.mean(axis=0), own[0])  # whose mean is rounded
             deviations = np.sqrt(np.mean(features[train] ** 2, axis=0))
             features = features / np.where(deviations > 0, deviations, 1.0)
         elif self.scaling == "max_abs":
@@ -369,10 +370,11 @@ def _is_whole(name: str) -> bool:
     return name.isascii() and name.isdecimal() and len(name) <= 18 and str(int(name)) == name
 
 
-def _numbers(names: Iterable[str]) -> dict[str, Any] | None:
-    """The finite numbers that all of some texts stand for; None where one is no such number."""
+def _numbers(names: Iterable[str]) -> dict[str, float] | None:
+    """The finite numbers that all of some texts stand for, whole ones exactly; None where one is no such number."""
     found = {name: parse_number(name) for name in names}
-    return found if all(map(math.isfinite, found.values())) else None
+    finite = all(map(math.isfinite, found.values()))
+    return {name: int(name) if name.isdecimal() else found[name] for name in found} if finite else None
 
 
 def _ordered(names: set[str]) -> list[str]:

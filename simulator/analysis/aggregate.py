@@ -105,7 +105,7 @@ def share_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float
     share, z = float(known.mean()), float(special.ndtri(0.5 + level / 2))
     centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return share, float(centre - half), float(centre + half), n
+    return share, float(np.clip(centre - half, 0.0, share)), float(np.clip(centre + half, share, 1.0)), n
 
 
 def wins(mine: ArrayLike, theirs: ArrayLike, *, more_is_better: bool) -> NDArray[np.float64]:

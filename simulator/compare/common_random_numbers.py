@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-SHARED = ("clock", "compute", "network", "availability", "adversaries", "topology", "stop")
+SHARED = ("time_unit", "clock", "compute", "network", "availability", "adversaries", "topology", "stop")
 """Parts of a scenario that decide what a run met, whatever its protocol."""
 
 PARTS = {

@@ -44,9 +44,8 @@ CENSORED = (
 )
 
 PLACES = (
-    "The place of the scenario's own target is that of the event that met it; of any other that of the first record "
-    "that meets it, late by less than its distance from the record before. Where that leaves open who was first, there "
-    "is no verdict: name the target in the scenario."
+    "The place of a target is that of the first record that meets it, late by less than its distance from the record "
+    "before. Where that leaves open who was first, there is no verdict: record more often."
 )
 
 BREAK_EVEN = (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..analysis.aggregate import final_values, resolve
+from ..analysis.aggregate import final_values, resolve, time_scale
 from ..analysis.claimed_privacy import replayed_elsewhere
 from ..analysis.labels import column_name
 from ..analysis.results import Collection
@@ -80,6 +80,10 @@ def _to_target(collection: Collection, recorded: list[str]) -> Iterator[Measure]
         without = ", those before the start not counted" if started and axis in ("vectors", "bytes") else ""
         found = reached(collection, target, axis).set_index("run")
         title = f"{NAMES.get(axis, axis)} to {describe(target)}{without}"
+        if axis == "time" and (length := collection.index.get("time_unit")):
+            factor, unit = time_scale(length)
+            found[["value", "after"]] *= factor
+            title += f" ({unit})"
         yield Measure(name, title, False, found["value"], str(target["metric"]), found["after"])
 
 

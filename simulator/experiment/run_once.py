@@ -115,11 +115,17 @@ def run_once(
 
 
 def keep(experiment: Experiment, made: Mapping[str, tuple[Run, RunResult]]) -> None:
-    """Save what has come of runs, by their ids, with the graphs that they ran on."""
+    """Save what has come of runs, by their ids, with the graphs that they ran on: as many as there is room for."""
     store = Store(experiment.folder, experiment.token)
-    for run, result in made.values():
-        result.manifest["topology"]["graph"] = store.save_graph(experiment.data(run)[1])
-    store.save_all({run_id: result for run_id, (_, result) in made.items()})
+    try:
+        for run, result in made.values():
+            result.manifest["topology"]["graph"] = store.save_graph(experiment.data(run)[1])
+        store.save_all({run_id: result for run_id, (_, result) in made.items()})
+    except OutOfResources:
+        if len(made) == 1:
+            raise
+        for run_id, one in made.items():
+            keep(experiment, {run_id: one})
 
 
 def is_there(experiment: Experiment, run: Run, run_id: str) -> bool:

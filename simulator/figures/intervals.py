@@ -73,7 +73,7 @@ def interval(values: ArrayLike, within: Range = ANY, level: float | None = 0.95)
         ends = _ends(mean, half, within)
         low, high = (np.where(inside, end, plain) for end, plain in zip(ends, (low, high), strict=True))
     certain = half == 0
-    low, high = np.where(certain, mean, low), np.where(certain, mean, high)
+    low, high = np.minimum(np.where(certain, mean, low), mean), np.maximum(np.where(certain, mean, high), mean)
     if level is None:
         low, high = np.full_like(low, np.nan), np.full_like(high, np.nan)
     return Interval(mean[()], low[()], high[()], n[()])

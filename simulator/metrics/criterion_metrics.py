@@ -104,7 +104,7 @@ def _rows_of(criterion: Criterion) -> Callable[[Reading], Rows]:
         if criterion.name not in reading.found:
             together = reading.together or [reading]
             values = _values(together, criterion)
-            known = np.isfinite(values) & np.array([one.started for one in together]) & reading.honest
+            known = ~np.isnan(values) & np.array([one.judged for one in together])
             if "size_bins" not in reading.kept:
                 reading.kept["size_bins"] = size_bins(reading.task.train.counts)
             bins, places = reading.kept["size_bins"]

@@ -9,7 +9,7 @@ from .metric import Metric, Reading, Rows, register
 
 
 def distance(reading: Reading) -> Rows:
-    """|theta_i - theta_i*| / |theta_i*|, over honest agents; nothing where a protocol has no objective or no models."""
+    """|theta_i - theta_i*| / |theta_i*|, of agents that are judged; nothing without an objective or models."""
     if "distance" not in reading.kept:
         objective = reading.world.protocol.objective()
         if objective is not None and not reading.honest.all():
@@ -19,7 +19,7 @@ def distance(reading: Reading) -> Rows:
     if best is None or reading.models is None:
         return
     sizes = np.linalg.norm(best, axis=1)
-    judged = (sizes > 0) & reading.honest
+    judged = (sizes > 0) & reading.judged
     found = np.linalg.norm(reading.models - best, axis=1)[judged] / sizes[judged]
     if len(found):
         yield "mean", found.mean()

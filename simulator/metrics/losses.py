@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def training_loss(reading: Reading) -> Rows:
     """Mean loss, without regulariser, of every agent's model on its own training rows, averaged over agents."""
     table = reading.task.train
-    inhabited = (table.counts > 0) & reading.honest
+    inhabited = (table.counts > 0) & reading.judged
     if reading.models is not None and inhabited.any():
         sums = reading.row_sums("training_loss", table, reading.task.loss.value)
         yield "mean", (sums[inhabited] / table.counts[inhabited]).mean()
@@ -29,7 +29,7 @@ def test_loss(reading: Reading) -> Rows:
     """Loss, without regulariser, of a test row under its owner's model."""
     from ...agents.objectives.objectives import row_scores
 
-    task, judged = reading.task, reading.honest[reading.task.test.owners]
+    task, judged = reading.task, reading.judged[reading.task.test.owners]
     if reading.models is not None and judged.any():
         yield (
             "mean",

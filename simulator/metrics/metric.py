@@ -57,8 +57,13 @@ class Reading:
 
     @property
     def honest(self) -> NDArray[np.bool_]:
-        """(n,) the agents that what is learned is measured of: all but byzantine ones."""
+        """(n,) all agents but byzantine ones."""
         return self.world.honest
+
+    @property
+    def judged(self) -> NDArray[np.bool_]:
+        """(n,) the agents that what is learned is measured of: the honest ones that have joined."""
+        return self.honest & self.started
 
     def row_sums(self, name: str, table: Table, number: Callable[[Array, Array], Array]) -> Array:
         """(n,) sums over agents' own rows at their models, which are there; see `hushnet.agents.objectives.row_sums`.

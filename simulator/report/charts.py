@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..analysis.aggregate import ALIASES, PREFERRED, final_values, mean_interval, time_scale
+from ..analysis.aggregate import ALIASES, PREFERRED, final_values, mean_interval
 from ..analysis.results import Collection
 from ..compare.measures import measures
 from ..figures.intervals import FEW
@@ -111,8 +111,7 @@ def finals(collection: Collection, grid: Grid) -> dict[str, Any]:
 
     The measures are those of ``hushnet compare``, and what was sent in all; ``own`` has those of each run.
     """
-    scale = time_scale(collection.index.get("time_unit"))[0]
-    found = [(m.name, m.title, m.values * (scale if m.name == "time_to_target" else 1)) for m in measures(collection)]
+    found = [(measure.name, measure.title, measure.values) for measure in measures(collection)]
     for name in ("vectors", "bytes"):
         if any(name == each for each, _, _ in found):
             continue

@@ -46,6 +46,14 @@ def test_rows_go_to_the_agent_that_they_name(tmp_path):
     assert task.notes["features"] == ["rooms", "area"]
 
 
+def test_long_ids_that_floats_do_not_tell_apart_are_those_of_several_agents(tmp_path):
+    first, other = "1460323737035677698", "1460323737035677699"
+    text = HOUSES.replace("A", first).replace("B", other)
+    task = build(tmp_path, f"{text}0{first},1,1,yes\n", test_share=0.0)
+    assert task.ids == [first, other]
+    assert task.train.counts.tolist() == [4, 2]
+
+
 def test_lines_that_end_in_a_carriage_return_alone_are_said_to(tmp_path):
     said = str(refused(tmp_path, HOUSES.replace("\n", "\r")))
     assert "lines end in a carriage return alone; save the file with usual line ends" in said
@@ -89,6 +97,18 @@ def test_column_scaling_uses_training_rows_only_and_is_listed_as_assumed_public(
         np.testing.assert_allclose(np.abs(task.train.features).max(axis=0), 1.0)
     assert task.bounds == {}
     assert len(task.assumed_public) == 1
+
+
+@pytest.mark.parametrize("rows", range(6, 20))
+def test_a_column_with_one_value_is_zero_once_it_has_mean_zero(tmp_path, rows):
+    """Whatever the mean of equal numbers is rounded to; one test row differs, by a third of what is largest."""
+    text = "a,b,sold\n" + "".join(f"{0.1 if row else 0.15},{row},{row % 2}\n" for row in range(rows))
+    tasks = [build(tmp_path, text, seed, split=EVEN, scaling="standard", test_share=0.4) for seed in range(8)]
+    apart = [task for task in tasks if len(np.unique(task.train.features[:, 0])) == 1]
+    assert apart
+    for task in apart:
+        assert not task.train.features[:, 0].any()
+        assert np.abs(task.test.features[:, 0]).max() < 1
 
 
 @pytest.mark.parametrize(

@@ -111,15 +111,32 @@ def test_the_worst_decile_is_the_worst_tenth_of_the_agents_to_the_nearest_agent(
     assert found[metric, "worst_decile"] != pytest.approx(ranked[:2].mean() if metric == "accuracy" else ranked[-2:])
 
 
+def test_an_agent_whose_error_has_overflowed_is_not_left_out():
+    task = task_of("rmse")
+    features = np.where(task.test.owners[:, None] == 4, 1e200, task.test.features)
+    found, _ = recorded(["rmse"], replace(task, test=replace(task.test, features=features)))
+    assert found["rmse", "mean"] == found["rmse", "worst_decile"] == math.inf
+
+
 def test_agents_that_have_not_joined_yet_are_not_judged():
     late = Always(kind="always", joins=Window(share=0.8, between=[9.0, 10.0]))
-    found, world = recorded(["accuracy"], availability=late)
-    started = world.started
+    found, world = recorded(["accuracy", "training_loss", "test_loss"], availability=late)
+    started, models, task = world.started, world.state.agent["model"].rows, world.setting.task
     assert 0 < started.sum() < 9
-    values = quality(world.setting.task, world.state.agent["model"].rows)
+    values = quality(task, models)
     assert found["accuracy", "mean"] == pytest.approx(values[started].mean(), rel=1e-13)
     assert found["accuracy", "mean"] != pytest.approx(values.mean(), rel=1e-6)
-    names, places = size_bins(world.setting.task.train.counts)
+    training, test = (
+        [
+            np.logaddexp(0.0, -labels * (features @ models[agent]))
+            for agent in np.flatnonzero(started & (table.counts > 0))
+            for features, labels in [(table.features[table.owners == agent], table.labels[table.owners == agent])]
+        ]
+        for table in (task.train, task.test)
+    )
+    assert found["training_loss", "mean"] == pytest.approx(np.mean([own.mean() for own in training]), rel=1e-13)
+    assert found["test_loss", "mean"] == pytest.approx(np.concatenate(test).mean(), rel=1e-13)
+    names, places = size_bins(task.train.counts)
     bins = {name for _, name in found.index if name.startswith("samples")}
     assert bins == {names[place] for place in places[started]} < set(names)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import json
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hushnet.agents.errors import OutOfResources
 from hushnet.agents.objectives.objectives import LocalOnly
 from hushnet.protocols.base import Layout, MessageKind, Protocol, ProtocolParameters
 from hushnet.protocols.noise import GradientNoise
@@ -107,6 +111,27 @@ def test_a_run_that_fails_is_the_only_one_that_does(tmp_path, stacks, alone):
     statuses = [json.loads(file.read_text())["status"] for file in tmp_path.glob("*/manifest.json")]
     assert statuses.count("limited") == len(failures) > 0
     assert statuses.count("complete") == len(statuses) - len(failures) > 0
+
+
+@pytest.mark.parametrize("room", [0.5, 0.8])
+def test_a_stack_that_fills_the_disk_is_kept_as_far_as_there_is_room(tmp_path, monkeypatch, room):
+    scenario, folder = {**SCENARIO, "protocols": {"rounds": {"kind": "dual_averaging"}}}, tmp_path / "small"
+    usual, wanted = Path.write_bytes, performed(tmp_path / "large", scenario=scenario)
+    most = room * sum(len(one) for path, one in wanted.items() if path.suffix == ".parquet")
+
+    def write_bytes(path, content):
+        if most < len(content) + sum(file.stat().st_size for file in folder.glob("*/*.parquet")):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return usual(path, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", write_bytes)
+        with pytest.raises(OutOfResources, match="No space left"):
+            perform(Experiment(load(scenario), folder))
+    first = kept(folder)
+    assert wanted.items() > first.items()
+    assert len(first) > 0.5 * room * len(wanted)
+    assert performed(folder, scenario=scenario) == wanted
 
 
 class Growing(Protocol):

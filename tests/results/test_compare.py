@@ -87,6 +87,7 @@ def sweep_runs(seeds=4):
         ({"code": "0.2+ff"}, "the version of hushnet's code: 0.1+aa against 0.2+ff"),
         ({"versions": {"numpy": "3"}}, "versions of the numeric libraries: numpy 2 against 3"),
         ({"scenario": {"network": {"loss": 0.1}}}, "the scenario's network"),
+        ({"scenario": {"network": {}, "time_unit": "30 s"}}, "the scenario's time_unit"),
     ],
 )
 def test_what_two_protocols_did_not_share_is_said_loudly(experiment, changed, words):
@@ -212,7 +213,16 @@ def test_records_that_leave_open_who_was_first_give_no_verdict(experiment):
     assert (coarse["difference"], coarse["least"], coarse["most"]) == pytest.approx((2.5, -7.5, 3.5))
     assert coarse["p_holm"] < 0.05
     assert (coarse["verdict"], fine["verdict"]) == ("", "worse")
-    assert "name the target in the scenario" in " ".join(printed(found).split())
+    assert "there is no verdict: record more often" in " ".join(printed(found).split())
+
+
+def test_times_to_a_target_are_those_of_figures_where_a_time_unit_has_a_length(experiment):
+    runs = [make_run(key, seed) for key in ("cd", "cd_eps") for seed in range(3)]
+    plain, long = (compare(load_all(experiment(runs, time_unit=unit))) for unit in (None, "30 s"))
+    first, second = (row(found, "time_to_target") for found in (plain, long))
+    assert second["title"] == f"{first['title']} (s)"
+    ours = ["baseline_mean", "mean", "difference", "low", "high", "least", "most"]
+    np.testing.assert_allclose(second[ours].astype(float), 30 * first[ours].astype(float))
 
 
 @pytest.mark.parametrize("one", [True, False])

@@ -18,7 +18,7 @@ DUAL = {"sampling": "full", "mu": 0.1, "gamma": 1.0}
         ("edge_consensus_admm", {}, 0.01),
         ("feature_sgd", {"split": True}, 0.5),
         ("feature_sharing", {"split": True, "rho": 1.0}, 1e-4),
-        ("model_propagation", {"time": 500.0}, 0.01),
+        ("model_propagation", {"time": 250.0}, 0.01),
         ("push_sum_dual_averaging", DUAL, 0.05),
         ("stale_feature_sharing", {"split": True, "rho": 1.0}, 1e-6),
     ],

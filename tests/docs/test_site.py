@@ -27,11 +27,15 @@ from spellchecker import SpellChecker
 
 BUILD = """\
 import shutil, sys
+import sphinx.cmd.build as sphinx
 from hushnet.simulator.docs import site
-site.sources = lambda folder: shutil.copytree(sys.argv[1], folder, dirs_exist_ok=True)
-sys.exit(site.main(sys.argv[2:]))
+sources, out, builder = sys.argv[1:]
+build = sphinx.build_main
+sphinx.build_main = lambda given: build([builder if one == "html" else one for one in given])
+site.sources = lambda folder: shutil.copytree(sources, folder, dirs_exist_ok=True)
+sys.exit(site.main([out]))
 """
-"""``python -m hushnet.simulator.docs`` with sources that are there already."""
+"""``python -m hushnet.simulator.docs`` with sources that are there already, and a builder of Sphinx's."""
 
 
 @pytest.fixture(scope="session")
@@ -64,16 +68,22 @@ def sources(written):
     return {path.stem: path.read_text() for path in written.glob("*.md")}
 
 
+def build(written, out, builder):
+    """Sphinx's warnings would be errors."""
+    pytest.importorskip("sphinx", reason="the site needs the extra docs")
+    command = [sys.executable, "-c", BUILD, written, out, builder]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.fixture(scope="session")
 def built(written, made_once):
-    """The folder of the site of these sources; Sphinx's warnings would be errors."""
-    pytest.importorskip("sphinx", reason="the site needs the extra docs")
+    """The folder of the site of these sources."""
+    return made_once("site", lambda out: build(written, out, "html"))
 
-    def build(out):
-        done = subprocess.run([sys.executable, "-c", BUILD, written, out], capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stderr) == (0, "")
 
-    return made_once("site", build)
+def test_every_page_is_read_without_a_warning(written, tmp_path):
+    build(written, tmp_path, "dummy")
 
 
 class Page(HTMLParser):

@@ -244,20 +244,6 @@ def test_every_protocol_says_what_it_sends_reveals_and_keeps(name, sources):
         assert len(heading[1].strip()) > 20, part
 
 
-SHELF = (
-    *("ad_psgd", "choco_sgd", "dada", "decentralised_sgd", "divshare", "dual_averaging", "epidemic_learning", "extra"),
-    *("federated_averaging", "gossip_learning", "gradient_tracking", "nids", "push_sum_dual_averaging"),
-    *("random_walk_sgd", "stochastic_gradient_push"),
-)
-
-
-@pytest.mark.parametrize("name", SHELF)
-def test_a_page_of_the_shelf_says_when_to_use_it_and_what_breaks_it(name, sources):
-    page = sources[f"protocol-{name}"]
-    assert re.search(r"Use it .*What\s+breaks\s+it:\s", page, re.DOTALL)
-    assert "{figure} pictures/" in page or name in ("dada", "federated_averaging", "push_sum_dual_averaging")
-
-
 def test_private_protocols_are_shown_with_the_noise_that_was_drawn(sources):
     for name in ("coordinate_descent", "dual_averaging", "feature_sharing", "local_dp", "push_sum_dual_averaging"):
         revealed = sources[f"protocol-{name}"].split("## What it reveals")[1].split("\n## ")[0]

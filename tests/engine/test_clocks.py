@@ -194,7 +194,7 @@ def entries_of(rng: np.random.Generator, count: int) -> list[Entry]:
     return list(zip(times, rng.permutation(count).tolist(), rng.permutation(count).tolist(), strict=True))
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 17, 21, 22, 85, 86, 100])
+@pytest.mark.parametrize("count", [1, 4, 5, 6, 21, 22, 86])
 def test_who_wakes_goes_back_among_the_others(count):
     rng = np.random.default_rng(7)
     waiting = entries_of(rng, count)

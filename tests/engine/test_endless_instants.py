@@ -85,7 +85,6 @@ def test_a_rally_without_delays_ends_the_run_with_agents_kind_and_time():
 @pytest.mark.parametrize(
     ("limits", "count"),
     [
-        (Limits(), 6001),
         (Limits(at_once=50), 51),
         (Limits(at_once_each=7), 43),
         (Limits(at_once=50, at_once_each=7), 43),

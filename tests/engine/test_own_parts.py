@@ -86,12 +86,6 @@ class Steps(Latency):
         return np.where(uniforms[:, 0] < 0.5, 0.5, 1.5)
 
 
-class NoLaw(Steps):
-    """Its distribution is an attribute that says that there is none."""
-
-    distribution: ClassVar[None] = None
-
-
 class OddLaw(Steps):
     """Its distribution has a code that compiled code does not know."""
 
@@ -103,16 +97,6 @@ class Doubled(Exponential):
 
     def delays(self, uniforms):
         return 2 * super().delays(uniforms)
-
-
-class Bare(Latency):
-    """Nothing but delays."""
-
-    kind: Literal["bare"] = "bare"
-    average: ClassVar[float] = 1.25
-
-    def delays(self, uniforms):
-        return np.full(len(uniforms), 1.25)
 
 
 class EveryOther(LossModel):
@@ -165,10 +149,8 @@ class Slow(Parameters):
 
 INVENTED = [
     ({"latency": Steps()}, "steps delays have no compiled form"),
-    ({"latency": NoLaw()}, "steps delays have no compiled form"),
     ({"latency": OddLaw()}, "steps delays have no compiled form"),
     ({"latency": Doubled(kind="exponential", mean=1.0)}, "exponential delays have no compiled form"),
-    ({"latency": Bare()}, "bare delays have no compiled form"),
     ({"loss": EveryOther()}, "losses of the kind every_other have no compiled form"),
     ({"loss": Worse(kind="bernoulli", probability=0.0)}, "losses of the kind bernoulli have no compiled form"),
     ({"clock": Hours()}, "clocks of the kind HourHand have no compiled form"),

@@ -1,4 +1,4 @@
-"""The rules of the world one by one: order of equal times, presence, network, start, stop, traffic, divergence."""
+"""Rules of the world by hand: order of equal times, who knows the schedule, divergence, what is disclosed."""
 
 from __future__ import annotations
 
@@ -40,9 +40,6 @@ def read(log, agent):
     return {event[1]: event[4][0] for event in log.of("woke") if event[2] == agent}
 
 
-# Order of equal times
-
-
 def test_a_message_that_arrives_at_the_instant_of_a_wake_up_is_read_there():
     _, log = run(graph=pair(), agents=2, clock=TOGETHER, latency=2.0, stop=Stop(time=5.0))
     assert read(log, 0) == read(log, 1) == {1.0: -1, 2.0: -1, 3.0: 0, 4.0: 1, 5.0: 2}
@@ -58,30 +55,6 @@ def test_arrivals_come_before_going_down_and_wake_ups_after(tmp_path):
     assert world.traffic.links.dropped == 2
 
 
-# Presence
-
-
-# Luck
-
-
-# Zero latency
-
-
-# Start
-
-
-# Stop
-
-
-# Traffic
-
-
-# Protocols that react or keep every message
-
-
-# Knowing the schedule
-
-
 def test_nobody_knows_the_schedule_where_agents_may_be_absent():
     for availability in (
         CHURN,
@@ -89,9 +62,6 @@ def test_nobody_knows_the_schedule_where_agents_may_be_absent():
         Always(kind="always", joins=Window(share=0.1, between=[0.0, 1.0])),
     ):
         assert world_of(availability=availability).protocol.problem.oracle is None
-
-
-# What goes wrong
 
 
 @pytest.mark.parametrize("planted", ["label", "feature"])

@@ -94,8 +94,8 @@ def scenario(kind="mine", **fields):
 TIMED = {"sweep": {"stop.time": TIMES}}
 
 
-@pytest.fixture
-def replayed(monkeypatch):
+@pytest.fixture(scope="module")
+def replayed():
     """Stop times and numbers of agents of the worlds that are replayed, in order."""
     found, judge = [], proving.judge
 
@@ -103,8 +103,16 @@ def replayed(monkeypatch):
         found.append((run.point.values, run.seed))
         return judge(experiment, run)
 
-    monkeypatch.setattr("hushnet.simulator.experiment.worker_pool.judge", noted)
-    return found
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hushnet.simulator.experiment.worker_pool.judge", noted)
+        yield found
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory, replayed):
+    """A sweep with two proofs, and what they were of."""
+    folder, before = tmp_path_factory.mktemp("swept"), len(replayed)
+    return folder, ran(folder, contract_points=2), replayed[before:]
 
 
 def ran(tmp_path, protocol=Gossip, *, fields=TIMED, **how):
@@ -121,11 +129,9 @@ def chosen(fields, contract_points, kind="mine"):
     return [tuple(planned.run.point.values.values()) for planned in to_replay(experiment, [*worlds.values()][::-1])]
 
 
-def test_a_point_without_a_replay_of_its_own_has_no_verified_epsilon_and_names_one_that_was_replayed(
-    tmp_path, replayed
-):
-    result = ran(tmp_path, contract_points=2)
-    assert replayed == [({"stop.time": 9.0}, 0), ({"stop.time": 2.0}, 0)]
+def test_a_point_without_a_replay_of_its_own_has_no_verified_epsilon_and_names_one_that_was_replayed(swept):
+    _, result, proved = swept
+    assert proved == [({"stop.time": 9.0}, 0), ({"stop.time": 2.0}, 0)]
     found = by_point(result)
     for time in (9.0, 2.0):
         privacy = found[time]["privacy"]
@@ -171,16 +177,17 @@ def test_tables_and_figures_show_no_verified_epsilon_where_nothing_was_replayed(
     assert (page.count("verified by replay<"), page.count("verified by construction<")) == (2, 1)
 
 
-def test_more_proofs_verify_more_points_and_what_was_replayed_stays_so(tmp_path, replayed):
-    first = by_point(ran(tmp_path, contract_points=2))
-    every = ran(tmp_path, contract_points=len(TIMES))
-    assert len(replayed) == len(TIMES)
+def test_more_proofs_verify_more_points_and_what_was_replayed_stays_so(swept, replayed):
+    folder, result, _ = swept
+    first, before = by_point(result), len(replayed)
+    every = ran(folder, contract_points=len(TIMES))
+    assert len(replayed) == before + len(TIMES) - 2
     assert all(manifest["privacy"]["verified"] < EPSILON for manifest in every.manifests)
-    again = by_point(ran(tmp_path, contract_points=1))
-    assert len(replayed) == len(TIMES)
+    again = by_point(ran(folder, contract_points=1))
+    assert len(replayed) == before + len(TIMES) - 2
     assert again == by_point(every)
     assert {time for time in TIMES if first[time] == again[time]} == {2.0, 9.0}
-    unasked = by_point(ran(tmp_path, contract=False))
+    unasked = by_point(ran(folder, contract=False))
     assert unasked == again
 
 

@@ -106,11 +106,7 @@ SMALL = {"kind": "linear_classification", **SIZES}
 GRAPHS = [
     {"kind": "complete"},
     {"kind": "ring", "reach": 20},
-    {"kind": "torus", "rows": 20},
-    {"kind": "erdos_renyi", "probability": 0.2},
-    {"kind": "watts_strogatz", "neighbours": 40},
     {"kind": "barabasi_albert", "links": 20},
-    {"kind": "star"},
     {"kind": "edge_list", "path": "edges.csv"},
     {"kind": "angular_similarity"},
     {"kind": "knn", "k": 20, "allow_disconnected": True},

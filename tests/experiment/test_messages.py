@@ -33,6 +33,7 @@ def test_a_run_keeps_its_messages_and_is_the_same_run_otherwise(engine, tmp_path
     plain = run({**scenario, "record": {"every": 1.0}}, out=tmp_path / "plain")
     figures = [{"kind": "timeline"}, {"kind": "portrait", "y": "accuracy"}]
     asked = {**scenario, "record": {"every": 1.0, "messages": WINDOW}, "figures": figures}
+    asked["style"] = {"formats": ["png"]}
     logged = run(asked, out=tmp_path / "logged")
     pd.testing.assert_frame_equal(logged.trace.drop(columns="run"), plain.trace.drop(columns="run"))
     pd.testing.assert_frame_equal(logged.agents.drop(columns="run"), plain.agents.drop(columns="run"))
@@ -46,7 +47,7 @@ def test_a_run_keeps_its_messages_and_is_the_same_run_otherwise(engine, tmp_path
     assert kinds["admm"] >= {"request"}
     assert "model" in kinds["rounds"]
     assert Store(tmp_path / "plain").load(plain.runs[0]).extras == {}
-    assert len(redraw(tmp_path / "logged")) == 8
+    assert len(redraw(tmp_path / "logged")) == 4
 
 
 def log_of(folder, engine, protocol, name="messages", **asked):

@@ -279,19 +279,6 @@ def test_times_that_are_a_line_over_work_are_within_the_bounds_throughout(fixed,
             assert low - 1e-9 <= rest <= high + 1e-9
 
 
-@pytest.mark.parametrize(("fixed", "each"), [(1.0, 0.0), (0.0, 0.1), (1.0, 0.1)])
-@pytest.mark.parametrize("order", [1, -1], ids=["rising", "falling"])
-def test_points_that_span_a_factor_tell_of_those_as_far_beyond_by_a_line(fixed, each, order):
-    sizes = [10, 20, 30, 40, 80][::order]
-    left = TimeLeft({("cd", size): 1 for size in sizes}, work={("cd", size): float(size) for size in sizes})
-    for rank, size in enumerate(sizes):
-        left.ended(("cd", size), fixed + each * size)
-        low, high = left.seconds()
-        rest, seen = sizes[rank + 1 :], sizes[: rank + 1]
-        if max(seen) >= 2 * min(seen) and all(min(seen) / 2 <= other <= 2 * max(seen) for other in rest):
-            assert low == pytest.approx(high) == pytest.approx(fixed * len(rest) + each * sum(rest))
-
-
 def test_runs_that_go_on_side_by_side_are_taken_away_by_their_own_work():
     points = [("cd", size) for size in (10, 20, 30, 40)]
     left = TimeLeft(dict.fromkeys(points, 1), work={key: float(key[1]) for key in points})
@@ -299,15 +286,6 @@ def test_runs_that_go_on_side_by_side_are_taken_away_by_their_own_work():
     for key in points[:2]:
         left.ended(key, 0.2 * key[1])
     assert total(left.seconds_after(1.5, begun=points[2:3], share=0.25)) == pytest.approx(4.5 + 8.0)
-
-
-def test_processes_share_what_is_left():
-    left = TimeLeft({ONE: 7}, processes=4)
-    left.ended(ONE, 6.0)
-    assert total(left.seconds()) == pytest.approx(9)
-    for _ in range(4):
-        left.ended(ONE, 6.0)
-    assert total(left.seconds()) == pytest.approx(6), "two runs, each on a process of its own"
 
 
 def test_runs_that_are_there_take_no_time():

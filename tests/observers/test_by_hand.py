@@ -15,8 +15,7 @@ from .worlds import ENGINES, NOISE, Vectors, found, gossip, mu_of, ran
 LATE = {"latency": {"kind": "exponential", "mean": 3.0}}
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("network", [{}, LATE], ids=["at once", "late"])
+@pytest.mark.parametrize(("engine", "network"), [("event", {}), ("batched", LATE)], ids=["at once", "late"])
 @pytest.mark.parametrize(
     ("graph", "rounds", "by_distance"),
     [

@@ -71,7 +71,7 @@ def test_a_run_keeps_who_can_have_learned_what(tmp_path, monkeypatch):
 
 def test_a_row_of_copies_is_at_most_40_bytes_before_compression(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run({**TINY, "task": {**TINY["task"], "agents": 200}})
+    run({**TINY, "task": {**TINY["task"], "agents": 100}})
     (file,) = tmp_path.rglob("copies.parquet")
     written = pq.ParquetFile(file).metadata
     columns = [written.row_group(0).column(k) for k in range(written.num_columns)]

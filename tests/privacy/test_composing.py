@@ -10,7 +10,7 @@ import pytest
 from hushnet.protocols.privacy import accounting, composed_losses, loss_distribution
 from hushnet.protocols.privacy.accounting import Charge, evaluate, verified
 from hushnet.protocols.privacy.charge import ADJACENCIES
-from hushnet.protocols.privacy.composed_losses import Masses, Memory, branches
+from hushnet.protocols.privacy.composed_losses import Masses, Memory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -84,11 +84,6 @@ def test_what_was_not_asked_for_the_longest_time_is_forgotten(monkeypatch: pytes
     for key in ("a", "b", "a", "c", "a", "b"):
         memory.recall(key, make(key))
     assert made == ["a", "b", "c", "b"]
-
-
-def test_branches_are_split_at_the_highest_bit_that_differs() -> None:
-    assert branches(("a", "b", "c"), (1.0, 1.5, 2.0)) == (("a", "b"), ("c",))
-    assert branches(("a", "b", "c"), (1.0, 1.5, 1.75)) == (("a",), ("b", "c"))
 
 
 def test_masses_read_the_epsilon_that_the_library_reads() -> None:

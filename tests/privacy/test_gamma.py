@@ -42,8 +42,7 @@ def delta_over_angles(epsilon: float, shift: float, dimension: int) -> float:
     return behind + angle.cdf(-epsilon / shift) - math.exp(epsilon) * front
 
 
-@pytest.mark.parametrize("dimension", [2, 3, 9])
-@pytest.mark.parametrize("shift", [0.02, 0.5, 4.0])
+@pytest.mark.parametrize(("dimension", "shift"), [(2, 0.02), (2, 4.0), (3, 0.5), (9, 0.02), (9, 4.0)])
 def test_delta_is_the_integral_over_all_angles_from_above(dimension: int, shift: float) -> None:
     for share in (0.0, 0.3, 0.7):
         (found,) = GammaLoss(1 / shift, dimension).delta(np.array([share * shift]))
@@ -51,7 +50,7 @@ def test_delta_is_the_integral_over_all_angles_from_above(dimension: int, shift:
         assert exact * (1 - 1e-9) - 1e-13 <= found <= exact * (1 + 3e-9) + 1e-11
 
 
-@pytest.mark.parametrize(("dimension", "expected"), [(3, 0.98), (20, 0.28), (100, 0.085)])
+@pytest.mark.parametrize(("dimension", "expected"), [(3, 0.98), (20, 0.28)])
 def test_five_releases_cost_what_a_simulation_finds(dimension: int, expected: float) -> None:
     # Seed 2018, 40,000 runs of 5 releases of multiplier 2.4; the mean of (1 - e^(eps - L))_+ is within 5 standard
     # errors of delta with a false alarm below 1e-6 each way. The value at delta = .01 was found by another simulation.

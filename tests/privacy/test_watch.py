@@ -15,7 +15,6 @@ from hushnet.protocols.algorithms.model_propagation import ModelPropagation
 from hushnet.protocols.algorithms.perturbed_admm import PerturbedAdmm
 from hushnet.protocols.algorithms.push_sum_dual_averaging import PushSumDualAveraging
 from hushnet.protocols.privacy.mechanisms import AgentStream, Release, WatchedStream
-from hushnet.simulator.audit.audit import Options, audit_subjects
 from hushnet.simulator.contract import ContractViolation
 from hushnet.simulator.contract.bench import protocol_parameters, small_setting
 from hushnet.simulator.contract.forcing import Forcing
@@ -24,8 +23,6 @@ from hushnet.simulator.engine.selection import BatchedEngine
 from hushnet.simulator.world.world import World
 
 from ..engine.driving import drive
-from .mutations import LIST, planted
-from .mutations.cases import subject_of
 
 NOISY = {"mechanism": "laplace", "budget": {"epsilon": 1.0, "delta": 1e-3}, "updates": 3, "clip": 1.0}
 PRIVATE = {
@@ -137,17 +134,6 @@ def test_steps_on_neighbouring_data_are_led_along_a_transcript(name):
         step.sent[0].vector.tobytes() for step in forcing.steps if step.sent
     ]
     assert usual.traffic == forced.traffic
-
-
-def test_an_audit_looks_at_steps_one_by_one_so_noise_of_plans_is_left_to_the_contract():
-    subject, options = replace(subject_of("descent-gaussian"), engine="auto"), Options(tiers=("A",))
-    with planted(LIST["planned-scale-halved"].plant):
-        [unseen] = audit_subjects([subject], options, ".")
-    with planted(LIST["scale-halved"].plant):
-        [seen] = audit_subjects([subject], options, ".")
-    assert unseen.failures == []
-    assert any("scale of gaussian noise: 0.5" in failure for failure in seen.failures)
-    assert LIST["planned-scale-halved"].guard == "contract"
 
 
 ASKED = {

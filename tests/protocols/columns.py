@@ -64,7 +64,3 @@ def world_of(task: Task, rounds: int, protocol=FeatureSharing, *, every: float =
 def value(task: Task, model: np.ndarray, ridge: float = 1.0) -> float:
     scores = task.train.features @ model
     return float(np.logaddexp(0, -task.train.labels * scores).sum() + ridge / 2 * model @ model)
-
-
-def mean_test_loss(task: Task, model: np.ndarray) -> float:
-    return float(np.logaddexp(0, -task.test.labels * (task.test.features @ model)).mean())

@@ -96,7 +96,7 @@ class Together(Blocks):
 
 
 @pytest.mark.parametrize("schedule", ["async", "rounds"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_numbers_are_columns_and_what_is_assigned_is_written_back(seed, schedule):
     SEEN.clear()
     make = random_setting(seed, loss="logistic", dimension=3, easy=True)
@@ -197,7 +197,7 @@ class PairsTogether(Pairs):
         me.model = me.model - (heard + 0.001 * segment_sum(me, me.moved))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_batch_has_the_edges_over_which_its_agents_meet_and_all_the_others(seed):
     make, spec = random_setting(seed, loss="logistic"), Parameters()
     together = check_engines_agree(make, PairsTogether, spec)
@@ -232,10 +232,7 @@ def variant(folder, text, kind=Blocks, name="step", decorators="@batched\n", hea
         ("me.gap = np.ones((0, 3))", r"me\.gap is \(\d+, 3\) here, and was given \(0, 3\)"),
         ("me.message = np.ones((len(me.model), 2))", r"me\.message is \(\d+, 3\) here, and was given"),
         ("me.weights = 1.0", r"AttributeError: me\.weights is not for a step to change"),
-        ("me.heard = 1.0", r"AttributeError: me\.heard is not for a step to change"),
         ("me.weights[0] = 1.0", r"ValueError: .*read-only; what is no block, or of a part of a batch, is there to be"),
-        ("me.heard[:] = 0.0", r"ValueError: .*read-only; what is no block, or of a part of a batch, is there to be"),
-        ("me.now[0] = 0.0", r"ValueError: .*read-only; what is no block, or of a part of a batch, is there to be"),
         ("me.where(me.agent >= 0).met += me.degree", r"read-only; what is no block, or of a part of a batch, is"),
         ("me.target[0] = 1.0", r"read-only"),
         ("me.model -= me.features", r"AttributeError: a batch has no 'features', for agents have different numbers"),

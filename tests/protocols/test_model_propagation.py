@@ -83,12 +83,6 @@ def test_the_closed_form_is_the_fixed_point_of_both_iterations(alpha):
     np.testing.assert_allclose((rows @ optimum + mu * c * GOLDEN["local"]) / (1 + mu * c), optimum, atol=1e-12)
 
 
-# The golden instance of 12 agents
-
-
-# Properties
-
-
 def test_confidence_is_a_share_of_rows_one_half_or_a_list():
     task, graph = small_task(), small_graph()
     counts = task.train.counts

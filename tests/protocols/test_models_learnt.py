@@ -121,8 +121,7 @@ PRIVATE = {
 }
 
 
-@pytest.mark.parametrize("unit", ["record", "agent"])
-@pytest.mark.parametrize("model", ["perceptron", "softmax"])
+@pytest.mark.parametrize(("model", "unit"), [("perceptron", "agent"), ("softmax", "record")])
 def test_private_protocols_learn_a_net_alike_on_both_engines_and_pay_as_for_a_linear_model(model, unit, tmp_path):
     """Rows that are clipped to C move a mean of m of them by 2 C / m, whatever the model."""
     kinds = [kind for kind in PRIVATE if kind not in CONVEX or (model == "softmax" and unit == "record")]
@@ -164,17 +163,10 @@ def test_an_own_protocol_of_gradients_learns_a_net_as_it_is(tmp_path):
     assert losses[-1] < losses[0]
 
 
-@pytest.mark.parametrize(
-    "task",
-    [
-        {"kind": "linear_classification", "agents": 4, "dimension": 3, "samples": [5, 9]},
-        {"kind": "digits", "split": {"kind": "shards", "agents": 4}},
-    ],
-    ids=lambda task: task["kind"],
-)
-def test_the_contract_of_an_own_protocol_is_examined_where_it_learns_a_net(task, tmp_path):
+def test_the_contract_of_an_own_protocol_is_examined_where_it_learns_a_net(tmp_path):
     write_protocol("mine", tmp_path)
-    given = scenario([], {}) | {"task": task | {"model": {"kind": "perceptron", "hidden": [3]}}, "stop": {"updates": 2}}
+    task = {"kind": "digits", "split": {"kind": "shards", "agents": 4}, "model": {"kind": "perceptron", "hidden": [3]}}
+    given = scenario([], {}) | {"task": task, "stop": {"updates": 2}}
     given |= {
         "protocols": {"mine": {"kind": f"{tmp_path}/mine.py:Mine"}},
         "record": {"every": 5, "metrics": ["accuracy"]},
@@ -276,9 +268,8 @@ def test_twenty_agents_learn_digits_as_well_as_one_that_has_all_rows(split, tmp_
     assert ends.mean() > mean(map(centrally, range(3))) - 0.01
 
 
-ONE_FEATURE = [
-    kind for kind in PROTOCOLS if "feature" not in kind and kind not in ("local_dp", "local_dp_descent", "divshare")
-]
+UNFIT = (*IN_A_STAR, "local_dp", "local_dp_descent", "divshare")
+ONE_FEATURE = tuple(kind for kind in PROTOCOLS if "feature" not in kind and kind not in UNFIT)
 PRIVATELY = {"privacy": {"mechanism": "laplace", "multiplier": 2.0, "clip": 0.5}}
 NEEDED = {
     "muffliato": PRIVATELY,
@@ -287,11 +278,10 @@ NEEDED = {
 }
 
 
-@pytest.mark.parametrize("kind", ONE_FEATURE)
-def test_every_protocol_runs_where_rows_have_one_feature(kind, tmp_path):
-    told = scenario((kind,), {"kind": "linear"}, stop={"time": 6})
-    told["topology"] = {"kind": "star" if kind in IN_A_STAR else "ring"}
-    told["protocols"] = {kind: {"kind": kind, **NEEDED.get(kind, {})}}
+@pytest.mark.parametrize("kinds", [ONE_FEATURE, IN_A_STAR], ids=["ring", "star"])
+def test_every_protocol_runs_where_rows_have_one_feature(kinds, tmp_path):
+    told = scenario(kinds, {"kind": "linear"}, stop={"time": 6})
+    told["protocols"] = {kind: {"kind": kind, **NEEDED.get(kind, {})} for kind in kinds}
     told["task"] = {"kind": "mean_estimation", "agents": 6}
     told["record"] = {"every": 5, "metrics": ["objective", "test_loss", "conserved"]}
     made = [run({**told, "engine": engine}, out=tmp_path / engine).trace for engine in ("event", "batched")]

@@ -43,7 +43,7 @@ PRIVATE = {
     "decentralised_sgd, shared noise": (ROWS, {"privacy": GRADIENTS, "shared_noise": 2.0}, "privacy"),
     "decentralised_sgd, all of an agent": (ROWS, {"privacy": {**GRADIENTS, "unit": "agent"}}, "privacy"),
     "dual_averaging": (ROWS, {"privacy": GRADIENTS, "sampling": "full"}, "privacy"),
-    "dual_averaging, sampled": (ROWS, {"privacy": GRADIENTS, "batch": 5}, "privacy"),
+    "dual_averaging, sampled": (ROWS, {"privacy": {**GRADIENTS, "updates": 2}, "batch": 5}, "privacy"),
     "push_sum_dual_averaging": (ROWS, {"privacy": GRADIENTS, "sampling": "full"}, "privacy"),
     "random_walk_sgd": (ROWS, {"privacy": {**GRADIENTS, "updates": 2}}, "privacy"),
     "perturbed_admm": (ROWS, {"noise": {"target": TARGET, "updates": 4}, "loss_weight": 0.5}, "noise"),

@@ -66,10 +66,3 @@ def example(protocol, *, time=60.0, split=False, **fields):
     world = admitted_world(split_setting(time=time), protocol, parameters)
     EventEngine().run(world)
     return world
-
-
-def relative_gap(world):
-    """The excess of a protocol's objective over its minimum, divided by the excess of models that are zero."""
-    objective, models = world.protocol.objective(), world.protocol.models(world.state)
-    minimum = objective.minimise()[1]
-    return (objective.value(models) - minimum) / (objective.value(0 * models) - minimum)

@@ -61,6 +61,12 @@ def told(path):
     return json.loads(text[1])
 
 
+@pytest.fixture(scope="session")
+def both(results):
+    """A page of two protocols."""
+    return write_replay(results, ["cd", "private"], out=results.parent / "both.html")[0]
+
+
 @pytest.mark.parametrize("protocol", ["cd", "pairs", "rounds", "private"])
 def test_what_is_shown_adds_up_to_what_was_recorded(protocol, results):
     (entry,) = chosen(results, [f"{protocol},network.latency.mean=2"])
@@ -84,9 +90,8 @@ def test_what_is_shown_adds_up_to_what_was_recorded(protocol, results):
         assert int(sent.sum()) - arrived - lost - dropped == row["in_flight"]
 
 
-def test_everything_lies_within_the_world(results):
-    data = told(write_replay(results, ["cd", "private"], out=results.parent / "a.html")[0])
-    for shown in data["animations"]:
+def test_everything_lies_within_the_world(both):
+    for shown in told(both)["animations"]:
         n = len(shown["places"])
         assert n == len(shown["agents"]) == shown["of"] == 9
         assert np.all((np.array(shown["places"]) >= 0) & (np.array(shown["places"]) <= 1))
@@ -98,14 +103,13 @@ def test_everything_lies_within_the_world(results):
         assert shown["absences"]
 
 
-def test_two_protocols_meet_the_same_wake_ups_and_absences(results):
-    data = told(write_replay(results, ["cd", "private"], out=results.parent / "b.html")[0])
-    plain, private = data["animations"]
+def test_two_protocols_meet_the_same_wake_ups_and_absences(both):
+    plain, private = told(both)["animations"]
     assert plain["absences"] == private["absences"]
     wakes = [set(zip(each["steps"]["agent"], each["steps"]["at"], strict=True)) for each in (plain, private)]
     assert wakes[1] <= wakes[0]  # who has spent its budget falls silent
     assert len(wakes[1]) > 20
-    assert "Two runs on common random numbers" in (results.parent / "b.html").read_text()
+    assert "Two runs on common random numbers" in both.read_text()
 
 
 def test_of_private_runs_no_model_is_told(results):
@@ -213,14 +217,11 @@ def test_a_long_run_is_cut_and_the_page_says_so(results, monkeypatch):
     assert "What had ended before t = 10.0 is neither shown nor counted" in path.read_text()
 
 
-def test_the_curve_of_epsilon_is_there_where_some_of_it_is_finite(results):
-    path = results.parent / "i.html"
-    write_replay(results, ["cd", "private"], out=path)
-    assert told(path)["spent"] == "epsilon_verified"
-    assert 'id="spent"' in path.read_text()
-    write_replay(results, ["cd"], out=path)
-    assert told(path)["spent"] is None
-    assert 'id="spent"' not in path.read_text()
+def test_the_curve_of_epsilon_is_there_where_some_of_it_is_finite(results, both):
+    path, _ = write_replay(results, ["cd"], out=results.parent / "i.html")
+    for page, spent in ((both, "epsilon_verified"), (path, None)):
+        assert told(page)["spent"] == spent
+        assert ('id="spent"' in page.read_text()) == (spent is not None)
 
 
 def test_some_agents_are_the_first_and_those_nearest_to_it(results):

@@ -54,23 +54,19 @@ CONNECT = """async url => {
 }"""
 
 
-def test_the_page_cannot_connect_to_anything(opened, results, server):
+def test_the_page_cannot_connect_to_anything_and_needs_no_eval(opened, results, server):
     url = f"http://127.0.0.1:{server.server_port}/"
     assert urllib.request.urlopen(url + "there").status == 200
     found = opened(results)
     assert found.page.evaluate(CONNECT, url) == ["refused", "refused"]
     assert server.visits == ["/there"]
-
-
-def test_the_page_needs_no_eval(opened, results):
-    found = opened(results)
     # In a timer: what the driver itself evaluates is exempt from the page's policy.
     tried = """() => new Promise(done => setTimeout(() => {
         try { (0, eval)("1"); done("evaluated") } catch (error) { done(error.name) } }))"""
     assert found.page.evaluate(tried) == "EvalError"
 
 
-def test_a_toggle_hides_and_shows_a_protocol_in_every_chart(opened, results):
+def test_charts_and_paper_show_the_protocols_that_are_chosen_and_no_infinite_epsilon(opened, results):
     found = opened(results)
     toggle = found.page.get_by_label("coordinate descent", exact=True)
     everything = list(LABELS.values())
@@ -78,12 +74,15 @@ def test_a_toggle_hides_and_shows_a_protocol_in_every_chart(opened, results):
     toggle.uncheck()
     for figure in ("curve", "spread"):
         assert [line["name"] for line in found.drawn(figure)] == ["purely local", "private CD"]
+    found.page.emulate_media(media="print")
+    assert not found.page.is_visible("#curve-choices")
+    assert not found.page.is_visible("#protocols input >> nth=0")
+    labels = found.page.locator("#protocols label")
+    assert [labels.nth(k).is_visible() for k in range(3)] == [True, False, True]
+    assert found.page.is_visible("#curve .main-svg >> nth=0")
+    found.page.emulate_media(media="screen")
     toggle.check()
     assert [line["name"] for line in found.drawn("curve")] == everything
-
-
-def test_an_infinite_epsilon_is_said_and_not_drawn(opened, results):
-    found = opened(results)
     found.page.get_by_label("Horizontal axis").select_option("epsilon")
     assert [line["name"] for line in found.drawn("curve")] == ["purely local", "private CD"]
     assert "Not drawn (infinite, or not recorded): coordinate descent" in found.page.text_content("#curve figcaption")
@@ -167,9 +166,17 @@ FOCUSED = """() => {
 }"""
 
 
-def test_the_keyboard_reaches_and_works_every_control(opened, swept):
+def test_every_control_has_a_label_and_is_reached_and_worked_by_the_keyboard(opened, swept):
     found = opened(swept)
     page = found.page
+    unlabelled = "all => all.filter(e => !e.labels?.length || !e.labels[0].textContent.trim()).length"
+    assert page.eval_on_selector_all("input, select", unlabelled) == 0
+    levels = page.eval_on_selector_all("h1, h2, h3, h4", "all => all.map(e => Number(e.tagName[1]))")
+    assert levels[0] == 1
+    assert all(later - earlier <= 1 for earlier, later in itertools.pairwise(levels))
+    named = "all => all.every(e => e.getAttribute('aria-label'))"
+    assert page.eval_on_selector_all("[role=img], [role=region]", named)
+    assert page.eval_on_selector_all("[id]", "all => all.length - new Set(all.map(e => e.id)).size") == 0
     wanted = page.eval_on_selector_all(
         "a[href], input, select, summary",
         "all => all.filter(e => e.checkVisibility({checkVisibilityCSS: true})).length",
@@ -185,18 +192,6 @@ def test_the_keyboard_reaches_and_works_every_control(opened, swept):
     page.get_by_label("Horizontal axis").focus()
     page.keyboard.press("ArrowDown")
     assert found.page.input_value("#curve-axis") == "activations"
-
-
-def test_every_control_has_a_label_and_headings_are_in_order(opened, swept):
-    found = opened(swept)
-    unlabelled = "all => all.filter(e => !e.labels?.length || !e.labels[0].textContent.trim()).length"
-    assert found.page.eval_on_selector_all("input, select", unlabelled) == 0
-    levels = found.page.eval_on_selector_all("h1, h2, h3, h4", "all => all.map(e => Number(e.tagName[1]))")
-    assert levels[0] == 1
-    assert all(later - earlier <= 1 for earlier, later in itertools.pairwise(levels))
-    named = "all => all.every(e => e.getAttribute('aria-label'))"
-    assert found.page.eval_on_selector_all("[role=img], [role=region]", named)
-    assert found.page.eval_on_selector_all("[id]", "all => all.length - new Set(all.map(e => e.id)).size") == 0
 
 
 CONTRASTS = """() => {
@@ -229,17 +224,6 @@ def test_every_text_stands_out_from_its_ground(still):
 def test_nothing_sticks_out_of_a_narrow_screen(opened, swept):
     found = opened(swept, viewport={"width": 380, "height": 800})
     assert found.page.evaluate("document.documentElement.scrollWidth") <= 380
-
-
-def test_on_paper_controls_are_gone_and_the_legend_shows_what_is_drawn(opened, results):
-    found = opened(results)
-    found.page.get_by_label("coordinate descent", exact=True).uncheck()
-    found.page.emulate_media(media="print")
-    assert not found.page.is_visible("#curve-choices")
-    assert not found.page.is_visible("#protocols input >> nth=0")
-    labels = found.page.locator("#protocols label")
-    assert [labels.nth(k).is_visible() for k in range(3)] == [True, False, True]
-    assert found.page.is_visible("#curve .main-svg >> nth=0")
 
 
 def test_without_a_script_the_tables_are_there(opened, results):

@@ -56,6 +56,7 @@ REAL = {
     "seeds": 2,
     "sweep": {"network.loss": [0.0, 0.3]},
     "figures": [{"y": "objective", "statistic": "gap", "x": "vectors", "log": "y"}],
+    "style": {"formats": ["png"]},
 }
 
 
@@ -181,7 +182,6 @@ def test_claims_stand_beside_what_was_verified_with_enough_digits(tmp_path, clai
 @pytest.mark.parametrize(
     ("claimed", "verified", "flagged", "verdict"),
     [
-        (1.0, 0.5, False, "claim holds"),
         (math.inf, 2.0, False, "claim holds"),
         (0.15, math.inf, True, "claimed below verified"),
         (math.inf, math.inf, False, "no finite \N{GREEK SMALL LETTER EPSILON}"),
@@ -277,7 +277,7 @@ def runs_of(collection, protocol):
     return [rank for rank, manifest in enumerate(collection.manifests) if manifest["protocol"] == protocol]
 
 
-@pytest.mark.parametrize("axis", ["time", "activations", "vectors", "bytes"])
+@pytest.mark.parametrize("axis", ["time", "vectors"])
 def test_a_curve_is_that_of_the_figure(tmp_path, axis):
     runs = [make_run(p, seed, status="diverged" if seed == 2 else "complete") for seed in range(4) for p in LABELS]
     for run in runs:

@@ -479,7 +479,17 @@ class StillRuns(PretendedRuns):
         return dict.fromkeys(curves, next(iter(curves.values())))
 
 
-@pytest.mark.parametrize(("paper", "figure"), FIGURES, ids=[figure.name for _, figure in FIGURES])
+LARGE = {"bellet2018-table1-updates", "bellet2018-fig2a-updates", "bellet2018-fig2b"}
+"""Figures whose claims are those of smaller ones, at far more points."""
+
+
+@pytest.mark.parametrize(
+    ("paper", "figure"),
+    [
+        pytest.param(paper, figure, id=figure.name, marks=[pytest.mark.slow] * (figure.name in LARGE))
+        for paper, figure in FIGURES
+    ],
+)
 def test_every_figure_has_a_shipped_scenario_whose_records_decide_all_its_claims(tmp_path, paper, figure):
     """With pretended numbers, full and quick: nothing that a claim needs is missing from the scenario."""
     sizes = []

@@ -148,7 +148,7 @@ def test_reading_results_loads_no_engine_and_keeps_no_memory_of_tables(tmp_path)
     store, runs = Store(tmp_path), {f"{rank:016x}": (key, rank // 2) for rank, key in enumerate([*LABELS][:2] * 3)}
     for name, (key, seed) in runs.items():
         store.save(name, make_run(key, seed=seed))
-    figures = [{"y": "accuracy", "x": "time"}]
+    figures = [{"y": "accuracy", "x": "time", "style": {"formats": ["png"]}}]
     store.write_index(scenario="s", runs=list(runs), figures=figures, labels=LABELS)
     done = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True)
     said = ["compare set() system", "plot set() system", "report set() system"]

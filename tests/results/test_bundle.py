@@ -86,7 +86,7 @@ def bundle(tmp_path_factory):
     (folder / "code" / "mine.py").write_text(PLUGIN)
     (folder / "tiny.yaml").write_text(SCENARIO)
     results = folder / "results"
-    run(folder / "tiny.yaml", out=results, trust_code=True)
+    run(folder / "tiny.yaml", out=results, trust_code=True, contract=False)
     return write_bundle(results)
 
 

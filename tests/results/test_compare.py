@@ -23,6 +23,7 @@ from hushnet.simulator.compare.statistics import NOTHING, crossings, holm, paire
 from hushnet.simulator.report.comparing import compare_folders
 from rich.console import Console
 
+from .conftest import written_to
 from .synthetic import make_run
 
 
@@ -77,6 +78,11 @@ def sweep_runs(seeds=4):
         for key, values in [("cd", 0.8 - loss), ("cd_eps", 0.7)]:
             runs += with_values(values + 0.01 * np.arange(seeds), key, grid={"network.loss": loss})
     return runs
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    return written_to(tmp_path_factory.mktemp("swept"), sweep_runs())
 
 
 @pytest.mark.parametrize(
@@ -139,10 +145,9 @@ def test_labels_are_not_read_as_markup_nor_as_latex(experiment, tmp_path):
         (("--verbose",), ["p (Holm)", "95 % interval", "break-even points"], []),
     ],
 )
-def test_the_command_is_short_and_shows_what_is_asked_for(experiment, capsys, monkeypatch, words, there, absent):
+def test_the_command_is_short_and_shows_what_is_asked_for(swept, capsys, monkeypatch, words, there, absent):
     monkeypatch.setenv("COLUMNS", "80")
-    root = experiment(sweep_runs())
-    assert main(["compare", str(root), *words]) == 0
+    assert main(["compare", str(swept), *words]) == 0
     out = capsys.readouterr().out
     assert all(text in out for text in there)
     assert not any(text in out for text in absent)
@@ -162,8 +167,8 @@ def test_the_command_is_short_and_shows_what_is_asked_for(experiment, capsys, mo
         (("--by", "rate"), "--by rate: must be one swept path of network.loss"),
     ],
 )
-def test_what_cannot_be_shown_is_one_sentence(experiment, capsys, words, said):
-    assert main(["compare", str(experiment(sweep_runs())), *words]) == 2
+def test_what_cannot_be_shown_is_one_sentence(swept, capsys, words, said):
+    assert main(["compare", str(swept), *words]) == 2
     assert said in capsys.readouterr().err
 
 
@@ -343,10 +348,10 @@ def test_a_break_even_point_is_interpolated_between_its_neighbours():
     assert crossings([0, 1], [[1.0], [2.0]], log=False, rng=rng()) == []
 
 
-@pytest.mark.parametrize(("n", "known"), [(3, False), (5, False), (9, False), (10, True), (20, True)])
+@pytest.mark.parametrize(("n", "known"), [(9, False), (10, True)])
 def test_a_break_even_point_has_an_interval_only_where_resampled_seeds_cover_it(n, known):
-    # As above with n seeds: .72 and .83 of the intervals of 3 and 5 seeds hold the true point, .90 and .94 of 10 and
-    # 20. 300 repetitions, seed 12: fewer than 252 at .90 has a probability under 1e-3.
+    # Of the intervals of 3, 5 and 10 seeds .72, .83 and .90 hold the true point. 300 repetitions, seed 12: fewer than
+    # 252 at .90 has a probability under 1e-3.
     draws = np.random.default_rng(12)
     x = np.arange(5.0)
     found = [crossings(x, x[:, None] - 2 + 0.5 * draws.normal(size=n), log=False, rng=draws) for _ in range(300)]

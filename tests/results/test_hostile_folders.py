@@ -93,8 +93,7 @@ def test_a_manifest_whose_fields_are_of_another_type_is_one_sentence(
 FOREIGN = ["[]", "3", "", "{", "[" * 100_000, "9" * 9000, '{"scenario": "\\ud800", "runs": []}', "\0", '{"version": 1}']
 
 
-@pytest.mark.parametrize("name", ["index.json", "manifest.json"])
-@pytest.mark.parametrize("text", FOREIGN, ids=range(len(FOREIGN)))
+@pytest.mark.parametrize(("name", "text"), by_turns(["index.json", "manifest.json"], [(text,) for text in FOREIGN]))
 def test_a_file_of_somebody_else_is_one_sentence(experiment, tmp_path, capsys, name, text):
     root = experiment()
     path = next(iter(sorted(root.rglob(name))))
@@ -194,18 +193,12 @@ def checked(claimed, tmp_path, capsys):
     [
         ("tables.csv", b""),
         ("tables.csv", b"protocol,seed\ncd,0\n"),
-        ("tables.csv", b'"\xff\xfe",1\n'),
-        ("tables.csv", b'a,"b\n'),
         ("tables.csv", b"a,b\n1,2,3\n1,2\n1,2,3,4\n"),
-        ("made-with.json", b'{"versions": 5}'),
         ("made-with.json", b'{"versions": ["numpy"]}'),
-        ("made-with.json", b'{"versions": null}'),
         ("made-with.json", b"[]"),
         ("claims.csv", b"\xff\xfe"),
         ("claims.csv", HEADER.encode() + b"a,nan,0.1\n"),
         ("claims.csv", HEADER.encode() + b"a,1,-1\n"),
-        ("claims.csv", HEADER.encode() + b"a,True,False\n"),
-        ("claims.csv", b"\0" * 40),
     ],
 )
 def test_a_table_of_a_bundle_that_is_none_is_one_sentence(checked, name, content):

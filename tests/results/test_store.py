@@ -104,14 +104,6 @@ def test_harm_to_any_file_makes_a_run_damaged_and_reading_it_an_error_that_names
     assert "\n" not in str(caught.value)
 
 
-def test_a_saved_run_replaces_one_that_is_damaged(kept):
-    (kept.root / "run" / "trace.parquet").unlink()
-    kept.save("run", make_run(seed=2))
-    assert kept.state("run") == "complete"
-    assert kept.manifest("run")["seed"] == 2
-    assert names(kept.root) == ["run"]
-
-
 @pytest.mark.parametrize("last", FILES)
 def test_a_crash_while_writing_leaves_the_old_run(kept, monkeypatch, last):
     write = Path.write_bytes
@@ -248,7 +240,7 @@ def test_a_run_whose_graph_is_gone_or_was_swept_as_damaged_is_damaged(kept):
         kept.load_graph(path.stem)
 
 
-@pytest.mark.parametrize("trouble", [errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENFILE])
+@pytest.mark.parametrize("trouble", [errno.EIO, errno.EACCES, errno.EMFILE])
 def test_what_a_disk_in_trouble_cannot_read_is_neither_damaged_nor_removed(kept, monkeypatch, trouble):
     run = make_run()
     run.manifest["topology"] = {"graph": kept.save_graph(some_graph())}
@@ -293,26 +285,6 @@ def test_a_file_that_may_not_be_that_large_is_one_sentence_and_leaves_a_store_th
     kept.save("second", make_run())
     assert kept.state("second") == "complete"
     assert kept.consolidate()
-
-
-@pytest.mark.parametrize("part", ["graph", "manifest"])
-def test_what_may_not_be_read_just_now_is_neither_damaged_nor_removed(kept, monkeypatch, part):
-    name = kept.save_graph(some_graph())
-    path = kept.root / "graphs" / f"{name}.parquet" if part == "graph" else kept.root / ("0" * 16) / "manifest.json"
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(path.read_bytes() if path.exists() else b"{}")
-    there, opened = path.read_bytes(), os.open
-
-    def refuse(name, *others, **named):
-        if Path(name) == path:
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        return opened(name, *others, **named)
-
-    monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(OutOfResources, match=r"Permission denied.* is kept"):
-        kept.sweep() if part == "graph" else kept.state("0" * 16)
-    monkeypatch.undo()
-    assert path.read_bytes() == there
 
 
 LOSSES = (0.0, 0.1, 0.2)

@@ -107,7 +107,7 @@ def complaint(data):
 
 def test_every_shipped_scenario_is_admitted_by_the_schema(validator, files):
     for name, data in files.items():
-        assert [error.message for error in validator.iter_errors(data)] == [], name
+        assert validator.is_valid(data), name
 
 
 @pytest.mark.parametrize("model", [Budget, Target, NetworkParameters])
@@ -118,11 +118,11 @@ def test_docstrings_of_fields_are_their_descriptions(validator, model):
     assert {name: properties[name]["description"] for name in documented} == documented
 
 
-@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 40))])
+@pytest.mark.parametrize("seed", range(40))
 def test_mutants_are_refused_by_both_or_by_none(seed, validator, files):
     rng = random.Random(seed)
     known = {"refused": 0, "admitted": 0}
-    for _ in range(120):
+    for _ in range(60):
         name = rng.choice(list(files))
         data, path = mutant(files[name], rng)
         admitted, said = validator.is_valid(data), complaint(data)
@@ -136,7 +136,7 @@ def test_mutants_are_refused_by_both_or_by_none(seed, validator, files):
             if (inherits and re.search(r"is missing|= null", first)) or inside:
                 continue
             assert not OF_ONE_FIELD.search(first) or ACROSS.search(first), (name, path, first)
-    assert min(known.values()) > 20
+    assert min(known.values()) > 10
 
 
 def test_unions_are_told_apart_by_kind_so_that_editors_complete(validator):

@@ -6,6 +6,7 @@ import string
 
 import pytest
 from hushnet.agents.errors import InputError
+from hushnet.simulator.language import yaml_source
 from hushnet.simulator.language.yaml_source import read_file, read_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -62,6 +63,12 @@ def test_setting_a_value_makes_the_mappings_on_the_way_and_changes_nothing_else(
 def test_a_bomb_is_refused(text):
     with pytest.raises(InputError, match=r"^x:\d+: "):
         read_text(text, "x")
+
+
+def test_a_file_of_too_many_values_is_refused(monkeypatch):
+    monkeypatch.setattr(yaml_source, "MAX_VALUES", 100)
+    with pytest.raises(InputError, match="100 values"):
+        read_text("a: [" + "1," * 101 + "]", "x")
 
 
 def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):

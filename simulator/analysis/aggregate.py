@@ -54,19 +54,10 @@ def power_near(values: ArrayLike) -> int:
 
 
 def mean_interval(values: ArrayLike, level: float = 0.95) -> tuple[Any, Any, Any]:
-    """Mean, half-width of the two-sided Student t interval, and number of runs, along the first axis.
+    """Mean, half-width of Student's two-sided t interval, and number of runs, along the first axis.
 
-    Parameters
-    ----------
-    values : (n,) or (n, k) array_like
-        NaN marks a run that does not count.
-    level : float
-        Coverage, in (0, 1).
-
-    Returns
-    -------
-    mean, half_width, n : scalars or (k,) arrays
-        The half-width is NaN where n < 2, the mean where n = 0.
+    Of (n,) or (n, k) values NaN marks a run that does not count; the half-width is NaN where fewer than two count, the
+    mean where none does.
     """
     table = np.asarray(values, dtype=np.float64)
     n = np.sum(~np.isnan(table), axis=0)
@@ -78,19 +69,11 @@ def mean_interval(values: ArrayLike, level: float = 0.95) -> tuple[Any, Any, Any
 
 
 def share_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float, float, int]:
-    """Mean of values in [0, 1], both ends of the score interval of a share (Wilson 1927), and number of values.
+    """Mean of (n,) values in [0, 1], both ends of the score interval of a share (Wilson 1927), and number of values.
 
-    Parameters
-    ----------
-    values : (n,) array_like
-        1 for a success, 0 for none, one half for a tie; NaN does not count.
-    level : float
-        Coverage, in (0, 1).
-
-    Notes
-    -----
-    Unlike a t interval it lies in [0, 1], and has a width even where all values are the same. A tie counts as half a
-    success, which makes the interval too wide rather than too narrow.
+    A value is 1 for a success, 0 for none, one half for a tie; NaN does not count. Unlike a t interval it lies in [0,
+    1], and has a width even where all values are the same. A tie as half a success makes it too wide rather than too
+    narrow.
 
     Examples
     --------
@@ -109,20 +92,8 @@ def share_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float
 
 
 def wins(mine: ArrayLike, theirs: ArrayLike, *, more_is_better: bool) -> NDArray[np.float64]:
-    """Score each value against the other of its pair: 1 if it is better, 0 if it is worse, or one half for a tie.
+    """Score (n,) values against the others of their pairs: 1 if better, 0 if worse, one half for a tie, NaN if unknown.
 
-    Parameters
-    ----------
-    mine, theirs : (n,) array_like
-        NaN where a value is not known.
-
-    Returns
-    -------
-    (n,) array
-        NaN where either is not known.
-
-    Notes
-    -----
     Values that differ by a relative 1e-9 at most are a tie: what is equal on paper may differ by rounding.
 
     Examples
@@ -137,13 +108,7 @@ def wins(mine: ArrayLike, theirs: ArrayLike, *, more_is_better: bool) -> NDArray
 
 
 def resolve(collection: Collection, y: str, statistic: str | None = None) -> tuple[str, str]:
-    """Metric and statistic that a name stands for in the recorded trace.
-
-    Raises
-    ------
-    InputError
-        `NothingRecorded`, if nothing of this name was.
-    """
+    """Metric and statistic that a name stands for in the recorded trace; raises `NothingRecorded` if there is none."""
     if y in COUNTS or y in WITH_START:
         return y, ""
     recorded = collection.trace[["metric", "statistic"]].drop_duplicates()

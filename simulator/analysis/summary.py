@@ -30,14 +30,11 @@ COLUMNS = {"vectors_with_start": "with start"}
 def summarise(collection: Collection) -> pd.DataFrame:
     """Final numbers, one row per protocol and grid point.
 
-    Returns
-    -------
-    DataFrame
-        ``protocol, label``, the swept parameters, ``n`` (runs that reached their end), ``stopped`` (runs that did
-        not), per metric its mean and ``<metric> half_width`` (95 % t interval over runs), ``vectors`` and its
-        half-width, the same with those exchanged before the start where there are some, ``epsilon_claimed``,
-        ``epsilon_verified`` (the largest over runs; NaN without privacy), ``delta``
-        and ``flagged`` (whether a claim is below what was verified).
+    Columns are ``protocol, label``, the swept parameters, ``n`` (runs that reached their end), ``stopped`` (runs that
+    did not), per metric its mean and ``<metric> half_width`` (95 % t interval over runs), ``vectors`` and its
+    half-width, the same with those exchanged before the start where there are some, ``epsilon_claimed``,
+    ``epsilon_verified`` (the largest over runs; NaN without privacy), ``delta`` and ``flagged`` (whether a claim is
+    below what was verified).
     """
     collection, grid = set_apart(collection), collection.grid
     metrics = of_learning(dict.fromkeys(collection.trace["metric"]))

@@ -48,38 +48,28 @@ def describe(target: Mapping[str, Any]) -> str:
 
 
 def reached(collection: Collection, target: Mapping[str, Any] | None, x: str) -> Frame:
-    """Return the place on an axis at which every run first meets a target.
+    """Return the place on an axis at which every run first meets a target, a row per run.
 
     Raises `InputError` if the axis, the metric or the statistic was not recorded, the target is none, or protocols'
     numbers of its metric are not of one kind (`hushnet.simulator.analysis.comparability`).
 
-    Parameters
-    ----------
-    target : mapping or None
-        ``metric`` with ``share`` in (0, 1), for objective and accuracy only, or with ``level``; optionally
-        ``statistic``, and with a share of the accuracy ``of``, the key of a protocol or a mapping from protocols to
-        protocols. None takes the scenario's, else `DEFAULT`.
-    x : str
-        time (in expected wake-ups), activations, messages, vectors, bytes or updates, or messages or vectors
-        ``_with_start``, which counts what was exchanged before the start as well.
+    The target has ``metric`` with ``share`` in (0, 1), for objective and accuracy only, or with ``level``; optionally
+    ``statistic``, and with a share of the accuracy ``of``, the key of a protocol or a mapping from protocols to
+    protocols. None takes the scenario's, else `DEFAULT`. The axis is time (in expected wake-ups), activations,
+    messages, vectors, bytes or updates, or messages or vectors ``_with_start``, which counts what was exchanged before
+    the start as well.
 
-    Returns
-    -------
-    DataFrame
-        A row per run: ``run, protocol, seed, value, after`` and the swept parameters. The value is the place of the
-        first record that meets the target, infinite if none does, and NaN for a run in which the metric was not
-        recorded, or which a limit has stopped, or which is held against one that did not reach its end. A run that
-        broke off by itself counts up to its end. The target was met at most there and after the place ``after`` of the
-        record before, which is the same place if there is none.
+    Columns are ``run, protocol, seed, value, after`` and the swept parameters. The value is the place of the first
+    record that meets the target, infinite if none does, and NaN for a run in which the metric was not recorded, or
+    which a limit has stopped, or which is held against one that did not reach its end. A run that broke off by itself
+    counts up to its end. Nothing is interpolated: the target was met at most there and after the place ``after`` of the
+    record before, which is the same place if there is none.
 
-    Notes
-    -----
-    Nothing is interpolated: a place is late by at most the distance of two records. Where all protocols are measured by
-    the objective of one of them (``record.objective_of``), the level that a share asks for is that of this
-    protocol's start with the same seed at the same grid point, so that it is the same for all; otherwise a run is
-    compared with its own start. A share of the accuracy is compared with the final accuracy of the protocol that ``of``
-    names, with the same seed at the same grid point. A custom metric has to rise to the level where it starts below it,
-    else to fall.
+    Where all protocols are measured by the objective of one of them (``record.objective_of``), the level that a share
+    asks for is that of this protocol's start with the same seed at the same grid point, so that it is the same for all;
+    otherwise a run is compared with its own start. A share of the accuracy is compared with the final accuracy of the
+    protocol that ``of`` names, with the same seed at the same grid point. A custom metric has to rise to the level
+    where it starts below it, else to fall.
     """
     target = target_of(collection, target)
     places, level = _met(collection, target, x)
@@ -106,14 +96,9 @@ def _met(collection: Collection, target: Mapping[str, Any], x: str) -> tuple[Fra
 
 
 def levels(collection: Collection, target: Mapping[str, Any] | None = None) -> Any:
-    """The level that a target asks of every run.
+    """The level that a target asks of every run, by run id; NaN where the run that it is held against did not end.
 
     Raises `InputError` if the metric or the statistic was not recorded, or the target is none.
-
-    Returns
-    -------
-    Series
-        By run id; NaN where the run that it is held against did not reach its end.
     """
     target = target_of(collection, target)
     return _levels(collection, target, _curves(collection, *_meaning(collection, target), "time"))
@@ -130,25 +115,11 @@ def _levels(collection: Collection, target: Mapping[str, Any], rows: Frame) -> A
 
 
 def area(collection: Collection, metric: str, statistic: str | None = None) -> Frame:
-    """Mean height of every run's curve over time: the area under it divided by its length.
+    """Mean height of every run's curve over time: the area under it divided by its length, by the trapezoid rule.
 
-    Raises `InputError` if the metric or the statistic was not recorded.
-
-    Parameters
-    ----------
-    metric, statistic : str
-        As for `hushnet.simulator.analysis.aggregate.resolve`.
-
-    Returns
-    -------
-    DataFrame
-        A row per run: ``run, protocol, seed, value`` and the swept parameters; NaN for a run that broke off or in
-        which the metric was not recorded.
-
-    Notes
-    -----
-    The trapezoid rule between records, over the time that all finished runs of a grid point cover, whatever their
-    protocol and seed.
+    It is over the time that all finished runs of a grid point cover, whatever their protocol and seed. Columns are
+    ``run, protocol, seed, value`` and the swept parameters; the value is NaN for a run that broke off or in which the
+    metric was not recorded. Raises `InputError` if no run recorded the metric or the statistic.
     """
     rows = _curves(collection, *resolve(collection, metric, statistic), "time")
     rows = rows[rows["run"].isin(collection.complete)]

@@ -89,15 +89,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
 def write_comparison(comparison: Comparison, folder: Path, measures: Sequence[str] | None = None) -> list[Path]:
     """Write ``differences.csv``, ``differences.tex`` and, where a sweep has some, ``break-even.csv`` and ``.tex``.
 
-    Parameters
-    ----------
-    measures : sequence of str, optional
-        Names of measures that the LaTeX file has a table of; by default all.
-
-    Returns
-    -------
-    list of Path
-        What was written, in order.
+    The LaTeX file has a table of each of the named measures; by default of all.
     """
     tables = {"differences": (comparison.differences, _differences_latex(comparison, measures))}
     if len(comparison.break_even):

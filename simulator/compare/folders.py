@@ -14,10 +14,7 @@ from ..analysis.results import Collection, load_all
 def gather(folders: Sequence[Path]) -> Collection:
     """The runs of one results folder, or of several, whose protocols are then called ``<folder>:<protocol>``.
 
-    Raises
-    ------
-    InputError
-        If a folder holds no runs, or two folders have the same name.
+    Raises `InputError` if a folder holds no runs.
     """
     collections = [load_all(Path(folder)) for folder in folders]
     if len(collections) == 1:

@@ -62,25 +62,17 @@ class Difference:
 
 
 def paired_difference(ours: ArrayLike, theirs: ArrayLike, *, interval: bool = True) -> Difference:
-    """Compare paired measurements.
+    """Compare (n,) paired values: infinite where something never happened, NaN where unknown, which drops the pair.
 
-    Parameters
-    ----------
-    ours, theirs : (n,) array_like
-        Paired values; infinite where something never happened, NaN where it is not known, which drops the pair.
-    interval : bool
-        Whether intervals are wanted, which p values do not need.
+    Student's t interval, if wanted, and the paired t test, which never contradict each other: 0 is outside the interval
+    where p is below 0.05. It covers .95 of normal differences at any number of pairs, and less of skewed ones: of
+    lognormal ones with sigma 0.5 it covers .92, .92 and .93 at 5, 10 and 20 pairs, with sigma 1 .82, .84 and .87. A
+    bias-corrected and accelerated bootstrap of 20 pairs covers less, .91 where this covers .94.
 
-    Notes
-    -----
-    Student's t interval and the paired t test, which never contradict each other: 0 is outside the interval where p is
-    below 0.05. It covers .95 of normal differences at any number of pairs, and less of skewed ones: of lognormal ones
-    with sigma 0.5 it covers .92, .92 and .93 at 5, 10 and 20 pairs, with sigma 1 .82, .84 and .87. A bias-corrected and
-    accelerated bootstrap of 20 pairs covers less, .91 where this covers .94.
-    Differences that do not vary admit no test: either nothing in them is random, or they are too few.
-    Infinite values (a run that never reached its target) have no mean: there the exact sign test on all pairs counts
-    who came first, ties aside, and the mean over the pairs in which both are finite, which favours whoever fails more
-    often, is given without an interval.
+    Differences that do not vary admit no test: either nothing in them is random, or they are too few. Infinite values
+    (a run that never reached its target) have no mean: there the exact sign test on all pairs counts who came first,
+    ties aside, and the mean over the pairs in which both are finite, which favours whoever fails more often, is given
+    without an interval.
     """
     ours, theirs = np.asarray(ours, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
     known = ~(np.isnan(ours) | np.isnan(theirs))
@@ -122,17 +114,9 @@ def less(ours: ArrayLike, theirs: ArrayLike) -> NDArray[np.float64]:
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
-    """Holm's step-down adjustment: the k-th smallest of m p values times m - k + 1, made monotone, at most 1.
+    """Holm's step-down adjustment (1979): the k-th smallest of m p values times m - k + 1, made monotone, at most 1.
 
-    Parameters
-    ----------
-    p_values : (m,) array_like
-        NaN stands for a test that was not made and does not count.
-
-    References
-    ----------
-    .. [1] S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6,
-       1979.
+    Of (m,) values NaN stands for a test that was not made and does not count.
     """
     p = np.asarray(p_values, dtype=np.float64)
     adjusted = np.full(p.shape, np.nan)
@@ -165,16 +149,9 @@ class Crossing:
 def crossings(x: ArrayLike, differences: ArrayLike, *, log: bool, rng: np.random.Generator) -> list[Crossing]:
     """Find the points along an axis at which the mean over seeds of a paired difference changes sign.
 
-    Parameters
-    ----------
-    x : (k,) array_like
-        Ascending values of the axis.
-    differences : (k, n) array_like
-        Differences by value and seed; NaN where unknown, infinite where one of the two never reached the target.
-    log : bool
-        Whether to interpolate, and to choose the nearest crossing of a resample, on a logarithmic axis.
-    rng : numpy.random.Generator
-        Generator for the bootstrap, which resamples seeds jointly at all values of the axis.
+    There are (k, n) differences, by ascending value of the axis and by seed: NaN where unknown, infinite where one of
+    the two never reached the target. The generator resamples seeds jointly at all values. With ``log``, places are
+    interpolated, and the nearest crossing of a resample chosen, on a logarithmic axis.
     """
     places, table = np.asarray(x, dtype=np.float64), np.asarray(differences, dtype=np.float64)
     known = ~np.isnan(_means(table))

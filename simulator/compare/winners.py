@@ -77,18 +77,10 @@ class Standings:
 
 
 def standings(collection: Collection, most: int = 3) -> list[Standings]:
-    """Rank the protocols by the measures that matter most, at each point of a sweep.
+    """Rank the protocols by the measures that matter most, at most so many, at each point of a sweep.
 
-    Parameters
-    ----------
-    most : int
-        Measures at most: the time to the target where the scenario has one, then what the task is measured by, then
-        the others in the order of tables.
-
-    Returns
-    -------
-    list of Standings
-        Empty where there is one protocol only, or nothing has a better and a worse.
+    They are the time to the target where the scenario has one, then what the task is measured by, then the others in
+    the order of tables; none where there is one protocol only, or nothing has a better and a worse.
     """
     if len(collection.labels) < 2:
         return []

@@ -41,22 +41,9 @@ def run_scenario(
 ) -> None:
     """Run a scenario as ``hushnet run`` does: with a progress bar, the figures and the summary.
 
-    Parameters
-    ----------
-    options : RunOptions, optional
-        As the scenario was read.
-    progress, dry_run, verbose : bool
-        Whether to show a bar; whether only to print what would be run; whether to print a line for every run.
-    **changes
-        Fields of `RunOptions` that differ.
-
-    Raises
-    ------
-    Divergence, Stall, LimitReached, RunFailure
-        At the end, if a run diverged, stalled, went beyond a limit or failed; everything that was recorded is kept,
-        drawn and summarised.
-    Interrupted
-        If somebody pressed Ctrl-C; the message says how to go on.
+    Changes are fields of the options. Raises `Divergence`, `Stall`, `LimitReached` or `RunFailure` at the end, if a run
+    diverged, stalled, went beyond a limit or failed; everything that was recorded is kept, drawn and summarised. Raises
+    `Interrupted` if somebody pressed Ctrl-C; the message says how to go on.
     """
     console = Console()
     options = replace(options or RunOptions(), **changes)

@@ -69,13 +69,7 @@ class _File(logging.FileHandler):
 
 @contextmanager
 def logged(experiment: Experiment, console: Console, *, verbose: bool = False) -> Iterator[None]:
-    """Keep what is logged in a file of the experiment's results, and show it where that is asked for.
-
-    Parameters
-    ----------
-    verbose : bool
-        Whether every line is shown as well.
-    """
+    """Keep what is logged in a file of the experiment's results, and show every line if that is asked for."""
     form = logging.Formatter("%(asctime)sZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
     form.converter = time.gmtime
     file = _File(experiment.folder)

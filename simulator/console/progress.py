@@ -27,13 +27,7 @@ COMPILING = "compiling (once, about half a minute)"
 def perform_visibly(
     experiment: Experiment, workers: Workers, console: Console, *, bar: bool = True, verbose: bool = False
 ) -> list[HushnetError]:
-    """`perform` with a progress bar, if wanted, and a line for every run that fails.
-
-    Parameters
-    ----------
-    bar, verbose : bool
-        Whether there is a bar; whether the log shows what fails already.
-    """
+    """`perform` with a progress bar, if wanted, and a line for every run that fails, unless the log shows it."""
 
     def advise(sentence: str) -> None:
         LOGGER.warning("%s", sentence)

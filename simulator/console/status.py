@@ -36,17 +36,7 @@ class _Logged:
 def status(folder: Path, now: datetime | None = None) -> list[str]:
     """Return sentences about an experiment, read from its folder while it goes on or afterwards; nothing is written.
 
-    Parameters
-    ----------
-    folder : Path
-        ``results/<scenario>``.
-    now : datetime, optional
-        The instant to tell times from; that of the call by default.
-
-    Raises
-    ------
-    InputError
-        If it is no folder of results.
+    Times are told from now, or from another instant. Raises `InputError` if it is no folder of results.
     """
     store, now = Store(folder), now or datetime.now(UTC)
     attempt, holder = _latest(folder), store.holder() or Store(folder / "tuning").holder()

@@ -25,20 +25,11 @@ Edge = tuple[str, str, float, str]
 
 
 def read_edges(path: Path, weight: str | None, notes: list[str], *, either: bool) -> Iterator[Edge]:
-    """Read the edges of a graph as they are listed.
+    """Read the edges of a graph as they are listed, and note what the file was taken for.
 
-    Raises `InputError` if it cannot be read, or has directions.
-
-    Parameters
-    ----------
-    path : Path
-        Its suffix names GraphML, GML and adjacency lists; anything else is found out from what it has.
-    weight : str or None
-        Name of the weights; by default one that is usual, and 1 without any.
-    notes : list of str
-        What the file was taken for is added.
-    either : bool
-        Whether edges of a directed graph count for both directions.
+    The suffix names GraphML, GML and adjacency lists; anything else is found out from what the file has. Without a name
+    of the weights it is one that is usual, and 1 without any. Raises `InputError` if the file cannot be read, or has
+    directions and edges do not count for either one.
     """
     kinds = {".graphml": _graphml, ".gml": _gml}
     suffix = next((one for one in reversed(path.suffixes) if one not in (".gz", ".bz2", ".xz")), "").lower()
@@ -240,16 +231,9 @@ def _attribute(text: str, weight: str | None, where: str) -> float:
 def undirected(edges: Iterator[Edge], either: bool) -> dict[tuple[str, str], float]:
     """Return the weight of each edge once, by its ends in the order in which they were met.
 
-    Parameters
-    ----------
-    edges : iterator of (str, str, float, str)
-    either : bool
-        Whether an edge that is listed in one direction counts for both, also where others are listed in both.
-
-    Raises
-    ------
-    InputError
-        For loops, weights that are not positive, edges with two weights, and where some have a direction.
+    With ``either``, an edge that is listed in one direction counts for both, also where others are listed in both.
+    Raises `InputError` for loops, weights that are not positive, edges with two weights, and where some have a
+    direction.
     """
     listed: dict[tuple[str, str], tuple[float, str]] = {}
     for source, target, weight, where in edges:

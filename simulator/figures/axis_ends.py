@@ -43,20 +43,10 @@ def include(axes: Axes, level: float) -> None:
 
 
 class BrokenAxis:
-    """An axis of numbers with broken ends, each with a word.
+    """An axis of numbers from ``low`` to ``high``, if there are any, with broken ends, each with a word.
 
-    Parameters
-    ----------
-    low, high : float
-        Ends of its numbers.
-    log : bool
-        Whether it is logarithmic.
-    infinite : str
-        What stands for infinity beyond the upper end; empty if nothing is infinite.
-    zero : bool
-        Whether 0 stands before the lower end, which a logarithm needs.
-    known : bool
-        Whether there is any number on it.
+    Beyond the upper end is what stands for infinity, if anything is infinite; before the lower end 0, where a logarithm
+    needs it.
     """
 
     def __init__(

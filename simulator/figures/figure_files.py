@@ -117,28 +117,14 @@ def redraw(
     only: Sequence[str] | None = None,
     style: FigureStyle | None = None,
 ) -> list[Path]:
-    """Draw the figures of the latest experiment from its files.
+    """Draw the figures, all or some by name, of the latest experiment in ``results/<scenario>``, from its files.
+
+    They go into its folder ``figures``, or elsewhere; a style stands above those of scenario and figures. Whoever has
+    read the results already gives the collection. Returns the paths of PNG, PDF and SVG, as far as they are asked for,
+    and CSV of every figure, in order.
 
     Raises `InputError` if the folder holds no results, or a file is damaged. If a figure cannot be drawn, after all
     others have been; `NothingRecorded` if all that is wrong is that runs recorded nothing for it.
-
-    Parameters
-    ----------
-    results : Path
-        ``results/<scenario>``, with its ``index.json``.
-    out : Path, optional
-        Where the figures go; ``results/<scenario>/figures`` by default.
-    collection : Collection, optional
-        What `load_all` gives for the folder, from whoever has read it already.
-    only : sequence of str, optional
-        Names of figures; all by default.
-    style : FigureStyle, optional
-        What stands above the styles of scenario and figures.
-
-    Returns
-    -------
-    list of Path
-        PNG, PDF, SVG, as far as they are asked for, and CSV of every figure, in order.
     """
     results = Path(results)
     if not (results / "index.json").exists():
@@ -164,10 +150,7 @@ def draw_all(
 ) -> tuple[list[Path], list[InputError]]:
     """Draw what can be drawn, into a folder which may be one within results.
 
-    Returns
-    -------
-    tuple of list of Path and list of InputError
-        The files, and for every other figure a sentence that says why not.
+    Returns the files, and for every other figure an error whose sentence says why not.
     """
     written: list[Path] = []
     refused: list[InputError] = []

@@ -112,14 +112,7 @@ def caption(
 ) -> str:
     """Return the caption below the panels: the meaning of the marks, stand-in data, and grounds of epsilons.
 
-    Parameters
-    ----------
-    plots, spec, collection
-        The figure's panels, specification and results.
-    labels : sequence of Label
-        Entries of the figure's legend.
-    full : bool
-        True if the legend shows epsilons; else the caption says once that a claim does not hold.
+    Where the legend, of these labels, does not show epsilons in full, the caption says once that a claim does not hold.
     """
     flagged = [label.claim for label in labels if label.claim is not None and label.claim.flagged and not full]
     largest = max((max(claim.verified, default=0.0) for claim in flagged), default=0.0)

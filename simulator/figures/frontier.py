@@ -61,13 +61,7 @@ def promises(collection: Collection, spec: Spec) -> Iterator[tuple[str, list[str
 
 
 def numbers(collection: Collection, spec: Spec) -> Plot:
-    """One point per protocol and grid point that the protocol depends on.
-
-    Returns
-    -------
-    Plot
-        Columns ``x, x_low, x_high, protocol, mean, low, high, n`` and one per swept parameter that matters.
-    """
+    """One point per protocol and grid point that the protocol depends on."""
     asked = {"interval": "95%", **spec}
     protocols, level, x = chosen(collection, spec), level_of(asked["interval"]), str(spec["x"])
     metric, statistic, values = finals(collection, spec)

@@ -19,20 +19,12 @@ SPRUNG = 400
 def graph_layout(
     agents: int, edges: tuple[tuple[int, int, float], ...], drawn_as: str = "", rows: int | None = None
 ) -> NDArray[np.float64]:
-    """(n, 2) places of the agents, the same for the same graph.
+    """(n, 2) places of the agents, the same for the same graph, from its edges (tail, head, weight), one for each pair.
 
-    Small sparse graphs are laid out so that distances are those in the graph (Kamada and Kawai 1989), larger ones by
-    springs (Fruchterman and Reingold 1991) that start from the graph's eigenvectors, which unfolds rings, and large
-    ones by these alone.
-
-    Parameters
-    ----------
-    edges : tuple of (tail, head, weight)
-        One for each pair of neighbours.
-    drawn_as : {"circle", "star", "grid", ""}
-        How the topology is drawn by hand (`hushnet.simulator.network.graphs.Topology.drawn_as`); empty if it is not.
-    rows : int, optional
-        Of a grid.
+    Where the topology is drawn by hand, as circle, star or grid of so many rows
+    (`hushnet.simulator.network.graphs.Topology.drawn_as`), it is so. Small sparse graphs are laid out so that distances
+    are those in the graph (Kamada and Kawai 1989), larger ones by springs (Fruchterman and Reingold 1991) that start
+    from the graph's eigenvectors, which unfolds rings, and large ones by these alone.
     """
     if drawn_as == "grid" and rows:
         return np.array([(agent % (agents // rows), agent // (agents // rows)) for agent in range(agents)], dtype=float)

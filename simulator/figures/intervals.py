@@ -43,18 +43,9 @@ def thinned(places: Numbers, most: int) -> Numbers:
 def interval(values: ArrayLike, within: Range = ANY, level: float | None = 0.95) -> Interval:
     """Mean and t interval along the first axis, computed on a scale on which the interval cannot leave a range.
 
-    Parameters
-    ----------
-    values : (n,) or (n, k) array_like
-        NaN marks a run that does not count.
-    within : (float, float)
-        Smallest and largest admissible value. Where a run lies outside (a gap below 0, while agents' models differ),
-        nothing is assumed.
-    level : float, optional
-        Coverage, in (0, 1); None for no interval.
+    Of (n,) or (n, k) values NaN marks a run that does not count. Where a run lies outside of the range (a gap below 0,
+    while agents' models differ), nothing is assumed. The level is in (0, 1); None for no interval.
 
-    Notes
-    -----
     With f the logit of the range, its logarithm from one end, or the identity, the ends are f^-1(f(m) -+ f'(m) h), with
     mean m and half-width h of Student's t interval (the delta method). They agree with m -+ h to first order in h and
     contain the mean; what they do not do is reach the end of the range unless all runs are there.
@@ -102,16 +93,10 @@ def _ends(mean: Numbers, half: Numbers, within: Range) -> tuple[Numbers, Numbers
 
 
 def one_by_one(n: ArrayLike, choice: str, *, shares: bool) -> NDArray[np.bool_]:
-    """Mark points that show each run in place of an interval: those of fewer than `FEW` runs, or all on request.
+    """Mark points, by the (k,) numbers of runs behind them, that show each run in place of an interval.
 
-    Parameters
-    ----------
-    n : (k,) array_like
-        Number of runs behind each point.
-    choice : str
-        The figure's field ``interval``: 95%, seeds or none.
-    shares : bool
-        True if the figure shows shares of wins; single runs, each won or lost, would add nothing to them.
+    They are those of fewer than `FEW` runs, or all if the figure's ``interval`` says seeds; no shares of wins, to which
+    single runs, each won or lost, would add nothing.
     """
     count = np.asarray(n)
     if choice == "none" or shares:
@@ -122,21 +107,9 @@ def one_by_one(n: ArrayLike, choice: str, *, shares: bool) -> NDArray[np.bool_]:
 def extent(middle: ArrayLike, ends: Numbers, runs: Numbers, single: NDArray[np.bool_]) -> Numbers:
     """Both ends, (k, 2), of what an axis has to show at every point: what runs came to, not how wide an interval is.
 
-    Parameters
-    ----------
-    middle : (k,) array_like
-        Means.
-    ends : (k, 2) float64
-        Of their intervals; NaN where there are none.
-    runs : (k, m) float64
-        What they are means of.
-    single : (k,) bool
-        Where runs are shown one by one.
-
-    Returns
-    -------
-    (k, 2) float64
-        Where runs are shown, the smallest and the largest. Elsewhere the ends of the interval, as far as runs reach.
+    There are (k,) means, (k, 2) ends of their intervals, NaN without one, and (k, m) runs that they are of. Where
+    ``single`` says that runs are shown one by one, the ends are the smallest and the largest; elsewhere those of the
+    interval, as far as runs reach.
     """
     mean = np.asarray(middle, dtype=np.float64)
     known = np.where(np.isfinite(runs), runs, np.nan) if runs.size else np.full((len(mean), 1), np.nan)

@@ -20,15 +20,7 @@ ROOM = 0.2
 
 
 def numbers(collection: Collection, spec: Spec) -> Plot:
-    """Training rows of each agent by label.
-
-    Raises `InputError` if labels are numbers, not classes.
-
-    Returns
-    -------
-    Plot
-        Columns ``agent, label, value``, of all labels and agents; the value counts rows.
-    """
+    """Training rows of each agent by label, for all labels and agents; raises `InputError` if labels are no classes."""
     run, manifest = run_of(collection, spec)
     agents = collection.agents[collection.agents["run"] == run]
     counts = [name for name in agents if str(name).startswith(COUNTS) and agents[name].notna().all()]

@@ -21,15 +21,7 @@ SHARP = 2
 
 
 class Figures(list["Figure"]):
-    """Figures of an experiment, in the scenario's order; each has its name as label (``get_label()``).
-
-    Parameters
-    ----------
-    only : sequence of str, optional
-        Their names; all by default.
-    style : mapping, optional
-        Fields of `FigureStyle`.
-    """
+    """Figures of an experiment, all or some by name, in the scenario's order; each has its name as label."""
 
     def __init__(
         self, collection: Collection, only: Sequence[str] | None = None, style: Mapping[str, Any] | None = None

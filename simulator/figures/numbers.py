@@ -184,13 +184,9 @@ def level_of(interval: Any) -> float | None:
 def finals(collection: Collection, spec: Spec) -> tuple[str, str, Frame]:
     """One value per run that reached its end: what it ended with, what it took to the target, or either's difference.
 
-    Returns
-    -------
-    metric, statistic : str
-    values : DataFrame
-        ``run, protocol, seed, value`` and the swept parameters. With a baseline, the difference from the run of the
-        baseline that met the same draws, or whether it wins against that; runs without one are left out, and the
-        baseline is.
+    Returns metric, statistic and a table ``run, protocol, seed, value`` with the swept parameters. With a baseline,
+    values are differences from the run of the baseline that met the same draws, or whether it wins against that; runs
+    without one are left out, and the baseline is.
     """
     y = str(spec["y"])
     if y in TO_TARGET:

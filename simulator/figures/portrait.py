@@ -43,15 +43,9 @@ ATTACKER = "#d55e00"
 
 
 def numbers(collection: Collection, spec: Spec) -> Plot:
-    """Agents and edges of a run.
+    """Agents and edges of a run: the place of an agent and its value, the weight of an edge; in a crowd no faint ones.
 
     Raises `InputError` if the run kept no graph, or there is no such value per agent.
-
-    Returns
-    -------
-    Plot
-        Columns ``what`` (agent or edge), ``agent, other, x, y, value``: the place of an agent and its value, or the
-        weight of an edge. Where edges crowd, faint ones are left out.
     """
     run, manifest = run_of(collection, spec)
     metric = agent_column(collection, str(spec["y"]))

@@ -94,14 +94,9 @@ class Code:
 
 
 class Checker:
-    """Checks one scenario, and points of its grid.
+    """Checks one scenario, which it then has as ``scenario``, valid as a whole, and points of its grid.
 
     Raises `InputError`: one sentence per mistake, one a line.
-
-    Attributes
-    ----------
-    scenario : Scenario
-        The scenario, valid as a whole.
     """
 
     def __init__(self, code: Code, source: Source) -> None:

@@ -84,16 +84,9 @@ class _Finding:
 
 
 def field_errors(error: ValidationError, model: Any, data: Any, prefix: Keys = ()) -> list[ScenarioError]:
-    """Return the errors of data that were refused, in the order in which pydantic met them.
+    """Return the errors of data that were refused as a model, in the order in which pydantic met them.
 
-    Parameters
-    ----------
-    model : type
-        Type that the data were validated as.
-    data : any
-        The data as they were written.
-    prefix : Keys
-        Keys of the data in the scenario.
+    The data are as they were written, below the keys of the prefix in the scenario.
     """
     findings = [_finding(detail, data) for detail in error.errors(include_url=False, include_input=False)]
     reported, meant = _reported(findings), _meant(findings, model, data)
@@ -111,16 +104,10 @@ def field_errors(error: ValidationError, model: Any, data: Any, prefix: Keys = (
 def sentence(
     source: Source, keys: Keys, message: str, *, value: Any = ..., parent: str | None = None, place: str | None = None
 ) -> str:
-    """``file:line: path = value: message``; a ``--set`` already names path and value.
+    """``file:line: path = value: message``; a ``--set`` already names path and value, and ``...`` is no value.
 
-    Parameters
-    ----------
-    value : any
-        Shown unless it is ``...``.
-    parent : str, optional
-        The entry that the part was inherited from.
-    place : str, optional
-        By default where the source has the part.
+    The place is where the source has the part, unless another is given; `parent` is the entry that it was inherited
+    from.
     """
     place = place or source.where(keys, value=value is not ...)
     # Where there is no scenario to point into, such as in `hushnet plot`, sentences begin with the field themselves.

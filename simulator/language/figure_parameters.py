@@ -168,16 +168,8 @@ def check_figures(
 ) -> None:
     """Raise an `InputError` with its place if a figure asks for what the experiment will not have.
 
-    Parameters
-    ----------
-    metrics : sequence of str
-        Metrics that the trace will have.
-    swept, protocols : sequence of str
-        Names of the sweep; keys of the protocols.
-    seeds : sequence of int
-        Labels of the repetitions.
-    messages : sequence of float, optional
-        Between which times runs keep messages one by one.
+    That are metrics of the trace, names of the sweep, keys of protocols, labels of repetitions, and the times between
+    which runs keep messages one by one, if they do.
     """
     names, known = Counter(figure.name for figure in figures), statistics()
     for number, figure in enumerate(figures):

@@ -58,26 +58,12 @@ def load(
     quick: bool = False,
     metrics: Iterable[str] = (),
 ) -> LoadedScenario:
-    """Read and check a scenario.
+    """Read and check a scenario: a file, the name of a shipped one, or the data themselves.
 
-    Raises `InputError`: one sentence per error, one a line.
-
-    Parameters
-    ----------
-    source : Path, str or mapping
-        A file, the name of a shipped scenario, or the data themselves.
-    overrides : sequence of str
-        ``path=value`` each, applied in order before anything is checked.
-    trust_code : bool
-        Whether Python files that the scenario names may be run.
-    extra : mapping of str to type, optional
-        Protocol classes by the name that the scenario gives as ``kind``.
-    seeds : int, optional
-        Replaces the scenario's seeds.
-    quick : bool
-        Whether to make the scenario's ``quick`` assignments, before the overrides.
-    metrics : iterable of str
-        Names of metrics that are recorded beside the scenario's own.
+    Raises `InputError`: one sentence per error, one a line. Before anything is checked, the scenario's ``quick``
+    assignments are made if asked for, then the overrides, ``path=value`` each, in order, and other seeds are set.
+    Python files that it names are run if its code is trusted; `extra` has protocol classes by the name that it gives as
+    ``kind``, and `metrics` names of those that are recorded beside its own.
     """
     if isinstance(source, Mapping):
         written, base = from_mapping(source, "scenario"), Path()

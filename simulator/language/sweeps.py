@@ -58,12 +58,7 @@ class Axis:
 def expand(path: str, field: Keys = ()) -> list[str]:
     """The paths that a path with several protocols in braces stands for.
 
-    Raises `InputError` if braces stand for something else, or list nothing.
-
-    Parameters
-    ----------
-    field : Keys
-        Where it is written.
+    Raises `InputError` with the field where it is written if braces stand for something else, or list nothing.
 
     Examples
     --------

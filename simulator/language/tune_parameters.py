@@ -90,16 +90,8 @@ def check_tuning(
 ) -> None:
     """Raise an `InputError` with its place if tuning does not fit the experiment.
 
-    Parameters
-    ----------
-    protocols : mapping of str
-        Parameters by the protocols' keys.
-    swept : sequence of Axis
-        A field is either swept or tuned.
-    reported : sequence of (int, int, int)
-        Labels, data seeds and run seeds of the reported runs.
-    traced : sequence of str
-        Metrics that the trace will have.
+    A field is either swept or tuned; of reported runs there are labels, data seeds and run seeds, and `traced` names
+    the metrics that the trace will have.
     """
     _check_paths(tune, list(protocols), swept)
     check_budget(protocols, tune.over, tune.budget)

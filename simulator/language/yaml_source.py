@@ -151,15 +151,7 @@ def read_file(path: Path) -> Source:
 
 
 def read_text(text: str, name: str, *, numbered: bool = True) -> Source:
-    """Read YAML text.
-
-    Parameters
-    ----------
-    name : str
-        How errors call it.
-    numbered : bool
-        Whether errors name the line; not for the one-line values of the command line.
-    """
+    """Read YAML text, which errors call by a name and, but for the one-line values of the command line, by its line."""
     unprintable = _UNPRINTABLE.search(text)
     if unprintable:
         line = text.count("\n", 0, unprintable.start()) + 1

@@ -65,22 +65,11 @@ def compare_folders(
     verbose: bool = False,
     console: Console | None = None,
 ) -> None:
-    """Print a comparison of saved runs and write it beside them, as ``hushnet compare`` does.
+    """Print a comparison of saved runs and write it beside them, as ``hushnet compare`` does; arguments as of `chosen`.
 
-    Raises `InputError` if a folder holds no runs, there is nothing to compare or no pair of runs that reached their
-    end, or what is to be shown is not there.
-
-    Parameters
-    ----------
-    folders : sequence of Path
-        One or more ``results/<scenario>``; files go to ``compare`` in the first, or, with several, to
-        ``compare-with-...``, which names the others.
-    baseline : str, optional
-        Key or label of a protocol.
-    measures, at, by
-        As for `chosen`.
-    verbose : bool
-        Whether every measure is printed whole.
+    Files go to ``compare`` in the first ``results/<scenario>``, or, with several, to ``compare-with-...``, which names
+    the others. Raises `InputError` if a folder holds no runs, there is nothing to compare or no pair of runs that
+    reached their end, or what is to be shown is not there.
     """
     from rich.console import Console
 
@@ -108,18 +97,10 @@ def chosen(
     at: Sequence[str] = (),
     by: str | None = None,
 ) -> Shown:
-    """Return what somebody asks to see.
+    """Return what somebody asks to see; raises `InputError` if there is no such measure, path or value.
 
-    Raises `InputError` if there is no such measure, path or value.
-
-    Parameters
-    ----------
-    measures : sequence of str
-        Names or titles of measures, or ``all``; by default the one that matters most.
-    at : sequence of str
-        ``path=value`` each, by the path or the end of it.
-    by : str, optional
-        A swept path, or the end of it.
+    Measures are names or titles, or ``all``; by default the one that matters most. Of ``at`` each is ``path=value``, by
+    the path or the end of it, and ``by`` a swept path likewise.
     """
     titles = dict(comparison.differences[["measure", "title"]].drop_duplicates().itertuples(index=False, name=None))
     names = {**{title: name for name, title in titles.items()}, **{name: name for name in titles}}

@@ -69,20 +69,8 @@ def rendered(
 ) -> str:
     """A page in one file, with its style and scripts, which may connect to nothing.
 
-    Parameters
-    ----------
-    folder : Path
-        Of this package, where the files lie.
-    template : str
-        Name of its file, of jinja2; what stands in it is escaped.
-    content : mapping
-        What the template shows.
-    style : str
-        Name of the file with its style.
-    scripts : sequence of str
-        Names of the files with its scripts, in order.
-    library : str
-        Text of a script that comes before these.
+    Template (of jinja2, in which content is escaped), style and scripts are files in a folder of this package; the text
+    of a library comes before the scripts.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup

@@ -50,14 +50,8 @@ def _compiled(text: str) -> Callable[..., Any]:
 def evaluate(text: str, names: Mapping[str, Any]) -> Any:
     """Return the value of an expression of Jinja's language, in its sandbox.
 
+    It has numbers, text in quotes, lists, arithmetic, comparisons, names, items by ``[]`` and calls of named functions.
     Raises `InputError` if it is no such expression, or a name has no meaning.
-
-    Parameters
-    ----------
-    text : str
-        Numbers, text in quotes, lists, arithmetic, comparisons, names, items by ``[]`` and calls of named functions.
-    names : mapping
-        What names mean.
 
     Examples
     --------

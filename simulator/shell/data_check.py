@@ -14,12 +14,8 @@ def check_files(loaded: LoadedScenario) -> None:
     """Read the files that a scenario names by a path, such as a table or edges, at its first seed.
 
     Nothing is read of a scenario without such files, or with a data set that was published and has no path of its own,
-    for that need not be here.
-
-    Raises
-    ------
-    InputError, OutOfResources
-        If a file is missing or damaged, or does not admit what the scenario asks for, as `hushnet run` would say it.
+    for that need not be here. Raises `InputError` or `OutOfResources` if a file is missing or damaged, or does not
+    admit what the scenario asks for, as `hushnet run` would say it.
     """
     scenario = loaded.points[0].scenario
     resolved = scenario.resolved()
@@ -39,20 +35,9 @@ def check_files(loaded: LoadedScenario) -> None:
 def check_data(loaded: LoadedScenario, data_dir: Path) -> Iterator[str]:
     """Make all data and graphs of a scenario, and say of each data set that was published where it comes from.
 
-    Parameters
-    ----------
-    data_dir : Path
-        Folder of data sets.
-
-    Yields
-    ------
-    str
-        A line for each delta that promises little, and for each published data set, with its checksum.
-
-    Raises
-    ------
-    InputError, OutOfResources
-        If data are missing or damaged, or do not admit what the scenario asks for, as `hushnet run` would say it.
+    There is a line for each delta that promises little, and for each published data set, with its checksum. Raises
+    `InputError` or `OutOfResources` if data are missing or damaged, or do not admit what the scenario asks for, as
+    `hushnet run` would say it.
     """
     from ..console.words import source_line
     from ..experiment import Experiment

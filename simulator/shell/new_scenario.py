@@ -69,22 +69,12 @@ def write_scenario(
     own: OwnTable | None = None,
     assignments: Sequence[str] = (),
 ) -> Path:
-    """Write a scenario, and make sure that it can be read.
+    """Write a scenario, which its file NAME.yaml is called after, and make sure that it can be read.
 
-    Raises `InputError` if a name is not admissible, the file is there already, or the kinds do not fit together.
-
-    Parameters
-    ----------
-    name : str
-        Of the scenario and, with ``.yaml``, of the file.
-    kinds : mapping of str, optional
-        A kind for a list of `hushnet.simulator.language.described.SECTIONS`, where it is not the usual one.
-    among : sequence of str
-        Kinds of protocols; by default purely local agents, and coordinate descent or what the graph admits.
-    own : OwnTable, optional
-        A table of the user's that is the task.
-    assignments : sequence of str
-        ``path=value`` each, of fields that have a line in the file.
+    There is a kind for each list of `hushnet.simulator.language.described.SECTIONS` where it is not the usual one,
+    kinds of protocols, by default purely local agents and coordinate descent or what the graph admits, perhaps a table
+    of the user's that is the task, and assignments ``path=value`` of fields that have a line in the file. Raises
+    `InputError` if a name is not admissible, the file is there already, or the kinds do not fit together.
     """
     path = folder / f"{name}.yaml"
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):

@@ -31,23 +31,11 @@ class OwnTable:
 
 
 def own_table(path: Path, folder: Path, *, agent: str | None, label: str, several: bool = False) -> OwnTable:
-    """Look at a table and say how a scenario would read it.
+    """Look at a table, a CSV file with a header line, and say how a scenario in the folder would read it.
 
-    Raises `InputError` if the file cannot be read, a column is not there, or labels are neither two classes nor
-    numbers.
-
-    Parameters
-    ----------
-    path : Path
-        A CSV file with a header line.
-    folder : Path
-        Of the scenario.
-    agent : str or None
-        Column that names the agent of each row; without one, rows are dealt to ten agents.
-    label : str
-        Column of the label.
-    several : bool
-        Whether the model takes more than two classes.
+    The column `agent` names the agent of each row; without one, rows are dealt to ten agents. With `several` the model
+    takes more than two classes. Raises `InputError` if the file cannot be read, a column is not there, or labels are
+    neither two classes nor numbers.
     """
     columns = read_columns(path, delimiter_of(path))
     for name, field in ((label, "label"), (agent, "agent")):

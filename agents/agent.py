@@ -11,11 +11,6 @@ import numpy as np
 class Agent:
     """One peer: whether it is there, up and still active, and how far it has come.
 
-    Parameters
-    ----------
-    index : int
-        Index of the agent.
-
     Attributes
     ----------
     up : bool
@@ -54,14 +49,9 @@ class Agent:
 
 @final
 class Agents(Sequence[Agent]):
-    """The agents of a run, each made when somebody first asks for it.
+    """The agents of a run, so many, each made when somebody first asks for it.
 
-    Parameters
-    ----------
-    count : int
-        Number of agents.
-    come : callable
-        ``come(index)`` gives the number of an agent's last wake-up and the steps that it has completed.
+    ``come(index)`` gives the number of an agent's last wake-up and the steps that it has completed.
 
     Attributes
     ----------

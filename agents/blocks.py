@@ -32,16 +32,9 @@ def rounded(values: NDArray[np.float64], precision: DTypeLike) -> NDArray[np.flo
 
 
 class Block:
-    """One named vector per owner (an agent or a directed edge), packed into a single array.
+    """One named vector per owner (an agent or a directed edge), packed into one array of float64 or float32.
 
-    Parameters
-    ----------
-    owners : int
-        Number of owners.
-    width : int or (owners,) sequence of int
-        Length of each owner's vector.
-    precision : dtype
-        Type of its numbers: float64, or float32.
+    All have one width, or each owner its own.
     """
 
     def __init__(self, owners: int, width: Width, precision: DTypeLike = np.float64) -> None:
@@ -114,17 +107,7 @@ class Block:
 
 
 class State:
-    """All blocks of a run.
-
-    Parameters
-    ----------
-    agents, edges : int
-        Number of agents and of directed edges.
-    agent_widths, edge_widths : mapping of str to Width
-        Blocks of each agent, and of each directed edge (owned by its tail).
-    precision : dtype
-        Type of all numbers.
-    """
+    """All blocks of a run: of each agent, and of each directed edge, which its tail owns, by name and width."""
 
     def __init__(
         self,

@@ -38,23 +38,10 @@ def norms(rows: Array, norm: Norm = "l2") -> Array:
 def clipped_terms(slopes: Array, rows: Array, norm: Norm, bound: float) -> tuple[Array, Array]:
     """Coefficients c and rows u whose products c_k u_k are the contributions slope_k row_k, clipped to a norm.
 
-    The caller ignores floating-point overflow and what is invalid (`numpy.errstate`).
-
-    Parameters
-    ----------
-    slopes : (m,) float64
-        Infinite or NaN where computing them overflowed.
-    rows : (m, p) float64
-    norm : {"l1", "l2"}
-    bound : float
-        Largest norm of a contribution, > 0.
-
-    Returns
-    -------
-    coefficients : (m,) float64
-        0 where the slope or the row is not finite.
-    rows : (m, p) float64
-        The rows as given; those that are out of the ordinary divided by a power of 2 near their largest entry.
+    The caller ignores floating-point overflow and what is invalid (`numpy.errstate`): (m,) slopes are infinite or NaN
+    where computing them overflowed. The norm of a contribution is at most the bound, > 0. A coefficient is 0 where the
+    slope or the row is not finite; (m, p) rows are as given, but those that are out of the ordinary are divided by a
+    power of 2 near their largest entry.
     """
     lengths = _plain_norms(rows, norm)
     if lengths.dot(lengths) < ORDINARY and slopes.dot(slopes) < ORDINARY and LEAST < bound < MOST:
@@ -78,21 +65,9 @@ def _extreme_terms(slopes: Array, rows: Array, odd: NDArray[np.bool_], norm: Nor
 
 
 def clip_rows(features: Array, radius: float, norm: Norm = "l2") -> Array:
-    """Scale rows whose norm is above the radius down to it; other rows are kept bit for bit, and none is too large.
+    """Scale (m, p) rows whose norm is above the radius, > 0, down to it; other rows are kept bit for bit.
 
-    A row that is not finite becomes zero.
-
-    Parameters
-    ----------
-    features : (m, p) float64
-    radius : float
-        R > 0.
-    norm : {"l1", "l2"}
-        Norm of a row that is bounded.
-
-    Returns
-    -------
-    (m, p) float64
+    None is too large then. A row that is not finite becomes zero.
     """
     lengths = norms(features, norm)
     long = np.flatnonzero(~(lengths <= radius))

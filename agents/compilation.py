@@ -70,20 +70,9 @@ _PARTS: list[Callable[[], object]] = []
 class Compiled:
     """A compiled function that Python calls: made for the types of its arguments when it first meets them.
 
-    Each of these forms is stored in a folder of its own. numba keeps all forms of a function side by side, and where
-    processes store different ones at the same time, one can be found under the types of another.
-
-    Parameters
-    ----------
-    function : callable
-        In Python; what it calls has to be a `part` or of numba.
-    options : mapping
-        As in `STATED`.
-
-    Attributes
-    ----------
-    forms : dict
-        What numba has made, by the types of arguments.
+    Each of these forms, which ``forms`` has by the types of arguments, is stored in a folder of its own: numba keeps
+    all forms of a function side by side, and where processes store different ones at the same time, one can be found
+    under the types of another. What the function calls has to be a `part` or of numba; options are as in `STATED`.
     """
 
     def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
@@ -250,16 +239,10 @@ def unannounced(*, quiet: bool) -> Iterator[None]:
 
 
 def form_of(thing: object, name: str) -> Any:
-    """The compiled form that an object has under a name; None unless it vouches for it.
+    """The compiled form that an object has under the name of a method or property; None unless it vouches for it.
 
     Only an object of the very class that defines the form in its own body does. A subclass may have changed anything
     that the form was written for, and so has an object on which somebody has put another method.
-
-    Parameters
-    ----------
-    thing : object
-    name : str
-        Of a method or property.
     """
     return getattr(thing, name) if name in vars(type(thing)) and not is_patched(thing) else None
 

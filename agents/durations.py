@@ -51,14 +51,9 @@ def alike(value: Any, given: str, time_unit: str | None) -> bool:
 class Timed:
     """Marks a number of time units, for which a duration such as 80 ms may stand where the scenario has a time unit.
 
-    What the scenario's ``time_unit`` is comes as the context of the validation, ``{"time_unit": "1 s"}``.
-
-    Parameters
-    ----------
-    always : bool
-        Whether a duration without a time unit is refused here; else it stays the text that it is.
-    units : bool
-        Whether the name of a unit stands for one of it, as ``ms`` for ``1 ms``.
+    What the scenario's ``time_unit`` is comes as the context of the validation, ``{"time_unit": "1 s"}``. A duration
+    without a time unit is refused here, or else stays the text that it is; with ``units``, the name of a unit stands
+    for one of it, as ``ms`` for ``1 ms``.
     """
 
     def __init__(self, *, always: bool = True, units: bool = False) -> None:

@@ -42,14 +42,7 @@ class Message:
 
 
 class Inbox(ABC):
-    """The inboxes of all agents.
-
-    Parameters
-    ----------
-    widths : mapping of str to Width
-        Width of each message kind: one, or one per sender.
-    precision : dtype
-        Type of the vectors' numbers.
+    """The inboxes of all agents, for kinds of messages of one width each, or one per sender.
 
     Attributes
     ----------
@@ -81,17 +74,8 @@ class Inbox(ABC):
 
     @abstractmethod
     def heard(self, kind: str, edges: slice) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
-        """Vectors among which are the newest of some directed edges, and which of them these are.
+        """(k, width) vectors among which are the newest of some directed edges, and which of them these are.
 
-        Parameters
-        ----------
-        kind : str
-        edges : slice
-
-        Returns
-        -------
-        pool : (k, width) float
-            As wide as the widest message; shorter ones end in zeros.
-        index : (edges,) int64
-            The row of each edge's vector; -1 where nothing was received.
+        They are as wide as the widest message; shorter ones end in zeros. The (edges,) ranks are -1 where nothing was
+        received.
         """

@@ -127,23 +127,13 @@ def reason_of(error: Exception) -> str:
 def open_regular(
     path: Path, *, field: Field = (), what: str = "", most: int = MOST_BYTES, links: bool = True
 ) -> Iterator[io.BufferedReader]:
-    """Open a regular file of a bounded size for reading bytes.
+    """Open a regular file of so many bytes at most for reading; no more is read even if it grows or seems to be empty.
 
-    Raises `InputError` if there is no such file, it may not be read, is a folder, pipe, device or socket, or is larger;
-    or if the block that reads it meets an `OSError` or text that is not UTF-8, and `OutOfResources` if the disk or the
-    machine is in trouble (`AILING`): nobody knows then what the file has.
-
-    Parameters
-    ----------
-    field : tuple
-        Field of the scenario that names the file, for errors.
-    what : str
-        What it has to be, in words such as ``as a CSV file``, for errors.
-    most : int
-        Largest size in bytes. No more is read even if the file grows meanwhile, or says that it is empty, as those of
-        ``/proc`` do.
-    links : bool
-        Whether a link is followed; one in a folder that somebody else may have made could point at anything.
+    Raises `InputError`, with the field of the scenario that names the file, and what it has to be in words such as ``as
+    a CSV file``, if there is no such file, it may not be read, is a folder, pipe, device or socket, or is larger; or if
+    the block that reads it meets an `OSError` or text that is not UTF-8, and `OutOfResources` if the disk or the
+    machine is in trouble (`AILING`): nobody knows then what the file has. A link in a folder that somebody else may
+    have made could point at anything, and is followed only if said so.
     """
     cannot = f"{path}: cannot be read" + (f" {what}" if what else "")
     try:

@@ -73,20 +73,10 @@ def resolve(
     base: Path | None = None,
     extra: Mapping[str, type[Protocol]] | None = None,
 ) -> type[Protocol]:
-    """The class that a scenario means by ``kind``.
+    """The class that a scenario means by ``kind``: a name of `names`, or ``path/to/file.py:Class``.
 
-    Raises `InputError` if there is no such protocol, or its code may not or cannot be loaded.
-
-    Parameters
-    ----------
-    kind : str
-        A name of `names`, or ``path/to/file.py:Class``.
-    trust_code : bool
-        Whether the user's own files may be run.
-    base : Path, optional
-        Folder that file names are relative to.
-    extra : mapping of str to type, optional
-        Classes that were handed over from Python; they win over everything else.
+    Files are relative to `base`, and run only if code is trusted; classes that were handed over from Python win over
+    everything else. Raises `InputError` if there is no such protocol, or its code may not or cannot be loaded.
     """
     if extra and kind in extra:
         return _checked(extra[kind], kind)

@@ -66,9 +66,8 @@ class Dense(Predictor):
     def first(self, rng: np.random.Generator) -> Array:
         """Zeros for one layer; else weights uniform within sqrt(6 / (inputs + outputs)), and biases 0.
 
-        References
-        ----------
-        Glorot and Bengio 2010, "Understanding the difficulty of training deep feedforward neural networks", (16).
+        This is (16) of Glorot and Bengio 2010, "Understanding the difficulty of training deep feedforward neural
+        networks".
         """
         vector = np.zeros(self.width)
         if not self.convex:

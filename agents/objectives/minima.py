@@ -24,21 +24,12 @@ _MINIMA_KEPT = 64
 
 
 def cached_minimum(objective: Objective, cache_dir: Path | None) -> tuple[Models, float]:
-    """`objective.minimise()`, computed once per fingerprint.
+    """`objective.minimise()`, computed once per fingerprint: (n, p) read-only models, and the value.
 
-    Raises `InputError` if the objective is of an author's own class and fails `check_objective`.
-
-    Parameters
-    ----------
-    cache_dir : Path or None
-        Where to keep minima between processes, one ``.npz`` each; a file that is damaged, does not belong to the
-        objective or is no minimum of it (`Objective.is_minimum`) is computed anew. Whoever names the folder lets its
-        name change with the code and the libraries that compute them. None keeps them in memory only.
-
-    Returns
-    -------
-    models : (n, p) float64, read-only
-    value : float
+    Minima are kept between processes in a folder, one ``.npz`` each; a file that is damaged, does not belong to the
+    objective or is no minimum of it (`Objective.is_minimum`) is computed anew. Whoever names the folder lets its name
+    change with the code and the libraries that compute them; without one they are in memory only. Raises `InputError`
+    if the objective is of an author's own class and fails `check_objective`.
     """
     key = objective.fingerprint
     if key in _MINIMA:

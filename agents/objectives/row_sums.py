@@ -20,14 +20,9 @@ MOST_KEPT = 2**25
 
 @final
 class RowSums:
-    """Sums over each agent's rows, at one instant after another.
+    """Sums over each agent's rows, at one instant after another, of ``number(scores, labels)``, row by row.
 
-    Parameters
-    ----------
-    number : callable
-        ``number(scores, labels)``: (k,) a number of each of k rows, row by row.
-    model : Predictor, optional
-        What gives scores; by default the linear model.
+    The model gives scores; by default the linear one.
     """
 
     def __init__(self, table: Table, number: Callable[[Array, Array], Array], model: Predictor | None = None) -> None:

@@ -35,17 +35,11 @@ def subtract_row(row, factor, other):  # pragma: no cover - compiled
 
 @part(fastmath=REASSOCIATED, error_model="numpy")
 def solve_positive(matrix, right):  # pragma: no cover - compiled
-    """Solve a positive definite system in place, by Cholesky's factorisation U'U, two rows of U at a time.
+    """Solve a (k, k) positive definite system in place, by Cholesky's factorisation U'U, two rows of U at a time.
 
-    Loops run over parts of rows from their beginning: of those that begin elsewhere numba looks at every index for
-    being negative, and none is vectorised.
-
-    Parameters
-    ----------
-    matrix : (k, k) float64
-        Only its upper triangle is read; becomes U.
-    right : (k,) float64
-        Becomes the solution; NaN where the matrix is not positive definite.
+    Only the upper triangle of the matrix is read, which becomes U; the right-hand side becomes the solution, NaN where
+    the matrix is not positive definite. Loops run over parts of rows from their beginning: of those that begin
+    elsewhere numba looks at every index for being negative, and none is vectorised.
     """
     size = len(right)
     for half in range((size + 1) // 2):
@@ -110,20 +104,9 @@ def add_squares(features, bends, matrix):  # pragma: no cover - compiled
 
 @part(fastmath=REASSOCIATED, error_model="numpy")
 def bent_solve(features, bends, curvature, right):  # pragma: no cover - compiled
-    """Solve (X' diag(bends) X + curvature I) step = right, in as many unknowns as there are rows or columns.
+    """Solve (X' diag(bends) X + curvature I) step = right, in as many unknowns as (m, p) features have rows or columns.
 
-    Parameters
-    ----------
-    features : (m, p) float
-    bends : (m,) float64
-        >= 0.
-    curvature : float
-        > 0.
-    right : (p,) float64
-
-    Returns
-    -------
-    (p,) float64
+    Bends are >= 0, the curvature > 0.
     """
     rows, width = features.shape
     few = rows < width

@@ -27,18 +27,9 @@ def newton(
 ) -> Array:
     """Newton steps with backtracking, until the gradient no longer shrinks.
 
-    Parameters
-    ----------
-    evaluate : callable
-        Value and gradient at a point.
-    direction : callable
-        (point, gradient, relative tolerance) -> approximate solution of Hessian @ step = -gradient.
-    floor : float
-        Gradient norm that is enough; 1e-13 of the first one always is.
-
-    Returns
-    -------
-    array of the start's shape
+    A function gives value and gradient at a point; ``direction(point, gradient, relative tolerance)`` an approximate
+    solution of Hessian @ step = -gradient. The floor is a gradient norm that is enough; 1e-13 of the first one always
+    is.
     """
     point = start
     value, gradient = evaluate(point)
@@ -67,16 +58,10 @@ def newton(
 
 
 def conjugate_gradients(apply: Callable[[Array], Array], right: Array, diagonal: Array, *, tolerance: float) -> Array:
-    """Solve A x = right by conjugate gradients, for a positive semidefinite A with a solution.
+    """Solve A x = right by conjugate gradients, for a positive semidefinite A, applied by a function, with a solution.
 
-    Parameters
-    ----------
-    apply : callable
-        A, on arrays of the right-hand side's shape.
-    diagonal : array of the same shape
-        A's diagonal, which preconditions; where it is 0, x stays 0.
-    tolerance : float
-        Residual norm to reach, relative to the right-hand side's.
+    A's diagonal preconditions; where it is 0, x stays 0. The norm of the residual is to reach the tolerance, relative
+    to the right-hand side's.
     """
     inverse = np.where(diagonal > 0, 1.0 / np.where(diagonal > 0, diagonal, 1.0), 0.0)
     solution = np.zeros_like(right)

@@ -45,33 +45,13 @@ def minimise_local(
 ) -> tuple[Array, float]:
     """The minimiser of F(theta) = weight * mean_k phi(x_k . theta, y_k) + (curvature / 2) |theta|^2 - linear . theta.
 
-    Raises `InputError` if the loss has a kink and is not the hinge.
+    The weight is >= 0, the curvature > 0; without rows the first term is 0. A smooth loss is minimised by Newton's
+    method, which is one linear system where the loss is squared; the hinge by coordinate ascent on its dual. Where to
+    begin changes the effort, not the result. Raises `InputError` if the loss has a kink and is not the hinge.
 
-    Parameters
-    ----------
-    shard : Shard
-        m rows of p features; without any, the first term is 0.
-    loss : Loss
-        A smooth one is minimised by Newton's method, which is one linear system where the loss is squared; the hinge
-        by coordinate ascent on its dual.
-    weight : float
-        >= 0.
-    curvature : float
-        > 0.
-    linear : (p,) float64
-    start : (p,) float64
-        Where to begin; changes the effort, not the result.
-    tolerance : float
-        A residual that is small enough, > 0.
-
-    Returns
-    -------
-    model : (p,) float64
-        A new array.
-    residual : float
-        Norm of F's gradient there, so that the model is within residual / curvature of the minimiser; for the hinge,
-        a bound on what one more step of each multiplier would change in the gradient. At most the tolerance, unless
-        rounding does not allow it.
+    Beside the (p,) model, a new array, stands the norm of F's gradient there, so that it is within residual / curvature
+    of the minimiser; for the hinge, a bound on what one more step of each multiplier would change in the gradient. It
+    is at most the tolerance, > 0, unless rounding does not allow it.
     """
     if weight == 0.0 or len(shard) == 0:
         return linear / curvature, 0.0
@@ -96,24 +76,10 @@ def minimise_local(
 def minimise_within(shard: Shard, loss: Loss, curvature: float, tolerance: float) -> tuple[Array, float]:
     """The minimiser of mean_k phi(x_k . theta, y_k) + (curvature / 2) |theta|^2, and its distance from the exact one.
 
-    A function of strong convexity q lies above its minimum by (q/2) |theta - theta*|^2 at least, and its gradient has a
-    norm of q |theta - theta*| at least. The hinge has no gradient; there the duality gap bounds the height, a sum of
-    one term a row, none of which is negative or cancels.
-
-    Parameters
-    ----------
-    shard : Shard
-        m >= 1 rows of p features.
-    curvature : float
-        q > 0.
-    tolerance : float
-        As of `minimise_local`.
-
-    Returns
-    -------
-    model : (p,) float64
-    distance : float
-        Bound on the l2 distance from the exact minimiser, up to the rounding of the residual.
+    The curvature is q > 0, and there is a row at least. A function of strong convexity q lies above its minimum by
+    (q/2) |theta - theta*|^2 at least, and its gradient has a norm of q |theta - theta*| at least. The hinge has no
+    gradient; there the duality gap bounds the height, a sum of one term a row, none of which is negative or cancels.
+    The distance is in l2, up to the rounding of the residual.
     """
     zero = np.zeros(shard.features.shape[1])
     if not isinstance(loss, Hinge):

@@ -81,19 +81,10 @@ def rating_extent(parameters: RatingParameters, users: int, items: int, ratings:
 def rating_task(
     parameters: RatingParameters, ratings: Ratings, *, name: str, notes: dict[str, Any], rng: np.random.Generator
 ) -> Task:
-    """Split, centre and factorise ratings into a task.
+    """Split, centre and factorise ratings, at least one a user, into a task; its profiles are the training ratings.
 
-    Parameters
-    ----------
-    ratings : Ratings
-        Every user has at least one.
-    notes : dict
-        Where the ratings come from; completed with the choices made here.
-
-    Returns
-    -------
-    Task
-        Its profiles are the (n, items) sparse training ratings, not centred.
+    These are (n, items), sparse and not centred. Notes say where ratings come from, and are completed with the choices
+    made here.
     """
     from scipy.sparse import csr_array
 
@@ -141,30 +132,12 @@ def rating_task(
 def item_features(
     ratings: Any, dimension: int, regularisation: float, iterations: int, *, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Item features by alternating least squares with weighted-lambda regularisation (ALS-WR).
+    """Item features (items, p) by alternating least squares with weighted-lambda regularisation (ALS-WR).
 
-    Minimises sum over ratings (r_ui - a_u . f_i)^2 + lambda (sum_u m_u |a_u|^2 + sum_i m_i |f_i|^2), where m counts
-    ratings, by turns over users and items from small normal item features.
-
-    Parameters
-    ----------
-    ratings : (n, items) scipy sparse array
-        Centred ratings; a stored 0 is a rating.
-    dimension : int
-        p >= 1.
-    regularisation : float
-        lambda > 0.
-    iterations : int
-        >= 1.
-
-    Returns
-    -------
-    (items, p) float64
-        Zero for an item without ratings.
-
-    References
-    ----------
-    Zhou, Wilkinson, Schreiber and Pan 2008, "Large-scale parallel collaborative filtering for the Netflix prize".
+    Minimises sum over ratings (r_ui - a_u . f_i)^2 + lambda (sum_u m_u |a_u|^2 + sum_i m_i |f_i|^2), lambda > 0, where
+    m counts ratings, by turns over users and items from small normal item features (Zhou, Wilkinson, Schreiber and Pan
+    2008, "Large-scale parallel collaborative filtering for the Netflix prize"). Of (n, items) centred ratings a stored
+    0 is one; features of an item without any are zero.
     """
     by_user, by_item = ratings.tocsr(), ratings.T.tocsr()
     features = 0.1 * rng.standard_normal((by_item.shape[0], dimension))

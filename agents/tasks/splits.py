@@ -38,15 +38,7 @@ class Split(Parameters, ABC):
 
     @abstractmethod
     def owners(self, rows: Dealt, *, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Deal rows to agents.
-
-        Raises `InputError` if the rows cannot be dealt in this way.
-
-        Returns
-        -------
-        (M,) int64
-            The agent that owns each row; -1 for a row that is left out.
-        """
+        """Deal rows to agents: the (M,) owners, -1 for a row that is left out; raises `InputError` where it cannot."""
 
     @property
     @abstractmethod
@@ -230,17 +222,9 @@ def _in_shares(count: int, parts: int, concentration: float, rng: np.random.Gene
 def split_notes(table: Table, classes: int) -> dict[str, Any]:
     """Return notes for the manifest on what agents hold of rows that were dealt to them.
 
-    Parameters
-    ----------
-    classes : int
-        Number of classes; 0 if labels are numbers.
-
-    Returns
-    -------
-    dict
-        ``rows``: the smallest, median and largest number of an agent's rows; of classes also ``classes``, the same of
-        how many occur among them, and ``label_skew``: the mean over agents of the total variation distance, in [0, 1],
-        of their labels from all labels.
+    They are ``rows``: the smallest, median and largest number of an agent's rows; of classes, if there are any, also
+    ``classes``, the same of how many occur among them, and ``label_skew``: the mean over agents of the total variation
+    distance, in [0, 1], of their labels from all labels.
     """
     notes: dict[str, Any] = {"rows": _spread(table.counts)}
     held = table.counts > 0
@@ -258,22 +242,7 @@ def _spread(counts: NDArray[np.int64]) -> list[float]:
 
 
 def hold_out(owners: NDArray[np.int64], agents: int, share: float, *, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Choose the test rows: a share of each agent's rows, rounded, but never an agent's last row.
-
-    Parameters
-    ----------
-    owners : (M,) int64
-        The agent that owns each row.
-    agents : int
-        Number of agents n.
-    share : float
-        In [0, 1).
-
-    Returns
-    -------
-    (M,) bool
-        True for test rows.
-    """
+    """Choose the (M,) test rows by their owners: a share in [0, 1) of each agent's, rounded, but never its last row."""
     counts = np.bincount(owners, minlength=agents)
     order = np.lexsort((rng.random(len(owners)), owners))
     first = np.concatenate([[0], np.cumsum(counts)])
@@ -286,15 +255,8 @@ def hold_out(owners: NDArray[np.int64], agents: int, share: float, *, rng: np.ra
 def validation_part(task: Task, share: float, *, rng: np.random.Generator) -> Task:
     """The task with some of every agent's training rows in the place of its test rows, which nobody sees then.
 
-    Parameters
-    ----------
-    share : float
-        In (0, 1), of each agent's training rows, rounded; an agent keeps one row at least.
-
-    Returns
-    -------
-    Task
-        Everything else (regularisation, bounds, profiles) is the whole task's.
+    They are a share in (0, 1), rounded; an agent keeps one row at least. Everything else (regularisation, bounds,
+    profiles) is the whole task's.
     """
     table = task.train
     held = hold_out(table.owners, task.agents, share, rng=rng)

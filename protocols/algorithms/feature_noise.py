@@ -90,16 +90,9 @@ class RangeNoise(PrintedNoise, frozen=True):
 
 
 def range_root(columns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A root R of the pseudo-inverse, R R' = (D' D)^+: scale R g with standard normal g is the noise (16).
+    """(d, r) a root R of the pseudo-inverse of (N, d) columns of rank r, R R' = (D' D)^+; D R has orthonormal columns.
 
-    Parameters
-    ----------
-    columns : (N, d) float64
-
-    Returns
-    -------
-    (d, r) float64
-        Where r is the rank of D; D R has orthonormal columns.
+    Scale R g with standard normal g is the noise (16).
     """
     squares, vectors = np.linalg.eigh(columns.T @ columns)
     kept = squares > RANK**2 * max(squares[-1], 1e-300) + 1e-12 * squares[-1]

@@ -240,13 +240,8 @@ def dual_step(me: Any, total: Array) -> None:
 def factorised(me: Any, ratio: float, privacy: Privacy | None) -> Array:
     """(d, d) the lower factor of D'D + ratio I, for `fitted`; a party's columns D are (N, d).
 
-    Raises `InputError` if they overflow without such noise.
-
-    Returns
-    -------
-    (d, d) float64
-        Zeros if the squares of the columns overflow and noise protects them: what the party adds to the scores then
-        counts as zero, because ending the run would tell what the columns are.
+    Raises `InputError` if their squares overflow; where noise protects them the factor is zeros then: what the party
+    adds to the scores counts as zero, because ending the run would tell what the columns are.
     """
     from scipy.linalg import cho_factor
 

@@ -26,21 +26,9 @@ def advanced_composition(epsilons: ArrayLike, delta: float, counts: ArrayLike | 
 
 
 def three_way_bounds(epsilons: ArrayLike, delta: float, counts: ArrayLike | None = None) -> tuple[float, float, float]:
-    """The three bounds on the epsilon of composed pure releases.
+    """The three bounds of Theorem 1 on the epsilon of (T,) composed pure releases, each made as often as counts say.
 
-    Parameters
-    ----------
-    epsilons : (T,) array
-        Epsilon of each release, ``>= 0``.
-    delta : float
-        Slack of the composition, in [0, 1); at 0 only the first bound is finite.
-    counts : (T,) array, optional
-        How often each is made; once by default.
-
-    Returns
-    -------
-    tuple of three floats
-        In the order of Theorem 1.
+    Epsilons are >= 0 and delta, the slack of the composition, in [0, 1); at 0 only the first bound is finite.
     """
     eps = np.atleast_1d(np.asarray(epsilons, dtype=float))
     times = np.ones_like(eps) if counts is None else np.asarray(counts, dtype=float)
@@ -70,16 +58,9 @@ def remaining_delta(delta: float, spent: float) -> float | None:
 
 
 def gaussian(multipliers: ArrayLike, delta: float, counts: ArrayLike | None = None) -> float:
-    """Exact epsilon of composed Gaussian mechanisms.
+    """Exact epsilon, at a delta in [0, 1), of (T,) composed Gaussian mechanisms, each used as often as counts say.
 
-    Parameters
-    ----------
-    multipliers : (T,) array
-        Noise standard deviation over L2 sensitivity of each release, in [0, inf].
-    delta : float
-        In [0, 1).
-    counts : (T,) array, optional
-        How often each is made; once by default.
+    Multipliers are noise standard deviations over L2 sensitivity, in [0, inf].
     """
     sigma = np.atleast_1d(np.asarray(multipliers, dtype=float))
     if (sigma == 0).any():

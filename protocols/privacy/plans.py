@@ -27,27 +27,14 @@ from .mechanisms.mechanism_registry import edition
 def allocation_weights(
     kind: Allocation, updates: int, *, contraction: float, indices: ArrayLike
 ) -> NDArray[np.float64]:
-    """Return the shares of an agent's releases in its epsilon.
+    """Return the (T,) shares of an agent's releases in its epsilon, positive and summing to 1.
+
+    They are even (uniform); proportional to C^(t/3) as Proposition 2 of Bellet et al. (2018) prints it; or, late,
+    proportional to C^(-t/3), which minimises sum C^(T-1-t) / eps_t^2 at a fixed sum of eps_t. The contraction C = 1 -
+    sigma / (n L_max) is in (0, 1]; at 1, the limit of links that hardly pull, shares are even. Indices t are global,
+    one per release. No weight is below 1e-100 of the largest, so that noise scales stay finite.
 
     Raises `ValueError` if the contraction is outside (0, 1] or there is not one index per release.
-
-    Parameters
-    ----------
-    kind : {"uniform", "proposition2", "late"}
-        Even; proportional to C^(t/3) as Proposition 2 of Bellet et al. (2018) prints it; or proportional to C^(-t/3),
-        which minimises sum C^(T-1-t) / eps_t^2 at a fixed sum of eps_t.
-    updates : int
-        Number T of releases, ``>= 1``.
-    contraction : float
-        C = 1 - sigma / (n L_max), in (0, 1]; at 1, the limit of links that hardly pull, shares are even. Not used by
-        ``uniform``.
-    indices : (T,) array
-        Global index t of each release; not used by ``uniform``.
-
-    Returns
-    -------
-    (T,) array
-        Positive, summing to 1. No weight is below 1e-100 of the largest, so that noise scales stay finite.
     """
     if kind == "uniform":
         return np.full(updates, 1.0 / updates)
@@ -72,27 +59,17 @@ class Plan:
 
 
 def plan(privacy: Privacy, weights: ArrayLike, *, dimension: int = 0) -> Plan:
-    """Turn an amount of privacy into the noise of each release.
+    """Turn an amount of privacy into the noise of each release, by (T,) shares as of `allocation_weights`.
 
-    Parameters
-    ----------
-    privacy : Privacy
-        The amount: ``budget`` is spent exactly under its composition (``verified``: to 1e-4 from below), ``target`` is
-        reached to 1e-3 from below, ``multiplier`` is used as it is.
-    weights : (T,) array
-        Share of each release, positive and summing to 1; see `allocation_weights`.
-    dimension : int
-        As of the releases: what a target or a budget by ``verified`` composes.
+    A ``budget`` is spent exactly under its composition (``verified``: to 1e-4 from below), a ``target`` is reached to
+    1e-3 from below, a ``multiplier`` is used as it is; the dimension is what a target or a budget by ``verified``
+    composes.
 
-    Returns
-    -------
-    Plan
-        Laplace, gamma and other pure noise: eps_k proportional to the weights, multiplier 1 / eps_k, delta_k = 0.
-        Gaussian under basic or advanced composition: Remark 4, multiplier sqrt(2 log(2 / delta_k)) / eps_k, where the
-        releases share the whole (basic) or half (advanced) of delta equally. Gaussian otherwise: multipliers
-        proportional to 1 / weight on the exact curve; the claim of a release is its exact epsilon at its share of half
-        of delta. Other noise that needs a delta: as Gaussian noise under basic or advanced composition, with its own
-        multiplier at (eps_k, delta_k).
+    Laplace, gamma and other pure noise: eps_k proportional to the weights, multiplier 1 / eps_k, delta_k = 0. Gaussian
+    under basic or advanced composition: Remark 4, multiplier sqrt(2 log(2 / delta_k)) / eps_k, where the releases share
+    the whole (basic) or half (advanced) of delta equally. Gaussian otherwise: multipliers proportional to 1 / weight on
+    the exact curve; the claim of a release is its exact epsilon at its share of half of delta. Other noise that needs a
+    delta: as Gaussian noise under basic or advanced composition, with its own multiplier at (eps_k, delta_k).
     """
     shares = np.ascontiguousarray(weights, dtype=float)
     return _plan(privacy, shares.tobytes(), dimension if privacy.noise.per_dimension else 0, edition())

@@ -124,19 +124,10 @@ def gdp_bound(counts: Counts, level: float) -> float:
 def choose_test(first: Array, second: Array, *, delta: float, bound: Bound) -> Test:
     """Choose threshold and side on some trials, and count the others; Gaussian curves need no choice.
 
-    Parameters
-    ----------
-    first, second : (n,) float64
-        Log-likelihood ratios, log p(seen | D) - log p(seen | D'), of trials on D and on D', in the order in which they
-        were made; the first fifth of each chooses.
-    delta : float
-        At which epsilon is asked for.
-    bound : {"clopper-pearson", "gdp"}
-
-    Notes
-    -----
-    Ratios are compared to nine digits. The last bits of a sum of floating-point numbers tell its terms apart (Mironov
-    2012), which simulation noise does not hide and which is not what is audited.
+    There are (n,) log-likelihood ratios, log p(seen | D) - log p(seen | D'), of trials on D and on D', in the order in
+    which they were made; the first fifth of each chooses. They are compared to nine digits: the last bits of a sum of
+    floating-point numbers tell its terms apart (Mironov 2012), which simulation noise does not hide and which is not
+    what is audited.
     """
     first, second = (_rounded(values) for values in (first, second))
     if bound != "clopper-pearson":

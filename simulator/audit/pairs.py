@@ -83,14 +83,10 @@ def pairs(task: Task, agent: int, domain: Domain, *, whole: bool = False) -> Ite
 
 
 def alone(pair: Pair) -> tuple[Task, Task, Task]:
-    """A pair for sampled rows: nothing but the changed row has features.
+    """A pair for sampled rows, nothing but the changed row of which has features; three tasks.
 
-    Returns
-    -------
-    without : Task
-        The row has none either.
-    with_it, changed : Task
-        All rows are the changed one as on D, and as on D', so that a step draws it for certain.
+    In the first it has none either; in the others all rows are the changed one as on D, and as on D', so that a step
+    draws it for certain.
     """
     sides = ((pair.data, 0.0), (pair.data, 1.0), (pair.neighbour, 1.0))
     without, with_it, changed = (_with_others(task, pair.agent, 0, factor) for task, factor in sides)

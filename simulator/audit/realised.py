@@ -52,18 +52,10 @@ class ReplayedPair:
 def replay_pairs(
     subject: Subject, order: list[int], count: int, domain: Domain, *, whole: bool = False
 ) -> list[ReplayedPair]:
-    """Replay candidates for the worst pair; those that the protocol refuses are left out.
+    """Replay so many candidates at most for the worst pair; those that the protocol refuses are left out.
 
-    Parameters
-    ----------
-    order : list of int
-        Agents, the one to attack first. Two pairs of three are about it, the rest about the others in turn.
-    count : int
-        How many pairs at most.
-    domain : Domain
-        Which records are put into the data.
-    whole : bool
-        As of `pairs`.
+    Of the ordered agents, two pairs of three are about the first, the rest about the others in turn; `whole` as of
+    `pairs`.
     """
     first = pairs(subject.task, order[0], domain, whole=whole)
     others = (pair for agent in order[1:] for pair in islice(pairs(subject.task, agent, domain, whole=whole), 1))

@@ -17,20 +17,9 @@ ROUNDING = 1e-6
 
 
 def verdict(claimed: float, verified: float, *, lower: float = 0.0) -> Word:
-    """The word for a claim of (epsilon, delta).
+    """The word for a claim of an epsilon, infinite where nothing is claimed, by bounds that are known at its delta.
 
-    Parameters
-    ----------
-    claimed : float
-        Epsilon; infinite where nothing is claimed.
-    verified : float
-        The smallest upper bound that can be proved, at the same delta.
-    lower : float
-        The largest lower bound that is known, at the same delta.
-
-    Returns
-    -------
-    {"proved", "not proved", "refuted", "no claim"}
+    They are the smallest upper bound that can be proved, and the largest lower one.
 
     Examples
     --------

@@ -100,26 +100,12 @@ def write_bundle(
     with_data: bool = False,
     say: Callable[[str], object] = lambda sentence: None,
 ) -> Path:
-    """Pack what it takes to run an experiment again and to check its numbers.
+    """Pack what it takes to run an experiment again and to check its numbers; the same results give the same bytes.
 
-    Raises `InputError` if there are no results, some are missing, they came of different versions, or data to pack have
-    changed since.
-
-    Parameters
-    ----------
-    results : Path
-        ``results/<scenario>``.
-    out : Path, optional
-        The file; ``results/<scenario>/<scenario>-bundle.zip`` by default.
-    with_data : bool
-        Whether files of the experiment's own are packed that lie outside the scenario's folder or are large.
-    say : callable
-        Is called with a sentence about each file that the experiment reads and the bundle lacks.
-
-    Returns
-    -------
-    Path
-        The file. The same results give the same bytes.
+    The file is ``results/<scenario>/<scenario>-bundle.zip`` by default. Files of the experiment's own that lie outside
+    the scenario's folder or are large are packed `with_data`; a sentence is said about each file that it reads and the
+    bundle lacks. Raises `InputError` if there are no results, some are missing, they came of different versions, or
+    data to pack have changed since.
     """
     collection = load_all(results)
     _check_whole(collection, results)

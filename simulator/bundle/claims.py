@@ -32,18 +32,10 @@ Row = tuple[str, float, float, str]
 
 
 def claims(collection: Collection, command: str) -> Frame:
-    """Every headline number with what it takes to get it again.
+    """Every headline number with what it takes to get it again by the command that runs the experiment.
 
-    Parameters
-    ----------
-    command : str
-        Runs the experiment.
-
-    Returns
-    -------
-    DataFrame
-        ``claim``, ``value``, ``tolerance``, ``why`` (what the tolerance is), ``command`` and ``minutes`` (measured, of
-        all runs one after the other).
+    Columns are ``claim``, ``value``, ``tolerance``, ``why`` (what the tolerance is), ``command`` and ``minutes``
+    (measured, of all runs one after the other).
     """
     rows = [*_finals(collection), *_differences(collection)]
     frame = pd.DataFrame(rows, columns=["claim", "value", "tolerance", "why"])
@@ -89,20 +81,10 @@ def read_rows_of(path: Path, columns: Sequence[str], what: str) -> Frame:
 
 
 def check_claims(results: Path, table: Frame) -> Frame:
-    """Hold results against a table of claims.
+    """Hold results against a table of claims, of `read_claims`.
 
-    Parameters
-    ----------
-    results : Path
-        ``results/<scenario>``.
-    table : DataFrame
-        From `read_claims`.
-
-    Returns
-    -------
-    DataFrame
-        The table's ``claim, value, tolerance`` with ``measured`` (NaN where there is no such number) and ``holds``:
-        whether the measured number is within the tolerance.
+    Returns its ``claim, value, tolerance`` with ``measured`` (NaN where there is no such number) and ``holds``: whether
+    the measured number is within the tolerance.
     """
     measured = claims(load_all(results), "").drop_duplicates("claim").set_index("claim")["value"]
     found = table[["claim", "value", "tolerance"]].assign(measured=table["claim"].map(measured))

@@ -24,11 +24,6 @@ def check_decisions(world: World, recording: Recording, other: Recording) -> Non
 
     Raises `ContractViolation` if they differ in who sent what kind of message when and to whom, or in the content of a
     public kind.
-
-    Parameters
-    ----------
-    world : World
-        Of either run.
     """
     public = {name for name, kind in world.layout.messages.items() if kind.public}
     pairs = zip_longest(_decided(recording, public), _decided(other, public))

@@ -77,18 +77,9 @@ class Led(Recording):
 class Forcing(Led):
     """A watch that leads a run on neighbouring data along a transcript, and finds what may not be.
 
-    Parameters
-    ----------
-    recording : Recording
-        Of the run on the other data.
-    exposed : collection of int
-        The agents that were charged for something that protects nothing.
-    held : bool
-        Whether constants that the protocol treats as public are those of the usual data.
-    changed : iterable of int, optional
-        The agents whose data are others; all of them by default. Nothing at all may change for the rest.
-    records : {1, 2}
-        How many records of each are added or removed, or 1 where replacing one is what is charged for.
+    Nothing at all may change for agents whose data are not among the changed ones, by default all. Exposed agents were
+    charged for something that protects nothing; constants that the protocol treats as public may be held as on the
+    usual data; and so many records of each agent are added or removed, or 1 where replacing one is what is charged for.
 
     Attributes
     ----------

@@ -125,20 +125,10 @@ def _within(domain: Domain, direction: Array, size: float) -> Array:
 
 
 def replaced(task: Task, places: Rows, domain: Domain, models: Any, *, number: int, side: int, whole: bool) -> Task:
-    """A task in which some agents have another record, or all of their data are others.
+    """A task in which some agents have another record, at a row of theirs, or, as a whole, other data.
 
-    Parameters
-    ----------
-    places : mapping of int to int
-        Which row of which agents.
-    models : (n, p) array or None
-        Along which the worst records lie.
-    number : int
-        Chooses, with the agent, one of the pairs of `opposites`.
-    side : int
-        Which record of a pair, 0 or 1.
-    whole : bool
-        Whether all of an agent's data are replaced.
+    With the agent, the number chooses one of the pairs of `opposites`, and the side one of its two records, 0 or 1; the
+    worst records lie along (n, p) models.
     """
     records = {agent: _worst(task, agent, domain, models, number)[side] for agent in places}
     return with_records(task, places, records, domain, signs_of=number if side == 1 else 0, whole=whole)
@@ -219,17 +209,11 @@ def _signs(number: int, agent: int, rows: int) -> Array:
 
 
 def resized(task: Task, places: Rows, domain: Domain, models: Any, *, number: int, remove: bool) -> Task:
-    """A task in which some agents have one record less, or a worst one more.
+    """A task in which some agents have one record less, or a worst one more behind their last; others as of `replaced`.
 
     Regularisation that may be made of counts changes with them: what is 1/m stays so, and only what is the same for all
-    agents whatever they hold is a constant.
-
-    Parameters
-    ----------
-    places, domain, models, number
-        As of `replaced`. Where rows are sampled one by one, only without the last are the others drawn as before.
-    remove : bool
-        Whether those records are left out; otherwise one of each of these agents is added behind its last.
+    agents whatever they hold is a constant. Where rows are sampled one by one, only without the last are the others
+    drawn as before.
     """
     order, extra, counts = list(range(len(task.train.labels))), [], task.train.counts.copy()
     for agent, place in places.items():
@@ -275,19 +259,8 @@ def groups(agents: Sequence[int], *, most: int, seed: int) -> list[list[int]]:
     """Groups to change at once, so that of any two agents, in either order, one is in some group without the other.
 
     Every agent is in as many groups as every other, and no two are in the same ones: half as many groups as there are
-    serve `math.comb` agents (Sperner 1928).
-
-    Parameters
-    ----------
-    most : int
-        Groups, at most, >= 1; more agents than these can keep apart share theirs.
-    seed : int
-        Who is in which.
-
-    Returns
-    -------
-    list of list of int
-        None for fewer than two agents, who can be changed only together.
+    serve `math.comb` agents (Sperner 1928). There are so many at most, >= 1; more agents than these can keep apart
+    share theirs. The seed says who is in which. Fewer than two agents, who can be changed only together, have none.
     """
     if len(agents) < 2:
         return []

@@ -23,12 +23,8 @@ def check_networks(
     """The protocol works under every latency, loss and churn, with each way to start in turn; traffic is conserved.
 
     In rounds nobody joins or leaves, and with the usual schedule a lossy network repeats messages. A protocol may
-    refuse networks of a latency under which its agents answer each other's messages without end, but not all of them.
-
-    Returns
-    -------
-    tuple of str
-        The latencies that it refuses, and the sentences with which its runs end.
+    refuse networks of a latency under which its agents answer each other's messages without end, but not all of them;
+    those latencies are returned, with the sentences with which its runs end.
     """
     latencies = [
         Constant(kind="constant", value=0.0),

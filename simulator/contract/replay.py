@@ -191,20 +191,10 @@ def replay(
 ) -> Replayed:
     """Run a world, and run it again on neighbouring data sets along the same transcript.
 
+    If planted, a worst record is put into the first data set as well, so that two opposite ones are compared; the first
+    number chooses it (see `replaced`). In runs together every agent has another record, for each adjacency that
+    releases name; apart, at most so many, a group of agents that the seed chooses has, and the others must not notice.
     Raises `ContractViolation` as of `Noted`.
-
-    Parameters
-    ----------
-    planted : bool
-        Whether a worst record is put into the first data set as well, so that two opposite ones are compared.
-    together : int
-        Runs in which every agent has another record, for each adjacency that releases name.
-    apart : int
-        Runs, at most, in which a group of agents has another record, and the others must not notice.
-    first : int
-        The first number by which worst records are chosen; see `replaced`.
-    seed : int
-        Chooses those groups.
     """
     with np.errstate(all="ignore"):
         return _Replay(make, setting, seed=seed).all(planted=planted, together=together, apart=apart, first=first)

@@ -76,21 +76,10 @@ def test_{module}_keeps_the_contract():
 
 
 def write_protocol(name: str, folder: Path) -> tuple[Path, Path]:
-    """Write a protocol and its test.
+    """Write a protocol and its test, into a folder that is made if it is missing, and return both paths.
 
-    Raises `InputError` if the name cannot be a module's, or a file is there already.
-
-    Parameters
-    ----------
-    name : str
-        A Python identifier; the class gets its CamelCase form.
-    folder : Path
-        Made if it is missing.
-
-    Returns
-    -------
-    tuple of Path
-        The protocol's file and the test's.
+    The name is a Python identifier, whose CamelCase form the class gets. Raises `InputError` if it cannot be a
+    module's, or a file is there already.
     """
     if not (name.isidentifier() and name.isascii()) or keyword.iskeyword(name):
         raise InputError(f"{name!r} cannot name a Python module; use letters, digits and _, such as my_protocol")

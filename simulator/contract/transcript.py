@@ -36,12 +36,7 @@ class TooLarge(Exception):
 
 
 class Recording:
-    """A watch that takes note of a run and changes nothing.
-
-    Parameters
-    ----------
-    names : sequence, optional
-        What sentences call the agents; their indices by default.
+    """A watch that takes note of a run and changes nothing; sentences call agents by names, or else by their indices.
 
     Attributes
     ----------

@@ -109,17 +109,7 @@ def judged(
     make: Make,
     engine: Name = "event",
 ) -> Verdict:
-    """Replay a protocol in small worlds and in its own, in the form in which the scenario runs its steps.
-
-    Parameters
-    ----------
-    setting : Setting
-        Of the own world.
-    make : callable
-        Makes it.
-    engine : {"auto", "event", "batched"}
-        That the scenario asks for.
-    """
+    """Replay a protocol in small worlds and in its own, in the form in which the scenario's engine runs its steps."""
     with one_thread(), np.errstate(all="ignore"):
         small, warnings = _small(protocol, parameters, setting.limits.seconds, engine)
         if isinstance(small, str):

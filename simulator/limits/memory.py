@@ -44,14 +44,9 @@ class Sizes(NamedTuple):
 def expected_bytes(scenario: Scenario, files: Files | None = None, resolve: Resolve = catalog.resolve) -> int:
     """Memory of data, graph, states and inboxes, to within a factor of about two, of the protocol that needs most.
 
-    Raises `InputError` or `OutOfResources` if a file cannot be looked at, or there is no such protocol.
-
-    Parameters
-    ----------
-    files : Files, optional
-        Where files are; by default none is looked at, and what they decide counts as little as it can be.
-    resolve : callable, optional
-        For the scenario's protocols, by default those that everybody has.
+    Without files, none is looked at, and what they decide counts as little as it can be; by default protocols are those
+    that everybody has. Raises `InputError` or `OutOfResources` if a file cannot be looked at, or there is no such
+    protocol.
     """
     extent = returned(scenario.task.extent(files), Extent, scenario.task.extent)
     counted = scenario.topology.expected_edges
@@ -122,18 +117,9 @@ def check_machine(loaded: LoadedScenario) -> None:
 def check_memory(
     scenario: Scenario, files: Files | None = None, resolve: Resolve = catalog.resolve, *, processes: int = 1
 ) -> None:
-    """Refuse a scenario that cannot fit.
+    """Refuse a scenario of which so many runs at a time cannot fit, by an `OutOfResources` with the numbers.
 
-    Raises `OutOfResources` with the numbers.
-
-    Parameters
-    ----------
-    files : Files, optional
-        Where files are, which are looked at.
-    resolve : callable, optional
-        As for `expected_bytes`.
-    processes : int
-        How many of its runs are to be in memory at the same time.
+    Files are looked at; the rest as of `expected_bytes`.
     """
     needed, available = expected_bytes(scenario, files, resolve), available_memory()
     if processes * needed > SHARE * available:

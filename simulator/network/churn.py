@@ -32,18 +32,10 @@ def check_rounds(availability: Availability, *, intervals: bool, kind: str) -> N
 
 
 def churn(setting: Setting, numbers: Sequence[int]) -> tuple[list[float], list[float], list[Timeline]]:
-    """Draw the times at which each agent joins and leaves, and its up and down times.
+    """Draw the times at which each agent, by stable number, joins and leaves, and its up and down times.
 
-    Parameters
-    ----------
-    numbers : (n,) int
-        The agents' stable numbers.
-
-    Returns
-    -------
-    joins, leaves : (n,) float
-        0 for those who are there from the start; infinite for those who never leave.
-    timelines : (n,) Timeline
+    Returns (n,) joins, 0 for those who are there from the start, (n,) leaves, infinite for those who never do, and n
+    timelines.
     """
     availability, draws = setting.availability, setting.draws
     joins = [0.0] * len(numbers)

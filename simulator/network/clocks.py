@@ -181,12 +181,8 @@ def clock_of(
 def wake_up_ranks(clock: Clock, agents: int, updates: int) -> NDArray[np.int64]:
     """Places of everybody's first wake-ups among all of these, in order of time and agent, while nobody is ever absent.
 
-    Later wake-ups are not counted: whoever stops after so many updates is silent then.
-
-    Returns
-    -------
-    (agents, updates) int64
-        -1 where an agent has fewer wake-ups.
+    They are (agents, updates), -1 where an agent has fewer. Later wake-ups are not counted: whoever stops after so many
+    updates is silent then.
     """
     every = []
     for agent in range(agents):

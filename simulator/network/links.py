@@ -36,20 +36,8 @@ def is_lost(uniforms, chance):  # pragma: no cover - compiled
 def state_of_link(key0, key1, mean_good, mean_bad, sender, receiver, now, period, good, until):  # pragma: no cover
     """The state of a directed link at a time, from the last that was asked for; times must not decrease.
 
-    Parameters
-    ----------
-    key0, key1 : uint64
-        The run's key.
-    mean_good, mean_bad : float
-        Mean durations of its states in time units; exponential.
-    sender, receiver : uint64
-        Stable numbers of its ends.
-    period, good, until : int, int and float
-        Its last state: number of its period, 1 if it is good, and when it ends; `UNASKED` at first.
-
-    Returns
-    -------
-    tuple of period, good and until
+    The key is the run's, and ends have stable numbers. States are good and bad in turn, for exponential durations of
+    these means in time units: number of the period, 1 if it is good, and when it ends; `UNASKED` at first.
     """
     if period == 0:
         u, _, _ = draw_one(key0, key1, sender, receiver, np.uint64(0), LINK_STATE, 0)

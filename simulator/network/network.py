@@ -156,17 +156,7 @@ class NetworkParameters(Parameters):
 
 
 class Network:
-    """The fate of every message of one run.
-
-    Parameters
-    ----------
-    ids : list of int or str
-        The user's agent ids.
-    numbers : (n,) uint64
-        Their stable numbers (`stable_ids`).
-    base : Path or None
-        Folder that file names are relative to.
-    """
+    """The fate of every message of one run, of agents by the user's ids and their stable numbers (`stable_ids`)."""
 
     def __init__(
         self,

@@ -132,14 +132,10 @@ def check_transmission(transmission: int) -> None:
 
 
 def stable_ids(ids: Sequence[int | str]) -> NDArray[np.uint64]:
-    """Turn the user's agent ids into 32-bit numbers that never depend on order or neighbours.
+    """Turn the user's agent ids into (n,) 32-bit numbers that never depend on order or neighbours.
 
     Integers below 2^32 stand for themselves; if any id is text, all are hashed. Raises `InputError` if two agents would
     share a number.
-
-    Returns
-    -------
-    (n,) uint64
     """
     if all(isinstance(i, int | np.integer) and 0 <= int(i) < 2**32 for i in ids):
         numbers = [int(i) for i in ids]
@@ -177,21 +173,11 @@ class Draws:
         return first, second
 
     def messages(self, sender: int, receivers: NDArray[np.uint64], tick: int, transmission: int) -> NDArray[np.float64]:
-        """The uniforms of the messages that a sender initiates at one tick of its clock.
+        """The uniforms of the messages that a sender initiates at one tick of its clock, by stable ids.
 
-        Parameters
-        ----------
-        sender, receivers : int, (k,) uint64
-            Stable ids.
-        tick : int
-            Tick of the initiator's clock, counting skipped wake-ups; -1 before the first one.
-        transmission : int
-            Which message of this tick: kind and attempt, 0 to 2^24 - 1.
-
-        Returns
-        -------
-        (k, 3) float64
-            Uniforms in (0, 1): the delay's, a second one for delays that need two, the loss's.
+        The tick counts skipped wake-ups, and is -1 before the first one; the transmission says which message of this
+        tick it is: kind and attempt, 0 to 2^24 - 1. Of each of k receivers there are three uniforms in (0, 1): the
+        delay's, a second one for delays that need two, the loss's.
         """
         check_transmission(transmission)
         return draw_many(*self.key, sender, receivers, tick & 0xFFFFFFFF, int(Purpose.MESSAGE), transmission)

@@ -20,17 +20,10 @@ Counts = NDArray[np.int32]
 
 
 def releases_heard(deliveries: Deliveries, record: ReleaseRecord, parties: Sequence[NDArray[np.bool_]]) -> list[Counts]:
-    """Count the first releases of every agent that can have reached some parties.
+    """Count the first releases of every agent that can have reached some parties, by the (C,) copies that each heard.
 
-    Parameters
-    ----------
-    parties : sequence of (C,) bool
-        Which copies each of them has heard, whatever became of them.
-
-    Returns
-    -------
-    list of (n,) int32
-        Zeros where a party has heard nothing that may depend on an agent's data.
+    It is whatever became of the copies. Each party has (n,) counts: zeros where it has heard nothing that may depend on
+    an agent's data.
     """
     agents = len(record.everyone)
     hearing = _parties_of(parties)

@@ -92,23 +92,11 @@ class Deliveries:
         return read, sent, np.where(np.isfinite(self.arrived), arrived, -1)
 
     def table(self, names: pd.CategoricalDtype, kinds: list[str], releases: Ranks) -> Frame:
-        """Return the copies as a table.
+        """Return the copies as a table, by names of agents and kinds of messages; 40 bytes a row.
 
-        Parameters
-        ----------
-        names : CategoricalDtype
-            Of agents.
-        kinds : list of str
-            Of messages.
-        releases : (W,) int64
-            The release that each step has drawn, -1 for none.
-
-        Returns
-        -------
-        DataFrame
-            Columns ``order``, ``sender``, ``receiver``, ``step`` (the sender's, from 0; -1 for its start), ``kind``,
-            ``release`` (drawn by that step; -1 for post-processing), ``sent``, ``arrived`` (NaN for what did not
-            arrive), ``fate`` and ``read`` (the receiver's step that read it first; -1 for none); 40 bytes a row.
+        Columns are ``order``, ``sender``, ``receiver``, ``step`` (the sender's, from 0; -1 for its start), ``kind``,
+        ``release`` (drawn by that step, of the (W,) given; -1 for post-processing), ``sent``, ``arrived`` (NaN for what
+        did not arrive), ``fate`` and ``read`` (the receiver's step that read it first; -1 for none).
         """
         made, read = self.made_by, self.read_by
         numbers = np.append(self.number, -1).astype(np.int32)  # -1 stands for no step

@@ -179,18 +179,10 @@ def learned(
     record: ReleaseRecord,
     observers: ObserverParameters,
 ) -> Learned:
-    """Return what observers can have learned.
+    """Return what observers can have learned, at a record instant or a run's end, at the delta of the record.
 
-    Raises `InputError` if an observer names an agent or a link that there is not.
-
-    Parameters
-    ----------
-    world : World
-        At a record instant or at its end.
-    deliveries : Deliveries or None
-        None where nobody needs them (`needs_log`).
-    record : ReleaseRecord
-        Its delta is that of the result.
+    There are no deliveries where nobody needs them (`needs_log`). Raises `InputError` if an observer names an agent or
+    a link that there is not.
     """
     parties, delta = list(parties_of(observers, world.setting)), record.delta
     agents = world.setting.graph.agents
@@ -240,17 +232,8 @@ def hidden_by_shared_noise(
     arXiv 2202.08312, theorem 2.1). See `hushnet.protocols.linear_map.SharedNoise.remaining`; Allouah et al. (2024,
     theorem 2) bound the same number by the graph's algebraic connectivity.
 
-    Parameters
-    ----------
-    counts : (n,) int32
-        Of releases that can have reached the party.
-    members : (n,) bool
-        The party's, whose seeds it knows.
-
-    Returns
-    -------
-    (n,) float64 or None
-        None without shared noise, or where own noise is not Gaussian.
+    Of each of n agents so many releases can have reached the party, whose members' seeds it knows. None without shared
+    noise, or where own noise is not Gaussian.
     """
     noise = world.protocol.step_noise
     if noise is None or noise.shared is None or noise.scales().shape[1] != 1:

@@ -64,19 +64,10 @@ class LinearView:
         parties: Sequence[tuple[NDArray[np.bool_], NDArray[np.bool_]]],
         delta: float,
     ) -> list[Array]:
-        """Return the epsilon of every agent against some parties, exact where each agent has one release.
+        """Return the (n,) epsilons of agents against each party, exact where each agent has one release.
 
-        Parameters
-        ----------
-        parties : sequence of ((C,) bool, (n,) bool)
-            For each party, the copies that it has heard, and the agents whose releases it knows.
-        delta : float
-            Where epsilon is read, in [0, 1).
-
-        Returns
-        -------
-        list of (n,) float64
-            0 for agents of the party itself; empty where a release is not Gaussian, and so without a bound.
+        A party is the (C,) copies that it has heard, and the (n,) agents whose releases it knows, of whom epsilon is 0;
+        delta is in [0, 1). There are none where a release is not Gaussian, and so without a bound.
         """
         if not all(map(_is_gaussian, self.releases)):
             return []
@@ -96,20 +87,10 @@ class LinearView:
     def reconstructed(
         self, deliveries: Deliveries, parties: Sequence[tuple[NDArray[np.bool_], NDArray[np.bool_]]]
     ) -> list[NDArray[np.bool_]]:
-        """Return whose values some parties can compute exactly, where no noise is added to them.
+        """Return whose values each party can compute exactly, where no noise is added to them; parties as there.
 
         An agent's value is known if its unit vector is in the span of what was heard, the knowledge matrix of El Mrini,
-        Cyffers, Bellet (2024, arXiv 2402.10001).
-
-        Parameters
-        ----------
-        parties : sequence of ((C,) bool, (n,) bool)
-            As of `epsilons`.
-
-        Returns
-        -------
-        list of (n,) bool
-            Agents of whom a value that was released without noise is known; not those of the party itself.
+        Cyffers, Bellet (2024, arXiv 2402.10001). Members of the party itself do not count.
         """
         plain = np.array([not release.noisy and not release.free for release in self.releases], dtype=bool)
         found: list[NDArray[np.bool_]] = []

@@ -52,21 +52,11 @@ class Observing:
         return self._known[1]
 
     def outcome(self, world: World, delta: float) -> tuple[dict[str, Frame], list[dict[str, Any]], list[str]]:
-        """Return what a run keeps at its end.
+        """Return what a run keeps at its end, at a delta in [0, 1): tables, statements, warnings.
 
-        Parameters
-        ----------
-        delta : float
-            In [0, 1).
-
-        Returns
-        -------
-        tables : dict of DataFrame
-            ``observers``, and where the scenario asks for a record ``releases`` and ``copies``.
-        statements : list of dict
-            For each group of observers, see `Learned.statements`.
-        warnings : list of str
-            Why bounds are larger than they would have to be.
+        Tables are ``observers``, and where the scenario asks for a record ``releases`` and ``copies``; statements are
+        on each group of observers, see `Learned.statements`; warnings say why bounds are larger than they would have to
+        be.
         """
         deliveries, record, found = self._so_far(world, delta)
         tables, names = {"observers": found.table(world)}, [str(one) for one in world.setting.task.ids]

@@ -92,22 +92,14 @@ class ReleaseRecord:
         return self._known[key]
 
     def table(self, names: pd.CategoricalDtype, deliveries: Deliveries) -> Frame:
-        """Return the releases as a table, all of which the ledger has charged.
+        """Return the releases as a table, by names of agents, all of which the ledger has charged.
 
-        Parameters
-        ----------
-        names : CategoricalDtype
-            Of agents.
-
-        Returns
-        -------
-        DataFrame
-            Columns ``release`` (from 0), ``agent``, ``step`` (the agent's, from 0; -1 for its start), ``time`` (NaN for
-            the start), ``mechanism``, ``multiplier`` (noise scale over proved sensitivity), ``scale``, ``sensitivity``
-            (proved; NaN, both, where the ledger alone knows of the release), ``sampling``, ``charged`` (verified
-            epsilon of this release alone), ``dimension`` (0 where noise is not added to a vector) and ``parents``: the
-            last releases of every agent that the releasing one had read by then, its own among them, without those that
-            are behind others of the list; none known (None) where agents answer arrivals.
+        Columns are ``release`` (from 0), ``agent``, ``step`` (the agent's, from 0; -1 for its start), ``time`` (NaN for
+        the start), ``mechanism``, ``multiplier`` (noise scale over proved sensitivity), ``scale``, ``sensitivity``
+        (proved; NaN, both, where the ledger alone knows of the release), ``sampling``, ``charged`` (verified epsilon of
+        this release alone), ``dimension`` (0 where noise is not added to a vector) and ``parents``: the last releases
+        of every agent that the releasing one had read by then, its own among them, without those that are behind others
+        of the list; none known (None) where agents answer arrivals.
         """
         charges, releases = [charge for charge, _ in self.kinds], [release for _, release in self.kinds]
         numbers = {
@@ -210,18 +202,9 @@ def _different(keys: Ranks) -> Ranks:
 def release_record(
     world: World, deliveries: Deliveries | None, delta: float, starts: Mapping[int, Sequence[Release]] = {}
 ) -> ReleaseRecord:
-    """Return the releases of a run so far.
+    """Return the releases of a run so far, at a record instant or its end, with epsilons at a delta in [0, 1).
 
-    Parameters
-    ----------
-    world : World
-        At a record instant or at its end.
-    deliveries : Deliveries or None
-        Without them all releases stand at the start.
-    delta : float
-        Where epsilon is read, in [0, 1).
-    starts : mapping of int to sequence of Release
-        What agents have released at their starts, as far as it is known.
+    Without deliveries all stand at the start; `starts` has what agents have released at theirs, as far as it is known.
     """
     ledger, agents = world.ledger, world.setting.graph.agents
     everyone, charged = ledger.epsilon("verified", delta), [ledger.histogram(agent) for agent in range(agents)]

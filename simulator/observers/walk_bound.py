@@ -80,20 +80,9 @@ class Walk:
         return cls(agents, deliveries.agent[drawn], shifts, scales, after, read, deliveries.agent, deliveries.made_by)
 
     def epsilons(self, copies: NDArray[np.bool_], members: NDArray[np.bool_], delta: float) -> Array:
-        """Return the epsilon of every agent against a party.
+        """Return the (n,) epsilons of agents against a party, at a delta in [0, 1).
 
-        Parameters
-        ----------
-        copies : (C,) bool
-            That it has heard.
-        members : (n,) bool
-            Whose noise it knows.
-        delta : float
-            In [0, 1).
-
-        Returns
-        -------
-        (n,) float64
+        It has heard these of the (C,) copies, and knows the noise of these of the (n,) agents.
         """
         from scipy.optimize import isotonic_regression
 

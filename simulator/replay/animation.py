@@ -25,18 +25,10 @@ EPSILONS = ("epsilon_claimed", "epsilon_verified")
 
 
 def animation(run: Rerun, grid: Sequence[str]) -> dict[str, Any]:
-    """One run for the page.
+    """One run for the page, with its place in a sweep in words.
 
-    Parameters
-    ----------
-    grid : sequence of str
-        Its place in a sweep, in words.
-
-    Returns
-    -------
-    dict
-        ``messages``, columns ``from``, ``to``, ``start``, ``end`` (None where nobody knows) and ``fate`` (a rank of
-        `FATES`); ``steps``, ``absences``, ``epsilons``, ``age``, ``models`` (None of private runs), ``places``.
+    It has ``messages``, columns ``from``, ``to``, ``start``, ``end`` (None where nobody knows) and ``fate`` (a rank of
+    `FATES`); ``steps``, ``absences``, ``epsilons``, ``age``, ``models`` (None of private runs), ``places``.
     """
     manifest, events = run.entry.manifest, run.events
     ranks = {str(name): rank for rank, name in enumerate(run.task.ids)}
@@ -99,10 +91,8 @@ def network(scenario: dict[str, Any]) -> str:
 def age(run: Rerun) -> dict[str, list[float | None]]:
     """Return the age of what agents know of their neighbours: time since the newest message of each edge was sent.
 
-    Returns
-    -------
-    dict
-        ``at``, instants; ``mean``, age at each, over the directed edges that carried a message before, in time units.
+    It has ``at``, instants, and ``mean``, age at each, over the directed edges that carried a message before, in time
+    units.
     """
     first, last = run.window
     messages = run.events[(run.events["what"] == "message") & (run.events["fate"] == DELIVERED)]

@@ -21,18 +21,11 @@ SEPARATOR = re.compile(r",(?![^{\[]*[}\]])")
 
 
 def chosen(results: Path, wanted: Sequence[str] = ()) -> list[Entry]:
-    """The runs to show.
+    """The runs of ``results/<scenario>`` to show; raises `InputError` if there is no such run, or too many.
 
-    Raises `InputError` if there is no such run, or there are more than two.
-
-    Parameters
-    ----------
-    results : Path
-        ``results/<scenario>``.
-    wanted : sequence of str
-        One text for each run: a protocol's key or label, then ``seed=1`` and swept values such as
-        ``network.latency.mean=3`` or ``task.samples=[10, 40]``, with commas between them; or the run's id. What is
-        left out is as it is first. By default the first two protocols that send messages.
+    One text is wanted for each run: a protocol's key or label, then ``seed=1`` and swept values such as
+    ``network.latency.mean=3`` or ``task.samples=[10, 40]``, with commas between them; or the run's id. What is left out
+    is as it is first. By default the first two protocols that send messages are shown.
     """
     entries = Store(results).entries()
     if not entries:

@@ -10,17 +10,10 @@ WHERE = "time", "activations", "metric", "statistic"
 
 
 def first_difference(saved: Frame, made: Frame) -> str:
-    """Say which row of a trace is the first that differs, in which columns and how.
+    """Say which row of a trace is the first that differs, in which columns and how, with every digit of numbers.
 
-    Parameters
-    ----------
-    saved, made : DataFrame
-        Two traces with the columns of `hushnet.simulator.storage.run_folder.TRACE_SCHEMA`, in order of time.
-
-    Returns
-    -------
-    str
-        Part of a sentence, with every digit of numbers; empty if all rows are equal.
+    Both traces have the columns of `hushnet.simulator.storage.run_folder.TRACE_SCHEMA`, in order of time. It is a part
+    of a sentence; empty if all rows are equal.
 
     Examples
     --------

@@ -40,33 +40,15 @@ def write_replay(
     data_dir: Path | None = None,
     trust_code: bool = False,
 ) -> tuple[Path, list[str]]:
-    """Make one or two runs again and write the page that shows them.
+    """Make one or two runs of ``results/<scenario>`` again and write the page that shows them.
+
+    Which runs says `hushnet.simulator.replay.chosen.chosen`; the page is ``results/<scenario>/replay.html`` by default.
+    It shows time units, or durations such as ``80 ms``, from first to last: to the end by default, or as far as
+    `MOST_MESSAGES` go; and perhaps only the first agent and those nearest to it, so many together. Python files that
+    the scenario names are run if its code is trusted. Returns where the page is, and notes on what it leaves out.
 
     Raises `AuditFailure` if a run made again is not the one that was saved, and `InputError` if there is no such run or
     window, or it cannot be made here.
-
-    Parameters
-    ----------
-    results : Path
-        ``results/<scenario>``; its runs stay as they are.
-    wanted : sequence of str
-        Which runs, see `hushnet.simulator.replay.chosen.chosen`.
-    out : Path, optional
-        The HTML file; ``results/<scenario>/replay.html`` by default.
-    first, last : float or str
-        Time units that are shown, or durations such as ``80 ms``; to the end by default, or as far as `MOST_MESSAGES`
-        go.
-    agents : int, optional
-        Only the first agent and those nearest to it, so many together.
-    data_dir : Path, optional
-        Where data sets are.
-    trust_code : bool
-        Whether Python files that the scenario names may be run.
-
-    Returns
-    -------
-    path, notes : Path and list of str
-        Where the page is, and what it leaves out.
     """
     results = Path(results)
     entries = chosen(results, wanted)

@@ -75,25 +75,11 @@ def rerun(
     data_dir: Path | None = None,
     trust_code: bool = False,
 ) -> Rerun:
-    """Make a run again and see to it that it is the same.
+    """Make a run of ``results/<scenario>`` again, where nothing is written, and see to it that it is the same.
 
-    Raises `AuditFailure` if the trace is neither what the manifest's checksum stands for nor equal to it row by row,
-    and `InputError` if the run cannot be made here: data or code are missing.
-
-    Parameters
-    ----------
-    results : Path
-        ``results/<scenario>``; nothing is written there.
-    entry : Entry
-        One of its runs.
-    window : (float, float)
-        First and last time of the events that are kept.
-    agents : int, optional
-        Only the events among so many agents: the first and those nearest to it; all by default.
-    data_dir : Path, optional
-        Where data sets are.
-    trust_code : bool
-        Whether Python files that the scenario names may be run.
+    Events within a window of time are kept, and perhaps only those among so many agents: the first and those nearest to
+    it. Raises `AuditFailure` if the trace is neither what the manifest's checksum stands for nor equal to it row by
+    row, and `InputError` if the run cannot be made here: data or code are missing, or code that is not trusted.
     """
     manifest = entry.manifest
     with _loaded(results, manifest, trust_code) as loaded:

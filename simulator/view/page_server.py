@@ -235,20 +235,10 @@ class _Nothing(Handler):
 
 
 def serve(root: Path, port: int, say: Callable[[str], object], *, trust_code: bool = False) -> None:
-    """Serve the page until somebody interrupts.
+    """Serve the page about a folder of results, or of several, until somebody interrupts, and say its address.
 
-    Raises `InputError` if there are no results, or the port is taken.
-
-    Parameters
-    ----------
-    root : Path
-        A folder of results, or of several.
-    port : int
-        Port of this machine's own network; 0 takes one that is free.
-    say : callable
-        Is told the address.
-    trust_code : bool
-        Whether replays may run Python files that a scenario names.
+    Port 0 of this machine's own network takes one that is free. Replays may run Python files that a scenario names if
+    code is trusted. Raises `InputError` if there are no results, or the port is taken.
     """
     if not root.is_dir() or not experiments(root):
         raise InputError(f"{root}: holds no results; give a folder of results, or the one that such folders are in")

@@ -19,12 +19,7 @@ TIME_UP = "the time was up"
 
 
 class StopCondition:
-    """Watches over the limits of one run.
-
-    Parameters
-    ----------
-    counts : (COUNTERS,) int64
-        Of the run's tables, where rules count, too (`hushnet.simulator.tables.tallies`).
+    """Watches over the limits of one run, by the counts of its tables, where rules count, too.
 
     Attributes
     ----------
@@ -78,11 +73,6 @@ class StopCondition:
 
 class Reactions:
     """Counts reactions to messages that say something, for a chain of them may have no end.
-
-    Parameters
-    ----------
-    ids : sequence of int or str
-        The agents' ids.
 
     Attributes
     ----------

@@ -172,18 +172,10 @@ class Transport:
         self._start_vectors += told * kind.vectors
 
     def told(self, kind: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """The last vector of a kind that each agent has told all its neighbours, whoever has heard it.
+        """The last (n, width) vectors of a kind that agents have told all their neighbours, whoever has heard them.
 
-        Parameters
-        ----------
-        kind : str
-            A kind whose messages all have one width.
-
-        Returns
-        -------
-        vectors : (n, width) float64
-        known : (n,) bool
-            Whether there is such a vector, and it is the agent's last.
+        All messages of the kind have one width. Beside them is whether there is such a vector, and it is the agent's
+        last.
         """
         width, agents = self._widths[kind], self.graph.agents
         if self.tables.constants[PLANNED] == 0.0 or self.sessions or self.layout.messages[kind].addressed:

@@ -56,14 +56,7 @@ def raised(reached: Mapping[str, Any], limits: Limits) -> bool:
 
 
 class Watchdog:
-    """Counts what a run does and takes.
-
-    Parameters
-    ----------
-    ids : sequence of int or str
-        The agents' ids.
-    events : callable
-        Returns the number of events so far.
+    """Counts what a run does and takes; a function returns the number of events so far.
 
     Attributes
     ----------

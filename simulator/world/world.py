@@ -395,14 +395,8 @@ class World:
         """Raise a `Divergence` if a block that an agent owns is not finite; in a private run, if what it sends is not.
 
         That a run ends tells that something was not finite. A block may depend on an agent's data in other ways than
-        through its releases, so a private run goes on whatever becomes of it.
-
-        Parameters
-        ----------
-        me : Peer, optional
-            Of a step that was made when it was due.
-        told : sequence of (str, (width,) float64)
-            Kinds and vectors of the messages that a planned step sends.
+        through its releases, so a private run goes on whatever becomes of it. The record is of a step that was made
+        when it was due; what is told are kinds and vectors of the messages that a planned step sends.
         """
         if self.private:
             sent = told if me is None else [(one.kind, one.vector) for one in me.sent_]

@@ -26,17 +26,8 @@ NUMBERS = 2_000_000
 def check_loss(mechanism: Noise, multiplier: float, sampling: float, dimension: int) -> None:
     """Compare a loss with densities at one multiplier, and what is composed of it with the loss at one sampling.
 
-    Raises `MechanismViolation`.
-
-    Parameters
-    ----------
-    multiplier : float
-        In (0, inf).
-    sampling : float
-        In (0, 1].
-    dimension : int
-        Number of coordinates of the noise; 0 if it is not known. The loss is that of noise of this dimension and that
-        of noise which was not added, whose dimension is 0.
+    The loss is that of noise of this dimension, 0 if it is not known, and that of noise which was not added, whose
+    dimension is 0. Raises `MechanismViolation`.
     """
     losses = [mechanism.loss(multiplier, known) for known in sorted({0, dimension})]
     for loss in losses:

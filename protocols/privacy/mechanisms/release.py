@@ -265,16 +265,7 @@ def draw_noise(
 ) -> NDArray[np.float64]:
     """Draw noise; seeded simulation noise, not a sampler for deployment.
 
-    Parameters
-    ----------
-    mechanism : str
-        Name of a registered mechanism; those without noise, and scale 0, give zeros and draw nothing.
-    size : int or tuple of int
-        Shape of the result; vectors are along the last axis.
-    scale : float
-        As in `Release`, ``>= 0``.
-    rng : numpy.random.Generator
-        The stream to draw from.
+    Vectors are along the last axis. A mechanism without noise, and scale 0, give zeros and draw nothing.
     """
     kind = mechanism_of(mechanism)
     return np.zeros(size) if scale == 0 else kind.draw(size, scale, rng=rng)

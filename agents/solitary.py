@@ -33,20 +33,10 @@ Solitary = Literal["exact"] | GradientSteps
 
 
 def solitary_model(shard: Shard, task: Task, agent: int, how: Solitary) -> NDArray[np.float64]:
-    """One agent's solitary model.
+    """One agent's solitary (p,) model of its own rows; 0 without any.
 
-    Raises `InputError` if an exact minimiser is asked for that is not unique.
-
-    Parameters
-    ----------
-    shard : Shard
-        The agent's own rows; without any the model is 0.
-    task : Task
-        For its loss, lambda_i and the largest number of rows, which is treated as public.
-
-    Returns
-    -------
-    (p,) float64
+    The largest number of rows of the task is treated as public. Raises `InputError` if an exact minimiser is asked for
+    that is not unique.
     """
     if isinstance(how, GradientSteps):
         model, share = np.zeros(task.dimension), len(shard) / max(1, int(task.train.counts.max()))

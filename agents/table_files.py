@@ -44,22 +44,9 @@ class TableFile(Parameters):
     ) -> Iterator[tuple[str, tuple[int, ...], list[float]]]:
         """Rows as ``path:line``, the indices of the agents that they name, and finite numbers, times in time units.
 
-        Raises `InputError` if the file cannot be read, or its header or a row is wrong, with the line.
-
-        Parameters
-        ----------
-        base : Path or None
-            Folder that the file's name is relative to.
-        ids : sequence
-            The agents' ids, by index.
-        who, columns : tuple of str
-            Columns of agents' ids, which may be ``optional``, and of numbers.
-        field : tuple of str
-            The part of the scenario that names the file, for errors.
-        default : float, optional
-            What all numbers are where the file has no columns but those of agents.
-        longest : float, optional
-            The last number is a duration from 0 to that.
+        Columns are of agents' ids, which may be optional, and of numbers, which all have a default where the file has
+        no others; with `longest` the last number is a duration from 0 to that. Raises `InputError`, with the part of
+        the scenario that names the file, if it cannot be read, or its header or a row is wrong, with the line.
         """
         file, where, position = beside(base, self.path), (*field, "path"), {str(name): k for k, name in enumerate(ids)}
         rows = csv_rows(file, where)

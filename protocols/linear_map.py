@@ -40,17 +40,9 @@ class SharedNoise:
 
     Its sum over all agents is zero, at starts (`added`) and at each of their steps (`at`). Who knows neither seed nor
     draws cannot tell it from other noise; both ends know it (DECOR, Allouah et al. 2024, arXiv 2405.01031, section 3).
-
-    Parameters
-    ----------
-    scales : (n,) float64
-        Standard deviation that each agent asks for, >= 0; a pair has the larger one of its ends.
-    width : int
-        Numbers of a value.
-    lost : float
-        Probability with which a pair has failed to exchange its seed and has no such noise, in [0, 1).
-    stream : callable
-        ``stream(purpose, agent)`` gives the random stream of an agent before time 0.
+    Agents ask for (n,) standard deviations, >= 0, and a pair has the larger one of its ends; with a probability in [0,
+    1) a pair has failed to exchange its seed and has none. ``stream(purpose, agent)`` gives the random stream of an
+    agent before time 0.
 
     Attributes
     ----------
@@ -107,21 +99,10 @@ class SharedNoise:
     def remaining(self, own: NDArray[np.float64], known: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return the part of mu^2 that is left of each agent's value, against whoever hears all values at once.
 
-        Values of all agents have noise of covariance Sigma = diag(sigma^2) + sum over pairs of scale^2 (e_i - e_j)
-        (e_i - e_j)^T, pairs with a known end left out; one value moves by Delta alone, so that its mu^2 is Delta^2
-        (Sigma^-1)_uu, which is this part of Delta^2 / sigma_u^2. Values that are not heard only lower it.
-
-        Parameters
-        ----------
-        own : (n,) float64
-            Deviation sigma of each agent's own noise, >= 0.
-        known : (n,) bool
-            Agents whose seeds are known.
-
-        Returns
-        -------
-        (n,) float64
-            In (0, 1]; 1 where there is no own noise.
+        Values of all agents have noise of covariance Sigma = diag(sigma^2), of each agent's own, + sum over pairs of
+        scale^2 (e_i - e_j) (e_i - e_j)^T, pairs with an end whose seeds are known left out; one value moves by Delta
+        alone, so that its mu^2 is Delta^2 (Sigma^-1)_uu, which is this part of Delta^2 / sigma_u^2, in (0, 1]; 1 where
+        there is no own noise. Values that are not heard only lower it.
         """
         covariance = np.diag(own**2)
         hidden = ~known[self.pairs].any(axis=1)

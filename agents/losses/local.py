@@ -61,31 +61,12 @@ def local_gradient(model: NDArray[np.float64], shard: Shard, loss: Loss, regular
 def clipped_gradient(
     model: NDArray[np.float64], shard: Shard, loss: Loss, regularisation: float, norm: Norm, bound: float
 ) -> NDArray[np.float64]:
-    """`local_gradient` with every example's gradient phi'(s, y) x scaled down to a norm of at most `bound`.
+    """`local_gradient` with every example's gradient phi'(s, y) x scaled down to a norm of at most `bound`, > 0.
 
-    Replacing one of the m examples moves the result by at most 2 bound / m in that norm, whatever the data: rows and
-    labels may be as large as float64 has them, and an example whose slope is not finite counts as zero. The
-    regulariser's part is not clipped, for it does not depend on them.
-
-    Parameters
-    ----------
-    model : (p,) float64
-    shard : Shard
-        m rows; without any the gradient is 0.
-    regularisation : float
-        lambda >= 0.
-    norm : {"l1", "l2"}
-        The norm that the noise needs: l1 for Laplace, l2 for Gaussian.
-    bound : float
-        Clipping threshold, > 0.
-
-    Returns
-    -------
-    (p,) float64
-
-    References
-    ----------
-    Abadi et al. 2016, "Deep learning with differential privacy", algorithm 1.
+    Replacing one of the m examples moves the result by at most 2 bound / m in that norm, l1 for Laplace noise and l2
+    for Gaussian, whatever the data: rows and labels may be as large as float64 has them, and an example whose slope is
+    not finite counts as zero. The regulariser's part, lambda >= 0, is not clipped, for it does not depend on them. This
+    is algorithm 1 of Abadi et al. 2016, "Deep learning with differential privacy".
     """
     count = len(shard.labels)
     if count == 0:
@@ -100,14 +81,8 @@ def clipped_gradient(
 def spectral_smoothness(features: NDArray[np.float64], loss: Loss, regularisation: float) -> float:
     """Smoothness curvature * lambda_max(X'X / m) + 2 lambda of a local objective, from its own data; may be infinite.
 
-    It depends on private data: a step size made from it leaks, noise or not. See `public_smoothness`.
-
-    Parameters
-    ----------
-    features : (m, p) float64
-        Without rows the smoothness is 0.
-    regularisation : float
-        lambda >= 0.
+    Without rows it is 0. It depends on private data: a step size made from it leaks, noise or not. See
+    `public_smoothness`.
     """
     count, dimension = features.shape
     if count == 0:
@@ -120,13 +95,8 @@ def spectral_smoothness(features: NDArray[np.float64], loss: Loss, regularisatio
 
 
 def public_smoothness(radius: float, loss: Loss, regularisation: Number) -> Number:
-    """Smoothness bound curvature * R^2 + 2 lambda for rows whose l2 norm is at most R, whatever they are.
+    """Smoothness bound curvature * R^2 + 2 lambda for rows whose l2 norm is at most R, > 0, whatever they are.
 
-    Parameters
-    ----------
-    radius : float
-        R > 0, a public bound on the rows (see `clip_rows`).
-    regularisation : float or (n,) float64
-        lambda >= 0.
+    R is a public bound on the rows (see `clip_rows`); lambda >= 0 is one number or (n,).
     """
     return loss.curvature * radius**2 + 2.0 * regularisation

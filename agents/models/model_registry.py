@@ -23,10 +23,28 @@ class ModelKind(Parameters, ABC):
 
     @abstractmethod
     def bind(self, features: int, loss: Loss, classes: int) -> tuple[Predictor | None, Loss]:
-        """Return the model of rows with so many features, and the loss of its scores; `InputError` if it has none.
+        """Return the model of rows with so many features, and the loss of its scores.
 
-        The linear model is None. The loss is the task's, or that of as many scores as there are classes, where labels
-        are classes.
+        Parameters
+        ----------
+        features : int
+            Number of features of a row.
+        loss : Loss
+            The task's loss.
+        classes : int
+            Number of classes, where labels are classes.
+
+        Returns
+        -------
+        Predictor or None
+            None for the linear model.
+        Loss
+            Of the model's scores: the task's, or that of as many scores as there are classes.
+
+        Raises
+        ------
+        InputError
+            If the model has no such loss.
         """
 
 

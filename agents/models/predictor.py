@@ -49,9 +49,18 @@ class Predictor(ABC):
 
     @abstractmethod
     def scores(self, models: Array, features: Array, starts: Ranks) -> Array:
-        """(S, outputs) scores of (S, p) rows at their owners' (A, width) models; (S,) of one output.
+        """Scores of rows at their owners' models.
 
-        Rows of agents begin at the (A + 1,) starts; models and features are float64 or float32.
+        Parameters
+        ----------
+        models : (A, width) float64 or float32
+        features : (S, p) float64 or float32
+        starts : (A + 1,) int64
+
+        Returns
+        -------
+        (S, outputs) float64
+            (S,) if there is one output.
         """
 
     @abstractmethod
@@ -65,11 +74,26 @@ class Predictor(ABC):
         weights: Array,
         clip: Clip | None = None,
     ) -> Array:
-        """(A, width) weighted sums over each agent's rows of the gradients of their losses; zeros without rows.
+        """Weighted sums over each agent's rows of the gradients of their losses.
 
-        Models, features and starts are as of `scores`, and (S,) weights are > 0 with ``clip``: the norm and the bound
-        that the gradient of each row is scaled down to, before it is weighted (Abadi et al. 2016, algorithm 1). A row
-        whose gradient is not finite then counts as zero.
+        Parameters
+        ----------
+        models : (A, width) float64
+        features : (S, p) float64 or float32
+        labels : (S,) float64
+        starts : (A + 1,) int64
+        loss : Loss
+            Of the model's scores.
+        weights : (S,) float64
+            What the loss of each row counts; > 0 with ``clip``.
+        clip : tuple, optional
+            Norm and bound that the gradient of each row is scaled down to, before it is weighted (Abadi et al. 2016,
+            algorithm 1). A row whose gradient is not finite then counts as zero.
+
+        Returns
+        -------
+        (A, width) float64
+            Zeros for an agent without rows.
         """
 
     def mean_gradients(

@@ -15,26 +15,13 @@ STEPS = 200
 def minimise_rows(
     loss: Loss, labels: NDArray[np.float64], *, curvature: float, linear: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The minimisers of phi(z, y) + (curvature / 2) z^2 - linear z, one scalar problem a row.
+    """The (M,) minimisers of phi(z, y) + (curvature / 2) z^2 - linear z, one scalar problem a row.
 
-    Newton's method within a bracket: phi' is bounded, so z is within lipschitz / curvature of linear / curvature. A
-    step that leaves the bracket, or follows one that did not halve the residual, is replaced by the bracket's middle;
-    without the second rule the iteration can cycle. Raises `ValueError` if the loss is not smooth, or its slope is
+    The curvature is > 0. Newton's method within a bracket: phi' is bounded, so z is within lipschitz / curvature of
+    linear / curvature. A step that leaves the bracket, or follows one that did not halve the residual, is replaced by
+    the bracket's middle; without the second rule the iteration can cycle. Residuals |phi'(z) + curvature z - linear|
+    are at most 1e-9, or rounding if that is more. Raises `ValueError` if the loss is not smooth, or its slope is
     unbounded.
-
-    Parameters
-    ----------
-    loss : Loss
-        Smooth and with bounded slope.
-    labels : (M,) float64
-    curvature : float
-        > 0.
-    linear : (M,) float64
-
-    Returns
-    -------
-    (M,) float64
-        With residuals |phi'(z) + curvature z - linear| of at most 1e-9, or of rounding if that is more.
     """
     if not (loss.smooth and np.isfinite(loss.lipschitz)):
         raise ValueError(f"the rows of the loss {loss.name!r} have no bracket: it must be smooth, with bounded slope")

@@ -31,24 +31,10 @@ MOST_FREE = 2000
 def minimise_hinge(
     features: NDArray[np.float64], labels: NDArray[np.float64], weights: NDArray[np.float64], ridge: float
 ) -> NDArray[np.float64]:
-    """The minimiser of sum_k w_k max(0, 1 - y_k x_k . x) + (ridge / 2) |x|^2.
+    """The (p,) minimiser of sum_k w_k max(0, 1 - y_k x_k . x) + (ridge / 2) |x|^2, w_k >= 0, ridge > 0.
 
-    Raises `ArithmeticError` if the duality gap is still above 1e-8 of the value after 20,000 passes, or overflows.
-
-    Parameters
-    ----------
-    features : (M, p) float64
-    labels : (M,) float64
-        In {-1, +1}.
-    weights : (M,) float64
-        w_k >= 0.
-    ridge : float
-        > 0.
-
-    Returns
-    -------
-    (p,) float64
-        Its value exceeds the minimum by at most 1e-10 of it.
+    Its value exceeds the minimum by at most 1e-10 of it. Raises `ArithmeticError` if the duality gap is still above
+    1e-8 of the value after 20,000 passes, or overflows.
     """
     signed = np.ascontiguousarray(features * labels[:, None])
     squares = np.einsum("kp,kp->k", signed, signed)

@@ -31,12 +31,7 @@ HINTS: tuple[tuple[str, str], ...] = (
 
 
 def about_cell(cell: str, *, categorical: bool) -> str:
-    """Return the end of an error message about a cell that is no finite number.
-
-    Parameters
-    ----------
-    categorical : bool
-        Whether its column could be one of categories.
+    """Return the end of an error message about a cell that is no finite number, in a column perhaps of categories.
 
     Examples
     --------

@@ -169,20 +169,10 @@ def md5(path: Path) -> str:
 
 
 def checksums(files: dict[str, Path], published: dict[str, str | None]) -> dict[str, Any]:
-    """Return the checksums of a data set's files, as manifests record them.
+    """Return the checksums of a data set's files, as manifests record them; what is empty is left out.
 
-    Parameters
-    ----------
-    files : dict of str to Path
-        Where each of them is.
-    published : dict of str to str or None
-        The md5 of each as published. What has none is not summed, for it is huge.
-
-    Returns
-    -------
-    dict
-        ``md5`` of the files with one, and ``as_published``: whether all of these are equal; ``not_verified``: the files
-        without one. What is empty is left out.
+    They are ``md5`` of the files of which one is published, and ``as_published``: whether all of these are equal;
+    ``not_verified``: the files without one, which are not summed, for they are huge.
     """
     found = {name: md5(file) for name, file in files.items() if published[name]}
     unknown = [name for name in files if not published[name]]

@@ -21,25 +21,11 @@ ROWS_AT_ONCE = 4096
 def read_libsvm(
     file: Path, dimension: int, *, rows: int | None = None, field: tuple[str | int, ...] = ("task", "path")
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Read a two-class data set, line by line, so that a part of a huge file needs only the memory of that part.
+    """Read (M, p) features and (M,) labels, -1 and +1, line by line: a part of a huge file needs only its memory.
 
-    Raises `InputError` if the file cannot be read, has no row, or a line is not a label of -1 or +1 and finite values
-    at ascending indices from 1 to p.
-
-    Parameters
-    ----------
-    dimension : int
-        Number of features p; an index may not exceed it. What a line does not name is 0.
-    rows : int, optional
-        Stop after so many rows; all by default.
-    field : tuple
-        Field of the scenario that names the file, for errors.
-
-    Returns
-    -------
-    features : (M, p) float64
-    labels : (M,) float64
-        -1 and +1.
+    It stops after so many rows, if said so; what a line does not name is 0. Raises `InputError`, with the field of the
+    scenario that names the file, if it cannot be read, has no row, or a line is not a label of -1 or +1 and finite
+    values at ascending indices from 1 to p.
     """
     blocks, labels = [], []
     lines = itertools.islice(read_lines(file, field=field, most=MOST_STREAMED, longest=LONGEST_LINE), rows)

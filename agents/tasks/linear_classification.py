@@ -82,14 +82,9 @@ class LinearClassification(TaskKind):
         )
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
-        """Draw the data.
+        """Draw the data, with the (n, p) targets as profiles.
 
         Agent i's data depend on the generator's state, i and the fields above, but not on the number of agents.
-
-        Returns
-        -------
-        Task
-            With the (n, p) targets as profiles.
         """
         common = rng.standard_normal(2) if self.targets == "common" else None
         p, seeds = self.dimension, rng.integers(2**63, size=self.agents).tolist()

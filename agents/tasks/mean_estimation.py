@@ -54,14 +54,9 @@ class MeanEstimation(TaskKind):
         return Extent(self.agents, 1, 2 * 8 * self.agents * (self.samples / 2 + 2), profile=2, known=True)
 
     def build(self, *, rng: np.random.Generator, data_dir: Path | None, base: Path | None = None) -> Task:
-        """Draw the data.
+        """Draw the data, without regularisation, and with the (n, 2) points as profiles and places.
 
         Agent i's data depend on the generator's state, i and the fields above, but not on the number of agents.
-
-        Returns
-        -------
-        Task
-            Without regularisation, and with the (n, 2) points as profiles and places.
         """
         points, parts = np.empty((self.agents, 2)), []
         means = np.where(np.arange(self.agents) % 2 == 0, 1.0, -1.0)

@@ -91,15 +91,6 @@ def partitioned(
     """A classification task from common training and test rows; test rows are dealt evenly, whatever the split.
 
     Raises `InputError` if there are fewer rows than agents, or fewer columns than are asked for.
-
-    Parameters
-    ----------
-    name, loss, bounds, notes
-        See `Task`.
-    rng : numpy.random.Generator
-        Deals rows.
-    classes : int
-        Number of classes.
     """
     agents, columns = split_size(split, 0)[0], None
     if isinstance(split, ByRows):

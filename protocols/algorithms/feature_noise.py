@@ -147,10 +147,7 @@ class ClippedScores:
 class ScoreNoise(StepNoise):
     """Noise on a party's scores, isotropic or as printed in the paper; the centre draws none.
 
-    Parameters
-    ----------
-    terms : float
-        Of `RangeNoise.release`.
+    Terms are as of `RangeNoise.release`.
     """
 
     def __init__(self, scores: ClippedScores, agents: int, printed: RangeNoise | None = None, **terms: Any) -> None:

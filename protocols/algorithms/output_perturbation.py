@@ -44,15 +44,11 @@ MISSED = "the local minimiser was not reached to the distance that is charged"
 
 
 class OutputNoise:
-    """Noise on the minimisers of the agents' own L_i.
+    """Noise on the minimisers of the agents' own L_i, by an amount of privacy for one release.
 
-    Raises `InputError` if more than one release is asked for, or nothing bounds how far a minimiser can move.
-
-    Parameters
-    ----------
-    privacy : Privacy
-        An amount for one release. ``clip`` is the l2 norm that rows are clipped to, ``radius`` the l2 norm that they
-        are checked against; with ``claimed``, ``lipschitz`` bounds an example's gradient.
+    ``clip`` is the l2 norm that rows are clipped to, ``radius`` the l2 norm that they are checked against; with
+    ``claimed``, ``lipschitz`` bounds an example's gradient. Raises `InputError` if more than one release is asked for,
+    or nothing bounds how far a minimiser can move.
     """
 
     def __init__(self, privacy: Privacy, task: Task) -> None:

@@ -50,20 +50,10 @@ class Amount:
 
 
 class SubgradientNoise(StepNoise):
-    """Noise for subgradients over randomly drawn examples.
+    """Noise for subgradients over randomly drawn examples; none, or of multiplier 0, clips, draws and charges nothing.
 
-    Parameters
-    ----------
-    privacy : Privacy or None
-        None, or noise of multiplier 0: nothing is clipped, drawn or charged with noise.
-    task : Task
-        For its loss and the publicly known bounds on its features.
-    sampling : {"uniform", "poisson", "full"}
-        ``batch`` examples without replacement, each with probability batch / q, or all.
-    batch : int
-        Examples in a step, >= 1.
-    radius : float, optional
-        Public bound on the l2 norm of every row, enforced by clipping rows.
+    Examples of a step are a batch, >= 1, without replacement (uniform), each with probability batch / q (poisson), or
+    all (full). Where there is a radius, a public bound on the l2 norm of every row, rows are clipped to it.
     """
 
     def __init__(

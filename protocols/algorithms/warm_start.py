@@ -117,16 +117,10 @@ def check_minimiser(asked: PrivatePropagation, *, regularised: bool, loss: Loss)
 
 
 class WarmStart:
-    """Propagated noisy local models, for a protocol to start from.
+    """Propagated noisy local models, for a protocol to start from, with its (n,) mu c_i.
 
-    Raises `InputError` if nothing bounds an example's gradient.
-
-    Parameters
-    ----------
-    mu_c : (n,) float64
-        mu c_i, as of the protocol.
-    radius : float
-        Public bound on the l2 norm of rows, which are clipped to it; may be infinite if a bound is claimed.
+    Rows are clipped to the radius, a public bound on their l2 norm; it may be infinite if a bound is claimed. Raises
+    `InputError` if nothing bounds an example's gradient.
     """
 
     def __init__(self, asked: PrivatePropagation, problem: Problem, mu_c: NDArray[np.float64], radius: float) -> None:

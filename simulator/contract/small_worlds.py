@@ -49,12 +49,27 @@ def check_replay(
     seconds: float = Limits.seconds,
     engine: Name = "event",
 ) -> dict[str, Replayed]:
-    """Replay a protocol in small worlds, for agents of every role; what came of it by world.
+    """Replay a protocol in small worlds, for agents of every role.
 
-    The engine's rules run the world; steps are made one by one, for they are watched. Raises `ContractViolation` if
-    something that can be observed differs between neighbouring data sets although the noisy values are the same, an
-    exact value under noise moves by more than was charged for, or noise or samples are not what releases say; and
-    `LimitReached` if a run takes more than so many seconds of processor time.
+    Parameters
+    ----------
+    seconds : float
+        Processor time of a run at most.
+    engine : {"event", "auto", "batched"}
+        Whose rules run the world; its steps are made one by one, for they are watched.
+
+    Returns
+    -------
+    dict of str to Replayed
+        By world.
+
+    Raises
+    ------
+    ContractViolation
+        If something that can be observed differs between neighbouring data sets although the noisy values are the same,
+        an exact value under noise moves by more than was charged for, or noise or samples are not what releases say.
+    LimitReached
+        If a run takes longer than it may.
     """
 
     def make(setting: Setting, watch: Watch) -> tuple[World, Engine]:

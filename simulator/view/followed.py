@@ -47,12 +47,7 @@ def listed(name: str, folder: Path) -> dict[str, Any]:
 
 
 class FollowedRuns:
-    """Rows about an experiment's runs, in the order in which they were found.
-
-    Parameters
-    ----------
-    folder : Path
-        ``results/<scenario>``.
+    """Rows about the runs of an experiment's folder, in the order in which they were found.
 
     Attributes
     ----------

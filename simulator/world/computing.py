@@ -17,11 +17,6 @@ from ..tables.run import RunTables
 class Computing:
     """Agents' steps that take time; `hushnet.simulator.rules.compute_rules` begins them.
 
-    Parameters
-    ----------
-    numbers : (n,) uint64
-        The agents' stable numbers.
-
     Attributes
     ----------
     times : StepTimes or None

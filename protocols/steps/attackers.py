@@ -19,12 +19,8 @@ Ranks = NDArray[np.int64]
 class Attackers:
     """Byzantine agents of a run, and their attack.
 
-    Parameters
-    ----------
-    byzantine : (n,) bool
-    stream : callable
-        ``stream(agent, now, channel)`` gives the random stream of a message: who sends it, when, and of which kind and
-        to whom. It depends on nothing else, so that both engines draw the same.
+    ``stream(agent, now, channel)`` gives the random stream of a message: who sends it, when, and of which kind and to
+    whom. It depends on nothing else, so that both engines draw the same.
     """
 
     def __init__(
@@ -35,21 +31,10 @@ class Attackers:
     def replaced(
         self, me: Any, kind: str, messages: Array, *, owners: Ranks | None = None, to: Ranks | None = None
     ) -> Array:
-        """Messages of some agents at a step, those of byzantine ones replaced.
+        """(k, width) messages of some agents at a step, those of byzantine ones replaced.
 
-        Parameters
-        ----------
-        me : record
-            Of one agent, or of a batch of B.
-        messages : (k, width) float64
-        owners : (k,) int64, optional
-            Places in the batch of the agents that send them; by default each sends one, in order.
-        to : (k,) int64, optional
-            The neighbours that are sent them, where they are not for all.
-
-        Returns
-        -------
-        (k, width) float64
+        The record is of one agent, or of a batch, in which the owners have these places; by default each sends one, in
+        order. They are for all, or each for a neighbour.
         """
         agents = me.agents_
         senders = agents if owners is None else agents[owners]

@@ -23,16 +23,9 @@ Ranks = NDArray[np.int64]
 class Batch(Record):
     """Agents that make one step each at once: (B, ...) of agents, (R, ...) of their edges in order.
 
-    Blocks that a step names are copies, which are written back when it is over; all else is read-only.
-
-    Parameters
-    ----------
-    agents : (B,) int64
-        Whose blocks have equal widths.
-    messages : mapping of str to str
-        What may be sent, by name and kind.
-    passing : mapping of str to (B,) array
-        ``updates``, ``tick`` and ``now``; in an exchange, the ``edge`` over which each agent meets a neighbour.
+    Their blocks have equal widths. Those that a step names are copies, which are written back when it is over; all else
+    is read-only. Messages may be sent by name and kind; what passes are (B,) ``updates``, ``tick`` and ``now``, and in
+    an exchange the ``edge`` over which each agent meets a neighbour.
     """
 
     def __init__(
@@ -178,11 +171,6 @@ class BatchPart(Batch):
 
 class Meeting:
     """Record ``me.here`` of the edge over which each agent of a batch meets a neighbour; values are read-only copies.
-
-    Parameters
-    ----------
-    edges : (B,) int64
-        Directed edges.
 
     Attributes
     ----------

@@ -146,12 +146,6 @@ class StepNoise(ABC):
 def grown(first: NDArray[np.float64], growth: NDArray[np.float64], updates: NDArray[np.int64]) -> NDArray[np.float64]:
     """(B,) noise scales of agents' steps after so many others, with the same bits for one agent and for many.
 
-    Parameters
-    ----------
-    first : (B,) float64
-        Of their first steps.
-    growth : (B,) float64
-        See `StepNoise.growth`.
-    updates : (B,) int64
+    They grow from those of the first steps, see `StepNoise.growth`.
     """
     return first * growth**updates

@@ -415,16 +415,9 @@ NO_WEIGHTS = np.empty(0)
 
 @part(_nrt=False)
 def rank_of(uniform: float, degree: int, weights: NDArray[np.float64]) -> int:
-    """The partner that a draw picks.
+    """The partner that a draw, in (0, 1), one for each tick of the caller's clock, picks of its neighbours.
 
-    Parameters
-    ----------
-    uniform : float
-        In (0, 1), one for each tick of the caller's clock.
-    degree : int
-        Number of neighbours, > 0.
-    weights : (degree,) float64
-        Weights > 0 of the neighbours; empty for the uniform distribution (`NO_WEIGHTS`).
+    There are (degree,) weights > 0 of them; none for the uniform distribution (`NO_WEIGHTS`).
 
     Examples
     --------

@@ -233,12 +233,7 @@ class Purse(Structural):
 class PeerSource(StepSource):
     """Source of what the steps of one agent, made when they are due, read beside its blocks; or of nobody.
 
-    Parameters
-    ----------
-    shard : Shard
-        The agent's own samples.
-    stream : callable
-        ``stream(purpose, agent, tick)`` gives a random stream.
+    ``stream(purpose, agent, tick)`` gives a random stream.
 
     Attributes
     ----------
@@ -401,13 +396,7 @@ class PeerSource(StepSource):
 def inverse_of(
     shard: Shard, loss: Loss, weight: float, curvature: float, linear: Array, influence: float
 ) -> tuple[Callable[[Array], Array], Callable[[Array], float]]:
-    """The noise that has a model as its `perturbed_minimiser`, and log abs det of its derivative, up to a constant.
-
-    Parameters
-    ----------
-    weight, curvature, linear, influence
-        As of `hushnet.protocols.steps.operators.perturbed_minimiser`.
-    """
+    """The noise that has a model as its `perturbed_minimiser`, and log abs det of its derivative, up to a constant."""
 
     def implied(model: Array) -> Array:
         gradient = weight * local_gradient(model, shard, loss, 0.0) + curvature * model - linear

@@ -65,16 +65,8 @@ def contradiction(
 ) -> Undeclared:
     """Return the error about a step that has done something else than its protocol declares.
 
-    Parameters
-    ----------
-    function : callable
-        The step.
-    agent, now, updates : int, float, int
-        Whose step, when, and after how many others.
-    what : str
-        What it does.
-    kind : str
-        Of the message that is declared otherwise; empty where it is about `most_steps`.
+    It says whose step that is, when, and after how many others, what it does, and the kind of the message that is
+    declared otherwise; none where it is about `most_steps`.
     """
     declared = f"most_steps, which is {protocol.most_steps()!r}"
     if kind:
@@ -110,11 +102,7 @@ class SingleSteps:
     def make(self, phase: str, me: Peer, *given: Any) -> None:
         """Make a step that has begun: what the agent sends is in ``me.sent_``, and ``me.silent_`` if it was its last.
 
-        Parameters
-        ----------
-        phase : {"start", "step", "react", "request", "respond", "complete"}
-        *given
-            The message that an agent reacts to; in an exchange the rank of its partner, and what that has said.
+        Given is the message that an agent reacts to; in an exchange the rank of its partner, and what that has said.
         """
         if phase == "start":
             self.protocol.start(me)
@@ -181,18 +169,10 @@ class SingleSteps:
             raise failure_of(self.protocol, me.agent, me.now, me.updates, phase, what)
 
     def alone(self, me: Peer, function: Callable[..., Any], *given: Any) -> bool:
-        """Let an agent call a function of a `batched` step: it has a batch of one, and assigns what the agent has.
+        """Let an agent call a function of a `batched` step; whether the step was its last.
 
-        Parameters
-        ----------
-        function : callable
-        *given
-            In an exchange the rank of its partner, and what that has said.
-
-        Returns
-        -------
-        bool
-            Whether the step was its last.
+        It has a batch of one, and assigns what the agent has. Given, in an exchange, are the rank of its partner, and
+        what that has said.
         """
         passing: dict[str, Any] = {"updates": me.updates, "tick": me.tick, "now": me.now}
         if given:

@@ -134,12 +134,7 @@ class NoiseColumns:
 
 @final
 class StepCharges(NoiseColumns):
-    """Charges of the planned steps of one protocol.
-
-    Parameters
-    ----------
-    peer : callable
-        ``peer(agent)`` gives the record of an agent.
+    """Charges of the planned steps of one protocol; a function gives the record of an agent.
 
     Attributes
     ----------

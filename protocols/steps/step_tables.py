@@ -30,14 +30,7 @@ Tell = Callable[[str, NDArray[np.int64], Any, Any, NDArray[Any], NDArray[np.int6
 class StepTables:
     """Everything that does not change from step to step.
 
-    Parameters
-    ----------
-    names : Names
-        Of a protocol.
-    state : State
-        The run's blocks.
-    unheard_is_own : bool
-        Whether a neighbour that was never heard shows the agent's own block.
+    A neighbour that was never heard may show the agent's own block.
     """
 
     def __init__(self, names: Names, state: State, task: Any, graph: Graph, *, unheard_is_own: bool) -> None:

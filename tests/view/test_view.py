@@ -225,7 +225,7 @@ def test_in_a_browser_it_filters_compares_and_follows(browser, served, tmp_path_
     page.wait_for_selector("#two-content svg >> nth=3")
     assert "network.loss" in page.text_content("#two-content table")
     late = []
-    page.route("**/run?*", lambda route: late.append(route))  # an answer that comes when nobody waits for it, and is none
+    page.route("**/run?*", lambda route: late.append(route))  # for answers that nobody waits for
     page.get_by_label("compare run").nth(1).check()
     page.get_by_label("compare run").first.uncheck()
     page.wait_for_selector("#two-content >> text=Mark a second run")

@@ -88,6 +88,7 @@ class FollowedRuns:
         era = "" if about is None else f"{about.st_mtime_ns}-{about.st_size}"
         if era != self.era or not self.rows:
             self.era, self.rows, self._met, self._index = era, [], set(), self.store.index()
+            self._kept = {name: kept for name, kept in self._kept.items() if kept[0]["status"] == "complete"}
             self.rows += [_failed(entry, self._index) for entry in self._index.get("failed") or []]
 
     def _names(self) -> list[str]:

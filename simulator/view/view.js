@@ -202,8 +202,9 @@ async function drawTwo(address) {
       if (!state.details.has(key)) state.details.set(key, await ask("run", {experiment, run}));
       return state.details.get(key);
     }));
-  } catch (error) { found = null; $("two-content").replaceChildren(make("p", {class: "bad"}, error.message)); }
-  if (!found || turn !== state.turn) return;
+  } catch (error) { found = error; }
+  if (turn !== state.turn) return;
+  if (found instanceof Error) return $("two-content").replaceChildren(make("p", {class: "bad"}, found.message));
   const fields = [...new Set(found.flatMap(run => Object.keys(run.fields)))].filter(key => found[0].fields[key] !== found[1].fields[key]);
   const names = wanted.map(([experiment, run], rank) => make("th", {scope: "col"}, make("span", {class: "swatch " + ["first", "second"][rank]}), `${experiment}, ${found[rank].fields.protocol}, ${run}`));
   const table = make("table", {}, make("thead", {}, make("tr", {}, make("th", {scope: "col"}, "what differs"), ...names)),
@@ -257,6 +258,7 @@ async function follow() {
       $("report").href = "report?" + new URLSearchParams({experiment: wanted});
       const found = await ask("runs", {experiment: wanted, era: state.era, from: state.rows.length});
       if (wanted === state.name) {
+        if (found.era !== state.era) state.details.clear();  // runs may have been made again
         const news = found.rows.length || found.era !== state.era || found.left !== state.left;
         state.rows = state.rows.slice(0, found.from).concat(found.rows);
         Object.assign(state, {era: found.era, metrics: found.metrics, left: found.left});

@@ -77,6 +77,15 @@ def test_runs_are_read_once_as_they_come_and_again_after_another_experiment(tmp_
     ]
 
 
+def test_a_run_that_was_made_again_is_read_again(tmp_path):
+    store, runs, name = Store(tmp_path), FollowedRuns(tmp_path), f"{0:016x}"
+    for status in ("limited", "complete"):
+        store.save(name, make_run("cd", status=status))
+        store.write_index(scenario=status, runs=[name], figures=[], labels={"cd": "CD"})
+        runs.follow()
+        assert [row["status"] for row in runs.rows] == [status]
+
+
 def test_what_is_damaged_or_a_link_is_a_row_that_says_so(tmp_path):
     make_experiment(tmp_path / "made", [make_run("cd", seed) for seed in range(3)])
     (tmp_path / "made" / f"{0:016x}" / "trace.parquet").write_bytes(b"")
@@ -215,6 +224,17 @@ def test_in_a_browser_it_filters_compares_and_follows(browser, served, tmp_path_
     page.get_by_label("compare run").first.check()
     page.wait_for_selector("#two-content svg >> nth=3")
     assert "network.loss" in page.text_content("#two-content table")
+    late = []
+    page.route("**/run?*", lambda route: late.append(route))  # for answers that nobody waits for
+    page.get_by_label("compare run").nth(1).check()
+    page.get_by_label("compare run").first.uncheck()
+    page.wait_for_selector("#two-content >> text=Mark a second run")
+    with page.expect_response("**/run?*"):
+        late[0].fulfill(body="none")
+    page.unroute("**/run?*")
+    assert "Mark a second run" in page.text_content("#two-content")
+    page.get_by_label("compare run").first.check()
+    page.wait_for_selector("#two-content svg >> nth=3")
     address = page.url
     assert "token" not in address
     page.reload()

@@ -62,16 +62,6 @@ def test_a_sweep_has_a_column_for_its_ends_and_its_middle(said, capsys, monkeypa
     )
 
 
-def test_a_sweep_marks_a_claim_below_what_is_verified_without_colours(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    words = ["--quiet", "--seeds", "1", "--set", "stop.time=3", "--set", "task.agents=30", "--set", "figures=[]"]
-    assert main(["run", "bellet2018-fig2a", *words, "--set", "sweep={network.loss: [0.0, 0.1]}"]) == 0
-    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("private, eps")]
-    assert len(rows) == 3
-    assert all("\N{WARNING SIGN}" in row for row in rows)
-
-
 class KeepsSomethingBack(CoordinateDescent):
     """Goes on from another model than it has told."""
 

@@ -62,7 +62,7 @@ def mu_by_hand(world, tokens, members, heard="delivered"):
     return np.sqrt(squares)
 
 
-@pytest.mark.parametrize(("name", "network"), zip(GRAPHS, [{}, LOSSY, LOSSY, {}], strict=True))
+@pytest.mark.parametrize(("name", "network"), [*zip(GRAPHS, [{}, LOSSY, LOSSY, {}], strict=True)])
 def test_noise_of_later_visits_hides_a_visit(name, network):
     """A visit that is seen j visits later has mu = (Delta / sigma) / sqrt(j + 1), where it is its agent's only one."""
     world, tokens = walked(GRAPHS[name], network=network)

@@ -113,7 +113,7 @@ def test_gaussian_plans_follow_remark_4(kind: Allocation, by: Any) -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
-@pytest.mark.parametrize(("kind", "updates"), zip(KINDS, [1, 20, 150], strict=True))
+@pytest.mark.parametrize(("kind", "updates"), [*zip(KINDS, [1, 20, 150], strict=True)])
 def test_a_target_is_verified_from_below(mechanism: str, kind: Allocation, updates: int) -> None:
     privacy = private(mechanism=mechanism, target={"verified": 0.8, "delta": 1e-5}, updates=updates)
     assert 0.995 * 0.8 <= verified(histogram(mechanism, plan(privacy, weights(kind, updates))), 1e-5) <= 0.8

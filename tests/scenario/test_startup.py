@@ -34,7 +34,7 @@ def imported(*commands: list[str]) -> list[tuple[int, int, set[str], list[str]]]
     return [(code, said, set(packages), models) for code, said, packages, models in found]
 
 
-SCENARIOS = ("quickstart", "privacy-frontier", "bellet2018-fig2a", "hu2019-fig1", "async-variants-columns")
+SCENARIOS = ("quickstart", "bellet2018-fig2a", "async-variants-columns")
 GAMMA = """
 schema: 1
 scenario: gamma

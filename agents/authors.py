@@ -164,7 +164,7 @@ def is_authors_class(kind: type) -> bool:
 
 
 def _codes(kind: type) -> list[CodeType]:
-    """Of the methods and properties that a class defines itself; whatever else it has is not touched."""
+    """Code of the methods and properties that a class defines itself; whatever else it has is not touched."""
     values = dict(vars(kind)).values()
     plain = (value.fget if isinstance(value, property) else value for value in values)
     functions = (value.__func__ if isinstance(value, classmethod | staticmethod) else value for value in plain)

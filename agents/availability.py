@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Protocol
@@ -141,10 +141,7 @@ class Availability(Parameters, ABC):
         """
         return None
 
-    def timeline(self, agent: int, draw: PairDraw, round_time: Callable[[float], float]) -> Timeline:
-        """Up and down times of the agent of this stable number, where `timelines` looks at one after the other."""
-        raise TypeError(f"{type(self).__name__} must define timelines, or timeline")
-
+    @abstractmethod
     def timelines(
         self,
         ids: Sequence[int | str],
@@ -169,7 +166,6 @@ class Availability(Parameters, ABC):
         base : Path, optional
             Folder that file names are relative to.
         """
-        return [self.timeline(number, draw, round_time) for number in numbers]
 
 
 AVAILABILITIES = KindOf("availability", Availability)
@@ -193,8 +189,16 @@ class Always(Availability):
         return Absences(ALWAYS)
 
     @override
-    def timeline(self, agent: int, draw: PairDraw, round_time: Callable[[float], float]) -> Timeline:
-        yield 0.0, True
+    def timelines(
+        self,
+        ids: Sequence[int | str],
+        numbers: Sequence[int],
+        *,
+        draw: PairDraw,
+        round_time: Callable[[float], float],
+        base: Path | None = None,
+    ) -> list[Timeline]:
+        return [iter([(0.0, True)]) for _ in ids]
 
 
 @AVAILABILITIES.register
@@ -222,8 +226,19 @@ class OnOff(Availability):
         return Absences(ON_OFF, self.online, mean_up, self.mean_down, sigma, 0.5 * sigma**2)
 
     @override
-    def timeline(self, agent: int, draw: PairDraw, round_time: Callable[[float], float]) -> Timeline:
-        """Draw the agent's periods; the first one is a stationary residual life."""
+    def timelines(
+        self,
+        ids: Sequence[int | str],
+        numbers: Sequence[int],
+        *,
+        draw: PairDraw,
+        round_time: Callable[[float], float],
+        base: Path | None = None,
+    ) -> list[Timeline]:
+        """Draw agents' periods; the first one is a stationary residual life."""
+        return [self._timeline(agent, draw, round_time) for agent in numbers]
+
+    def _timeline(self, agent: int, draw: PairDraw, round_time: Callable[[float], float]) -> Timeline:
         start, share = draw(agent, 0)
         up = start < self.online
         yield 0.0, up
@@ -258,7 +273,18 @@ class Diurnal(Availability):
         return Absences(DIURNAL, self.online, self.period, self.spread)
 
     @override
-    def timeline(self, agent: int, draw: PairDraw, round_time: Callable[[float], float]) -> Timeline:
+    def timelines(
+        self,
+        ids: Sequence[int | str],
+        numbers: Sequence[int],
+        *,
+        draw: PairDraw,
+        round_time: Callable[[float], float],
+        base: Path | None = None,
+    ) -> list[Timeline]:
+        return [self._timeline(agent, draw, round_time) for agent in numbers]
+
+    def _timeline(self, agent: int, draw: PairDraw, round_time: Callable[[float], float]) -> Timeline:
         (phase, _), at_start = draw(agent, 0), True
         for index in itertools.count():
             time, up = round_time(diurnal_time(self.period, self.online, self.spread, index, phase)), index % 2 == 0
@@ -307,12 +333,12 @@ class Trace(TimesFile, Availability):
                     field=where,
                 )
             listed[agent].append((start, end, line))
-        every = [self._listed(name, sorted(own), file) for name, own in zip(ids, listed, strict=True)]
+        every = [self._timeline(name, sorted(own), file) for name, own in zip(ids, listed, strict=True)]
         if self.repeat is None:
             return every
         return [_repeated(list(own), round_time(self.repeat)) for own in every]
 
-    def _listed(self, name: int | str, intervals: list[tuple[float, float, str]], file: Path) -> Timeline:
+    def _timeline(self, name: int | str, intervals: list[tuple[float, float, str]], file: Path) -> Timeline:
         where = ("availability", "path")
         if not intervals:
             if self.others is None:

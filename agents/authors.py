@@ -71,9 +71,8 @@ def last_place(lines: Iterable[tuple[str, int]]) -> str:
 
 def class_place(kind: type) -> str:
     """Return the file and the line of the first method of a user's class; empty if it has none."""
-    codes = [getattr(value, "__code__", None) for value in vars(kind).values()]
-    first = next((one for one in codes if isinstance(one, CodeType)), None)
-    return place(first.co_filename, first.co_firstlineno) if first else ""
+    codes = sorted(_codes(kind), key=lambda code: not is_authors(code.co_filename))  # pydantic's come after
+    return place(codes[0].co_filename, codes[0].co_firstlineno) if codes else ""
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, final, get_args
 import networkx as nx
 import numpy as np
 import pytest
+from hushnet.agents.availability import AVAILABILITIES, Availability
 from hushnet.agents.errors import InputError, RunFailure
 from hushnet.agents.losses import LOSSES, Loss, RowForms
 from hushnet.agents.losses import register as register_loss
@@ -331,6 +332,19 @@ def test_mistakes_inside_an_invented_kind_are_told_with_their_field(forget):
     kinds_of(LATENCIES, forget, Hops)
     with pytest.raises(InputError, match=r"network\.latency\.hop.*did you mean 'hops'"):
         load(scenario(network={"latency": {"kind": "hops", "hop": 3.0}}))
+
+
+def test_a_kind_that_lacks_a_method_is_refused_where_it_is_registered():
+    with pytest.raises(InputError, match=r"test_invented_kinds\.py:\d+, `.*`: Never is abstract; .* define timelines"):
+
+        @AVAILABILITIES.register
+        class Never(Availability):
+            """Never there."""
+
+            kind: Literal["never"] = "never"
+
+            def check_size(self, agents):
+                """Any number will do."""
 
 
 def test_a_task_that_does_not_say_whether_it_draws_its_data_is_refused():

@@ -5,14 +5,13 @@ The entry of the directed edge i -> j is what i has received from j; so agent i'
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from .blocks import Block, Width
 from .graph import Graph
@@ -41,41 +40,48 @@ class Message:
     """Bytes."""
 
 
-class Inbox(ABC):
+class Inbox:
     """The inboxes of all agents, for kinds of messages of one width each, or one per sender.
+
+    Parameters
+    ----------
+    graph : Graph
+    widths : mapping of str to Width
+        By kind, in the order of the slots.
+    slots : (kinds E,) structured array
+        What is known of a kind over a directed edge: the version ``known`` (-1: none), and its ``heard_sent_at``,
+        ``heard_order`` and ``heard_tick``.
+    pool : (R, width) float64 or float32
+        The vectors of the run's versions, once for all who have heard them: rules know versions, and no numbers. They
+        are as wide as the widest message; shorter ones end in zeros.
 
     Attributes
     ----------
-    sent_at, order, tick : dict of str to (E,) array
-        When it was sent, its rank among all sends (-1: never heard), and the tick of its sender's clock (-1: a start
-        message; -2: never heard).
+    known, sent_at, order, tick : dict of str to (E,) array
+        The version, when it was sent, its rank among all sends (-1: never heard), and the tick of its sender's clock
+        (-1: a start message; -2: never heard).
     pending : dict of int to list of Message
         Per agent, what arrived since its last step (inbox ``every`` only).
     """
 
-    def __init__(self, graph: Graph, widths: Mapping[str, Width], precision: DTypeLike = np.float64) -> None:
-        edges, self.precision = len(graph.heads), precision
-        self._edges, self._widths = edges, dict[str, Width]()
-        self.sent_at: dict[str, NDArray[np.float64]] = {}
-        self.order: dict[str, NDArray[np.int64]] = {}
-        self.tick: dict[str, NDArray[np.int64]] = {}
-        for kind, width in widths.items():
-            per_sender = np.asarray(width, dtype=np.int64)
-            self._widths[kind] = int(width) if per_sender.ndim == 0 else per_sender[graph.heads]  # type: ignore[arg-type]
-            self.sent_at[kind] = np.full(edges, -math.inf)
-            self.order[kind] = np.full(edges, -1, dtype=np.int64)
-            self.tick[kind] = np.full(edges, -2, dtype=np.int64)
+    def __init__(
+        self, graph: Graph, widths: Mapping[str, Width], slots: NDArray[Any], pool: NDArray[np.floating]
+    ) -> None:
+        self.slots, self.pool, self._heads, self._widths = slots, pool, graph.heads, widths
+        edges = len(graph.heads)
+        own = {kind: slots[rank * edges : (rank + 1) * edges] for rank, kind in enumerate(widths)}
+        names = "known", "heard_sent_at", "heard_order", "heard_tick"
+        found = [{kind: part[name] for kind, part in own.items()} for name in names]
+        self.known, self.sent_at, self.order, self.tick = found
         self.pending: defaultdict[int, list[Message]] = defaultdict(list)
 
     @property
-    @abstractmethod
     def values(self) -> dict[str, Block]:
         """Copies, per kind, of the newest vector of every directed edge; zeros until one was received."""
-
-    @abstractmethod
-    def heard(self, kind: str, edges: slice) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
-        """(k, width) vectors among which are the newest of some directed edges, and which of them these are.
-
-        They are as wide as the widest message; shorter ones end in zeros. The (edges,) ranks are -1 where nothing was
-        received.
-        """
+        found = dict[str, Block]()
+        for kind, width in self._widths.items():
+            own = width if np.ndim(width) == 0 else np.asarray(width)[self._heads]
+            block = found[kind] = Block(len(self._heads), own, self.pool.dtype)
+            for slot in np.flatnonzero(self.known[kind] >= 0).tolist():
+                block[slot][:] = self.pool[self.known[kind][slot], : len(block[slot])]
+        return found

@@ -293,7 +293,7 @@ class PeerSource(StepSource):
 
     @override
     def heard_at(self, kind: str, width: int) -> tuple[Any, Ranks, Ranks]:
-        return *self.inbox.heard(kind, self._slots), np.zeros(self._count, dtype=np.int64)
+        return self.inbox.pool, self.inbox.known[kind][self._slots].copy(), np.zeros(self._count, dtype=np.int64)
 
     @override
     def sent_at(self, kind: str) -> Array:

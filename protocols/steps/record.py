@@ -339,7 +339,6 @@ def records_of(tables: StepTables, *kinds: type[One]) -> dict[type, type]:
         "regularisation": lambda me: np.float64(tables.task.regularisation[me.agent]),
         "weights": lambda me: fixed(graph.weights[graph.edges_of(me.agent)]),
         "role": lambda me: str(names.roles[me.agent]),
-        "neighbours": lambda me: fixed(graph.heads[graph.edges_of(me.agent)]),
         "is_open": lambda me: fixed(tables.open_edges(np.array([me.agent]), np.array([me.tick]), np.array([me.now]))),
         "data": lambda me: me.source_.shard(me.agent),
         "features": lambda me: me.source_.shard(me.agent).read_only.features,

@@ -153,6 +153,7 @@ class StepTables:
             views[name] = np.asarray(rows)[:, 0] if self.names.is_number(name) else rows
         found = self.own[agent] = {name: view for name, view in views.items() if name not in self.numbers}
         found |= {"blocks_": views, "agent": agent, "degree": edges.stop - edges.start}
+        found["neighbours"] = read_only(self.graph.heads[edges])
         found["degrees_"], found["decays_"] = self.graph.degrees[agent : agent + 1], self.decays[agent : agent + 1]
         return found
 

@@ -18,6 +18,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -158,7 +159,7 @@ class Draws:
     seed: int
     """Root seed, 0 to 2^64 - 1."""
 
-    @property
+    @cached_property
     def key(self) -> tuple[int, int]:
         """The Philox4x32 key: low and high word of the seed."""
         return self.seed & 0xFFFFFFFF, (self.seed >> 32) & 0xFFFFFFFF

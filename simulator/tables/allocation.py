@@ -1,4 +1,4 @@
-"""Makes the tables of a run, of what is known when it begins, and gives them more room; inboxes that lie in them."""
+"""Makes the tables of a run, of what is known when it begins, and gives them more room."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from typing_extensions import override
 
-from ...agents.blocks import Block
 from ...agents.graph import Graph
 from ...agents.inbox import Inbox
 from ...protocols.base import Layout
@@ -75,47 +73,19 @@ def extended(array: NDArray[Any], more: int) -> NDArray[Any]:
     return made
 
 
-class TableInbox(Inbox):
-    """Inboxes whose arrays are slices of one array for all kinds, in the order of the slots.
-
-    Attributes
-    ----------
-    slots : (kinds E,) SLOT
-    pool : (R, width) float64 or float32
-        The vectors of the run's versions, once for all who have heard them: rules know versions, and no numbers.
-    """
-
-    def __init__(self, graph: Graph, layout: Layout, precision: DTypeLike) -> None:
-        super().__init__(graph, {kind: spec.width for kind, spec in layout.messages.items()}, precision)
-        edges, kinds = len(graph.heads), list(layout.messages)
-        self.slots = zeros(edges * len(kinds), SLOT)
-        self.slots[:] = NOTHING_HEARD
-        widest = max((int(np.max(spec.width, initial=1)) for spec in layout.messages.values()), default=1)
-        self.pool = zeros((4 * graph.agents + 64, widest), precision)
-        self._known: dict[str, NDArray[np.int64]] = {}
-        for rank, kind in enumerate(kinds):
-            own = self.slots[rank * edges : (rank + 1) * edges]
-            self.sent_at[kind], self.order[kind] = own["heard_sent_at"], own["heard_order"]
-            self.tick[kind], self._known[kind] = own["heard_tick"], own["known"]
-
-    @property
-    @override
-    def values(self) -> dict[str, Block]:
-        blocks = {kind: Block(self._edges, width, self.precision) for kind, width in self._widths.items()}
-        for kind, block in blocks.items():
-            for slot in np.flatnonzero(self._known[kind] >= 0).tolist():
-                block[slot][:] = self.pool[self._known[kind][slot], : len(block[slot])]
-        return blocks
-
-    @override
-    def heard(self, kind: str, edges: slice) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
-        return self.pool, self._known[kind][edges].copy()
+def make_inbox(graph: Graph, layout: Layout, precision: DTypeLike) -> Inbox:
+    """Inboxes in which nothing was heard yet, of vectors in a precision."""
+    slots = zeros(len(graph.heads) * len(layout.messages), SLOT)
+    slots[:] = NOTHING_HEARD
+    widest = max((int(np.max(spec.width, initial=1)) for spec in layout.messages.values()), default=1)
+    pool = zeros((4 * graph.agents + 64, widest), precision)
+    return Inbox(graph, {kind: spec.width for kind, spec in layout.messages.items()}, slots, pool)
 
 
 def make_run_tables(
     graph: Graph,
     layout: Layout,
-    inbox: TableInbox,
+    inbox: Inbox,
     network: Network,
     forms: CompiledDistributions | None,
     changing: bool,
@@ -216,7 +186,7 @@ def _in_a_row(times: Sequence[Any]) -> tuple[NDArray[np.float64], NDArray[np.int
     return np.concatenate(rows), np.cumsum([0, *map(len, rows)]).astype(np.int64)
 
 
-def with_capacity(run: RunTables, inbox: TableInbox, rows: int, nodes: int) -> RunTables:
+def with_capacity(run: RunTables, inbox: Inbox, rows: int, nodes: int) -> RunTables:
     """Tables, and an inbox, into which so many more versions and copies under way fit."""
     counts = run.counts
     if counts[tallies.FREE_ROWS] < rows:

@@ -18,7 +18,7 @@ from ..network.network import KINDS, Network
 from ..network.setting import Stop
 from ..rules import delivery, lazy
 from ..tables import tallies
-from ..tables.allocation import TableInbox, make_run_tables, with_capacity, with_limits
+from ..tables.allocation import make_inbox, make_run_tables, with_capacity, with_limits
 from ..tables.run import PLANNED, PlainTables, RunTables
 from .notes import Notes
 
@@ -41,7 +41,7 @@ class Transport:
 
     Attributes
     ----------
-    inbox : TableInbox
+    inbox : Inbox
     run : RunTables
         All arrays; replaced when there is need for more room.
     notes : Notes
@@ -69,10 +69,15 @@ class Transport:
         if len(layout.messages) >= KINDS:
             raise ValueError(f"a protocol has fewer than {KINDS} kinds of messages, got {len(layout.messages)}")
         self.graph, self.layout, self.network, self.ledger = graph, layout, network, ledger
-        self.agents, self.inbox = agents, TableInbox(graph, layout, network.precision)
+        self.agents, self.inbox = agents, make_inbox(graph, layout, network.precision)
         self._start_vectors: float = 0
         self._ranks = {kind: rank for rank, kind in enumerate(layout.messages)}
         self._widths = {kind: int(np.max(message.width, initial=0)) for kind, message in layout.messages.items()}
+        sizes = {
+            kind: [message.size(n, network.precision.itemsize) for n in (0, 1)]
+            for kind, message in layout.messages.items()
+        }
+        self._sizes = {kind: (network.size(0) + none, one - none) for kind, (none, one) in sizes.items()}
         self._last_sent: dict[int, LastSent] = {}
         self._current, self._forms, self._shares = now, forms, layout.shares
         self._plain = PlainTables()
@@ -80,6 +85,7 @@ class Transport:
         self._told: dict[tuple[int, int], tuple[Sent, int]] = {}
         self._telling: list[tuple[int, int]] = []
         self.tables = make_run_tables(graph, layout, self.inbox, network, forms, changing)
+        self._withheld = dict(zip(self._ranks, self.tables.withheld.reshape(-1, graph.agents), strict=True))
         self.notes = Notes(self)
 
     @property
@@ -100,7 +106,9 @@ class Transport:
 
     def grow(self, rows: int, nodes: int) -> None:
         """Make room for so many versions and copies."""
-        self.tables = with_capacity(self.tables, self.inbox, rows, nodes)
+        counts = self.tables.counts
+        if counts[tallies.FREE_ROWS] < rows or counts[tallies.FREE_NODES] < nodes:
+            self.tables = with_capacity(self.tables, self.inbox, rows, nodes)
 
     @property
     def vectors(self) -> float:
@@ -121,7 +129,7 @@ class Transport:
         """Keep the last message of each kind and address, the newest at the end, for neighbours that join."""
         last = self._last_sent.setdefault(agent.index, {})
         last.pop((sent.kind, sent.to), None)
-        self.tables.withheld[self._ranks[sent.kind] * self.graph.agents + agent.index] = False
+        self._withheld[sent.kind][agent.index] = False
         last[sent.kind, sent.to] = (sent, self.now, tick)
 
     def withhold(self, agent: Agent, sent: Sent) -> None:
@@ -131,7 +139,7 @@ class Transport:
         """
         if sent.release.noisy and self.graph.degrees[agent.index] > 0:
             self.ledger.commit(sent.release, sent.vector)
-        self.tables.withheld[self._ranks[sent.kind] * self.graph.agents + agent.index] = True
+        self._withheld[sent.kind][agent.index] = True
 
     def remember_start(self, agent: Agent, messages: Sequence[Sent]) -> None:
         """Keep what an agent has said at its start, as `remember` does.
@@ -183,7 +191,7 @@ class Transport:
             return vectors, self._fill_in(vectors, kind, range(agents))
         # What planned steps say to all neighbours is only in the tables.
         own = slice(self._ranks[kind] * agents, (self._ranks[kind] + 1) * agents)
-        rows, withheld = self.tables.latest[own], self.tables.withheld[own]
+        rows, withheld = self.tables.latest[own], self._withheld[kind]
         vectors, known = self.inbox.pool.take(rows, axis=0, mode="clip")[:, :width], rows >= 0
         if known.all():
             return vectors, ~withheld
@@ -191,7 +199,7 @@ class Transport:
 
     def _fill_in(self, vectors: NDArray[np.float64], kind: str, agents: Iterable[int]) -> NDArray[np.bool_]:
         """Put the last message to everybody of some agents into their rows; (n,) whose rows were set."""
-        known, withheld = np.zeros(len(vectors), dtype=bool), self.tables.withheld[self._ranks[kind] * len(vectors) :]
+        known, withheld = np.zeros(len(vectors), dtype=bool), self._withheld[kind]
         for agent in agents:
             entry = self._last_sent.get(agent, {}).get((kind, None))
             if entry is not None and not withheld[agent]:
@@ -213,7 +221,8 @@ class Transport:
 
     def size(self, kind: str, numbers: int) -> int:
         """Bytes of a message of a kind that carries this many numbers, with its header."""
-        return self.network.size(0) + self.layout.messages[kind].size(numbers, self.network.precision.itemsize)
+        fixed, each = self._sizes[kind]
+        return fixed + each * numbers
 
     def vector_of(self, row: int, kind: str, sender: int) -> NDArray[np.float64]:
         """A copy of the vector that a version holds, a message of a kind from a sender, which nobody can write."""

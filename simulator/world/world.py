@@ -327,7 +327,8 @@ class World:
 
     def step(self, agent: Agent) -> Peer:
         """Let an awake agent take a step; what it gives out is still to be sent."""
-        self.transport.notes.woke(agent)
+        if self.observer is not None:
+            self.transport.notes.woke(agent)
         if self.traits.inbox == "every":
             self.peers[agent.index].take_in_(self.inbox.pending.pop(agent.index, []))
         return self.act("step", agent)

@@ -80,10 +80,12 @@ class EventBroadcasts(EventDriver):
     def send(self, agent: Agent, messages: Sequence[Sent]) -> None:
         """Charge and send everything that a step gave out; what nobody can hear is not sent."""
         graph, transport = self.world.setting.graph, self.transport
-        offsets: list[int] = transport.plain.offsets[agent.index : agent.index + 2].tolist()
-        opened = np.arange(*offsets)[self.opened(agent)] if messages else np.arange(0)
+        first, last = transport.plain.offsets[agent.index : agent.index + 2].tolist()
+        own = np.arange(first, last)
+        if messages and len(transport.tables.opened):
+            own = own[self.opened(agent)]
         for sent in messages:
-            edges = opened
+            edges = own
             if sent.to is not None:
                 edges = edges[np.isin(graph.heads[edges], sent.to)]
             if len(edges):

@@ -100,6 +100,7 @@ class EventDriver(Driver):
         self.views = PlainTables()
         self._count_step = self.plain(count_step)
         self._begin, self._take_turn = self.plain(begin_computing), self.plain(take_turn)
+        self._takes_time = len(self.transport.tables.computing) > 0
         self._happen = [self.happen]
         self._computing: dict[int, simpy.Process] = {}
         self._heard: dict[int, Callable[[], AbstractContextManager[None]]] = {}
@@ -155,7 +156,7 @@ class EventDriver(Driver):
 
     def _begin_step(self, agent: Agent) -> None:
         """Let an awake agent step at once, or begin a step that takes time."""
-        time = self._begin(self.transport.plain, agent.index, self.env.now)
+        time = self._begin(self.transport.plain, agent.index, self.env.now) if self._takes_time else 0.0
         if time:
             heard = self.heard(agent)
             self._computing[agent.index] = self.env.process(self._compute(agent, time, heard))

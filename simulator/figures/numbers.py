@@ -182,8 +182,9 @@ def level_of(interval: Any) -> float | None:
 
 
 def finals(collection: Collection, spec: Spec) -> tuple[str, str, Frame]:
-    """One value per run that reached its end: what it ended with, what it took to the target, or either's difference.
+    """One value per run: what it ended with, if it reached its end, what it took to the target, or either's difference.
 
+    What a run took that broke off by itself counts as `compare` has it: infinite, if it had not met the target by then.
     Returns metric, statistic and a table ``run, protocol, seed, value`` with the swept parameters. With a baseline,
     values are differences from the run of the baseline that met the same draws, or whether it wins against that; runs
     without one are left out, and the baseline is.
@@ -194,7 +195,7 @@ def finals(collection: Collection, spec: Spec) -> tuple[str, str, Frame]:
         metric, statistic, values = y, "", reached(collection, None, axis)
         if axis == "time":
             values = values.assign(value=values["value"] * time_scale(collection.index.get("time_unit"))[0])
-        values = values[values["run"].isin(collection.complete)]
+        values = values[~values["run"].isin(collection.limited)]
     else:
         metric, statistic = resolve(collection, y, spec.get("statistic") or None)
         values = final_values(collection, metric, statistic)

@@ -17,10 +17,11 @@ from hushnet.agents.errors import InputError
 from hushnet.simulator.analysis.aggregate import time_scale
 from hushnet.simulator.analysis.results import load_all
 from hushnet.simulator.cli import main
+from hushnet.simulator.compare.measures import measures
 from hushnet.simulator.figures import current, draw, plots, redraw
 from hushnet.simulator.figures.current import FILE, drawn_already
 from hushnet.simulator.figures.figure_files import drawing
-from hushnet.simulator.figures.numbers import NothingToDraw
+from hushnet.simulator.figures.numbers import NothingToDraw, finals
 from hushnet.simulator.figures.series_style import ALARM, house_style
 from hushnet.simulator.storage.run_folder import read_manifest
 from scipy import special, stats
@@ -129,6 +130,21 @@ def test_an_axis_of_messages_says_that_start_vectors_are_not_counted_where_there
     label = getattr(axes, f"get_{axis}label")().replace("\n", " ")
     assert label.endswith(" (start vectors not counted)") == started
     assert label.startswith(spec.get(f"{axis}_label", spec[axis].removesuffix("_to_target")))
+
+
+def test_a_run_that_broke_off_before_its_target_never_reached_it_in_figures_as_in_comparisons(experiment):
+    status = {("cd", 1): "diverged", ("cd", 2): "limited", ("local", 0): "failed"}
+    runs = [make_run(p, seed, status=status.get((p, seed), "complete")) for p in ("local", "cd") for seed in range(3)]
+    runs[4].trace.loc[runs[4].trace["statistic"] == "gap", "value"] = 1.0
+    root = experiment(runs)
+    collection = load_all(root)
+    measure = next(one for one in measures(collection) if one.name == "time_to_target")
+    found = finals(collection, {"y": "time_to_target"})[2]
+    shown, known = found.set_index("run")["value"].sort_index(), measure.values.dropna().sort_index()
+    pd.testing.assert_series_equal(shown, known, check_names=False)
+    mine = found[found["protocol"] == "cd"].set_index("seed")["value"]
+    assert list(mine.index) == [0, 1]
+    assert mine[1] == math.inf
 
 
 @pytest.mark.parametrize(

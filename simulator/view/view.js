@@ -75,7 +75,10 @@ function drawFilters(all, address) {
   });
   const find = make("input", {type: "search", name: "find", value: address.get("find") ?? "", onchange: e => choose({find: e.target.value})});
   const forget = make("button", {type: "button", onclick: () => choose(Object.fromEntries([...chosen().keys()].filter(k => !["experiment", "two", "metric"].includes(k)).map(k => [k, ""])))}, "Forget all filters");
-  if (active === "find") return;
+  if (active === "find") {  // what is being typed stays
+    form.querySelectorAll("label:has(select)").forEach(label => label.remove());
+    return form.prepend(...fields);
+  }
   form.replaceChildren(...fields, make("label", {}, "find", make("br"), find), forget);
   if (active) form.elements[active]?.focus();
 }

@@ -251,6 +251,13 @@ def test_in_a_browser_it_filters_compares_and_follows(browser, served, tmp_path_
     names = [row["run"] for row in _rows(results / "made")] + ["f" * 16]
     Store(results / "made").write_index(scenario="made", runs=names, figures=[], labels={})
     count("9 of 9")
+    page.locator("input[name=find]").focus()
+    page.go_back()
+    count("2 of 2")
+    assert page.locator("select[name='grid.network.loss']").count() == 0
+    assert page.evaluate("document.activeElement.name") == "find"
+    page.go_forward()
+    count("9 of 9")
     for options in ({"width": 500, "height": 800}, {"width": 1280, "height": 800}):
         page.set_viewport_size(options)
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")

@@ -190,10 +190,7 @@ class Peer(One):
         Own data may enter only by what was charged before, as noisy values or by `disclose`: the replay of the contract
         (`hushnet.simulator.contract.check_replay`) shows whether that is so.
 
-        Raises
-        ------
-        ValueError
-            If the agent has neighbours, but has released nothing and heard nothing yet.
+        Raises `ValueError` if the agent has neighbours, but has released nothing and heard nothing yet.
         """
         if self.degree:  # otherwise nobody hears it
             released = self.source_.ledger.releases(self.agent) or any(one.release.draws for one in self.sent_)

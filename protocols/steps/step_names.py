@@ -110,15 +110,13 @@ class Constants:
 class Names:
     """Names in the record of one protocol's steps, and what each of them stands for.
 
+    Raises `TypeError` if two things have one name, or a constant is no number or has another shape than agents or
+    edges.
+
     Parameters
     ----------
     protocol : Protocol
         Prepared.
-
-    Raises
-    ------
-    TypeError
-        If two things have one name, or a constant is no number or has another shape than agents or edges.
     """
 
     def __init__(self, protocol: Any) -> None:

@@ -112,10 +112,7 @@ MOST_EFFECTS = 8
 def check_exchange(protocol: type[Protocol], traits: Traits, layout: Layout) -> None:
     """Refuse a protocol whose functions, traits or kinds of messages do not fit an exchange.
 
-    Raises
-    ------
-    InputError
-        With the line of the author's class.
+    Raises `InputError` with the line of the author's class.
     """
     where = class_place(protocol)
     name = f"{where}: {protocol.__name__}" if where else protocol.__name__

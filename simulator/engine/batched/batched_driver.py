@@ -52,10 +52,6 @@ class BatchedDriver(Driver):
     An observer is told of all that happens up to the end of a window, which ends after every step; of a step when it
     was made.
 
-    Parameters
-    ----------
-    world : World
-
     Attributes
     ----------
     planned : PlannedSteps
@@ -94,10 +90,7 @@ class BatchedDriver(Driver):
     def end_as_before(self) -> None:
         """Make the planned steps, of which the last one has failed in an earlier attempt at the run.
 
-        Raises
-        ------
-        StepFailure
-            If it does not fail this time.
+        Raises `StepFailure` if it does not fail this time.
         """
         self.planned.make()
         kind = type(self.world.protocol).__name__
@@ -306,12 +299,7 @@ class BatchedDriver(Driver):
 
 
 class WakeWindows(BatchedDriver):
-    """A driver whose compiled events are wake-ups, at each of which an agent takes one step.
-
-    Parameters
-    ----------
-    world : World
-    """
+    """A driver whose compiled events are wake-ups, at each of which an agent takes one step."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -348,12 +336,7 @@ class WakeWindows(BatchedDriver):
 
 @final
 class Broadcasts(WakeWindows):
-    """Every agent steps when its own clock wakes it, with the newest of what it has heard.
-
-    Parameters
-    ----------
-    world : World
-    """
+    """Every agent steps when its own clock wakes it, with the newest of what it has heard."""
 
     late = True
 
@@ -389,10 +372,6 @@ class Broadcasts(WakeWindows):
 @final
 class LazyRounds(WakeWindows):
     """Every agent steps once it has heard a whole round from its neighbours, of which nothing is ever lost.
-
-    Parameters
-    ----------
-    world : World
 
     Attributes
     ----------

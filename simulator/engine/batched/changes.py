@@ -58,12 +58,7 @@ class Changes(ABC):
         self._look = look
 
     def draw(self, needed: float, wished: float) -> FoundChanges:
-        """All further changes up to a time, and on to a later one unless they are many.
-
-        Parameters
-        ----------
-        needed, wished : float
-        """
+        """All further changes up to a time, and on to a later one unless they are many."""
         parts: list[FoundChanges] = []
         count, most = 0, max(MANY, MANY_EACH * len(self.up))
         wished = max(needed, wished)

@@ -33,10 +33,6 @@ from .changes import AHEAD, AvailabilityArrays, Changes, ToldChanges
 class Exchanges(BatchedDriver):
     """Every agent calls a neighbour when its own clock wakes it.
 
-    Parameters
-    ----------
-    world : World
-
     Attributes
     ----------
     queue : EventQueue
@@ -125,10 +121,6 @@ class Exchanges(BatchedDriver):
 @final
 class EventfulRounds(WakeWindows):
     """Every agent steps once it has heard a whole round from its neighbours, whatever the network does to it.
-
-    Parameters
-    ----------
-    world : World
 
     Attributes
     ----------

@@ -132,10 +132,7 @@ class BatchMaker(StepMaker):
     def _make_batch(self, places: Any) -> None:
         """Make some steps at once, and write what they say.
 
-        Raises
-        ------
-        _Failed
-            With the first of them that fails.
+        Raises `_Failed` with the first of them that fails.
         """
         try:
             batch = self._computed(places)
@@ -267,10 +264,7 @@ class StepsInBatches(BatchMaker, PlannedSteps):
 def planned_steps(world: World) -> PlannedSteps:
     """Return the maker of a world's planned steps.
 
-    Raises
-    ------
-    NotPlanned
-        If its steps have to be made one by one.
+    Raises `NotPlanned` if its steps have to be made one by one.
     """
     protocol, kind = world.protocol, type(world.protocol)
     if world.watch is not None:

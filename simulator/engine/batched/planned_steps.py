@@ -194,10 +194,6 @@ class StepMaker(ABC):
 class PlannedSteps(StepMaker):
     """The steps of one run that are planned.
 
-    Parameters
-    ----------
-    world : World
-
     Attributes
     ----------
     charges : StepCharges
@@ -302,10 +298,7 @@ class PlannedSteps(StepMaker):
     def _end(self, place: int, failure: HushnetError | None) -> NoReturn:
         """End the run at a step that has failed, or diverged without an error.
 
-        Raises
-        ------
-        Rewind
-            If the plan has gone beyond it.
+        Raises `Rewind` if the plan has gone beyond it.
         """
         step, world = self.plan.steps[place], self.world
         if int(step["number"]) != world.exact_end:
@@ -326,12 +319,7 @@ class PlannedSteps(StepMaker):
 
 @final
 class StepsInTurn(PlannedSteps):
-    """Planned steps that are made one after the other, of one agent each.
-
-    Parameters
-    ----------
-    world : World
-    """
+    """Planned steps that are made one after the other, of one agent each."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -424,10 +412,7 @@ class StepsInTurn(PlannedSteps):
 def ports_of(tables: StepTables, world: World, *, pairs: bool) -> Ranks:
     """Return the ports through which a step sends, one for each kind of message.
 
-    Raises
-    ------
-    NotPlanned
-        If the messages have a layout that plans do not support.
+    Raises `NotPlanned` if the messages have a layout that plans do not support.
     """
     names = tables.names
     kinds = ("request", "reply") if pairs else tuple(names.messages.values())

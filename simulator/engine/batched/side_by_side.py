@@ -41,15 +41,12 @@ from .step_plan import READS, STEPS, StepPlan
 class StepsSideBySide(BatchMaker):
     """Makes the planned steps of several runs of one protocol, whose agents follow each other.
 
+    Raises `Apart` if they cannot be made together.
+
     Parameters
     ----------
     parts : sequence of StepsInBatches
         Of runs that have not begun.
-
-    Raises
-    ------
-    Apart
-        If they cannot be made together.
     """
 
     def __init__(self, parts: Sequence[StepsInBatches]) -> None:
@@ -88,10 +85,7 @@ class StepsSideBySide(BatchMaker):
     def make(self) -> None:
         """Make all steps that the runs have planned.
 
-        Raises
-        ------
-        Apart
-            If one of them fails, diverges or does something else than is declared.
+        Raises `Apart` if one of them fails, diverges or does something else than is declared.
         """
         totals = [int(part.plan.counts[STEPS]) for part in self._parts]
         if not sum(totals):
@@ -183,15 +177,12 @@ def _check_alike(part: StepsInBatches, first: StepsInBatches) -> None:
 def run_side_by_side(drivers: Sequence[Driver]) -> None:
     """Run worlds to their ends, which are all at one time.
 
+    Raises `Apart` if they have to be run one by one; so have they where any run ends before its time, with an error.
+
     Parameters
     ----------
     drivers : sequence of Driver
         Of worlds that have not begun.
-
-    Raises
-    ------
-    Apart
-        If they have to be run one by one; so have they where any run ends before its time, with an error.
     """
     steps = StepsSideBySide([_planned(driver) for driver in drivers])
     try:
@@ -267,14 +258,7 @@ class JoinedTables(StepTables):
 
     The blocks of the parts are views of one block from then on.
 
-    Parameters
-    ----------
-    parts : sequence of StepTables
-
-    Raises
-    ------
-    Apart
-        If a step of theirs might read something that differs from run to run.
+    Raises `Apart` if a step of theirs might read something that differs from run to run.
     """
 
     def __init__(self, parts: Sequence[StepTables]) -> None:

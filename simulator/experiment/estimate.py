@@ -46,13 +46,7 @@ class Estimate:
 
 
 def print_estimate(experiment: Experiment, console: Console, jobs: Jobs = 1) -> None:
-    """Print what would be run and an estimate of its memory and disk.
-
-    Parameters
-    ----------
-    jobs : int or "auto"
-        Processes that will share the work.
-    """
+    """Print what would be run and an estimate of its memory and disk, where so many processes share the work."""
     held = used_memory()  # before there are data, which a run's memory has in it
     stages: list[tuple[str, Estimate]] = []
     trials = trial_experiment(experiment)

@@ -38,17 +38,8 @@ TOGETHER = 50
 def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None] | None = None) -> RunResult:
     """Run, whatever comes of it: a run that ends in one of `FAILURES` keeps what was recorded.
 
-    Parameters
-    ----------
-    run : Run
-        One of its runs.
-    on_sample : callable, optional
-        Called with the world at every record instant.
-
-    Raises
-    ------
-    HushnetError
-        If the run is not admissible or does not fit into this machine.
+    `on_sample` is called with the world at every record instant. Raises `HushnetError` if the run is not admissible or
+    does not fit into this machine.
     """
     began, worked = time.perf_counter(), time.process_time()
     with naming_fields(run.protocol), one_thread(), np.errstate(all="ignore"):
@@ -64,19 +55,9 @@ def execute(experiment: Experiment, run: Run, on_sample: Callable[[World], None]
 def execute_together(
     experiment: Experiment, runs: Sequence[Run], on_sample: Callable[[World], None] | None = None
 ) -> list[RunResult]:
-    """Run several side by side; each result is that of `execute`, with its part of the time that all take.
+    """Run several of one protocol side by side; each result is that of `execute`, with its part of the time of all.
 
-    Parameters
-    ----------
-    runs : sequence of Run
-        Of one protocol.
-    on_sample : callable, optional
-        Called with one of the worlds at every record instant.
-
-    Raises
-    ------
-    Apart
-        If they have to be run one by one.
+    Raises `Apart` if they have to be run one by one.
     """
     began, worked = time.perf_counter(), time.process_time()
     with naming_fields(runs[0].protocol), one_thread(), np.errstate(all="ignore"):

@@ -94,10 +94,7 @@ where none has been compiled, which takes about as long as so many wake-ups."""
 def wake_ups(scenario: Scenario, agents: int | None = None) -> float:
     """Wake-ups that are expected in a run; infinite where that is not known.
 
-    Parameters
-    ----------
-    agents : int, optional
-        By default those of which the scenario tells by itself.
+    Agents are by default as many as the scenario tells by itself.
     """
     agents, stop, found = agents or scenario.task.outline().agents, scenario.stop, [math.inf]
     if agents is None:  # data that nobody has read yet say how many there are

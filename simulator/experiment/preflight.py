@@ -37,24 +37,11 @@ Check = tuple[tuple[Any, ...], Callable[[], object]]
 
 
 def preflight(experiment: Experiment, queue: Sequence[PlannedRun], *, but: frozenset[str] = frozenset()) -> list[str]:
-    """Check everything that runs are made of.
+    """Check everything that runs are made of, and advise on what nothing forbids: deltas that promise little.
 
-    Parameters
-    ----------
-    queue : sequence of PlannedRun
-        Those with the same data stand together.
-    but : frozenset of str
-        Keys of protocols whose parameters are not known yet.
-
-    Returns
-    -------
-    list of str
-        Sentences about what nothing forbids: a delta that promises little on these data.
-
-    Raises
-    ------
-    InputError, OutOfResources
-        If something is not admissible, or does not fit into this machine; with the point's own value.
+    In the queue, runs with the same data stand together; `but` has keys of protocols whose parameters are not known
+    yet. Raises `InputError` or `OutOfResources` if something is not admissible, or does not fit into this machine, with
+    the point's own value.
     """
     words = _Words()
     data, seen, advice = None, set(), dict[str, None]()

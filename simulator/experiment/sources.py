@@ -38,13 +38,7 @@ PUBLISHED = "is a published data set"
 
 
 def keep_sources(experiment: Experiment) -> None:
-    """Write what an experiment is made from, as a whole or not at all.
-
-    Raises
-    ------
-    OutOfResources, InputError
-        If it cannot be written.
-    """
+    """Write what an experiment is made from, as a whole or not at all."""
     loaded, folder = experiment.loaded, experiment.folder / FOLDER
     contents, left_out = _kept(experiment)
     contents["scenario.yaml"] = _written(loaded.source.name, loaded.source.data).encode()
@@ -78,18 +72,11 @@ def left_out(folder: Path) -> list[dict[str, Any]]:
 
 
 def left_out_contents(folder: Path) -> tuple[dict[str, bytes], list[dict[str, Any]]]:
-    """Files of the experiment's own that were not copied to an origin.
+    """Files of the experiment's own that were not copied to an origin, and entries of `left_out` that have none.
 
-    Returns
-    -------
-    contents, absent : dict of str to bytes, and list of dict
-        By their normal path from the scenario's folder, which may begin with ``..``; and entries of `left_out` that
-        have none: published data sets, folders of too many files, and what the scenario names by its whole path.
-
-    Raises
-    ------
-    InputError
-        If one is not there any more, or is another file now.
+    Those are by their normal path from the scenario's folder, which may begin with ``..``; these are published data
+    sets, folders of too many files, and what the scenario names by its whole path. Raises `InputError` if a file is not
+    there any more, or is another file now.
     """
     contents: dict[str, bytes] = {}
     absent: list[dict[str, Any]] = []
@@ -108,10 +95,7 @@ def left_out_contents(folder: Path) -> tuple[dict[str, bytes], list[dict[str, An
 def brought(folder: Path, value: Any) -> Any:
     """A scenario's fields, with what an origin has no copy of at the place where it was read.
 
-    Raises
-    ------
-    InputError
-        If it is not there any more, or is another file now.
+    Raises `InputError` if it is not there any more, or is another file now.
     """
     places = {entry["path"]: entry for entry in left_out(folder)}
 

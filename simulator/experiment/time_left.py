@@ -31,14 +31,8 @@ class TimeLeft:
     points of its protocol span a factor of `SPAN`, a line through them says where between those bounds the time of a
     run is that has no more than `SPAN` times their work, and no less than such a part of it.
 
-    Parameters
-    ----------
-    runs : mapping of Key to int
-        How many runs each protocol has at each grid point.
-    processes : int
-        How many runs go on at once; may change.
-    work : mapping of Key to float, optional
-        Work of a run in any unit, positive; 1 where none is given.
+    So many runs each protocol has at each grid point, and so many processes, which may change, go on at once. Work is
+    in any unit, positive; 1 where none is given.
     """
 
     def __init__(self, runs: Mapping[Key, int], processes: int = 1, work: Mapping[Key, float] | None = None) -> None:
@@ -88,16 +82,8 @@ class TimeLeft:
     def seconds_after(self, gone: float, *, begun: Sequence[Key] = (), share: float = 0.0) -> Bounds | None:
         """The time left so many seconds after the last run has ended: those that go on have worked for as long.
 
-        What is left of them is never taken to be less than a tenth of a run, for nobody knows why one takes longer.
-
-        Parameters
-        ----------
-        gone : float
-            Seconds.
-        begun : sequence of Key
-            Runs that this process makes side by side now, each by its key.
-        share : float
-            Share of these that is done, in [0, 1]; 0 if that is unknown.
+        What is left of them is never taken to be less than a tenth of a run, for nobody knows why one takes longer. Of
+        the runs that this process has begun and makes side by side a share in [0, 1] is done; 0 if that is unknown.
         """
         if begun and share >= KNOWN:
             others = self._left - Counter(begun)

@@ -44,12 +44,7 @@ class Trial:
 def exploded_runs(there: Collection, metric: str, statistic: str) -> set[RunKey]:
     """Return runs of trials that were far worse meanwhile than at their start and at their end.
 
-    Parameters
-    ----------
-    there : Collection
-        The trials' runs.
-    metric, statistic : str
-        What decides; where less of it is better, its curve is looked at beside the objective's gap.
+    Where less of the metric that decides is better, its curve is looked at beside the objective's gap.
     """
     trace = there.trace
     judged = (trace["metric"] == "objective") & (trace["statistic"] == "gap")

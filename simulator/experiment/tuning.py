@@ -44,26 +44,10 @@ def trial_experiment(experiment: Experiment) -> Experiment | None:
 
 
 def choose(experiment: Experiment, perform: Callable[[Experiment], list[HushnetError]]) -> LoadedScenario:
-    """Try everything, and take what did best.
+    """Try everything, and take what did best: the scenario with the chosen values in its points, and an account.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        One that needs trials.
-    perform : callable
-        Makes sure that all runs of an experiment are there.
-
-    Returns
-    -------
-    LoadedScenario
-        The experiment's, with the chosen values in its points and an account of the choice.
-
-    Raises
-    ------
-    InputError
-        If what decides is the objective and a protocol's trials differ in what theirs is.
-    Divergence
-        If no trial of a protocol reached its end.
+    `perform` makes sure that all runs of an experiment are there. Raises `InputError` if what decides is the objective
+    and a protocol's trials differ in what theirs is, and `Divergence` if no trial of a protocol reached its end.
     """
     trials = trial_experiment(experiment)
     assert trials is not None

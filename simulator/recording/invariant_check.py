@@ -69,17 +69,9 @@ class Watched:
 
 
 class InvariantCheck:
-    """The invariants of one run.
+    """The invariants of one run, that its protocol declares.
 
-    Parameters
-    ----------
-    world : World
-        Its protocol says what is to be kept.
-
-    Attributes
-    ----------
-    why_none : str or None
-        The protocol's reason for having no invariant, empty if it declares nothing; None if it has some.
+    ``why_none`` is the protocol's reason for having none, empty if it declares nothing; None if it has some.
     """
 
     def __init__(self, world: World) -> None:

@@ -42,24 +42,11 @@ class ObjectiveReading:
         return self.objective.values_from(instants, losses)
 
     def check(self, value: float, minimum: float, reading: Reading, now: float) -> None:
-        """See that a value is not below what is said to be its minimum, by more than rounding.
+        """See that a value at a time is not below what is said to be its minimum, by more than rounding.
 
         A minimum over models that agree bounds the value at their mean; agents' own models may lie below it until they
-        agree.
-
-        Parameters
-        ----------
-        reading : Reading
-            With the models that it is the value of.
-        now : float
-            Their time.
-
-        Raises
-        ------
-        InputError
-            If squares of the rows, summed over all of them, are beyond what a float holds: no minimum is found then.
-        Inconsistency
-            If it is otherwise: the minimiser or the value is wrong.
+        agree. Raises `InputError` if squares of the rows, summed over all of them, are beyond what a float holds, where
+        no minimum is found, and `Inconsistency` if it is otherwise: the minimiser or the value is wrong.
         """
         if not self._holds_squares:
             self._check_squares()

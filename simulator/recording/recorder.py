@@ -48,25 +48,10 @@ Rows = list[tuple[str, str, float]]
 class Recorder:
     """Samples a run at its record instants.
 
-    Parameters
-    ----------
-    metrics : sequence of str
-        From `hushnet.simulator.metrics.recordable`.
-    own : mapping of str to callable
-        A user's own metrics by name.
-    objective : Objective, optional
-        What is measured as objective; the protocol's own by default.
-    delta : float
-        Where epsilon is read, for protocols that have no delta of their own.
-    cache_dir : Path, optional
-        Where exact minima are kept between processes.
-    protocol, seed : str, int
-        Labels of the rows.
-    on_sample : callable, optional
-        Called with the world after every sample, for progress.
-    together : int
-        Instants at most whose models are measured at once, when the last of them is over. If the objective turns out
-        to have exploded before, the run has to be made again, with a recorder of one.
+    It measures the objective that it is given, or else the protocol's own, and reads epsilon at `delta` for protocols
+    that have none of their own; exact minima are kept in a folder between processes. At most ``together`` instants'
+    models are measured at once, when the last of them is over. If the objective turns out to have exploded before, the
+    run has to be made again, with a recorder of one.
 
     Attributes
     ----------
@@ -108,12 +93,8 @@ class Recorder:
     def sample(self, world: World, *, final: bool) -> None:
         """Measure the world as it is now; the final sample replaces one at the same instant.
 
-        Raises
-        ------
-        Divergence
-            When the objective has exploded; never of a private run, for the objective is computed from raw data.
-        Rewind
-            If it had at an earlier instant.
+        Raises `Divergence` when the objective has exploded, never of a private run, for the objective is computed from
+        raw data; `Rewind` if it had at an earlier instant.
         """
         if final:
             self.catch_up(world)
@@ -134,13 +115,7 @@ class Recorder:
                 self._finish(world, now=instant)
 
     def catch_up(self, world: World) -> None:
-        """Measure the models of all instants that wait for it, where the run goes on no further.
-
-        Raises
-        ------
-        Rewind
-            If the objective had exploded.
-        """
+        """Measure the models of all instants that wait for it, where the run goes on no further; raises as `sample`."""
         self._finish(world, now=None)
 
     def trace(self) -> pd.DataFrame:

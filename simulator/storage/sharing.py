@@ -22,10 +22,7 @@ class Shared:
     def of(self, document: dict[str, Any]) -> dict[str, Any]:
         """An equal document whose parts are the same objects as equal parts of earlier ones: to be read, not changed.
 
-        Parameters
-        ----------
-        document : dict
-            Of mappings with texts as keys, lists, texts, numbers, truth values and None, as JSON has them.
+        It is of mappings with texts as keys, lists, texts, numbers, truth values and None, as JSON has them.
         """
         return {self._part(key): self._part(item) for key, item in document.items()}
 

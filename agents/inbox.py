@@ -44,13 +44,9 @@ class Message:
 class Inbox(ABC):
     """The inboxes of all agents, for kinds of messages of one width each, or one per sender.
 
-    Attributes
-    ----------
-    sent_at, order, tick : dict of str to (E,) array
-        When it was sent, its rank among all sends (-1: never heard), and the tick of its sender's clock (-1: a start
-        message; -2: never heard).
-    pending : dict of int to list of Message
-        Per agent, what arrived since its last step (inbox ``every`` only).
+    For every edge of a kind ``sent_at``, ``order`` among all sends (-1: never heard) and ``tick`` of the sender's clock
+    (-1: a start message; -2: never heard) tell of the last message; ``pending`` has what arrived since an agent's last
+    step (inbox ``every`` only).
     """
 
     def __init__(self, graph: Graph, widths: Mapping[str, Width], precision: DTypeLike = np.float64) -> None:

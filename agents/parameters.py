@@ -128,14 +128,8 @@ def _is_float(choice: Any) -> bool:
 def check_named(given: Parameters, choice: str, **fields: str) -> None:
     """Raise a `FieldError` if a field is set that the default of a choice does not read, and nobody made the choice.
 
-    Whoever makes it, as in a sweep over it or with ``like``, may leave fields of the other values as they are.
-
-    Parameters
-    ----------
-    choice : str
-        Name of a field of `given`.
-    **fields : str
-        Values of the choice, in words, by the field that belongs to them.
+    Whoever makes it, as in a sweep over it or with ``like``, may leave fields of the other values as they are. Fields
+    have the values of the choice, in words, that they belong to.
     """
     for name, values in fields.items():
         default = type(given).model_fields[name].default

@@ -16,13 +16,10 @@ from .series_style import series_styles
 
 
 def numbers(collection: Collection, spec: Spec) -> Plot:
-    """One row per agent, seed and protocol.
+    """One row per agent, seed and protocol: ``x, protocol, agent, seed, value, class_x, class_mean`` and one per split.
 
-    Returns
-    -------
-    Plot
-        Columns ``x, protocol, agent, seed, value, class_x, class_mean`` and one per split: the value is the agent's own
-        metric less that of the same agent in the baseline's run of the same seed, the class has about a sixth of all.
+    The value is the agent's own metric less that of the same agent in the baseline's run of the same seed, the class
+    has about a sixth of all.
     """
     metric, x, protocols = agent_column(collection, str(spec["y"])), str(spec["x"]), chosen(collection, spec)
     agents = collection.agents[collection.agents["run"].isin(collection.complete)]

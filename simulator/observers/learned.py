@@ -86,12 +86,9 @@ class Learned:
     def table(self, world: World) -> Frame:
         """Return a table of all pairs.
 
-        Returns
-        -------
-        DataFrame
-            Columns ``against`` (the group), ``observer`` (an agent's name or empty), ``agent``, ``distance`` (edges of
-            the graph from the observer's nearest end; -1 where there is no path), ``epsilon``, ``delta``, ``bound``,
-            and ``reconstructed``.
+        Columns are ``against`` (the group), ``observer`` (an agent's name or empty), ``agent``, ``distance`` (edges of
+        the graph from the observer's nearest end; -1 where there is no path), ``epsilon``, ``delta``, ``bound``, and
+        ``reconstructed``.
         """
         names = np.array([str(one) for one in world.setting.task.ids], dtype=object)
         place, agent = np.nonzero(~np.isnan(self.epsilons))

@@ -361,7 +361,6 @@ class Trace(TimesFile, Availability):
 
 
 def _repeated(changes: list[tuple[float, bool]], period: float) -> Timeline:
-    """Changes that come again after a period, for ever."""
     within = [(time, up) for time, up in changes if time < period]
     if len(within) == 1:
         yield from within

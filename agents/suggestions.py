@@ -51,6 +51,17 @@ def listed(words: Iterable[object]) -> str:
     return f"{', '.join(known[:MOST_LISTED]) or 'none'}{more}"
 
 
+def counted(number: int, word: str, many: str | None = None) -> str:
+    """A number and its noun.
+
+    Examples
+    --------
+    >>> counted(1, "run"), counted(2, "run"), counted(2, "series", "series")
+    ('1 run', '2 runs', '2 series')
+    """
+    return f"{number} {word if number == 1 else many or word + 's'}"
+
+
 def require(word: str, options: Iterable[str], wrong: str, field: tuple[str | int, ...] = ()) -> None:
     """Raise an `InputError` about a field unless its word is one of the admissible ones."""
     known = list(options)

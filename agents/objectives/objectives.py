@@ -296,7 +296,6 @@ def _kept(shard: Shard, loss: Loss, regularisation: float) -> NDArray[np.float64
 
 
 def _minimiser(shard: Shard, loss: Loss, regularisation: float) -> NDArray[np.float64]:
-    """The minimiser of one L_i with rows."""
     if len(shard) >= shard.stored.shape[1]:
         return _local_model(shard, loss, regularisation)
     # The minimiser is in the span of the m rows: solve in m coordinates instead of p.
@@ -338,7 +337,6 @@ def _newton_step(objective: GraphRegularised, models: Models, gradient: Models, 
 
 
 def _local_model(shard: Shard, loss: Loss, regularisation: float) -> NDArray[np.float64]:
-    """The minimiser of one L_i."""
     count, dimension = shard.features.shape
     if not loss.smooth:
         return _without_gradient(shard, loss, regularisation)

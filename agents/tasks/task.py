@@ -98,7 +98,6 @@ class Task:
             raise InputError(f"regularisation is {given}; it must be {n} numbers >= 0, one for each id")
 
     def _admits(self, label: float) -> bool:
-        """True if the loss has a meaning for a label."""
         if self.loss.labels == "real":
             return bool(np.isfinite(label))
         return label in (-1.0, 1.0) if self.classes == 2 else label in range(self.classes)

@@ -13,6 +13,7 @@ from ..analysis.aggregate import final_values, resolve, time_scale
 from ..analysis.claimed_privacy import replayed_elsewhere
 from ..analysis.labels import column_name
 from ..analysis.results import Collection
+from ..analysis.summary import column_of
 from ..analysis.targets import area, describe, reached, target_of
 from ..metrics import more_is_better
 from ..metrics.costs import TO_TARGET
@@ -56,14 +57,13 @@ def _final(collection: Collection, name: str) -> Measure:
     metric, statistic = resolve(collection, name)
     values = final_values(collection, metric, statistic).set_index("run")["value"]
     shown = column_name(collection, metric, statistic)
-    return Measure(_named(metric, statistic), f"final {shown}", more_is_better(metric), values, metric)
+    return Measure(column_of(metric, statistic), f"final {shown}", more_is_better(metric), values, metric)
 
 
 def _mean_height(collection: Collection, name: str) -> Measure:
     metric, statistic = resolve(collection, name)
     values = area(collection, metric, statistic).set_index("run")["value"]
-    what = _named(metric, statistic)
-    shown = column_name(collection, metric, statistic)
+    shown, what = column_name(collection, metric, statistic), column_of(metric, statistic)
     return Measure(f"area of {what}", f"{shown}, mean over time", more_is_better(metric), values, metric)
 
 
@@ -102,7 +102,3 @@ def _epsilon(collection: Collection) -> Iterator[Measure]:
     values = pd.Series({run: np.nan if value is None else float(value) for run, value in found.items()})
     if values.notna().any():
         yield Measure("epsilon", "verified epsilon, worst agent", False, values, "epsilon_verified")
-
-
-def _named(metric: str, statistic: str) -> str:
-    return f"{metric} {statistic}" if statistic in ("gap", "worst") else metric

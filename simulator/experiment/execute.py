@@ -12,6 +12,7 @@ from ...agents.errors import Divergence, HushnetError, LimitReached, Stall, Step
 from ..analysis.results import RunResult
 from ..contract.verdict import Verdict
 from ..engine.selection import Engine, run_exactly, run_together
+from ..language.fitting import naming_fields
 from ..network.graphs import describe
 from ..observers import needs_log
 from ..recording.message_log import MessageLog
@@ -21,7 +22,7 @@ from ..storage.provenance import code_version, commit, libraries
 from ..world.step_form import Rewind, asked_form
 from ..world.watchdog import one_thread
 from ..world.world import World
-from .plan import Experiment, Run, naming_fields
+from .plan import Experiment, Run
 from .run_warnings import RunWarnings
 
 FAILURES: dict[str, type[HushnetError]] = {

@@ -150,7 +150,6 @@ def _failure(experiment: Experiment, planned: PlannedRun, outcome: RunOutcome) -
 
 
 def _index_of(store: Store) -> dict[str, Any]:
-    """The index, if there is one that can be read; else nothing."""
     with suppress(InputError):
         return store.index()
     return {}

@@ -16,7 +16,7 @@ from ...agents.errors import InputError
 from ...agents.quantity import Quantity
 from ...protocols.base import Problem
 from ...protocols.noise import unit_of
-from ..language.fitting import check_protocol
+from ..language.fitting import check_protocol, naming_fields
 from ..language.loading import GridPoint, locate, locate_at
 from ..limits.limit_objectives import check_measured, check_objectives, side_by_side
 from ..network.churn import churn
@@ -26,7 +26,7 @@ from ..network.randomness import stable_ids
 from ..observers import parties_of
 from ..recording.privacy_statement import delta_warnings
 from .execute import message_log
-from .plan import Run, naming_fields
+from .plan import Run
 from .run_once import is_there
 
 if TYPE_CHECKING:
@@ -122,7 +122,6 @@ class _Kinds:
 
 
 def _first(point: GridPoint, protocol: str) -> Run:
-    """The first repetition of a protocol at a point."""
     return Run(point, protocol, *next(iter(point.scenario.seed_pairs())))
 
 

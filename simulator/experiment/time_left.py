@@ -108,7 +108,6 @@ class TimeLeft:
         return sum(left for left in self._left.values() if left > 0)
 
     def _going(self) -> int:
-        """Number of runs that go on at once."""
         return min(max(self.processes, 1), self.runs())
 
 

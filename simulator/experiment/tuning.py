@@ -134,7 +134,6 @@ def in_short(tuning: Mapping[str, Any]) -> str:
 
 
 def _tried(loaded: LoadedScenario, there: Collection | None) -> Iterator[Trial]:
-    """Every trial of every protocol, in order."""
     tune = loaded.scenario.tune
     assert tune is not None
     scores = {} if there is None else _scores(tune, there)
@@ -156,7 +155,6 @@ def _scores(tune: TuneParameters, there: Collection) -> dict[tuple[str, int, str
 
 
 def _measure(tune: TuneParameters, there: Collection) -> tuple[str, str]:
-    """Metric and statistic of the trace that decide."""
     metric = there.manifests[0]["task"]["metric"] if tune.metric == VALIDATION else tune.metric
     return metric, METRICS[metric].judged_by
 

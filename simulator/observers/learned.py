@@ -23,6 +23,7 @@ from ..language.observer_parameters import (
     ObserverParameters,
     ObservingParty,
 )
+from ..recording.message_log import few
 from .data_flow import releases_heard
 from .deliveries import Deliveries
 from .linear_check import mistake_of
@@ -317,7 +318,7 @@ def _party(setting: Setting, one: ObservingParty, names: list[str], rank: int, o
     def index(name: int | str, *field: str | int) -> int:
         if str(name) not in names:
             raise InputError(
-                f"there is no agent {name!r}{suggestion(str(name), names)} agents are called {_few(names)}",
+                f"there is no agent {name!r}{suggestion(str(name), names)} agents are called {few(names)}",
                 field=("observers", "against", rank, *field),
             )
         return names.index(str(name))
@@ -337,12 +338,8 @@ def _party(setting: Setting, one: ObservingParty, names: list[str], rank: int, o
     if not ends.any():
         raise InputError(
             f"agents {one.link[0]!r} and {one.link[1]!r} have no link; neighbours of {one.link[0]!r}: "
-            f"{_few([names[k] for k in graph.neighbours(a).tolist()]) or 'none'}",
+            f"{few([names[k] for k in graph.neighbours(a).tolist()]) or 'none'}",
             field=("observers", "against", rank, "link"),
         )
     ends |= (graph.tails == b) & (graph.heads == a)
     return Party(f"link {one.link[0]} - {one.link[1]}", "", np.zeros(graph.agents, dtype=bool), ends)
-
-
-def _few(names: list[str]) -> str:
-    return ", ".join(names) if len(names) <= 6 else f"{', '.join(names[:3])}, ..., {names[-1]}"

@@ -183,7 +183,7 @@ def _indices(wanted: int | list[int | str], names: list[str], graph: Graph) -> l
     for rank, name in enumerate(wanted):
         if str(name) not in names:
             field = ("record", "messages", "agents", rank)
-            raise InputError(f"there is no agent {name!r}; agents are called {_few(names)}", field=field)
+            raise InputError(f"there is no agent {name!r}; agents are called {few(names)}", field=field)
     return [names.index(str(name)) for name in wanted]
 
 
@@ -199,5 +199,6 @@ def _nearest(graph: Graph, count: int) -> list[int]:
     return [*found, *rest[: count - len(found)]]
 
 
-def _few(names: list[str]) -> str:
+def few(names: list[str]) -> str:
+    """Names in a sentence; of many the first three and the last."""
     return ", ".join(names) if len(names) <= 6 else f"{', '.join(names[:3])}, ..., {names[-1]}"

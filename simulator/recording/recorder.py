@@ -181,7 +181,6 @@ class Recorder:
         return frame
 
     def _look(self, world: World, *, final: bool) -> Reading:
-        """Return the view of the run that metrics may read now."""
         models, started, waits = world.protocol.models(world.state), world.started, self.together > 1 and not final
         if models is not None:
             models = real(models).copy() if waits else real(models).view()
@@ -287,7 +286,6 @@ class Recorder:
             self.warnings.append(sentence)
 
     def _judge_objective(self, world: World, instant: _Instant, value: float, *, now: bool) -> None:
-        """See that the objective of an instant has not exploded."""
         if self._first_objective is None:
             self._first_objective = value
         limit = EXPLOSION * max(abs(self._first_objective), 1.0)
@@ -337,7 +335,6 @@ class _Instant:
 
 
 def _computed(metric: Metric, reading: Reading) -> Rows:
-    """All that a metric has to say of an instant."""
     name, compute = metric.name, metric.compute
     assert compute is not None
     return [(name, statistic, number_of(value, name, statistic, compute)) for statistic, value in compute(reading)]

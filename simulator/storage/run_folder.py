@@ -69,7 +69,6 @@ def write_runs(results: Mapping[Path, RunResult]) -> None:
 
 
 def _fill(result: RunResult, fresh: Path) -> None:
-    """Write the files of a run into a folder."""
     for name in result.extras:
         if name in TABLES or not re.fullmatch("[a-z_]+", name):
             raise ValueError(f"{name!r} cannot be the name of a further table")

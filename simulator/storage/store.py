@@ -254,7 +254,6 @@ class Store:
             return dataset.write(self.root / "dataset", self.entries(whole=False), self.index().get("style"))
 
     def _run(self, name: str) -> Path:
-        """A run's folder, which is no link."""
         no_links(self.root / name, self.root)
         return self.root / name
 

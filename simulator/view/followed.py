@@ -151,7 +151,6 @@ _NOTHING: dict[str, Any] = {
 
 
 def _failed(entry: Mapping[str, Any], index: Mapping[str, Any]) -> dict[str, Any]:
-    """Row of a run that failed and left nothing."""
     grid = _plain_grid(entry.get("grid") or {})
     place = json_text([entry["protocol"], entry.get("seed"), grid], indent=None)
     label = (index.get("labels") or {}).get(entry["protocol"]) or entry["protocol"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from rich.console import Console
 
 from ...agents.suggestions import counted
 from ..language.fitting import naming_fields
@@ -21,9 +22,6 @@ from .run_once import is_there
 from .time_left import processes_of
 from .tuning import settled, trial_experiment
 from .workers import Jobs
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 FOLDER_BYTES = 8_000
 """Bytes of a run's folder, besides its trace and the scenario in its manifest."""

@@ -10,7 +10,7 @@ of links, each as expensive as a list of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...agents.errors import InputError
 from ...agents.quantity import Quantity
@@ -26,11 +26,8 @@ from ..network.randomness import stable_ids
 from ..observers import parties_of
 from ..recording.privacy_statement import delta_warnings
 from .execute import message_log
-from .plan import Run
+from .plan import Experiment, PlannedRun, Run
 from .run_once import is_there
-
-if TYPE_CHECKING:
-    from .plan import Experiment, PlannedRun
 
 Check = tuple[tuple[Any, ...], Callable[[], object]]
 """What a check depends on beside the data, and the check, which raises an `InputError`."""

@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...agents.errors import InputError
 from ...agents.input_files import beside, read_bytes
@@ -24,9 +24,7 @@ from ..storage.documents import LeftOut, read_document
 from ..storage.files import checksum, file_checksum, json_text, own_bytes, put_folder, writing, yaml_text
 from ..storage.provenance import files_of, named_paths, published_paths
 from ..storage.user_code import source_files
-
-if TYPE_CHECKING:
-    from .plan import Experiment
+from .plan import Experiment
 
 FOLDER = "origin"
 LEFT_OUT = "left-out.json"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from ...agents.errors import InputError
+from ...agents.graph import Graph
 from ...agents.suggestions import suggestion
 from ...protocols.privacy.composition import gaussian_epsilons
 from ...protocols.privacy.mechanisms import mechanism_of
@@ -23,19 +24,16 @@ from ..language.observer_parameters import (
     ObserverParameters,
     ObservingParty,
 )
+from ..network.setting import Setting
 from ..recording.message_log import few
+from ..storage.files import Frame
+from ..world.world import World
 from .data_flow import releases_heard
 from .deliveries import Deliveries
 from .linear_check import mistake_of
 from .linear_view import linear_view
 from .release_record import ReleaseRecord
 from .walk_bound import Walk
-
-if TYPE_CHECKING:
-    from ...agents.graph import Graph
-    from ..network.setting import Setting
-    from ..storage.files import Frame
-    from ..world.world import World
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]

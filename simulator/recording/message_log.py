@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 import pandas as pd
@@ -19,12 +19,10 @@ from ...agents.errors import InputError
 from ...agents.graph import Graph
 from ..language.message_window import FATES, MessageWindow
 from ..network.churn import churn
+from ..storage.files import Frame
 from ..tables.effects import DEPARTED, FATE_LOST, WOKE
 from ..world.notes import Notebook
-
-if TYPE_CHECKING:
-    from ..storage.files import Frame
-    from ..world.world import World
+from ..world.world import World
 
 MOST_NOTES = 20_000_000
 """Notes of a whole run at most, of 64 bytes each."""

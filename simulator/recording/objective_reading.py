@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.errors import Inconsistency, InputError
 from ...agents.objectives.objectives import Models, Objective, losses_at
+from ...agents.tasks.task import Task
 from ..metrics import Reading
-
-if TYPE_CHECKING:
-    from ...agents.tasks.task import Task
-    from ..world.world import World
+from ..world.world import World
 
 BELOW = 1e-9
 """How far rounding may carry a value below the minimum, relative to 1 + its size."""

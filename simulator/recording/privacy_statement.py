@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from ..world.world import World
-
+from ..world.world import World
 
 TABLES = (
     "the results' own tables (trace, agents, objectives, accuracies): they are computed from raw data, without noise"

@@ -38,7 +38,8 @@ EXPLOSION = 1e6
 """A run whose objective exceeds its start by this factor has diverged."""
 MOST_BYTES, MOST_ROWS = 2**22, 2**18
 """Bytes of models, and rows of data, that are read at once."""
-
+DELTA = 1e-5
+"""At which epsilons of protocols are read that have no delta of their own."""
 
 Head = tuple[float, int, int, float, int]
 Rows = list[tuple[str, str, float]]
@@ -48,17 +49,12 @@ Rows = list[tuple[str, str, float]]
 class Recorder:
     """Samples a run at its record instants.
 
-    It measures the objective that it is given, or else the protocol's own, and reads epsilon at `delta` for protocols
-    that have none of their own; exact minima are kept in a folder between processes. At most ``together`` instants'
-    models are measured at once, when the last of them is over. If the objective turns out to have exploded before, the
-    run has to be made again, with a recorder of one.
+    It measures the objective that it is given, or else the protocol's own; exact minima are kept in a folder between
+    processes. At most ``together`` instants' models, one unless it is set, are measured at once, when the last of them
+    is over. If the objective turns out to have exploded before, the run has to be made again, with a recorder of one.
 
-    Attributes
-    ----------
-    invariants : InvariantCheck or None
-        Whether the run keeps what its protocol says that it keeps; None before the first sample.
-    warnings : list of str
-        What went wrong with what was measured and did not end the run.
+    Its ``invariants`` tell whether the run keeps what its protocol says that it keeps, None before the first sample;
+    its ``warnings`` are what went wrong with what was measured and did not end the run.
     """
 
     def __init__(
@@ -67,16 +63,14 @@ class Recorder:
         *,
         own: Mapping[str, OwnMetric] | None = None,
         objective: Objective | None = None,
-        delta: float = 1e-5,
         cache_dir: Path | None = None,
         protocol: str = "",
         seed: int = 0,
         on_sample: Callable[[World], None] | None = None,
-        together: int = 1,
     ) -> None:
         self.metrics, self.own, self.objective = tuple(metrics), dict(own or {}), objective
-        self.delta, self.cache_dir, self.protocol, self.seed = delta, cache_dir, protocol, seed
-        self.samples, self.on_sample, self.together = 0, on_sample, together
+        self.cache_dir, self.protocol, self.seed = cache_dir, protocol, seed
+        self.samples, self.on_sample, self.together = 0, on_sample, 1
         self.invariants: InvariantCheck | None = None
         self.warnings: list[str] = []
         self._asked = [METRICS[name] for name in dict.fromkeys(traced_by(self.metrics))]
@@ -192,7 +186,7 @@ class Recorder:
     def delta_of(self, world: World) -> float:
         """Delta at which a run's epsilons are read: its protocol's own, if it has one."""
         privacy = world.protocol.privacy
-        return self.delta if privacy is None else privacy.reported_delta
+        return DELTA if privacy is None else privacy.reported_delta
 
     def _check_concern(self, task: Task) -> None:
         """Refuse metrics by which a task is not judged."""

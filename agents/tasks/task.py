@@ -75,10 +75,7 @@ class Task:
     def check(self) -> None:
         """Refuse a task whose parts do not belong together, such as owners of rows that are no agents.
 
-        Raises
-        ------
-        InputError
-            With what does not fit, and what would.
+        Raises `InputError` with what does not fit, and what would.
         """
         n = len(self.ids)
         for name, table in (("training", self.train), ("test", self.test)):

@@ -93,17 +93,9 @@ class Collection:
 
 
 def load_all(root: Path) -> Collection:
-    """Read the latest experiment's runs, or every run that is there where there is no index.
+    """Read the latest experiment's runs in ``results/<scenario>``, or every run that is there where there is no index.
 
-    Parameters
-    ----------
-    root : Path
-        ``results/<scenario>``.
-
-    Raises
-    ------
-    InputError
-        If there is no run, or a file is damaged.
+    Raises `InputError` if there is no run, or a file is damaged.
     """
     root = at_home(root)
     store = Store(root)

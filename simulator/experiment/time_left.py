@@ -131,8 +131,6 @@ def time_left(runs: Iterable[Run], processes: int = 1) -> TimeLeft:
 def in_words(seconds: float) -> str:
     """A duration, as exact as a guess is: ``8 s``, ``3 min``, ``2 h 10 min``.
 
-    Examples
-    --------
     >>> [in_words(seconds) for seconds in (0.2, 8.4, 61.0, 200.0, 7830.0)]
     ['1 s', '8 s', '60 s', '3 min', '2 h 10 min']
     """
@@ -147,8 +145,6 @@ def in_words(seconds: float) -> str:
 def range_in_words(bounds: Bounds) -> str:
     """Two durations, or about one where they are less than half apart.
 
-    Examples
-    --------
     >>> [range_in_words(bounds) for bounds in ((30.0, 40.0), (31.0, 78.0), (100.0, 700.0), (50.0, 9000.0))]
     ['about 35 s', '30 to 80 s', '2 to 12 min', '50 s to 2 h 30 min']
     """

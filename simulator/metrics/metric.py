@@ -205,8 +205,6 @@ def range_of(name: str, statistic: str = "") -> Range:
 
     Names are as in the trace. The gap of an objective is at least 0 as long as agents have one model.
 
-    Examples
-    --------
     >>> range_of("accuracy"), range_of("objective", "gap"), range_of("./mine.py:measure")
     ((0.0, 1.0), (0.0, inf), (-inf, inf))
     """

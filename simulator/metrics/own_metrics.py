@@ -20,8 +20,6 @@ def own_metric(
     The label is for axes and tables, with the unit behind it. Which direction is better is for tables and wins; None
     where neither is. Raises ValueError if there is no label, or ``better`` is something else.
 
-    Examples
-    --------
     >>> @own_metric("spread of the models", unit="m", better="less")
     ... def spread(snapshot):
     ...     return float(snapshot.models.std())

@@ -17,8 +17,6 @@ def number_of(value: Any, metric: str, statistic: str, made_by: Callable[..., An
     Raises a `TypeError` that names the author's function by file and line if it is no number, nor an array with one, or
     the statistic's name is no text.
 
-    Examples
-    --------
     >>> number_of(2, "norm", "mean", len)
     2.0
     """

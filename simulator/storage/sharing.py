@@ -8,8 +8,6 @@ from typing import Any
 class Shared:
     """Keeps equal parts of documents once, as long as it is there itself.
 
-    Examples
-    --------
     >>> shared = Shared()
     >>> first, second = (shared.of({"seed": seed, "task": {"agents": 3, "rate": 1.0}}) for seed in (0, 1))
     >>> first["task"] is second["task"], second

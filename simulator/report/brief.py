@@ -70,7 +70,7 @@ def short_table(longest: int) -> Table:
 
 
 def spread(points: Sequence[Point], most: int) -> list[Point]:
-    """At most so many of some points: the first, those evenly between and the last."""
+    """So many of some points at most: the first, those evenly between and the last."""
     count = min(most, len(points))
     return [points[round(k * (len(points) - 1) / max(count - 1, 1))] for k in range(count)]
 

@@ -204,7 +204,7 @@ def _with_updates(collection: Collection, rows: Frame) -> Frame:
 def _epochs(collection: Collection) -> dict[str, float]:
     """Updates in an epoch, by run; refuse a protocol that does not say."""
     found = {}
-    for run, manifest in zip(collection.runs, collection.manifests, strict=True):
+    for run, manifest in collection.by_run.items():
         epoch = manifest.get("epoch")
         if epoch is None:
             raise InputError(

@@ -42,7 +42,6 @@ def summarise(collection: Collection) -> pd.DataFrame:
     for name in [*metrics, "vectors", *(["vectors_with_start"] if collection.started_with_vectors else [])]:
         metric, statistic = resolve(collection, name)
         finals[column_of(metric, statistic)] = final_values(collection, metric, statistic).set_index("run")["value"]
-    manifests = dict(zip(collection.runs, collection.manifests, strict=True))
     rows = []
     for key, group in series(collection.places, collection.labels, grid):
         finished = [run for run in group["run"] if run in collection.complete]
@@ -51,7 +50,7 @@ def summarise(collection: Collection) -> pd.DataFrame:
         for column, values in finals.items():
             mean, half, _ = mean_interval(values.reindex(finished).to_numpy(np.float64))
             row |= {column: mean, f"{column} half_width": half}
-        rows.append(row | _privacy_columns(claim_of(manifests[run] for run in group["run"])))
+        rows.append(row | _privacy_columns(claim_of(collection.by_run[run] for run in group["run"])))
     return pd.DataFrame(rows)
 
 
@@ -69,7 +68,7 @@ class TrivialRow:
 def trivial_rows(collection: Collection) -> list[TrivialRow]:
     """Trivial predictions, a row for each; where one changes along the sweep, a row for each point of it."""
     apart, rows = set_apart(collection), []
-    seeds = {run: manifest["seed"] for run, manifest in zip(apart.runs, apart.manifests, strict=True)}
+    seeds = apart.seeds
     tables = {column_of(*resolve(apart, metric)): baselines(apart, metric) for metric in with_baselines(apart)}
     for name in dict.fromkeys(str(name) for table in tables.values() for name in table):
         known = {column: table[name].dropna() for column, table in tables.items() if name in table}

@@ -56,7 +56,7 @@ def export(results: Path, to: str, out: Path | None = None) -> Path:
 
 def _tracked(collection: Collection) -> Iterator[_Tracked]:
     traces = dict(tuple(collection.trace.groupby("run", sort=False)))
-    for run, manifest in zip(collection.runs, collection.manifests, strict=True):
+    for run, manifest in collection.by_run.items():
         protocol, grid, trace = manifest["protocol"], manifest.get("grid") or {}, traces[run]
         scenario = {**manifest["scenario"], "protocol": manifest["scenario"]["protocols"][protocol]}
         deciding = {name: said for name, said in scenario.items() if name not in (*PRESENTATION, "protocols")}

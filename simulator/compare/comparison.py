@@ -276,7 +276,7 @@ def _geometric(x: np.ndarray[Any, Any]) -> bool:
 
 
 def _warnings(collection: Collection, baseline: str, pairs: Frame) -> list[str]:
-    manifests = dict(zip(collection.runs, collection.manifests, strict=True))
+    manifests = collection.by_run
     said = []
     for key, group in pairs.groupby("protocol", sort=False):
         label, other = collection.labels[str(key)], collection.labels[baseline]

@@ -96,8 +96,8 @@ def _sent(collection: Collection) -> Iterator[Measure]:
 
 def _epsilon(collection: Collection) -> Iterator[Measure]:
     """Verified epsilon of the worst agent, among private runs; none where the protocol was not replayed."""
-    pairs = zip(collection.runs, collection.manifests, strict=True)
-    known = {run: {} if replayed_elsewhere(manifest) else manifest.get("privacy") or {} for run, manifest in pairs}
+    runs = collection.by_run.items()
+    known = {run: {} if replayed_elsewhere(manifest) else manifest.get("privacy") or {} for run, manifest in runs}
     found = {run: privacy.get("verified") for run, privacy in known.items()}
     values = pd.Series({run: np.nan if value is None else float(value) for run, value in found.items()})
     if values.notna().any():

@@ -150,8 +150,8 @@ def _scores(tune: TuneParameters, there: Collection) -> dict[tuple[str, int, str
     """The metric that decides, at the end of every run that reached it or over it, by protocol, seed and grid point."""
     read = mean_values if tune.over_the_run else final_values
     values = read(there, *_measure(tune, there)).set_index("run")["value"]
-    pairs = zip(there.runs, there.manifests, strict=True)
-    return {(m["protocol"], m["seed"], json_text(m["grid"])): float(values.get(run, math.nan)) for run, m in pairs}
+    runs = there.by_run.items()
+    return {(m["protocol"], m["seed"], json_text(m["grid"])): float(values.get(run, math.nan)) for run, m in runs}
 
 
 def _measure(tune: TuneParameters, there: Collection) -> tuple[str, str]:

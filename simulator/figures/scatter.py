@@ -10,7 +10,7 @@ from ..analysis.aggregate import series
 from ..analysis.results import Collection
 from .figure_words import axis_label, series_label, value_label
 from .lines import Entries, Panels
-from .numbers import Plot, Spec, chosen, minus_baseline, require_points, seeds_of, with_baseline
+from .numbers import Plot, Spec, chosen, minus_baseline, require_points, with_baseline
 from .series import agent_column, size_classes
 from .series_style import series_styles
 
@@ -24,7 +24,7 @@ def numbers(collection: Collection, spec: Spec) -> Plot:
     metric, x, protocols = agent_column(collection, str(spec["y"])), str(spec["x"]), chosen(collection, spec)
     agents = collection.agents[collection.agents["run"].isin(collection.complete)]
     agents = agents.assign(
-        value=agents[metric], x=agents[x].astype(np.float64), seed=agents["run"].map(seeds_of(collection))
+        value=agents[metric], x=agents[x].astype(np.float64), seed=agents["run"].map(collection.seeds)
     )
     gains = minus_baseline(with_baseline(collection, agents, spec, ["seed", "agent", *collection.grid]))
     gains = gains[gains["protocol"].isin(protocols) & gains["value"].notna()]

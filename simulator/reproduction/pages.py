@@ -89,7 +89,7 @@ class Report:
     def manifests(self) -> list[Any]:
         """Manifests of the runs behind the page, each once."""
         known = [section.runs.collection for section in self.sections if section.runs]
-        return [*{run: m for runs in known for run, m in zip(runs.runs, runs.manifests, strict=True)}.values()]
+        return [*{run: m for runs in known for run, m in runs.by_run.items()}.values()]
 
     def count(self) -> Counter[Verdict | None]:
         """Claims by verdict; None counts those that were not measured."""

@@ -28,7 +28,7 @@ class Taken(InputError, ValueError):
 
 
 class Registry(Mapping[str, Thing], Generic[Thing]):
-    """Things of one kind by name, in the order in which they were registered; `what` one is, is for messages of errors.
+    """Things of one kind by name, in the order in which they were registered; errors call one of them by `what`.
 
     Its ``edition`` says how often things were registered: what was made from another edition may lack some.
     """

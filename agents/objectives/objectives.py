@@ -67,7 +67,7 @@ class Objective(ABC):
         """Value at the (n, p) models."""
 
     def values_from(self, instants: Models, losses: MeanLosses) -> list[float]:
-        """Values at (k, n, p) models of k instants, with mean losses from who may know them; by default nobody.
+        """Values at (k, n, p) models of k instants, with mean losses from who may know them, by default nobody.
 
         Those are what `losses_at` gives, to every bit.
         """
